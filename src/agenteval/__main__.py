@@ -1,0 +1,7 @@
+"""``python -m agenteval``."""
+
+import sys
+
+from agenteval.cli import main
+
+sys.exit(main())

@@ -1,0 +1,188 @@
+"""The inputs of action.yml, as the runner passes them: ``INPUT_`` and the name in upper case, hyphens kept."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agenteval.compare.gate import FailOn, parse_fail_on
+from agenteval.config import Settings
+from agenteval.errors import ConfigError, Problem
+from agenteval.suite.validation import did_you_mean
+
+# Published, and not available yet: setting one fails, so that nobody relies on it in vain.
+LATER = (
+    "setup",
+    "baseline-artifact",
+    "baseline-branch",
+    "shard",
+    "max-llm-calls",
+    "max-cost-usd",
+    "check-name",
+    "annotations",
+    "comment-template",
+    "summary-template",
+)
+NAMES = (
+    "suite",
+    "config",
+    "mode",
+    "working-directory",
+    "github-token",
+    "baseline",
+    "on-missing-baseline",
+    "fail-on",
+    "iterations",
+    "concurrency",
+    "filter",
+    "comment",
+    "comment-id",
+    "report-dir",
+    *LATER,
+)
+# input → (values that work, values that are published and not available yet)
+_CHOICES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "mode": (("run",), ("publish",)),
+    "comment": (("always", "never"), ("changes", "failures")),
+    "on-missing-baseline": (("pass", "warn", "fail"), ()),
+}
+_DEFAULTS = {"mode": "run", "comment": "always", "on-missing-baseline": "warn", "report-dir": "agenteval-report"}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the workflow asks for; empty where it leaves the choice to agenteval."""
+
+    suites: tuple[str, ...]
+    config: str
+    working_directory: str
+    github_token: str = field(repr=False)
+    baseline: str
+    on_missing_baseline: str
+    fail_on: frozenset[FailOn] | None
+    iterations: int | None
+    concurrency: int | None
+    filter: str
+    comment: str
+    comment_id: str
+    report_dir: str
+
+    def settings(self) -> Settings:
+        """The settings of a run in the current directory.
+
+        Raises:
+            ConfigError: the baseline is missing, and that is to fail.
+        """
+        baseline, warnings = self._found_baseline()
+        return Settings(
+            suites=tuple(Path(suite) for suite in self.suites),
+            config=Path(self.config) if self.config else None,
+            baseline=baseline,
+            out=Path(self.report_dir),
+            iterations=self.iterations,
+            concurrency=self.concurrency,
+            filter=self.filter or None,
+            fail_on=self.fail_on,
+            warnings=warnings,
+        )
+
+    def _found_baseline(self) -> tuple[Path | None, tuple[str, ...]]:
+        if self.baseline in {"", "none"}:
+            return None, ()
+        path = Path(self.baseline)
+        if path.exists() or self.on_missing_baseline == "pass":
+            return (path, ()) if path.exists() else (None, ())
+        message = f"the baseline {self.baseline} does not exist"
+        if self.on_missing_baseline == "fail":
+            raise ConfigError(Problem(message, path="baseline"))
+        return None, (f"{message}; nothing was compared",)
+
+
+def read_inputs(environment: Mapping[str, str]) -> Inputs:
+    """Read and check every input.
+
+    Raises:
+        ConfigError: with every input that is wrong, or that this version does not have yet.
+    """
+    reader = _Reader(environment)
+    inputs = reader.read()
+    if reader.problems:
+        raise ConfigError(reader.problems)
+    return inputs
+
+
+class _Reader:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self.problems: list[Problem] = []
+
+    def read(self) -> Inputs:
+        for name in LATER:
+            if self._text(name):
+                self._wrong(name, "this input is not available in this version; remove it")
+        self._choice("mode")
+        return Inputs(
+            suites=self._suites(),
+            config=self._text("config"),
+            working_directory=self._text("working-directory"),
+            github_token=self._text("github-token"),
+            baseline=self._baseline(),
+            on_missing_baseline=self._choice("on-missing-baseline"),
+            fail_on=self._fail_on(),
+            iterations=self._whole_number("iterations"),
+            concurrency=self._whole_number("concurrency"),
+            filter=self._text("filter"),
+            comment=self._choice("comment"),
+            comment_id=self._text("comment-id"),
+            report_dir=self._text("report-dir"),
+        )
+
+    def _text(self, name: str) -> str:
+        value = self._environment.get(f"INPUT_{name.upper()}", "").strip()
+        return value or _DEFAULTS.get(name, "")
+
+    def _suites(self) -> tuple[str, ...]:
+        try:
+            return tuple(shlex.split(self._text("suite")))
+        except ValueError as error:
+            self._wrong("suite", f"the quotes do not close: {error}")
+            return ()
+
+    def _choice(self, name: str) -> str:
+        value = self._text(name)
+        allowed, later = _CHOICES[name]
+        if value in later:
+            self._wrong(name, f"{value!r} is not available in this version; available: {', '.join(allowed)}")
+        elif value not in allowed:
+            self._wrong(
+                name, f"{value!r} is not allowed{did_you_mean(value, allowed)}; allowed: {', '.join(allowed)}"
+            )
+        return value
+
+    def _baseline(self) -> str:
+        value = self._text("baseline")
+        if value == "auto" or value.isdigit():
+            self._wrong("baseline", f"{value!r} is not available in this version; give the path of a results.json")
+        return value
+
+    def _fail_on(self) -> frozenset[FailOn] | None:
+        text = self._text("fail-on")
+        try:
+            return parse_fail_on(text) if text else None
+        except ValueError as error:
+            self._wrong("fail-on", str(error))
+            return None
+
+    def _whole_number(self, name: str) -> int | None:
+        text = self._text(name)
+        if not text:
+            return None
+        if text.isascii() and text.isdigit() and int(text) > 0:
+            return int(text)
+        self._wrong(name, f"{text!r} is not a whole number above 0")
+        return None
+
+    def _wrong(self, name: str, message: str) -> None:
+        self.problems.append(Problem(message, path=f"input {name}"))

@@ -1,0 +1,1 @@
+"""The ways to reach an agent under test."""

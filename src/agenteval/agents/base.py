@@ -1,0 +1,210 @@
+"""What every agent is: something that opens sessions, which answer requests."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agenteval.errors import AgentError
+from agenteval.results.model import ToolCall, Usage
+
+# Writers and readers of JSON give up at a few hundred levels; nobody needs as many.
+_DEEPEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One turn as it is sent to an agent; ``to_json`` is the published protocol."""
+
+    input: str
+    case: str
+    turn: int
+    session: str
+    iteration: int = 0
+    case_id: str = ""
+    history: tuple[Mapping[str, str], ...] = ()
+    files: tuple[str, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The request as agents receive it."""
+        return {
+            "input": self.input,
+            "case": self.case,
+            "turn": self.turn,
+            "session": self.session,
+            "history": [dict(message) for message in self.history],
+            "files": list(self.files),
+            "config": dict(self.config),
+            "context": dict(self.context),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an agent answered. ``latency_ms`` is set by agents that know better than our clock."""
+
+    response: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    retrieval_context: tuple[str, ...] = ()
+    usage: Usage | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    latency_ms: float | None = None
+
+
+class Session(Protocol):
+    """One conversation: the turns of one case in one iteration."""
+
+    async def send(self, request: Request) -> Reply:
+        """Answer one turn.
+
+        Raises:
+            AgentError: the agent crashed or its reply cannot be read.
+        """
+        ...
+
+
+class Agent(Protocol):
+    """Something that can be evaluated."""
+
+    async def start(self) -> None:
+        """Check, before anything runs, that the agent can exist.
+
+        Raises:
+            ConfigError: a program, module or file that it names is missing.
+        """
+        ...
+
+    def session(self) -> Session:
+        """A new conversation that shares nothing with any other."""
+        ...
+
+    async def close(self) -> None:
+        """Release processes and connections."""
+        ...
+
+
+def reply_from_json(value: Any) -> Reply:
+    """Read a reply of the agent protocol.
+
+    An object with a ``response`` is a full reply; anything else is the answer itself: text as it is,
+    other JSON as JSON text.
+
+    Raises:
+        AgentError: a field of a full reply has the wrong shape; the message names it.
+    """
+    value = _storable(value)
+    if isinstance(value, str):
+        return Reply(response=value)
+    if not (isinstance(value, dict) and "response" in value):
+        return Reply(response=_as_text(value))
+    known = {"response", "tool_calls", "retrieval_context", "usage", "metadata"}
+    metadata = value.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise AgentError(f"reply field 'metadata' must be an object, not {_kind(metadata)}")
+    extra = {key: item for key, item in value.items() if key not in known}
+    return Reply(
+        response=_as_text(value["response"]),
+        tool_calls=_tool_calls(value.get("tool_calls")),
+        retrieval_context=_passages(value.get("retrieval_context")),
+        usage=_usage(value.get("usage")),
+        metadata={**extra, **metadata},
+    )
+
+
+def encodable(text: str) -> str:
+    """The text with ``�`` for halves of characters (lone surrogates), which no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _storable(value: Any, depth: int = 0) -> Any:
+    """The JSON value as it can be written to results.json."""
+    if isinstance(value, str):
+        return encodable(value)
+    if not isinstance(value, dict | list):
+        return value
+    if depth == _DEEPEST:
+        raise AgentError(f"the reply is nested more than {_DEEPEST} levels deep")
+    if isinstance(value, list):
+        return [_storable(item, depth + 1) for item in value]
+    return {encodable(key): _storable(item, depth + 1) for key, item in value.items()}
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "text", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _tool_calls(value: Any) -> tuple[ToolCall, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise AgentError(f"reply field 'tool_calls' must be a list, not {_kind(value)}")
+    calls = []
+    for index, item in enumerate(value):
+        if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+            raise AgentError(f"reply field 'tool_calls[{index}]' must be an object with a text 'name'")
+        duration = item.get("duration_ms")
+        if duration is not None and not _is_number(duration):
+            raise AgentError(f"reply field 'tool_calls[{index}].duration_ms' must be a number")
+        error = item.get("error")
+        calls.append(
+            ToolCall(
+                name=item["name"],
+                args=item.get("args"),
+                result=item.get("result"),
+                error=None if error is None else _as_text(error),
+                duration_ms=duration,
+            )
+        )
+    return tuple(calls)
+
+
+def _passages(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list):
+        raise AgentError(f"reply field 'retrieval_context' must be a list of texts, not {_kind(value)}")
+    return tuple(_as_text(item) for item in value)
+
+
+def _usage(value: Any) -> Usage | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise AgentError(f"reply field 'usage' must be an object, not {_kind(value)}")
+    tokens: dict[str, int | None] = {}
+    for name in ("input_tokens", "output_tokens"):
+        count = value.get(name)
+        if count is not None and (not _is_number(count) or count < 0 or count != int(count)):
+            raise AgentError(f"reply field 'usage.{name}' must be a whole number of tokens")
+        tokens[name] = None if count is None else int(count)
+    cost = value.get("cost_usd")
+    if cost is not None and (not _is_number(cost) or cost < 0):
+        raise AgentError("reply field 'usage.cost_usd' must be a number that is not negative")
+    return Usage(cost_usd=cost, **tokens)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False

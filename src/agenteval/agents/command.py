@@ -1,0 +1,85 @@
+"""An agent that is a program: one JSON request on stdin, the reply on stdout."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+
+from agenteval.agents.base import Reply, Request, reply_from_json
+from agenteval.agents.environment import user_environment
+from agenteval.agents.process import LAST_WORDS_S, STDERR_CHUNKS, Child, ending, find_program, tail
+from agenteval.errors import AgentError
+from agenteval.suite.model import AgentSpec
+
+_MOST_OUTPUT = 64 * 2**20
+
+
+class CommandAgent:
+    """Starts the program anew for every turn; it gets the history with each request."""
+
+    def __init__(self, spec: AgentSpec) -> None:
+        self._spec = spec
+        self._environment = user_environment(spec.env)
+        self._program = ""
+
+    async def start(self) -> None:
+        """Find the program."""
+        self._program = find_program(
+            self._spec.target[0], self._spec.directory, self._environment.get("PATH"), self._spec.where
+        )
+
+    def session(self) -> CommandAgent:
+        """The program keeps no state, so every session is the agent itself."""
+        return self
+
+    async def send(self, request: Request) -> Reply:
+        """Run the program once."""
+        output = bytearray()
+        errors: deque[bytes] = deque(maxlen=STDERR_CHUNKS)
+
+        def collect(data: bytes) -> None:
+            if len(output) <= _MOST_OUTPUT:
+                output.extend(data)
+
+        try:
+            child = await Child.start(
+                (self._program, *self._spec.target[1:]),
+                self._spec.directory,
+                self._environment,
+                collect,
+                errors.append,
+            )
+        except (OSError, ValueError) as error:
+            raise AgentError(f"the agent's command cannot be started: {error}") from None
+        try:
+            child.write(json.dumps(request.to_json(), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+            child.end_input()
+            await child.wait()
+            # What it left in the background ends with the turn, and with it what keeps the output open.
+            child.kill()
+            await child.wait_for_output(LAST_WORDS_S)
+        finally:
+            # Also when cancelled: a hanging program ends here with all its children.
+            await child.close()
+        if child.returncode != 0:
+            detail = tail(b"".join(errors))
+            raise AgentError(f"the agent's command {ending(child.returncode)}" + (f": {detail}" if detail else ""))
+        if len(output) > _MOST_OUTPUT:
+            raise AgentError(f"the agent's command wrote more than {_MOST_OUTPUT // 2**20} MiB")
+        return parse_output(bytes(output))
+
+    async def close(self) -> None:
+        """Nothing outlives a turn."""
+
+
+def parse_output(output: bytes) -> Reply:
+    """A reply object if the output is one, else the output as plain text without its last line break."""
+    text = output.decode("utf-8", "replace")
+    if text.lstrip().startswith("{"):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, dict) and "response" in value:
+            return reply_from_json(value)
+    return Reply(response=text.removesuffix("\n").removesuffix("\r"))

@@ -1,0 +1,80 @@
+"""An agent behind an HTTP address: requests are POSTed as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from agenteval.agents.base import Reply, Request, reply_from_json
+from agenteval.errors import AgentError
+from agenteval.suite.model import AgentSpec
+from agenteval.suite.response_path import value_at
+
+if TYPE_CHECKING:
+    import httpx
+
+_SHOWN = 300
+
+
+class HttpAgent:
+    """One connection pool for all sessions; time limits are the scheduler's."""
+
+    def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+        self._url = str(spec.target)
+        self._response_path = spec.options.get("response_path")
+        self._headers = spec.options.get("headers") or {}
+        self._concurrency = concurrency
+        self._client: httpx.AsyncClient | None = None
+
+    async def start(self) -> None:
+        """Open the connection pool; whether the service answers shows with the first case."""
+        import httpx
+
+        limits = httpx.Limits(max_connections=self._concurrency, max_keepalive_connections=self._concurrency)
+        # No time limit here: the scheduler has one for the whole turn.
+        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None), limits=limits, headers=self._headers)
+
+    def session(self) -> HttpAgent:
+        """Sessions are told apart by the ``session`` of each request."""
+        return self
+
+    async def send(self, request: Request) -> Reply:
+        """POST one request."""
+        import httpx
+
+        if self._client is None:
+            raise AgentError("the agent was not started")
+        body = json.dumps(request.to_json(), ensure_ascii=False).encode("utf-8", "surrogatepass")
+        try:
+            response = await self._client.post(self._url, content=body, headers={"content-type": "application/json"})
+        except httpx.ConnectError as error:
+            raise AgentError(f"the agent at {self._url} cannot be reached: {error}") from None
+        except httpx.HTTPError as error:
+            raise AgentError(f"the agent at {self._url} broke off: {type(error).__name__} {error}") from None
+        if not response.is_success:
+            raise AgentError(
+                f"the agent at {self._url} answered {response.status_code} {response.reason_phrase}: "
+                f"{response.text[:_SHOWN]}"
+            )
+        return self._read(response)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    def _read(self, response: httpx.Response) -> Reply:
+        is_json = "json" in response.headers.get("content-type", "")
+        if not is_json and self._response_path is None:
+            return Reply(response=response.text)
+        try:
+            value = json.loads(response.content)
+        except (ValueError, RecursionError) as error:
+            raise AgentError(f"the agent's reply is not JSON: {error}") from None
+        if self._response_path is None:
+            return reply_from_json(value)
+        try:
+            answer = value_at(value, self._response_path)
+        except ValueError as error:
+            raise AgentError(str(error)) from None
+        return reply_from_json({"response": answer})

@@ -1,0 +1,155 @@
+"""Child processes in groups of their own, so that nothing they started outlives them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from agenteval.errors import ConfigError, Problem
+
+# Of the error output, the last chunks are kept; a message shows the end of it.
+STDERR_CHUNKS = 16
+# After a program's end, so long (seconds) is waited for output that is still on its way.
+LAST_WORDS_S = 1.0
+_TAIL = 400
+
+
+def find_program(name: str, directory: str, path: str | None, where: str) -> str:
+    """The program's file: looked up on PATH, or relative to a directory if the name has a slash.
+
+    Raises:
+        ConfigError: there is no such program, or it is not executable.
+    """
+    found = shutil.which(str(Path(directory) / name)) if "/" in name else shutil.which(name, path=path)
+    if found is None:
+        file, _, line = where.rpartition(":")
+        place = f"relative to {directory}" if "/" in name else "on PATH"
+        raise ConfigError(
+            Problem(
+                f"the agent's command {name!r} does not exist or is not executable (looked {place})",
+                file=file or where,
+                line=int(line) if line.isdigit() else None,
+            )
+        )
+    return found
+
+
+class Child(asyncio.SubprocessProtocol):
+    """A running program.
+
+    What it writes goes to callbacks, and its end is told by the program alone: something that it left in the
+    background may keep the pipes open for as long as it likes.
+    """
+
+    def __init__(self, on_output: Callable[[bytes], None], on_errors: Callable[[bytes], None]) -> None:
+        loop = asyncio.get_running_loop()
+        self._receivers = {1: on_output, 2: on_errors}
+        self._open = {1, 2}
+        self._pipes_closed: asyncio.Future[None] = loop.create_future()
+        self._exited: asyncio.Future[None] = loop.create_future()
+        self._transport: asyncio.SubprocessTransport | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str],
+        directory: str,
+        environment: Mapping[str, str],
+        on_output: Callable[[bytes], None],
+        on_errors: Callable[[bytes], None],
+    ) -> Child:
+        """Start a program.
+
+        Raises:
+            OSError: it cannot be executed.
+            ValueError: an argument or variable holds a character that no program can get.
+        """
+        _, child = await asyncio.get_running_loop().subprocess_exec(
+            lambda: cls(on_output, on_errors), *argv, cwd=directory, env=dict(environment), start_new_session=True
+        )
+        return child
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, negative for a signal; ``None`` while it runs."""
+        return self._transport.get_returncode() if self._transport else None
+
+    def write(self, data: bytes) -> None:
+        """Send to its standard input; lost if it does not read it."""
+        pipe = self._stdin()
+        if pipe is not None and not pipe.is_closing():
+            pipe.write(data)
+
+    def end_input(self) -> None:
+        """Close its standard input once everything is sent."""
+        pipe = self._stdin()
+        if pipe is not None and not pipe.is_closing():
+            pipe.write_eof()
+
+    async def wait(self) -> None:
+        """Until the program has ended."""
+        await asyncio.shield(self._exited)
+
+    async def wait_for_output(self, seconds: float) -> None:
+        """Until everything it wrote has arrived, or for so long."""
+        await asyncio.wait([self._pipes_closed], timeout=seconds)
+
+    def kill(self) -> None:
+        """End it and everything it started."""
+        if self._transport is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._transport.get_pid(), signal.SIGKILL)
+
+    async def close(self) -> None:
+        """Kill, and give back the pipes."""
+        self.kill()
+        try:
+            await self.wait()
+        finally:
+            if self._transport is not None:
+                self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Asyncio's: the program runs."""
+        if isinstance(transport, asyncio.SubprocessTransport):
+            self._transport = transport
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Asyncio's: it wrote."""
+        self._receivers[fd](data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """Asyncio's: a pipe has no other end any more."""
+        self._open.discard(fd)
+        if not self._open and not self._pipes_closed.done():
+            self._pipes_closed.set_result(None)
+
+    def process_exited(self) -> None:
+        """Asyncio's: it has ended."""
+        if not self._exited.done():
+            self._exited.set_result(None)
+
+    def _stdin(self) -> asyncio.WriteTransport | None:
+        pipe = self._transport.get_pipe_transport(0) if self._transport else None
+        return pipe if isinstance(pipe, asyncio.WriteTransport) else None
+
+
+def tail(output: bytes) -> str:
+    """The end of a program's error output, for a message."""
+    text = " ".join(output[-4 * _TAIL :].decode("utf-8", "replace").split())
+    return text if len(text) <= _TAIL else "…" + text[-_TAIL:]
+
+
+def ending(code: int | None) -> str:
+    """How a process ended, in words."""
+    if code is None:
+        return "is still running"
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit status {code}"

@@ -1,0 +1,161 @@
+"""Runs users' Python code in a process of its own. Started by path, with the user's interpreter.
+
+It needs nothing but the standard library and Python 3.8, and it imports nothing of agenteval.
+Requests come as JSON lines on stdin::
+
+    {"id": 1, "load": "module:callable"}
+    {"id": 2, "call": "module:callable", "args": [...]}
+
+Answers go out as JSON lines on the stdout that the process was started with: ``{"id", "value"}`` or
+``{"id", "error", "kind"}``. Whatever the user's code prints goes to stderr, and what it reads from
+stdin is empty.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import inspect
+import json
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any, Awaitable, Callable, Iterable
+
+
+class Worker:
+    """Imports in the main thread, as modules may expect, and runs each call in a thread of a pool."""
+
+    def __init__(self, replies: IO[bytes], threads: int) -> None:
+        self._replies = replies
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(max_workers=threads)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._targets: dict[str, Callable[..., Any]] = {}
+
+    def serve(self, lines: Iterable[bytes]) -> None:
+        """Take requests until there are no more."""
+        for line in lines:
+            request = json.loads(line)
+            try:
+                target = self._target(request.get("load") or request["call"])
+            except LoadError as error:
+                self._send_error(request["id"], error, "load")
+                continue
+            if "load" in request:
+                self._send(as_json({"id": request["id"], "value": True}))
+            else:
+                self._pool.submit(self._answer, request, target)
+
+    def _answer(self, request: dict[str, Any], target: Callable[..., Any]) -> None:
+        try:
+            self._send(as_json({"id": request["id"], "value": self._call(target, request["args"])}))
+        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises is an answer
+            self._send_error(request["id"], error, "call")
+
+    def _send_error(self, number: int, error: BaseException, kind: str) -> None:
+        self._send(json.dumps({"id": number, "error": describe(error), "kind": kind}))
+
+    def _send(self, line: str) -> None:
+        with self._lock:
+            self._replies.write(line.encode("ascii", "backslashreplace") + b"\n")
+            self._replies.flush()
+
+    def _call(self, target: Callable[..., Any], args: list[Any]) -> Any:
+        value = target(*args)
+        if inspect.isawaitable(value):
+            return asyncio.run_coroutine_threadsafe(as_coroutine(value), self._event_loop()).result()
+        return value
+
+    def _event_loop(self) -> asyncio.AbstractEventLoop:
+        # One loop for all asynchronous calls, so that clients kept at module level stay usable.
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=run_for_good, args=(self._loop,), daemon=True).start()
+            return self._loop
+
+    def _target(self, reference: str) -> Callable[..., Any]:
+        if reference not in self._targets:
+            self._targets[reference] = load(reference)
+        return self._targets[reference]
+
+
+class LoadError(Exception):
+    """The module cannot be imported, or has no such callable."""
+
+
+class ReplyError(Exception):
+    """What the callable returned cannot be sent."""
+
+
+def as_json(reply: dict[str, Any]) -> str:
+    """The reply as one line."""
+    try:
+        return json.dumps(reply, ensure_ascii=True)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ReplyError("the reply is neither text nor JSON: %s" % describe(error)) from error
+
+
+def run_for_good(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop that goes on after ``sys.exit()`` in a coroutine, which would stop it for all others."""
+    while not loop.is_closed():
+        # The call that raised it is told by its future.
+        with contextlib.suppress(BaseException):
+            loop.run_forever()
+
+
+async def as_coroutine(awaitable: Awaitable[Any]) -> Any:
+    """Any awaitable, as the coroutine that a loop in another thread takes."""
+    return await awaitable
+
+
+def load(reference: str) -> Callable[..., Any]:
+    """The callable that ``module:name`` means."""
+    module_name, _, path = reference.partition(":")
+    try:
+        target: Any = importlib.import_module(module_name)
+    except BaseException as error:
+        raise LoadError("cannot import module %r: %s" % (module_name, describe(error))) from error
+    for name in path.split("."):
+        try:
+            target = getattr(target, name)
+        except AttributeError:
+            raise LoadError("module %r has no %r" % (module_name, path)) from None
+    if not callable(target):
+        raise LoadError("%r is not callable" % reference)
+    return target  # type: ignore[no-any-return]
+
+
+def describe(error: BaseException) -> str:
+    """An exception as one line of text."""
+    if isinstance(error, (LoadError, ReplyError)):
+        return str(error)
+    try:
+        text = str(error)
+    except BaseException:  # noqa: BLE001 - a broken __str__ must not hide the error
+        text = "(no text)"
+    return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
+
+
+def main() -> None:
+    """Serve until the parent closes stdin."""
+    directory, threads = sys.argv[1], int(sys.argv[2])
+    # The script's own folder is no place to import from; the agent's is.
+    sys.path[0] = directory
+    # Requests and replies move to descriptors that the user's code and its children do not know.
+    requests = os.fdopen(os.dup(0), "rb")
+    replies = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    Worker(replies, threads).serve(requests)
+    # stdin is closed: the parent is done. Threads that still hang must not keep the process.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

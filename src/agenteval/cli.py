@@ -1,0 +1,246 @@
+"""The command line: parses options, calls the pipeline, maps outcomes to exit statuses."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from agenteval import __version__
+from agenteval.errors import AgentEvalError, ConfigError, Problem
+
+_EPILOG = """exit status:
+  0  the gate passed
+  1  the gate failed: failures or regressions
+  2  a suite, the configuration or an option is wrong; nothing was run
+  3  something outside the suite broke: agent unreachable, too many errors, disk full
+  130, 143  interrupted; reports hold what had finished"""
+
+# Part of the published interface, and not available yet: asking for one is an error, never ignored.
+_LATER_OPTIONS = (
+    ("--shard", "I/N"),
+    ("--traces", "PATH"),
+    ("--seed", "N"),
+)
+_LATER_FLAGS = ("--resume",)
+_LATER_COMMANDS = ("merge", "publish", "init")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: the arguments without the program's name; the process's own if not given.
+
+    Returns:
+        The exit status.
+    """
+    _keep_streams_writable()
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        return command(arguments)
+    except AgentEvalError as error:
+        return _fail(error)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        # The reader of our output is gone; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except Exception as error:
+        if os.environ.get("RUNNER_DEBUG") == "1":
+            raise
+        return _fail(AgentEvalError(f"internal error, please report it: {type(error).__name__}: {error}"))
+
+
+def _keep_streams_writable() -> None:
+    """Text that the terminal's encoding lacks is shown escaped instead of raising."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _fail(error: AgentEvalError) -> int:
+    from agenteval.prepare import redactor
+    from agenteval.report.escape import terminal
+
+    redact = redactor()
+    problems = error.problems if isinstance(error, ConfigError) else (Problem(str(error)),)
+    for problem in problems:
+        print(terminal(redact(f"agenteval: {problem}"), multiline=True), file=sys.stderr)
+    if len(problems) > 1:
+        print(f"agenteval: {len(problems)} problems; nothing was run", file=sys.stderr)
+    return error.exit_status
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from agenteval.compare.gate import parse_fail_on
+    from agenteval.config import Settings
+    from agenteval.pipeline import run
+
+    _refuse_later_options(arguments)
+    try:
+        fail_on = None if arguments.fail_on is None else parse_fail_on(arguments.fail_on)
+    except ValueError as error:
+        raise ConfigError(Problem(f"--fail-on: {error}")) from None
+    settings = Settings(
+        suites=tuple(Path(suite) for suite in arguments.suites),
+        config=Path(arguments.config) if arguments.config else None,
+        agent=arguments.agent,
+        baseline=Path(arguments.baseline) if arguments.baseline else None,
+        out=Path(arguments.out),
+        iterations=arguments.iterations,
+        concurrency=arguments.concurrency,
+        filter=arguments.filter,
+        tags=tuple(arguments.tag),
+        fail_on=fail_on,
+        max_llm_calls=arguments.max_llm_calls,
+        max_cost_usd=arguments.max_cost_usd,
+        use_cache=not arguments.no_cache,
+        quiet=arguments.quiet,
+    )
+    outcome = run(settings)
+    if not arguments.quiet:
+        print(f"reports: {settings.out}/", file=sys.stderr)
+    return outcome.exit_status
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from agenteval.commands import compare_files
+
+    return compare_files(Path(arguments.current), Path(arguments.baseline), arguments.fail_on)
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from agenteval.commands import render_again
+
+    return render_again(Path(arguments.results), Path(arguments.out) if arguments.out else None)
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    from agenteval.commands import validate_files
+
+    return validate_files(
+        [Path(suite) for suite in arguments.suites], Path(arguments.config) if arguments.config else None
+    )
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    from agenteval.schemas import schema
+
+    print(json.dumps(schema(arguments.name), indent=2, ensure_ascii=False))
+    return 0
+
+
+def _action(_arguments: argparse.Namespace) -> int:
+    from agenteval.action import main as run_action
+
+    return run_action(os.environ)
+
+
+def _later(arguments: argparse.Namespace) -> int:
+    raise ConfigError(Problem(f"the command {arguments.name!r} is not available in this version"))
+
+
+def _refuse_later_options(arguments: argparse.Namespace) -> None:
+    names = [name for name, _ in _LATER_OPTIONS] + list(_LATER_FLAGS)
+    given = [name for name in names if getattr(arguments, name[2:].replace("-", "_")) not in {None, False}]
+    if given:
+        raise ConfigError(Problem(f"{name} is not available in this version") for name in given)
+
+
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return number
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _amount(text: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = -1.0
+    if not 0 <= amount < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount of money")
+    return amount
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="agenteval",
+        description="Evaluate an LLM agent against its suite, compare with a baseline, and gate the merge.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"agenteval {__version__}")
+    commands: Any = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_run(commands)
+    compared = _add(commands, "compare", _compare, "compare two results files and judge, without running anything")
+    compared.add_argument("current", metavar="CURRENT", help="results.json, or a report directory")
+    compared.add_argument("baseline", metavar="BASELINE", help="the same, of the earlier run")
+    compared.add_argument("--fail-on", metavar="LIST", help="as for run")
+    report = _add(commands, "report", _report, "render the reports of a results file again")
+    report.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
+    report.add_argument("--out", metavar="DIR", help="where to write (beside the results)")
+    checked = _add(commands, "validate", _validate, "check suites and configuration; run nothing")
+    checked.add_argument("suites", nargs="*", metavar="SUITE", help="files or directories")
+    checked.add_argument("--config", metavar="FILE", help="agenteval.yaml to check")
+    schema = _add(commands, "schema", _schema, "print the JSON Schema of a file")
+    schema.add_argument("name", choices=("results", "config"), help="which file")
+    _add(commands, "action", _action, "the container's entry: reads INPUT_* and writes GitHub's files")
+    for name in _LATER_COMMANDS:
+        later = _add(commands, name, _later, "not available yet")
+        later.add_argument("rest", nargs="*")
+        later.set_defaults(name=name)
+    return parser
+
+
+def _add(
+    commands: Any, name: str, function: Callable[[argparse.Namespace], int], text: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+    )
+    parser.set_defaults(command=function)
+    return parser
+
+
+def _add_run(commands: Any) -> None:
+    parser = _add(commands, "run", _run, "evaluate suites and write reports")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help="suite files or directories; found if not given")
+    add = parser.add_argument
+    add("--config", metavar="FILE", help="configuration (agenteval.yaml here, beside the suite, or above)")
+    add("--agent", metavar="AGENT", help="name in agenteval.yaml, replay:FILE, python:MODULE:CALLABLE, or a URL")
+    add("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
+    add("--out", metavar="DIR", default="agenteval-report", help="where reports go (%(default)s)")
+    add("--iterations", metavar="N", type=_positive, help="times every case runs")
+    add("--concurrency", metavar="N", type=_positive, help="cases at once")
+    add("-k", "--filter", metavar="TEXT", help="only cases whose name or id contains this")
+    add("--tag", metavar="TAG", action="append", default=[], help="only cases with this tag; repeatable")
+    add("--fail-on", metavar="LIST", help="failures,regressions,errors (default), inconclusive; or none")
+    add("--max-llm-calls", metavar="N", type=_count, help="requests to models, repeated ones included")
+    add("--max-cost-usd", metavar="USD", type=_amount, help="what models may cost")
+    add("--no-cache", action="store_true", help="ask models again, whatever the cache holds")
+    add("--quiet", action="store_true", help="no progress, only the result")
+    for name, value in _LATER_OPTIONS:
+        add(name, metavar=value, help=argparse.SUPPRESS)
+    for name in _LATER_FLAGS:
+        add(name, action="store_true", help=argparse.SUPPRESS)

@@ -1,0 +1,51 @@
+"""The errors that users are meant to see, each with the exit status it ends the program with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in one file, printed as ``file:line: path.to.key: message``.
+
+    Args:
+        message: what is wrong, and what is allowed instead.
+        file: the file as the user knows it; empty for the command line.
+        line: 1-based line, if known.
+        path: dotted path of the key inside the file; empty for the file as a whole.
+    """
+
+    message: str
+    file: str = ""
+    line: int | None = None
+    path: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        return ": ".join(part for part in (place, self.path, self.message) if part)
+
+
+class AgentEvalError(Exception):
+    """Base of every error that is reported as a message, never as a traceback."""
+
+    exit_status = 3
+
+
+class ConfigError(AgentEvalError):
+    """A suite, configuration file or option is wrong; nothing was run (exit status 2)."""
+
+    exit_status = 2
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class InfrastructureError(AgentEvalError):
+    """Something outside the suite broke: disk, network, a service (exit status 3)."""
+
+
+class AgentError(AgentEvalError):
+    """The agent did not answer: it crashed, timed out or replied with something unreadable."""

@@ -1,0 +1,87 @@
+"""Keeps replies on disk, so that the same question to the same model is paid for once."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from agenteval.llm.model import Call, Completion
+
+# Part of every key: a change of what is stored makes old entries unreadable by not finding them.
+_VERSION = 1
+
+
+class ResponseCache:
+    """One small file per reply, named by a hash of everything that shapes it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def get(self, call: Call) -> Completion | None:
+        """The stored reply; ``None`` if there is none, or its file is broken."""
+        try:
+            stored = json.loads(self._path(call).read_text(encoding="utf-8"))
+            return Completion(
+                text=str(stored["text"]),
+                input_tokens=stored["input_tokens"],
+                output_tokens=stored["output_tokens"],
+                cost_usd=0.0,
+                logprobs=stored["logprobs"],
+                cached=True,
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def put(self, call: Call, completion: Completion) -> None:
+        """Store a reply; a cache that cannot be written only costs money, so it is no error."""
+        path = self._path(call)
+        content = {
+            "text": completion.text,
+            "input_tokens": completion.input_tokens,
+            "output_tokens": completion.output_tokens,
+            "logprobs": completion.logprobs,
+        }
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(content, file)
+            Path(temporary).replace(path)
+
+    def _path(self, call: Call) -> Path:
+        key = cache_key(call)
+        return self._directory / key[:2] / f"{key}.json"
+
+
+def cache_key(call: Call) -> str:
+    """A hash of everything that shapes the reply; the key of the provider is not among it."""
+    model = call.model
+    parts = [
+        _VERSION,
+        model.provider,
+        model.name,
+        model.endpoint,
+        model.api_version,
+        model.temperature,
+        model.max_tokens,
+        model.top_p,
+        call.prompt,
+        call.schema,
+        call.top_logprobs,
+        call.sample,
+    ]
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def default_directory() -> Path:
+    """``AGENTEVAL_CACHE``, else ``agenteval`` in the user's cache directory."""
+    own = os.environ.get("AGENTEVAL_CACHE")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "agenteval" / "llm"

@@ -1,0 +1,175 @@
+"""Takes every call to a language model: cached, budgeted, limited, repeated when it may help."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from agenteval.llm.budget import Budget, Limits
+from agenteval.llm.cache import ResponseCache, cache_key
+from agenteval.llm.model import Call, Completion, LlmError, Provider
+from agenteval.llm.prices import cost_usd
+from agenteval.llm.providers import make_provider
+from agenteval.llm.rate import RateLimiter
+from agenteval.suite.model import ModelSpec
+
+_LONGEST_WAIT_S = 60.0
+
+Accept = Callable[[Completion], object]
+
+
+def _anything(_: Completion) -> None:
+    """Accepts every answer."""
+
+
+@dataclass(frozen=True)
+class LlmSettings:
+    """How models are called.
+
+    Attributes:
+        limits: what may be spent.
+        cache: where replies are kept; ``None`` keeps none.
+        concurrency: calls under way at once, per provider.
+        requests_per_minute: per provider; ``None`` is no limit.
+        retries: further attempts after a passing failure.
+        backoff_s: the first wait between attempts; it doubles.
+        timeout_s: limit for one attempt.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    cache: ResponseCache | None = None
+    concurrency: int = 16
+    requests_per_minute: int | None = None
+    retries: int = 4
+    backoff_s: float = 1.0
+    timeout_s: float = 60.0
+
+
+class Gateway:
+    """One for a run; made inside its event loop."""
+
+    def __init__(self, settings: LlmSettings, provider_for: Callable[[ModelSpec], Provider] = make_provider) -> None:
+        self._settings = settings
+        self._provider_for = provider_for
+        self._providers: dict[ModelSpec, Provider] = {}
+        self._limiters: dict[str, RateLimiter] = {}
+        self._under_way: dict[str, asyncio.Future[Completion]] = {}
+        self.budget = Budget(settings.limits)
+        self.input_tokens = 0
+        self.output_tokens = 0
+
+    def check(self, model: ModelSpec) -> None:
+        """Make sure, before anything runs, that a model can be asked.
+
+        Raises:
+            ConfigError: there is no key for it.
+        """
+        self._provider(model)
+
+    async def complete(self, call: Call, accept: Accept = _anything) -> Completion:
+        """Ask a model.
+
+        The same call made twice at once is sent once.
+
+        Args:
+            call: what is asked.
+            accept: raises if the answer cannot be used; such an answer is not kept.
+
+        Raises:
+            LlmError: the provider refused, or failed more often than is worth repeating.
+            BudgetSpentError: the run may not make another call.
+        """
+        cache = self._settings.cache
+        if cache is None:
+            completion = await self._attempts(call)
+            accept(completion)
+            return completion
+        found = cache.get(call)
+        if found is not None:
+            accept(found)
+            return found
+        key = cache_key(call)
+        running = self._under_way.get(key)
+        if running is not None:
+            return replace(await asyncio.shield(running), cost_usd=0.0, cached=True)
+        return await self._first(key, call, accept, cache)
+
+    async def close(self) -> None:
+        """Close every provider's connections."""
+        await asyncio.gather(*(provider.close() for provider in self._providers.values()))
+        self._providers.clear()
+
+    async def _first(self, key: str, call: Call, accept: Accept, cache: ResponseCache) -> Completion:
+        """Send a call that others may wait for."""
+        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        self._under_way[key] = future
+        try:
+            completion = await self._attempts(call)
+            accept(completion)
+        except BaseException as error:
+            # Those who wait get the same error, unless only this caller was cancelled.
+            problem = error if isinstance(error, Exception) else LlmError("the call was cancelled", transient=True)
+            future.set_exception(problem)
+            future.exception()  # marks it as seen: nobody may be waiting
+            raise
+        else:
+            cache.put(call, completion)
+            future.set_result(completion)
+            return completion
+        finally:
+            del self._under_way[key]
+
+    async def _attempts(self, call: Call) -> Completion:
+        settings = self._settings
+        provider = self._provider(call.model)
+        limiter = self._limiters.setdefault(
+            call.model.provider, RateLimiter(settings.concurrency, settings.requests_per_minute)
+        )
+        for attempt in range(settings.retries + 1):
+            try:
+                async with limiter:
+                    return await self._send(provider, call)
+            except LlmError as error:
+                if not error.transient or attempt == settings.retries:
+                    raise _after(error, attempt) from None
+                await asyncio.sleep(self._wait_s(attempt, error))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _send(self, provider: Provider, call: Call) -> Completion:
+        await self.budget.open()
+        price: float | None = None
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                completion = await provider.complete(call)
+            self.input_tokens += completion.input_tokens or 0
+            self.output_tokens += completion.output_tokens or 0
+            price = cost_usd(call.model, completion.input_tokens, completion.output_tokens)
+            return replace(completion, cost_usd=price)
+        except TimeoutError:
+            raise LlmError(
+                f"{call.model.label} did not answer within {self._settings.timeout_s:g} s", transient=True
+            ) from None
+        finally:
+            await self.budget.settle(price)
+
+    def _wait_s(self, attempt: int, error: LlmError) -> float:
+        if error.retry_after_s is not None:
+            return min(error.retry_after_s, _LONGEST_WAIT_S)
+        # Spread, so that calls that failed together do not come back together.
+        spread: float = 1 + random.random() / 2  # noqa: S311 - no secret depends on it
+        wait: float = self._settings.backoff_s * 2**attempt * spread
+        return min(wait, _LONGEST_WAIT_S)
+
+    def _provider(self, model: ModelSpec) -> Provider:
+        found = self._providers.get(model)
+        if found is None:
+            found = self._providers[model] = self._provider_for(model)
+        return found
+
+
+def _after(error: LlmError, attempt: int) -> LlmError:
+    if attempt == 0:
+        return error
+    return LlmError(f"{error} (after {attempt + 1} attempts)", transient=error.transient)

@@ -1,0 +1,82 @@
+"""What is asked of a language model and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agenteval.errors import AgentEvalError
+from agenteval.suite.model import ModelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One prompt to one model.
+
+    Attributes:
+        schema: JSON Schema that the reply should follow; providers that cannot enforce it ignore it.
+        schema_name: what the schema is called in the request.
+        top_logprobs: how many alternatives per token to ask for; 0 asks for none.
+        sample: tells repeats apart, so that the cache never answers one repeat with another.
+    """
+
+    model: ModelSpec
+    prompt: str
+    schema: Mapping[str, Any] | None = None
+    schema_name: str = "reply"
+    top_logprobs: int = 0
+    sample: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model answered.
+
+    Attributes:
+        logprobs: per token, as OpenAI's API returns it; ``None`` where the provider has none.
+        cost_usd: ``None`` where the price of the model is not known.
+        cached: taken from the cache, so it cost nothing now.
+    """
+
+    text: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    logprobs: list[Any] | None = None
+    cached: bool = False
+
+
+class LlmError(AgentEvalError):
+    """A model could not be asked, or its provider refused.
+
+    Args:
+        message: what happened, without any secret.
+        transient: another attempt may succeed.
+        retry_after_s: how long the provider asked to wait.
+    """
+
+    def __init__(self, message: str, *, transient: bool = False, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.transient = transient
+        self.retry_after_s = retry_after_s
+
+
+class BudgetSpentError(AgentEvalError):
+    """``max_llm_calls`` or ``max_cost_usd`` is used up; what is not judged yet is skipped."""
+
+
+class Provider(Protocol):
+    """The client of one provider."""
+
+    async def complete(self, call: Call) -> Completion:
+        """Send one request, without retries of its own.
+
+        Raises:
+            LlmError: it failed.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close connections."""
+        ...

@@ -1,0 +1,49 @@
+"""One file per provider's client."""
+
+from __future__ import annotations
+
+import os
+
+from agenteval.errors import ConfigError, Problem
+from agenteval.llm.model import Provider
+from agenteval.suite.model import ModelSpec
+
+_KEYS = {"openai": "OPENAI_API_KEY", "azure_openai": "AZURE_OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_SELF_HOSTED_KEY = "not-needed"
+
+
+def make_provider(model: ModelSpec) -> Provider:
+    """The client for a model; its library is imported here and not before.
+
+    Raises:
+        ConfigError: there is no key for it.
+    """
+    if model.provider == "anthropic":
+        from agenteval.llm.providers.anthropic_client import AnthropicProvider
+
+        return AnthropicProvider(model, api_key(model))
+    if model.provider == "ollama":
+        from agenteval.llm.providers.ollama_client import OllamaProvider
+
+        return OllamaProvider(model)
+    from agenteval.llm.providers.openai_client import OpenAIProvider
+
+    return OpenAIProvider(model, api_key(model))
+
+
+def api_key(model: ModelSpec) -> str:
+    """The key of a model: its own, else the provider's environment variable.
+
+    Raises:
+        ConfigError: neither is set, and the model is not self-hosted.
+    """
+    variable = _KEYS.get(model.provider)
+    if variable is None:
+        return _SELF_HOSTED_KEY
+    key = model.api_key or os.environ.get(variable)
+    if key:
+        return key
+    if model.provider == "openai" and model.endpoint:
+        # Servers that speak OpenAI's protocol on one's own machine take any key.
+        return _SELF_HOSTED_KEY
+    raise ConfigError(Problem(f"no API key for {model.label}: set {variable}, or `api_key` of the model"))

@@ -1,0 +1,83 @@
+"""Anthropic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anthropic
+
+from agenteval.llm.model import Call, Completion, LlmError
+from agenteval.llm.providers.failures import status_error
+from agenteval.llm.schema import strict_schema
+from agenteval.suite.model import ModelSpec
+
+# Anthropic's API demands a limit; large enough for any verdict list.
+_MAX_TOKENS = 8192
+
+
+class AnthropicProvider:
+    """Messages. Options that a model refuses by name are left out from then on."""
+
+    def __init__(self, model: ModelSpec, key: str) -> None:
+        self._model = model
+        self._refused: set[str] = set()
+        self._client = anthropic.AsyncAnthropic(base_url=model.endpoint, api_key=key, max_retries=0)
+
+    async def complete(self, call: Call) -> Completion:
+        """Send one request."""
+        options = {name: value for name, value in self._options(call).items() if name not in self._refused}
+        try:
+            reply = await self._client.messages.create(
+                model=self._model.name,
+                max_tokens=self._model.max_tokens or _MAX_TOKENS,
+                messages=[{"role": "user", "content": call.prompt}],
+                # In the body, as not every version of the library has a parameter for each of them.
+                extra_body=options,
+            )
+        except anthropic.APITimeoutError:
+            raise LlmError(f"{self._model.label} did not answer in time", transient=True) from None
+        except anthropic.APIConnectionError as error:
+            raise LlmError(f"{self._model.label} cannot be reached: {error}", transient=True) from None
+        except anthropic.APIStatusError as error:
+            bad_request = error.status_code == 400
+            refused = next((name for name in options if bad_request and name in error.message), None)
+            if refused is not None:
+                raise self._without(refused) from None
+            raise status_error(self._model, error.status_code, error.message, error.response.headers) from None
+        except anthropic.AnthropicError as error:
+            raise LlmError(f"{self._model.label}: {error}") from None
+        except ValueError as error:
+            raise LlmError(f"{self._model.label} sent a reply that is not JSON: {error}", transient=True) from None
+        return self._completion(reply)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def _without(self, option: str) -> LlmError:
+        """Remember that an option is refused; the call is to be made again at once."""
+        self._refused.add(option)
+        return LlmError(f"{self._model.label} does not take {option}", transient=True, retry_after_s=0)
+
+    def _options(self, call: Call) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        # Newer models refuse a temperature, so it goes out only where a suite asks for another than 0.
+        if self._model.temperature:
+            options["temperature"] = self._model.temperature
+        if self._model.top_p is not None:
+            options["top_p"] = self._model.top_p
+        if call.schema is not None:
+            options["output_config"] = {"format": {"type": "json_schema", "schema": strict_schema(call.schema)}}
+        return options
+
+    def _completion(self, reply: Any) -> Completion:
+        blocks = getattr(reply, "content", None) or []
+        text = "".join(block.text for block in blocks if getattr(block, "type", "") == "text")
+        if not text:
+            raise LlmError(f"{self._model.label} gave no answer: {getattr(reply, 'stop_reason', None)}")
+        usage = reply.usage
+        return Completion(
+            text=text,
+            input_tokens=usage.input_tokens if usage else None,
+            output_tokens=usage.output_tokens if usage else None,
+        )

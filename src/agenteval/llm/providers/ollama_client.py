@@ -1,0 +1,50 @@
+"""Ollama."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import ollama
+
+from agenteval.llm.model import Call, Completion, LlmError
+from agenteval.llm.providers.failures import status_error
+from agenteval.suite.model import ModelSpec
+
+
+class OllamaProvider:
+    """The chat endpoint of a local or remote Ollama (``OLLAMA_HOST`` where no endpoint is given)."""
+
+    def __init__(self, model: ModelSpec) -> None:
+        self._model = model
+        self._client = ollama.AsyncClient(host=model.endpoint)
+
+    async def complete(self, call: Call) -> Completion:
+        """Send one request."""
+        try:
+            reply = await self._client.chat(
+                model=self._model.name,
+                messages=[{"role": "user", "content": call.prompt}],
+                format=dict(call.schema) if call.schema is not None else None,
+                options=self._options(),
+            )
+        except ollama.ResponseError as error:
+            raise status_error(self._model, error.status_code, error.error, {}) from None
+        except (ConnectionError, httpx.HTTPError) as error:
+            raise LlmError(f"{self._model.label} cannot be reached: {error}", transient=True) from None
+        except ValueError as error:
+            raise LlmError(f"{self._model.label} sent a reply that is not JSON: {error}", transient=True) from None
+        if not reply.message.content:
+            raise LlmError(f"{self._model.label} gave no answer: {reply.done_reason}")
+        return Completion(
+            text=reply.message.content, input_tokens=reply.prompt_eval_count, output_tokens=reply.eval_count
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()  # type: ignore[no-untyped-call] # the library has no types here
+
+    def _options(self) -> dict[str, Any]:
+        model = self._model
+        options = {"temperature": model.temperature, "top_p": model.top_p, "num_predict": model.max_tokens}
+        return {name: value for name, value in options.items() if value is not None}

@@ -1,0 +1,111 @@
+"""OpenAI and Azure OpenAI, and servers that speak the same protocol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+
+from agenteval.llm.model import Call, Completion, LlmError
+from agenteval.llm.providers.failures import status_error
+from agenteval.llm.schema import strict_schema
+from agenteval.suite.model import ModelSpec
+
+_AZURE_API_VERSION = "2024-10-21"
+# Reasoning models take no temperature and count their limit under another name.
+_REASONING = ("o1", "o3", "o4", "gpt-5")
+
+
+class OpenAIProvider:
+    """Chat completions.
+
+    Models and servers differ in what they take. An option that is refused by name is left out from
+    then on, and the call is repeated without it.
+    """
+
+    def __init__(self, model: ModelSpec, key: str) -> None:
+        self._model = model
+        self._refused: set[str] = set()
+        if model.provider == "azure_openai":
+            self._client: openai.AsyncOpenAI = openai.AsyncAzureOpenAI(
+                azure_endpoint=model.endpoint or "",
+                api_key=key,
+                api_version=model.api_version or _AZURE_API_VERSION,
+                max_retries=0,
+            )
+        else:
+            self._client = openai.AsyncOpenAI(base_url=model.endpoint, api_key=key, max_retries=0)
+
+    async def complete(self, call: Call) -> Completion:
+        """Send one request."""
+        options = {name: value for name, value in self._options(call).items() if name not in self._refused}
+        try:
+            reply = await self._client.chat.completions.create(
+                model=self._model.name,
+                messages=[{"role": "user", "content": call.prompt}],
+                **options,
+            )
+        except openai.APITimeoutError:
+            raise LlmError(f"{self._model.label} did not answer in time", transient=True) from None
+        except openai.APIConnectionError as error:
+            raise LlmError(f"{self._model.label} cannot be reached: {error}", transient=True) from None
+        except openai.APIStatusError as error:
+            refused = self._refused_option(error, options)
+            if refused is not None:
+                raise self._without(refused) from None
+            raise status_error(self._model, error.status_code, error.message, error.response.headers) from None
+        except openai.OpenAIError as error:
+            raise LlmError(f"{self._model.label}: {error}") from None
+        except ValueError as error:
+            raise LlmError(f"{self._model.label} sent a reply that is not JSON: {error}", transient=True) from None
+        return self._completion(reply)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def _without(self, option: str) -> LlmError:
+        """Remember that an option is refused; the call is to be made again at once."""
+        self._refused.add(option)
+        return LlmError(f"{self._model.label} does not take {option}", transient=True, retry_after_s=0)
+
+    def _options(self, call: Call) -> dict[str, Any]:
+        model = self._model
+        reasoning = model.name.startswith(_REASONING)
+        options: dict[str, Any] = {}
+        if model.temperature is not None and not reasoning:
+            options["temperature"] = model.temperature
+        if model.top_p is not None and not reasoning:
+            options["top_p"] = model.top_p
+        if model.max_tokens is not None:
+            options["max_completion_tokens" if reasoning else "max_tokens"] = model.max_tokens
+        if call.top_logprobs:
+            options |= {"logprobs": True, "top_logprobs": call.top_logprobs}
+        elif call.schema is not None:
+            schema = {"name": call.schema_name, "schema": strict_schema(call.schema), "strict": True}
+            options["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return options
+
+    @staticmethod
+    def _refused_option(error: openai.APIStatusError, options: dict[str, Any]) -> str | None:
+        if error.status_code != 400:
+            return None
+        said = f"{error.message} {getattr(error, 'param', '')}"
+        return next((name for name in options if name in said), None)
+
+    def _completion(self, reply: Any) -> Completion:
+        choices = getattr(reply, "choices", None)
+        if not choices or choices[0].message is None:
+            raise LlmError(f"{self._model.label} sent a reply without an answer", transient=True)
+        choice = choices[0]
+        if choice.message.content is None:
+            refusal = getattr(choice.message, "refusal", None) or choice.finish_reason
+            raise LlmError(f"{self._model.label} gave no answer: {refusal}")
+        logprobs = choice.logprobs.model_dump()["content"] if choice.logprobs is not None else None
+        usage = reply.usage
+        return Completion(
+            text=choice.message.content,
+            input_tokens=usage.prompt_tokens if usage else None,
+            output_tokens=usage.completion_tokens if usage else None,
+            logprobs=logprobs,
+        )

@@ -1,0 +1,33 @@
+"""Bounds how many calls are under way, and how many start in a minute."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class RateLimiter:
+    """An asynchronous context manager that one call at a time passes through."""
+
+    def __init__(self, concurrency: int, per_minute: int | None = None) -> None:
+        self._slots = asyncio.Semaphore(concurrency)
+        self._interval_s = 60 / per_minute if per_minute else 0.0
+        self._next = 0.0
+
+    async def __aenter__(self) -> None:
+        await self._slots.acquire()
+        try:
+            if self._interval_s:
+                await self._turn()
+        except BaseException:
+            self._slots.release()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._slots.release()
+
+    async def _turn(self) -> None:
+        """Calls start evenly spaced: a burst at the start of a minute trips providers' limits."""
+        now = asyncio.get_running_loop().time()
+        start = max(self._next, now)
+        self._next = start + self._interval_s
+        await asyncio.sleep(start - now)

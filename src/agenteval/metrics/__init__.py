@@ -1,0 +1,1 @@
+"""What is measured on an answer; one file per family."""

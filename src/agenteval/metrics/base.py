@@ -1,0 +1,119 @@
+"""What a metric is, and the registry that finds it by name.
+
+A metric is a frozen dataclass with one method. A new one is a new file and a line in ``REGISTRY``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agenteval.errors import AgentEvalError
+from agenteval.results.model import ToolCall, Usage
+from agenteval.suite.model import MetricConfig
+
+if TYPE_CHECKING:
+    from agenteval.llm.gateway import Gateway
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One turn as metrics see it: what was asked, what was expected, what came."""
+
+    input: str
+    response: str
+    ground_truth: str | None = None
+    retrieval_context: tuple[str, ...] | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    latency_ms: float | None = None
+    usage: Usage | None = None
+    context: tuple[str, ...] | None = None
+    case: str = ""
+    turn: int = 0
+    iteration: int = 0
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a metric found.
+
+    Attributes:
+        score: 0..1, higher is better.
+        passed: the metric's own verdict; a threshold in the suite overrules it.
+        reason: one or two sentences for people.
+        details: further numbers, as JSON.
+        model: the judge, if one was asked.
+        cost_usd: what asking took; ``None`` where the price is not known.
+    """
+
+    score: float
+    passed: bool | None = None
+    reason: str | None = None
+    details: Mapping[str, Any] | None = None
+    model: str | None = None
+    cost_usd: float | None = None
+
+
+class MetricError(AgentEvalError):
+    """A metric could not be computed; the message says why."""
+
+
+class Metric(Protocol):
+    """Anything that scores a reply.
+
+    ``requires`` names the fields of the observation without which the metric has nothing to say.
+    """
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """``ground_truth`` and ``retrieval_context``, as far as needed."""
+        ...
+
+    def measure(self, observation: Observation, /) -> Outcome | Awaitable[Outcome]:
+        """Score one reply.
+
+        Raises:
+            MetricError: it cannot be computed.
+        """
+        ...
+
+
+# Metric type → module and class; imported when a suite asks for it, so that nobody pays for the rest.
+REGISTRY: Mapping[str, tuple[str, str]] = {
+    "equality": ("agenteval.metrics.deterministic", "Equality"),
+    "numeric": ("agenteval.metrics.deterministic", "Numeric"),
+    "f1_score": ("agenteval.metrics.overlap", "TokenF1"),
+    "bleu": ("agenteval.metrics.overlap", "Bleu"),
+    "rouge": ("agenteval.metrics.overlap", "Rouge"),
+    "meteor": ("agenteval.metrics.meteor", "Meteor"),
+    "geval": ("agenteval.metrics.judge", "GEval"),
+    "rag": ("agenteval.metrics.judge", "Rag"),
+    "tools": ("agenteval.metrics.tools", "ExpectedTools"),
+}
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What metrics of one run share."""
+
+    gateway: Gateway
+
+    async def close(self) -> None:
+        """Close connections and processes."""
+        await self.gateway.close()
+
+
+def build(config: MetricConfig, resources: Resources) -> Metric:
+    """The metric that a configuration describes; one with a field ``resources`` gets them.
+
+    Raises:
+        ConfigError: what the metric needs on this machine is missing.
+    """
+    module, name = REGISTRY[config.type]
+    kind = getattr(import_module(module), name)
+    shared = {"resources": resources} if any(item.name == "resources" for item in fields(kind)) else {}
+    metric: Metric = kind(**config.options, **shared)
+    return metric

@@ -1,0 +1,115 @@
+"""Comparisons that need no model and no tolerance for noise: ``equality`` and ``numeric``."""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass
+from typing import ClassVar
+
+from agenteval.metrics.base import Observation, Outcome
+
+GROUND_TRUTH = frozenset({"ground_truth"})
+
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+# Comma, underscore, no-break space, narrow no-break space: nothing else separates thousands.
+_SEPARATORS = ",_\u00a0\u202f"
+_NO_SEPARATORS = str.maketrans("", "", _SEPARATORS)
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """1 if response and ground truth are the same text after the chosen normalisations, else 0."""
+
+    case_insensitive: bool = False
+    strip_whitespace: bool = False
+    strip_punctuation: bool = False
+    requires: ClassVar[frozenset[str]] = GROUND_TRUTH
+
+    def measure(self, observation: Observation) -> Outcome:
+        """Compare; the verdict is the metric's own."""
+        expected = self._normalise(observation.ground_truth or "")
+        actual = self._normalise(observation.response)
+        if expected == actual:
+            return Outcome(1.0, passed=True)
+        return Outcome(0.0, passed=False, reason=f"expected {_shown(expected)}, got {_shown(actual)}")
+
+    def _normalise(self, text: str) -> str:
+        # Case first, then punctuation, then white space: HoloDeck's order.
+        if self.case_insensitive:
+            text = text.casefold()
+        if self.strip_punctuation:
+            text = text.translate(_NO_PUNCTUATION)
+        if self.strip_whitespace:
+            text = " ".join(text.split())
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """1 if two numbers agree within an absolute or a relative tolerance, else 0.
+
+    Args:
+        absolute_tolerance: largest allowed ``|actual - expected|``, inclusive.
+        relative_tolerance: largest allowed difference as a share of ``|expected|``; 0 turns it off.
+        accept_percent: a trailing ``%`` divides by 100.
+        accept_thousands_separators: ``,``, ``_`` and no-break spaces are dropped, wherever they stand.
+    """
+
+    absolute_tolerance: float = 1e-6
+    relative_tolerance: float = 0.0
+    accept_percent: bool = False
+    accept_thousands_separators: bool = False
+    requires: ClassVar[frozenset[str]] = GROUND_TRUTH
+
+    def measure(self, observation: Observation) -> Outcome:
+        """Compare; what is no number scores 0 with the reason."""
+        try:
+            actual = self.parse(observation.response)
+        except ValueError as error:
+            return Outcome(0.0, passed=False, reason=f"the response {error}")
+        try:
+            expected = self.parse(observation.ground_truth or "")
+        except ValueError as error:
+            return Outcome(0.0, passed=False, reason=f"the ground truth {error}")
+        if self._close(actual, expected):
+            return Outcome(1.0, passed=True)
+        return Outcome(
+            0.0,
+            passed=False,
+            reason=f"expected {expected!r}, got {actual!r}: a difference of {abs(actual - expected):.6g}",
+        )
+
+    def _close(self, actual: float, expected: float) -> bool:
+        difference = abs(actual - expected)
+        if difference <= self.absolute_tolerance:
+            return True
+        return self.relative_tolerance > 0 and difference <= self.relative_tolerance * abs(expected)
+
+    def parse(self, text: str) -> float:
+        """The number that a text is.
+
+        Raises:
+            ValueError: it is none; the message continues "the response …".
+        """
+        number = text.strip()
+        if not number:
+            raise ValueError("is empty, not a number")
+        divisor = 1.0
+        if number.endswith("%"):
+            if not self.accept_percent:
+                raise ValueError(f"{_shown(text)} is a percentage, and accept_percent is off")
+            number = number[:-1].strip()
+            divisor = 100.0
+        if any(character in number for character in _SEPARATORS):
+            if not self.accept_thousands_separators:
+                raise ValueError(f"{_shown(text)} has thousands separators, and accept_thousands_separators is off")
+            number = number.translate(_NO_SEPARATORS)
+        try:
+            return float(number) / divisor
+        except ValueError:
+            raise ValueError(f"{_shown(text)} is not a number") from None
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")

@@ -1,0 +1,170 @@
+"""Scores one turn with its metrics: skips what cannot apply, retries, limits time, applies thresholds."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from agenteval.errors import AgentEvalError
+from agenteval.llm.model import BudgetSpentError
+from agenteval.metrics.base import Metric, Observation, Outcome, Resources, build
+from agenteval.results.model import Score
+from agenteval.suite.model import MetricConfig
+from agenteval.suite.response_path import leaf_text
+
+# Rounding may leave a score this far outside 0..1; further out it is an error.
+_ROUNDING = 1e-9
+
+
+@dataclass
+class MetricCatalog:
+    """The metrics of a run, each built once."""
+
+    resources: Resources
+    _built: dict[int, tuple[MetricConfig, Metric]] = field(default_factory=dict)
+
+    def get(self, config: MetricConfig) -> Metric:
+        """The metric of a configuration.
+
+        Raises:
+            ConfigError: what it needs is not on this machine.
+        """
+        # Keyed by identity: suite-wide configurations are shared by all cases, and the stored
+        # configuration keeps the identity from being given to another one.
+        found = self._built.get(id(config))
+        if found is None:
+            found = self._built[id(config)] = (config, build(config, self.resources))
+        return found[1]
+
+
+async def score_turn(
+    configs: Iterable[MetricConfig], observation: Observation, catalog: MetricCatalog
+) -> list[Score]:
+    """What every metric says about one turn, in the order of the suite; judges are asked at once."""
+    metrics = [(config, catalog.get(config)) for config in configs]
+    scores = [_score(config, metric, observation) for config, metric in metrics]
+    if any(inspect.iscoroutinefunction(metric.measure) for _, metric in metrics):
+        return await asyncio.gather(*scores)
+    return [await score for score in scores]
+
+
+async def _score(config: MetricConfig, metric: Metric, observation: Observation) -> Score:
+    missing = sorted(name for name in metric.requires if not _has(observation, name))
+    if missing:
+        return _not_applicable(config, missing)
+    started = time.perf_counter()
+    try:
+        outcome = await _measure(config, metric, observation)
+    except BudgetSpentError as error:
+        return _skipped(config, str(error))
+    except AgentEvalError as error:
+        return _error(config, str(error), started)
+    except Exception as error:  # noqa: BLE001 - one broken metric must not end the run
+        return _error(config, f"{type(error).__name__}: {error}", started)
+    problem = _range_problem(outcome.score)
+    if problem:
+        return _error(config, problem, started)
+    outcome = replace(outcome, score=min(1.0, max(0.0, outcome.score)))
+    return Score(
+        id=config.id,
+        kind=config.kind,
+        score=outcome.score,
+        threshold=config.threshold,
+        passed=_verdict(config, outcome),
+        status="scored",
+        reason=outcome.reason,
+        model=outcome.model,
+        duration_ms=_elapsed_ms(started),
+        cost_usd=outcome.cost_usd,
+        details=dict(outcome.details) if outcome.details else None,
+    )
+
+
+def _has(observation: Observation, name: str) -> bool:
+    value = getattr(observation, name)
+    return value is not None and value != ()
+
+
+def _not_applicable(config: MetricConfig, missing: list[str]) -> Score:
+    what = " and ".join(missing)
+    if config.requested_by != "suite" and "retrieval_context" in missing:
+        # The case itself asked for it, so leaving it out silently would hide a mistake.
+        return _error(config, f"this {config.requested_by} asks for {config.id} but has no {what}", None)
+    return _skipped(config, f"the case has no {what}")
+
+
+def _skipped(config: MetricConfig, reason: str) -> Score:
+    return Score(
+        id=config.id,
+        kind=config.kind,
+        score=None,
+        threshold=config.threshold,
+        passed=None,
+        status="skipped",
+        reason=reason,
+    )
+
+
+async def _measure(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome:
+    if config.response_path is not None:
+        try:
+            observation = replace(observation, response=leaf_text(observation.response, config.response_path))
+        except ValueError as error:
+            return Outcome(0.0, passed=False, reason=str(error), details={"response_path": "not found"})
+    for attempt in range(config.retries + 1):
+        try:
+            return await _attempt(config, metric, observation)
+        except Exception:
+            if attempt == config.retries:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _attempt(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome:
+    result = metric.measure(observation)
+    if not inspect.isawaitable(result):
+        return result
+    limit = asyncio.timeout(config.timeout_s)
+    try:
+        async with limit:
+            return await result
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise AgentEvalError(f"no result within {config.timeout_s:g} s") from None
+
+
+def _verdict(config: MetricConfig, outcome: Outcome) -> bool | None:
+    unreadable = config.response_path is not None and (outcome.details or {}).get("response_path") == "not found"
+    if config.threshold is None or unreadable:
+        return outcome.passed
+    return outcome.score >= config.threshold
+
+
+def _range_problem(score: float) -> str | None:
+    if math.isnan(score) or math.isinf(score):
+        return f"the score is {score}, not a number from 0 to 1"
+    if not -_ROUNDING <= score <= 1 + _ROUNDING:
+        return f"the score {score:g} is outside 0..1"
+    return None
+
+
+def _error(config: MetricConfig, message: str, started: float | None) -> Score:
+    return Score(
+        id=config.id,
+        kind=config.kind,
+        score=None,
+        threshold=config.threshold,
+        passed=None,
+        status="error",
+        error=message,
+        duration_ms=None if started is None else _elapsed_ms(started),
+    )
+
+
+def _elapsed_ms(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)

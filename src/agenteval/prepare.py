@@ -1,0 +1,119 @@
+"""Reads everything that a run needs before its first case, and names every mistake at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agenteval.config import Config, Settings, find_config, read_config, resolve_agent
+from agenteval.errors import ConfigError, Problem
+from agenteval.provenance import repository_root
+from agenteval.report.escape import Redactor
+from agenteval.results.model import Results
+from agenteval.results.store import read_results
+from agenteval.suite.document import looks_secret
+from agenteval.suite.load import discover, load_suites
+from agenteval.suite.model import AgentSpec, Case, Suite
+
+# Shorter values of secret-looking variables are words like "yes", not secrets.
+_SECRET_LENGTH = 8
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Everything that was read before the first case runs."""
+
+    suites: Sequence[Suite]
+    config: Config
+    selected: Mapping[str, Sequence[Case]]
+    agents: Mapping[str, AgentSpec]
+    baseline: Results | None
+    warnings: tuple[str, ...]
+    redact: Redactor = field(repr=False)
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The ids of all cases, also of those that a filter leaves out."""
+        return frozenset(case.id for suite in self.suites for case in suite.cases)
+
+
+def load(settings: Settings) -> Loaded:
+    """Read suites, configuration and baseline, and find the agents; every problem at once.
+
+    Raises:
+        ConfigError: with all problems of all files.
+    """
+    here = Path.cwd()
+    paths = settings.suites or tuple(discover(here))
+    if not paths:
+        message = "no suite given, and no agent.yaml in this directory"
+        raise ConfigError(Problem(f"{message}; name one: agenteval run path/to/agent.yaml"))
+    problems: list[Problem] = []
+    suites: list[Suite] = []
+    config = Config()
+    baseline = None
+    try:
+        suites = load_suites(paths, repository_root(here))
+    except ConfigError as error:
+        problems += error.problems
+    try:
+        config = read_config(find_config(settings.config, [here, *(path.parent for path in paths)]))
+    except ConfigError as error:
+        problems += error.problems
+    try:
+        baseline = read_results(settings.baseline) if settings.baseline else None
+    except ConfigError as error:
+        problems += [
+            Problem(f"--baseline: {problem.message}", problem.file, problem.line, problem.path)
+            for problem in error.problems
+        ]
+    agents: dict[str, AgentSpec] = {}
+    for suite in suites if not problems else ():
+        try:
+            agents[suite.path] = resolve_agent(settings.agent or suite.agent, config, suite.path)
+        except ConfigError as error:
+            problems += error.problems
+    selected = {suite.path: _selected(suite, settings) for suite in suites}
+    if suites and not problems and any(suite.cases for suite in suites) and not any(selected.values()):
+        problems.append(Problem(_nothing_selected(settings)))
+    if problems:
+        raise ConfigError(problems)
+    secrets = config.secrets.union(*(suite.secrets for suite in suites))
+    warnings = config.warnings + tuple(text for suite in suites for text in suite.warnings)
+    return Loaded(
+        suites=suites,
+        config=config,
+        selected=selected,
+        agents=agents,
+        baseline=baseline,
+        warnings=warnings,
+        redact=redactor(secrets),
+    )
+
+
+def redactor(secrets: Iterable[str] = ()) -> Redactor:
+    """Masks the given secrets and the values of secret-looking environment variables."""
+    ambient = (
+        value
+        for name, value in os.environ.items()
+        if looks_secret(name) and len(value) >= _SECRET_LENGTH and not Path(value).exists()
+    )
+    return Redactor([*secrets, *ambient])
+
+
+def _selected(suite: Suite, settings: Settings) -> list[Case]:
+    wanted = (settings.filter or "").casefold()
+    return [
+        case
+        for case in suite.cases
+        if wanted in f"{case.id}\n{case.name}".casefold()
+        and (not settings.tags or set(settings.tags) & set(case.tags))
+    ]
+
+
+def _nothing_selected(settings: Settings) -> str:
+    asked = [f"--filter {settings.filter!r}"] if settings.filter else []
+    asked += [f"--tag {tag}" for tag in settings.tags]
+    return f"no case matches {' and '.join(asked)}"

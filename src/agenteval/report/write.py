@@ -1,0 +1,41 @@
+"""Writes the report files and prints the table."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TextIO
+
+from agenteval.report.view import GateView
+from agenteval.results.model import Results
+from agenteval.results.store import RESULTS_FILE, results_json, write_atomic
+
+
+def write_reports(results: Results, view: GateView, directory: Path) -> None:
+    """Write ``results.json``, then what is rendered from it, so that a rendering error loses no result.
+
+    Raises:
+        InfrastructureError: a file cannot be written.
+    """
+    write_atomic(directory / RESULTS_FILE, results_json(results))
+    render_reports(results, view, directory)
+
+
+def render_reports(results: Results, view: GateView, directory: Path) -> None:
+    """Write ``junit.xml``, ``summary.md`` and ``comment.md``.
+
+    Raises:
+        InfrastructureError: a file cannot be written.
+    """
+    from agenteval.report import junit, markdown
+
+    write_atomic(directory / "junit.xml", junit.render(results))
+    write_atomic(directory / "summary.md", markdown.render_summary(results, view))
+    write_atomic(directory / "comment.md", markdown.render_comment(results, view))
+
+
+def print_table(results: Results, view: GateView, stream: TextIO) -> None:
+    """Print the final table; colour only on a terminal, and never with ``NO_COLOR`` set."""
+    from agenteval.report.terminal import print_results
+
+    print_results(results, view, stream, colour=stream.isatty() and not os.environ.get("NO_COLOR"))

@@ -1,0 +1,281 @@
+"""What results.json is. Its JSON Schema is generated from these models and published with each version.
+
+Times are seconds unless a name ends in ``_ms``; scores, rates and thresholds are 0..1; timestamps
+are ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION: Final = 1
+
+CaseStatus = Literal["passed", "failed", "error", "skipped"]
+ScoreStatus = Literal["scored", "skipped", "error"]
+ScoreKind = Literal[
+    "standard",
+    "geval",
+    "rag",
+    "code",
+    "tools",
+    "match",
+    "schema",
+    "rule",
+    "judge",
+    "performance",
+    "safety",
+    "consistency",
+    "custom",
+]
+RunVerdict = Literal["regressed", "inconclusive", "improved", "unchanged"]
+CaseChange = Literal["regressed", "improved", "unchanged", "changed", "new", "removed"]
+
+
+class _Model(BaseModel):
+    # Readers of a later version's file ignore what they do not know.
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Tool(_Model):
+    """The program that wrote the file."""
+
+    name: str = "agenteval"
+    version: str
+
+
+class Run(_Model):
+    """When and on what the suites ran. ``complete`` is false when the run was interrupted."""
+
+    id: str
+    started_at: str
+    finished_at: str
+    duration_s: float
+    complete: bool
+    commit: str | None = None
+    ref: str | None = None
+    repository: str | None = None
+    workflow_run_id: str | None = None
+
+
+class Usage(_Model):
+    """Tokens and money one reply or one run took; ``None`` where nobody reported it."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+class RunUsage(_Model):
+    """Sums over a run, judges included."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    llm_calls: int = 0
+    cost_usd: float = 0.0
+
+
+class MetricSummary(_Model):
+    """One metric over all cases: how many scores, their mean, and the share that passed."""
+
+    n: int
+    mean: float | None
+    pass_rate: float | None
+
+
+class Summary(_Model):
+    """The whole run in numbers. ``pass_rate`` is passed over passed, failed and error."""
+
+    cases: int
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+    pass_rate: float | None
+    score: float | None
+    metrics: dict[str, MetricSummary]
+    usage: RunUsage
+
+
+class ToolCall(_Model):
+    """One call of a tool that the agent made."""
+
+    name: str
+    args: Any = None
+    result: Any = None
+    error: str | None = None
+    duration_ms: float | None = None
+
+
+class Score(_Model):
+    """What one metric said about one reply."""
+
+    id: str
+    kind: ScoreKind
+    score: float | None
+    threshold: float | None = None
+    passed: bool | None
+    status: ScoreStatus
+    reason: str | None = None
+    error: str | None = None
+    model: str | None = None
+    duration_ms: float | None = None
+    cost_usd: float | None = None
+    details: dict[str, Any] | None = None
+
+
+class TurnResult(_Model):
+    """One exchange: what was asked, what came back, how it scored."""
+
+    index: int
+    input: str
+    ground_truth: str | None
+    response: str | None
+    tool_calls: list[ToolCall] = []
+    retrieval_context: list[str] = []
+    latency_ms: float | None = None
+    usage: Usage | None = None
+    error: str | None = None
+    scores: list[Score] = []
+
+
+class IterationResult(_Model):
+    """One pass through all turns of a case, in a session of its own."""
+
+    index: int
+    status: CaseStatus
+    score: float | None
+    turns: list[TurnResult]
+
+
+class CaseResult(_Model):
+    """A case over all its iterations."""
+
+    id: str
+    name: str
+    tags: list[str] = []
+    cluster: str | None = None
+    line: int | None = None
+    status: CaseStatus
+    score: float | None
+    iterations: list[IterationResult]
+
+
+class Criterion(_Model):
+    """A condition on the suite as a whole."""
+
+    name: str
+    met: bool | None
+    value: float | None = None
+    threshold: float | None = None
+
+
+class SuiteResult(_Model):
+    """One suite file."""
+
+    path: str
+    name: str
+    format: str
+    fingerprint: str
+    criteria: list[Criterion] = []
+    cases: list[CaseResult]
+
+
+class PoolCase(_Model):
+    """The scores of one case in one earlier run, per metric and iteration."""
+
+    fingerprint: str
+    scores: dict[str, list[float]]
+
+
+class PoolEntry(_Model):
+    """One run of the base branch as later comparisons need it."""
+
+    commit: str | None
+    run_id: str
+    created_at: str
+    cases: dict[str, PoolCase]
+
+
+class BaselineInfo(_Model):
+    """Which run was compared with. ``distance`` counts commits to the merge base."""
+
+    commit: str | None = None
+    ref: str | None = None
+    run_id: str
+    created_at: str
+    distance: int | None = None
+
+
+class ComparedMetric(_Model):
+    """One metric over the cases that both runs scored: means, and their difference."""
+
+    id: str
+    n: int
+    baseline: float
+    current: float
+    difference: float
+    verdict: RunVerdict
+    reason: str
+
+
+class ScoreChange(_Model):
+    """One metric of one case; ``None`` where a side has no score."""
+
+    id: str
+    before: float | None
+    after: float | None
+    passed_before: bool | None = None
+    passed_after: bool | None = None
+    reason: str | None = None
+
+
+class AnswerChange(_Model):
+    """The answers of both runs to one turn."""
+
+    turn: int
+    input: str
+    before: str | None
+    after: str | None
+
+
+class ComparedCase(_Model):
+    """One case in both runs. ``changed``: the suite asks or judges differently, so nothing is compared."""
+
+    id: str
+    name: str
+    change: CaseChange
+    status_before: CaseStatus | None
+    status_after: CaseStatus | None
+    score_before: float | None
+    score_after: float | None
+    line: int | None = None
+    metrics: list[ScoreChange] = []
+    answers: list[AnswerChange] = []
+
+
+class Comparison(_Model):
+    """This run against a baseline."""
+
+    baseline: BaselineInfo
+    verdict: RunVerdict
+    metrics: list[ComparedMetric]
+    cases: list[ComparedCase]
+    policy: dict[str, Any]
+
+
+class Results(_Model):
+    """The whole of results.json."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    tool: Tool
+    run: Run
+    summary: Summary
+    suites: list[SuiteResult]
+    pool: list[PoolEntry] = []
+    comparison: Comparison | None = Field(default=None)
+
+    def cases(self) -> list[tuple[SuiteResult, CaseResult]]:
+        """Every case with its suite, in suite order."""
+        return [(suite, case) for suite in self.suites for case in suite.cases]

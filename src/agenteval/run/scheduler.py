@@ -1,0 +1,226 @@
+"""Runs cases: so many at once, each turn under its time limit, results handed out as they finish."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from agenteval.agents.base import Agent, Reply, Request, Session, encodable
+from agenteval.errors import AgentError
+from agenteval.metrics.base import Observation
+from agenteval.metrics.scoring import MetricCatalog, score_turn
+from agenteval.results.model import CaseResult, IterationResult, TurnResult
+from agenteval.results.rollup import case_status, iteration_status, mean, mean_score
+from agenteval.suite.model import AgentSpec, Case, Suite, Turn
+
+# After so many turns in a row without an answer the session is given up.
+_BROKEN_TURNS = 2
+
+
+@dataclass(frozen=True)
+class BoundAgent:
+    """A started agent with what the scheduler must know of its definition."""
+
+    agent: Agent
+    spec: AgentSpec
+
+
+@dataclass(frozen=True)
+class Job:
+    """A case of a suite, with the agent that answers it."""
+
+    suite: Suite
+    case: Case
+    agent: BoundAgent
+    iterations: int
+
+
+Finished = Callable[[Job, CaseResult], None]
+
+
+async def run_jobs(jobs: Sequence[Job], catalog: MetricCatalog, concurrency: int, finished: Finished) -> None:
+    """Run every job; ``finished`` is called once per case, in the order in which cases end.
+
+    Args:
+        jobs: what to run.
+        catalog: the metrics.
+        concurrency: iterations under way at once.
+        finished: receives each result; what it raises ends the run.
+    """
+    queue = iter(_iterations(jobs))
+    collected: dict[int, list[IterationResult]] = {}
+
+    async def work() -> None:
+        for number, job, index in queue:
+            result = await _run_iteration(job, index, catalog)
+            done = collected.setdefault(number, [])
+            done.append(result)
+            if len(done) == job.iterations:
+                del collected[number]
+                finished(job, _case_result(job.case, done))
+
+    workers = min(concurrency, sum(job.iterations for job in jobs))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(work())
+    except ExceptionGroup as problems:
+        # Agents' and metrics' errors are results; what is left concerns the run as a whole.
+        raise problems.exceptions[0] from None
+
+
+def _iterations(jobs: Sequence[Job]) -> Iterator[tuple[int, Job, int]]:
+    for number, job in enumerate(jobs):
+        for index in range(job.iterations):
+            yield number, job, index
+
+
+def _case_result(case: Case, iterations: list[IterationResult]) -> CaseResult:
+    iterations.sort(key=lambda iteration: iteration.index)
+    return CaseResult(
+        id=case.id,
+        name=case.name,
+        tags=list(case.tags),
+        cluster=case.cluster,
+        line=case.line,
+        status=case_status([iteration.status for iteration in iterations]),
+        score=mean([iteration.score for iteration in iterations]),
+        iterations=iterations,
+    )
+
+
+async def _run_iteration(job: Job, index: int, catalog: MetricCatalog) -> IterationResult:
+    """All turns of a case in one session of its own."""
+    session = job.agent.agent.session()
+    history: list[Mapping[str, str]] = []
+    turns: list[TurnResult] = []
+    unanswered = 0
+    for number, turn in enumerate(job.case.turns):
+        request = _request(job, index, number, tuple(history))
+        if unanswered < _BROKEN_TURNS:
+            answer = await _ask(session, request, job.agent.spec.timeout_s)
+        else:
+            answer = _Answer(error=f"not asked: {unanswered} turns before it had no answer")
+        history.append({"role": "user", "content": turn.input})
+        if answer.reply is None:
+            unanswered += 1
+        else:
+            unanswered = 0
+            history.append({"role": "assistant", "content": answer.reply.response})
+        turns.append(await _turn_result(request, turn, answer, catalog))
+    return IterationResult(
+        index=index,
+        status=iteration_status(turns, _fatal_metrics(job.case)),
+        score=mean_score(turns),
+        turns=turns,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A reply, or the reason why there is none."""
+
+    reply: Reply | None = None
+    error: str | None = None
+    elapsed_ms: float = 0.0
+
+
+def _request(job: Job, iteration: int, number: int, history: tuple[Mapping[str, str], ...]) -> Request:
+    case, turn = job.case, job.case.turns[number]
+    return Request(
+        input=turn.input,
+        case=case.name,
+        case_id=case.id,
+        turn=number,
+        iteration=iteration,
+        session=f"{case.id}#{iteration}",
+        history=history,
+        files=turn.files,
+        config=job.agent.spec.config,
+        context=turn.context,
+    )
+
+
+async def _ask(session: Session, request: Request, timeout_s: float) -> _Answer:
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(timeout_s):
+            reply = await session.send(request)
+    except TimeoutError:
+        return _Answer(error=f"no answer within {timeout_s:g} s")
+    except AgentError as failure:
+        return _Answer(error=encodable(str(failure)))
+    except Exception as failure:  # noqa: BLE001 - a defect in one agent kind must not end the run
+        return _Answer(error=encodable(f"{type(failure).__name__}: {failure}"))
+    return _Answer(reply=reply, elapsed_ms=(time.perf_counter() - started) * 1000)
+
+
+def _fatal_metrics(case: Case) -> frozenset[tuple[int, str]]:
+    """Turn and id of the metrics whose errors make the case an error."""
+    return frozenset(
+        (number, metric.id)
+        for number, turn in enumerate(case.turns)
+        for metric in turn.metrics
+        if metric.fail_on_error
+    )
+
+
+async def _turn_result(request: Request, turn: Turn, answer: _Answer, catalog: MetricCatalog) -> TurnResult:
+    error = answer.error
+    if answer.reply is not None:
+        try:
+            return await _scored(request, turn, answer.reply, answer.elapsed_ms, catalog)
+        except Exception as failure:  # noqa: BLE001 - a reply that cannot be scored costs one turn, not the run
+            error = encodable(f"the reply could not be scored: {type(failure).__name__}: {failure}")
+    return TurnResult(
+        index=request.turn, input=turn.input, ground_truth=turn.ground_truth, response=None, error=error
+    )
+
+
+async def _scored(
+    request: Request, turn: Turn, reply: Reply, elapsed_ms: float, catalog: MetricCatalog
+) -> TurnResult:
+    latency_ms = reply.latency_ms if reply.latency_ms is not None else round(elapsed_ms, 3)
+    passages = turn.retrieval_context if turn.retrieval_context is not None else reply.retrieval_context
+    observation = Observation(
+        input=turn.input,
+        response=reply.response,
+        ground_truth=turn.ground_truth,
+        retrieval_context=passages,
+        tool_calls=reply.tool_calls,
+        latency_ms=latency_ms,
+        usage=reply.usage,
+        case=request.case,
+        turn=request.turn,
+        iteration=request.iteration,
+        config=turn.config,
+    )
+    return TurnResult(
+        index=request.turn,
+        input=turn.input,
+        ground_truth=turn.ground_truth,
+        response=reply.response,
+        tool_calls=list(reply.tool_calls),
+        retrieval_context=list(passages),
+        latency_ms=latency_ms,
+        usage=reply.usage,
+        scores=await score_turn(turn.metrics, observation, catalog),
+    )
+
+
+def checkable(case: Case, catalog: MetricCatalog) -> bool:
+    """Whether any metric can say anything about a case, as far as the suite alone tells.
+
+    Builds every metric of the case, also those that turn out not to apply.
+
+    Raises:
+        ConfigError: what a metric needs is not on this machine.
+    """
+    applicable = [
+        "ground_truth" not in catalog.get(metric).requires or turn.ground_truth is not None
+        for turn in case.turns
+        for metric in turn.metrics
+    ]
+    return any(applicable)

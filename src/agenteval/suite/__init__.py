@@ -1,0 +1,1 @@
+"""Suites: what they are, and one loader per format."""

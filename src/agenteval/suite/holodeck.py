@@ -1,0 +1,439 @@
+"""Turns a HoloDeck ``agent.yaml`` into a suite."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from agenteval.errors import ConfigError, Problem
+from agenteval.suite.agent_spec import is_inline_agent, read_agent
+from agenteval.suite.document import Document, KeyPath, dotted, read_yaml
+from agenteval.suite.holodeck_schema import (
+    LEGACY_METRICS,
+    MATCHERS,
+    AgentFile,
+    AnyMetric,
+    CaseEntry,
+    CodeMetric,
+    ExpectedTool,
+    GEvalMetric,
+    ModelEntry,
+    RagMetric,
+    StandardMetric,
+    TurnEntry,
+)
+from agenteval.suite.model import AgentSpec, Case, MetricConfig, ModelSpec, Scope, Suite, Turn
+from agenteval.suite.validation import validate
+
+FORMAT = "holodeck"
+
+# Keys whose YAML numbers and booleans are meant as text, the way they are written.
+_TEXT_KEYS = ("name", "input", "ground_truth")
+# Which options of a standard metric mean something for which metric.
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "equality": ("case_insensitive", "strip_whitespace", "strip_punctuation"),
+    "numeric": (
+        "absolute_tolerance",
+        "relative_tolerance",
+        "accept_percent",
+        "accept_thousands_separators",
+    ),
+    "rouge": ("variant",),
+}
+_NAME_LENGTH = 60
+_DEFAULT_JUDGE = "gpt-oss:20b"
+_JUDGE_THRESHOLD = 0.5
+
+
+def load_holodeck(path: Path, shown_as: str) -> Suite:
+    """Load one suite.
+
+    Args:
+        path: the ``agent.yaml``.
+        shown_as: its path inside the repository; it becomes part of every case id.
+
+    Raises:
+        ConfigError: with every problem of the file.
+    """
+    document = read_yaml(path, shown_as=shown_as)
+    return _Loader(document).load()
+
+
+@dataclass
+class _Loader:
+    """Collects problems and warnings while one file is read."""
+
+    document: Document
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    judge: ModelSpec = field(default_factory=lambda: default_judge(None))
+
+    def load(self) -> Suite:
+        document = self.document
+        self.warnings.extend(document.warnings)
+        if not isinstance(document.data, dict):
+            raise ConfigError(Problem("must be a mapping with `test_cases`", file=document.file))
+        entry, problems = validate(AgentFile, _named_as_written(document, ()), document)
+        self.problems += problems
+        self.judge = default_judge(entry)
+        source, at = self._case_source(document.data)
+        # Cases are read even where the rest is wrong, so that one run names every mistake.
+        cases = self._cases(source, at, entry)
+        agent = self._agent(document.data.get("agent"), entry)
+        if self.problems or entry is None:
+            raise ConfigError(self.problems)
+        return Suite(
+            path=document.file,
+            name=entry.name or document.directory.name,
+            format=FORMAT,
+            cases=cases,
+            agent=agent,
+            concurrency=entry.execution.parallel_test_cases if entry.execution else None,
+            warnings=tuple(self.warnings),
+            secrets=document.secrets | source.secrets | _written_keys(cases),
+        )
+
+    def _case_source(self, data: Mapping[str, Any]) -> tuple[Document, tuple[str, ...]]:
+        """Where the cases stand: inline, or in the file that ``test_cases_file`` names."""
+        file = data.get("test_cases_file")
+        if not isinstance(file, str):
+            return self.document, ("test_cases",)
+        if "test_cases" in data:
+            self._problem(("test_cases_file",), "give `test_cases` or `test_cases_file`, not both")
+            return self.document, ("test_cases",)
+        shown_as = str(Path(self.document.file).parent / file)
+        try:
+            source = read_yaml(self.document.directory / file, shown_as=shown_as)
+        except ConfigError as error:
+            self.problems += [
+                replace(problem, message=f"test_cases_file: {problem.message}") for problem in error.problems
+            ]
+            return Document(file=shown_as, directory=self.document.directory, data=[]), ()
+        self.warnings.extend(source.warnings)
+        inside = isinstance(source.data, dict) and "test_cases" in source.data
+        at = ("test_cases",) if inside else ()
+        listed = source.data["test_cases"] if inside else source.data
+        if listed is not None and not isinstance(listed, list):
+            self.problems.append(source.problem(at, "must be a list of cases, or a mapping with `test_cases`"))
+        return source, at
+
+    def _cases(self, source: Document, at: tuple[str, ...], entry: AgentFile | None) -> tuple[Case, ...]:
+        listed = source.data
+        for key in at:
+            listed = listed.get(key) if isinstance(listed, dict) else None
+        if not isinstance(listed, list):
+            return ()
+        shared = entry.evaluations.metrics if entry and entry.evaluations else []
+        shared_configs = self.metrics(shared, "suite", self.document, ("evaluations", "metrics"), report=True)
+        reader = _CaseReader(self, source, shared_configs)
+        read = [reader.read((*at, index)) for index in range(len(listed))]
+        return self._with_unique_ids([case for case in read if case is not None], source)
+
+    def _with_unique_ids(self, cases: list[Case], source: Document) -> tuple[Case, ...]:
+        lines: dict[str, int | None] = {}
+        unnamed: dict[str, int] = {}
+        result = []
+        for case in cases:
+            if case.id not in lines:
+                lines[case.id] = case.line
+                result.append(case)
+            elif case.id != case.name:
+                # The same question twice without names: both run, told apart by their order.
+                unnamed[case.id] = unnamed.get(case.id, 1) + 1
+                result.append(replace(case, id=f"{case.id}#{unnamed[case.id]}"))
+            else:
+                first = f" (first in line {lines[case.id]})" if lines[case.id] else ""
+                self.problems.append(
+                    Problem(
+                        f"the name {case.name!r} is given twice{first}; names identify cases, so each needs its own",
+                        file=source.file,
+                        line=case.line,
+                        path="test_cases",
+                    )
+                )
+        prefix = f"{self.document.file}::"
+        return tuple(replace(case, id=prefix + case.id) for case in result)
+
+    def _agent(self, value: Any, entry: AgentFile | None) -> AgentSpec | str | None:
+        if value is None:
+            return None
+        if isinstance(value, str) and not is_inline_agent(value):
+            return value
+        spec, problems = read_agent(value, self.document, ("agent",))
+        self.problems += problems
+        timeout = entry.execution.llm_timeout if entry and entry.execution else None
+        has_own = isinstance(value, dict) and "timeout" in value
+        return replace(spec, timeout_s=timeout) if spec and timeout and not has_own else spec
+
+    def metrics(
+        self, entries: Iterable[AnyMetric], scope: Scope, document: Document, at: KeyPath, *, report: bool = False
+    ) -> tuple[MetricConfig, ...]:
+        """Metric configurations with ids unique inside their case; disabled ones do not run."""
+        configs: list[MetricConfig] = []
+        used: dict[str, int] = {}
+        for index, entry in enumerate(entries):
+            if not entry.enabled:
+                continue
+            where = (*at, index)
+            problem = _unavailable(entry)
+            if problem and report:
+                self.problems.append(document.problem(where, problem))
+            if problem:
+                continue
+            if isinstance(entry, StandardMetric) and entry.model is not None:
+                self.warnings.append(
+                    str(document.problem((*where, "model"), f"{entry.metric} needs no model; this one is not used"))
+                )
+            name = metric_name(entry)
+            used[name] = used.get(name, 0) + 1
+            unique = name if used[name] == 1 else f"{name}#{used[name]}"
+            configs.append(metric_config(entry, unique, scope, self.judge, document.line(where)))
+        return tuple(configs)
+
+    def _problem(self, path: KeyPath, message: str) -> None:
+        self.problems.append(self.document.problem(path, message))
+
+
+@dataclass
+class _CaseReader:
+    """Reads the entries of a case list."""
+
+    loader: _Loader
+    source: Document
+    shared: tuple[MetricConfig, ...]
+
+    def read(self, at: KeyPath) -> Case | None:
+        written = _written_case(self.source, at)
+        entry, problems = validate(CaseEntry, written, self.source, at)
+        self.loader.problems += problems
+        if entry is None:
+            return None
+        case_metrics = self._own_metrics(entry, at)
+        if entry.turns is None:
+            turns = [self._turn(entry, at, self.shared if case_metrics is None else case_metrics)]
+        else:
+            turns = [
+                self._multi_turn(turn, (*at, "turns", index), case_metrics) for index, turn in enumerate(entry.turns)
+            ]
+        self._require_ground_truth(turns, at)
+        return Case(
+            id=entry.name or _content_id([turn.input for turn in turns]),
+            name=entry.name or _excerpt(turns[0].input),
+            turns=tuple(turns),
+            line=self.source.line(at),
+        )
+
+    def _own_metrics(self, entry: CaseEntry, at: KeyPath) -> tuple[MetricConfig, ...] | None:
+        if not entry.evaluations:
+            return None
+        return self.loader.metrics(entry.evaluations, "case", self.source, (*at, "evaluations"), report=True)
+
+    def _multi_turn(self, entry: TurnEntry, at: KeyPath, case_metrics: tuple[MetricConfig, ...] | None) -> Turn:
+        metrics = case_metrics if case_metrics is not None else self.shared
+        if entry.evaluations:
+            metrics = self.loader.metrics(entry.evaluations, "turn", self.source, (*at, "evaluations"), report=True)
+        return self._turn(entry, at, metrics)
+
+    def _turn(self, entry: CaseEntry | TurnEntry, at: KeyPath, metrics: tuple[MetricConfig, ...]) -> Turn:
+        if entry.files:
+            self.loader.problems.append(
+                self.source.problem((*at, "files"), "files are not available in this version")
+            )
+        if entry.expected_tools:
+            line = self.source.line((*at, "expected_tools"))
+            metrics = (*metrics, _expected_tools(entry.expected_tools, metrics, line))
+        return Turn(
+            input=entry.input or "",
+            ground_truth=entry.ground_truth,
+            retrieval_context=None if entry.retrieval_context is None else tuple(entry.retrieval_context),
+            config=(entry.turn_config or {}) if isinstance(entry, TurnEntry) else {},
+            metrics=metrics,
+        )
+
+    def _require_ground_truth(self, turns: Sequence[Turn], at: KeyPath) -> None:
+        """A case that itself asks for a comparison must say what to compare with."""
+        for turn, metric in _asked_metrics(turns):
+            if metric.requested_by == "suite" or metric.type not in _NEEDS_GROUND_TRUTH:
+                continue
+            asked = turns if metric.requested_by == "case" else (turn,)
+            if any(candidate.ground_truth is not None for candidate in asked):
+                continue
+            problem = Problem(
+                f"{metric.id} compares with `ground_truth`, and this {metric.requested_by} has none; "
+                "add one, or drop the metric",
+                file=self.source.file,
+                line=metric.line or self.source.line(at),
+                path=dotted(at),
+            )
+            if problem not in self.loader.problems:
+                self.loader.problems.append(problem)
+
+
+def _asked_metrics(turns: Sequence[Turn]) -> list[tuple[Turn, MetricConfig]]:
+    return [(turn, metric) for turn in turns for metric in turn.metrics]
+
+
+def _expected_tools(
+    expected: Sequence[ExpectedTool], others: Sequence[MetricConfig], line: int | None
+) -> MetricConfig:
+    taken = any(metric.id == "tools" for metric in others)
+    return MetricConfig(
+        id="tools#2" if taken else "tools",
+        type="tools",
+        kind="tools",
+        options={"expected": [entry.model_dump() for entry in expected]},
+        requested_by="turn",
+        line=line,
+    )
+
+
+def _written_keys(cases: Iterable[Case]) -> frozenset[str]:
+    """API keys that stand in the file itself; they are as secret as those from the environment."""
+    metrics = (metric for case in cases for turn in case.turns for metric in turn.metrics)
+    models = (metric.options.get("model") for metric in metrics)
+    return frozenset(model.api_key for model in models if isinstance(model, ModelSpec) and model.api_key)
+
+
+_NEEDS_GROUND_TRUTH = frozenset({"equality", "numeric", "f1_score", "bleu", "rouge", "meteor"})
+
+
+def metric_name(entry: AnyMetric) -> str:
+    """What a metric is called in reports: its own name, else its kind."""
+    if isinstance(entry, StandardMetric):
+        return entry.metric
+    if isinstance(entry, RagMetric):
+        return entry.metric_type
+    if isinstance(entry, CodeMetric):
+        return entry.name or entry.grader.partition(":")[2]
+    return entry.name
+
+
+def metric_config(entry: AnyMetric, unique: str, scope: Scope, judge: ModelSpec, line: int | None) -> MetricConfig:
+    """The format-neutral form of a metric entry.
+
+    Args:
+        entry: the metric as written.
+        unique: its id inside the case.
+        scope: who asked for it.
+        judge: the model that judges where the metric names none.
+        line: where it stands.
+    """
+    asked = MetricConfig(
+        id=unique, type=entry.type, kind=entry.type, fail_on_error=entry.fail_on_error, requested_by=scope, line=line
+    )
+    if isinstance(entry, StandardMetric):
+        return replace(
+            asked,
+            type=entry.metric,
+            threshold=_scaled_threshold(entry),
+            options={name: getattr(entry, name) for name in _OPTIONS.get(entry.metric, ())},
+            response_path=entry.response_path,
+            retries=entry.retry_on_failure or 0,
+            timeout_s=entry.timeout_ms / 1000 if entry.timeout_ms else None,
+        )
+    if isinstance(entry, CodeMetric):
+        return replace(asked, threshold=entry.threshold, options={"grader": entry.grader})
+    threshold = _JUDGE_THRESHOLD if entry.threshold is None else entry.threshold
+    model = judge if entry.model is None else judge_spec(entry.model)
+    return replace(asked, threshold=threshold, options={**_judge_options(entry), "model": model})
+
+
+def _judge_options(entry: GEvalMetric | RagMetric) -> dict[str, Any]:
+    if isinstance(entry, RagMetric):
+        return {"metric_type": entry.metric_type, "include_reason": entry.include_reason}
+    return {
+        "name": entry.name,
+        "criteria": entry.criteria,
+        "evaluation_steps": tuple(entry.evaluation_steps) if entry.evaluation_steps else None,
+        "evaluation_params": tuple(entry.evaluation_params),
+        "strict_mode": entry.strict_mode,
+    }
+
+
+def judge_spec(entry: ModelEntry, temperature: float = 0.0) -> ModelSpec:
+    """A model that judges: as it is given, at temperature 0 unless another one is."""
+    return ModelSpec(
+        provider=entry.provider,
+        name=entry.name,
+        temperature=temperature if entry.temperature is None else entry.temperature,
+        max_tokens=entry.max_tokens,
+        top_p=entry.top_p,
+        endpoint=entry.endpoint,
+        api_key=entry.api_key,
+        api_version=entry.api_version,
+    )
+
+
+def default_judge(entry: AgentFile | None) -> ModelSpec:
+    """The judge of metrics that name none: ``evaluations.model``, else the agent's model, else Ollama's."""
+    if entry is not None and entry.evaluations is not None and entry.evaluations.model is not None:
+        return judge_spec(entry.evaluations.model)
+    if entry is not None and entry.model is not None:
+        # Its temperature is meant for the agent's answers, not for judging them.
+        return replace(judge_spec(entry.model), temperature=0.0)
+    return ModelSpec(provider="ollama", name=_DEFAULT_JUDGE, temperature=0.0)
+
+
+def _scaled_threshold(entry: StandardMetric) -> float | None:
+    """With ``scale: 5``, a threshold of 4 means 4 of 5; scores here are always 0..1."""
+    if entry.threshold is None or entry.scale is None or entry.threshold <= 1:
+        return entry.threshold
+    return entry.threshold / entry.scale
+
+
+def _unavailable(entry: AnyMetric) -> str | None:
+    if isinstance(entry, CodeMetric):
+        return "metrics of type code are not available in this version"
+    if isinstance(entry, StandardMetric) and entry.metric in LEGACY_METRICS:
+        return f"the deprecated metric {entry.metric} is not available in this version"
+    return None
+
+
+def _written_case(source: Document, at: KeyPath) -> Any:
+    written = _named_as_written(source, at)
+    if isinstance(written, dict) and isinstance(written.get("turns"), list):
+        turns = [_named_as_written(source, (*at, "turns", index)) for index in range(len(written["turns"]))]
+        written = {**written, "turns": turns}
+    return written
+
+
+def _named_as_written(source: Document, at: KeyPath) -> Any:
+    """A mapping in which texts that YAML took for numbers or booleans are what was written."""
+    value = source.data
+    for step in at:
+        value = value[step]
+    if not isinstance(value, dict):
+        return value
+    texts = {key: source.as_written(value[key], (*at, key)) for key in _TEXT_KEYS if key in value}
+    if isinstance(value.get("expected_tools"), list):
+        place = (*at, "expected_tools")
+        texts["expected_tools"] = [
+            _patterns_as_written(source, tool, (*place, index)) for index, tool in enumerate(value["expected_tools"])
+        ]
+    return {**value, **texts}
+
+
+def _patterns_as_written(source: Document, tool: Any, at: KeyPath) -> Any:
+    """An expected tool whose patterns are texts, also where YAML took them for numbers (``fuzzy: 60.940``)."""
+    args = tool.get("args") if isinstance(tool, dict) else None
+    if not isinstance(args, dict):
+        return tool
+    patterns = {
+        key: source.as_written(matcher, (*at, "args", key))
+        for key, matcher in args.items()
+        if isinstance(matcher, dict) and not MATCHERS.isdisjoint(matcher)
+    }
+    return {**tool, "args": {**args, **patterns}}
+
+
+def _content_id(inputs: Sequence[str]) -> str:
+    digest = hashlib.sha256("\x1f".join(inputs).encode("utf-8", "surrogatepass"))
+    return f"#{digest.hexdigest()[:12]}"
+
+
+def _excerpt(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _NAME_LENGTH else line[: _NAME_LENGTH - 1] + "…"

@@ -1,0 +1,219 @@
+"""What a suite is, whatever format it was written in.
+
+Everything here is data: the loaders in this package make it, the rest of the program reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Scope = Literal["suite", "case", "turn"]
+MetricKind = Literal[
+    "standard",
+    "geval",
+    "rag",
+    "code",
+    "tools",
+    "match",
+    "schema",
+    "rule",
+    "judge",
+    "performance",
+    "safety",
+    "consistency",
+    "custom",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A language model of a provider.
+
+    Attributes:
+        provider: ``openai``, ``azure_openai``, ``anthropic`` or ``ollama``.
+        name: the model, or the deployment for Azure.
+        temperature: ``None`` leaves it to whoever calls.
+        endpoint: address of the API, where it is not the provider's own.
+        api_key: ``None`` takes the provider's environment variable.
+    """
+
+    provider: str
+    name: str
+    temperature: float | None = None
+    max_tokens: int | None = None
+    top_p: float | None = None
+    endpoint: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    api_version: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The name in reports: ``openai/gpt-4o``."""
+        return f"{self.provider}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricConfig:
+    """One metric as a suite asks for it.
+
+    Attributes:
+        id: stable id inside its case, used to pair scores with a baseline.
+        type: name in the metric registry, for instance ``numeric``.
+        kind: family shown in reports (``standard``, ``geval``, ``rag``, ``code``, ...).
+        threshold: score needed to pass, 0..1; ``None`` leaves the verdict to the metric.
+        options: constructor arguments of the metric.
+        response_path: leaf of a JSON response that is scored instead of the whole text.
+        fail_on_error: an error of the metric makes the case an error; otherwise it is a warning.
+        retries: further attempts after an error of the metric.
+        timeout_s: limit for one attempt, in seconds.
+        requested_by: the level of the suite that asked for this metric.
+        line: where it stands in the suite file.
+    """
+
+    id: str
+    type: str
+    kind: MetricKind
+    threshold: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    response_path: str | None = None
+    fail_on_error: bool = False
+    retries: int = 0
+    timeout_s: float | None = None
+    requested_by: Scope = "suite"
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One exchange with the agent and what is expected of it.
+
+    Attributes:
+        input: what is sent to the agent.
+        ground_truth: the expected answer.
+        retrieval_context: passages given by the suite; they win over what the agent retrieved.
+        files: paths of files that belong to the input.
+        context: named values for the agent or tool under test.
+        config: free-form values for code graders.
+        metrics: what is measured on the reply.
+    """
+
+    input: str
+    ground_truth: str | None = None
+    retrieval_context: tuple[str, ...] | None = None
+    files: tuple[str, ...] = ()
+    context: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    metrics: tuple[MetricConfig, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A named exchange of one or more turns in one session."""
+
+    id: str
+    name: str
+    turns: tuple[Turn, ...]
+    tags: tuple[str, ...] = ()
+    cluster: str | None = None
+    line: int | None = None
+    iterations: int | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what is asked and how it is judged, without the agent.
+
+        Two runs of a case are comparable only where it is the same.
+        """
+        return _digest([_turn_content(turn) for turn in self.turns])
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """How an agent is reached.
+
+    Attributes:
+        kind: ``command``, ``http``, ``python`` or ``replay``.
+        target: argv, URL, ``module:callable`` or path, by kind.
+        directory: where relative paths start and commands run: the directory of the file that
+            names the agent.
+        timeout_s: limit for one turn, in seconds.
+        config: free-form values handed to the agent with every request.
+        env: additional environment variables.
+        options: what only this kind knows (``headers``, ``response_path``, ``interpreter``, ...).
+        where: ``file:line`` of the definition, for messages.
+    """
+
+    kind: str
+    target: str | tuple[str, ...]
+    directory: str
+    timeout_s: float = 60.0
+    config: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Every case of one suite file, ready to run.
+
+    Attributes:
+        path: the file, relative to the repository, with forward slashes.
+        agent: an agent of its own, the name of one in ``agenteval.yaml``, or ``None`` for the default.
+        concurrency: cases at once, where the suite says so.
+        warnings: what is worth saying but no error.
+        secrets: values that came from secret-looking environment variables; masked in every report.
+    """
+
+    path: str
+    name: str
+    format: str
+    cases: tuple[Case, ...]
+    agent: AgentSpec | str | None = None
+    iterations: int | None = None
+    concurrency: int | None = None
+    warnings: tuple[str, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash over the fingerprints of all cases."""
+        return _digest([[case.id, case.fingerprint] for case in self.cases])
+
+
+def _turn_content(turn: Turn) -> list[Any]:
+    metrics = [
+        [
+            metric.id,
+            metric.type,
+            metric.threshold,
+            dict(metric.options),
+            metric.response_path,
+        ]
+        for metric in turn.metrics
+    ]
+    return [
+        turn.input,
+        turn.ground_truth,
+        turn.retrieval_context,
+        turn.files,
+        dict(turn.context),
+        dict(turn.config),
+        metrics,
+    ]
+
+
+def _text_keys(value: Any) -> Any:
+    """The value with every key as text: YAML has keys of all kinds, and only texts can be sorted."""
+    if isinstance(value, Mapping):
+        return {str(key): _text_keys(item) for key, item in value.items()}
+    return [_text_keys(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(_text_keys(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

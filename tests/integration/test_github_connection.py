@@ -1,0 +1,225 @@
+"""Retries, waits and messages, against a real HTTP server that answers from a script."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from agenteval.errors import ConfigError
+from agenteval.github.client import DEFAULT_API_URL, Client, GithubError
+
+TOKEN = "ghs_0123456789abcdefghijklmnopqrstuvwxyz"
+PERMISSIONS = ("contents: read", "checks: write")
+
+PRIMARY = "API rate limit exceeded for installation ID 1."
+SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+FORBIDDEN = "Resource not accessible by integration"
+
+
+@dataclass
+class Scripted:
+    """Answers with the next entry of the script, and with 200 after the last."""
+
+    url: str = ""
+    script: list[tuple[int, dict[str, str], str | bytes]] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    release: Event = field(default_factory=Event)
+
+    def will(self, status: int, message: str = "", times: int = 1, **headers: str) -> None:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.script += [(status, named, json.dumps({"message": message}))] * times
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    scripted = Scripted()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            scripted.requests.append(self.command)
+            status, headers, body = scripted.script.pop(0) if scripted.script else (200, {}, "{}")
+            if status == 0:
+                scripted.release.wait(30)
+                self.close_connection = True
+                return
+            data = body if isinstance(body, bytes) else body.encode()
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(data)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = answer  # noqa: N815
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing on standard error."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    scripted.url = f"http://127.0.0.1:{http.server_port}"
+    yield scripted
+    scripted.release.set()
+    http.shutdown()
+    http.server_close()
+
+
+def ask(url: str, method: str, **options: int) -> Any:
+    with Client(TOKEN, url, **options).open("do it", PERMISSIONS) as api:
+        return api.requester.requestJsonAndCheck(method, "/thing", input={} if method == "POST" else None)
+
+
+def failure(url: str, method: str = "GET", **options: int) -> str:
+    with pytest.raises(GithubError) as caught:
+        ask(url, method, **options)
+    text = f"{caught.value}{caught.value!r}"
+    assert TOKEN not in text
+    assert caught.value.exit_status == 3
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_passing_failure_is_asked_again(server: Scripted, status: int) -> None:
+    server.will(status, "later")
+
+    ask(server.url, "GET")
+
+    assert server.requests == ["GET", "GET"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(("status", "message"), [(403, SECONDARY), (429, SECONDARY), (403, PRIMARY)])
+def test_a_rate_limit_is_waited_for(server: Scripted, method: str, status: int, message: str) -> None:
+    server.will(status, message, retry_after="1")
+
+    ask(server.url, method)
+
+    assert server.requests == [method, method]
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_a_post_that_may_have_worked_is_not_repeated(server: Scripted, status: int) -> None:
+    server.will(status, "Server Error")
+
+    assert f"cannot do it: GitHub answered {status} (Server Error)" in failure(server.url, "POST")
+    assert server.requests == ["POST"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_missing_permission_is_not_asked_again(server: Scripted, method: str) -> None:
+    server.will(403, FORBIDDEN)
+
+    text = failure(server.url, method)
+
+    assert text == (
+        f"cannot do it: GitHub answered 403 ({FORBIDDEN}). The token lacks a permission; give the job these:\n"
+        "\npermissions:\n  contents: read\n  checks: write"
+    )
+    assert server.requests == [method]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_limit_that_lasts_too_long_is_not_waited_for(server: Scripted, method: str) -> None:
+    reset = str(int(time.time()) + 3000)
+    server.will(403, PRIMARY, x_ratelimit_remaining="0", x_ratelimit_reset=reset)
+
+    text = failure(server.url, method)
+
+    assert "agenteval waits 60 s at most" in text
+    assert "permissions:" not in text
+    assert server.requests == [method]
+
+
+@pytest.mark.parametrize("status", [403, 429, 503])
+def test_a_retry_after_that_is_too_long_is_not_waited_for(server: Scripted, status: int) -> None:
+    server.will(status, SECONDARY, retry_after="3000")
+
+    assert "It asks to wait 3000 s; agenteval waits 60 s at most" in failure(server.url)
+    assert server.requests == ["GET"]
+
+
+@pytest.mark.parametrize("status", [429, 500, 502])
+def test_repetitions_end(server: Scripted, status: int) -> None:
+    server.will(status, "no", times=5)
+
+    assert f"too many {status} error responses" in failure(server.url, retries=1)
+    assert server.requests == ["GET", "GET"]
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "said"),
+    [
+        (401, "Bad credentials", "401 (Bad credentials). The token is not valid here, or has expired"),
+        (404, "Not Found", "404 (Not Found). It does not exist, or the token may not see it"),
+        (422, "Validation Failed", "422 (Validation Failed)"),
+        (410, "", "410"),
+        (400, f"Do not send {TOKEN}", "400 (Do not send ***)"),
+        (400, "two\nlines\x1b[31m", "400 (two lines)"),
+    ],
+)
+def test_other_answers_are_explained(server: Scripted, status: int, message: str, said: str) -> None:
+    server.will(status, message)
+
+    assert failure(server.url) == f"cannot do it: GitHub answered {said}"
+    assert server.requests == ["GET"]
+
+
+@pytest.mark.parametrize("body", [b"<html>proxy</html>", b"", b"[]", b"null", b"\xff\xfe"])
+@pytest.mark.parametrize("status", [400, 403])
+def test_answers_that_are_not_githubs(server: Scripted, status: int, body: bytes) -> None:
+    server.script.append((status, {}, body))
+
+    assert failure(server.url).startswith(f"cannot do it: GitHub answered {status}")
+
+
+def test_an_answer_cut_short(server: Scripted) -> None:
+    server.script += [(200, {"Content-Length": "100", "Connection": "close"}, "{")] * 2
+
+    assert failure(server.url, retries=0).startswith("cannot do it: ")
+
+
+def test_a_server_that_hangs(server: Scripted) -> None:
+    server.script.append((0, {}, ""))
+
+    assert "timed out" in failure(server.url, timeout_s=1, retries=0)
+
+
+def test_a_server_that_is_not_there() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+
+        assert "Connection refused" in failure(url, retries=0)
+
+
+def test_the_token_is_not_shown() -> None:
+    assert TOKEN not in repr(Client(TOKEN))
+
+
+def test_the_server_comes_from_the_environment() -> None:
+    enterprise = {"GITHUB_API_URL": "https://github.example.com/api/v3/"}
+
+    assert Client.from_environment(f" {TOKEN}\n", enterprise) == Client(TOKEN, enterprise["GITHUB_API_URL"][:-1])
+    assert Client.from_environment(TOKEN, {}).api_url == DEFAULT_API_URL
+
+
+@pytest.mark.parametrize("url", ["api.github.com", "ftp://api.github.com", "https://", "http://[", "https:///x"])
+def test_a_server_that_is_no_url(url: str) -> None:
+    with pytest.raises(ConfigError, match="GITHUB_API_URL"):
+        Client.from_environment(TOKEN, {"GITHUB_API_URL": url})
+
+
+@pytest.mark.parametrize("token", ["", " \n"])
+def test_an_empty_token(token: str) -> None:
+    with pytest.raises(ConfigError, match="github-token"):
+        Client.from_environment(token, {})

@@ -1,0 +1,61 @@
+"""The check itself: what it lets pass and what it finds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.peers.openapi import Description, Request
+
+_REPO = "https://api.github.com/repos/acme/widgets"
+
+
+@pytest.fixture(scope="module")
+def description() -> Description:
+    return Description.load()
+
+
+def _check(**output: object) -> str:
+    run = {"name": "evaluation", "head_sha": "a" * 40, "output": {"title": "t", "summary": "s", **output}}
+    return json.dumps(run)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request("GET", f"{_REPO}/issues/7/comments?per_page=100&page=2"),
+        Request("POST", f"{_REPO}/issues/7/comments", '{"body": "text"}'),
+        Request("PATCH", f"{_REPO}/issues/comments/1", '{"body": "text"}'),
+        Request("DELETE", f"{_REPO}/issues/comments/1"),
+        Request("GET", "https://api.github.com/user"),
+        Request("POST", f"{_REPO}/check-runs", _check()),
+        Request("GET", f"{_REPO}/actions/runs?status=success"),
+    ],
+)
+def test_a_described_request_passes(description: Description, request_: Request) -> None:
+    assert description.violations(request_) == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "problem"),
+    [
+        (Request("POST", f"{_REPO}/issues/7/comments", '{"text": "text"}'), "'body' is a required property"),
+        (Request("POST", f"{_REPO}/issues/7/comments", '{"body": "x", "more": 1}'), "property more"),
+        (Request("POST", f"{_REPO}/issues/7/comments", '{"body": 1}'), "not of type 'string'"),
+        (Request("POST", f"{_REPO}/issues/7/comments"), "the body is missing"),
+        (Request("GET", f"{_REPO}/issues/seven/comments"), "issue_number"),
+        (Request("GET", f"{_REPO}/issues/7/comments?pages=2"), "unknown query parameter pages"),
+        (Request("GET", f"{_REPO}/issues/7/comments", "{}"), "none is described"),
+        (Request("GET", f"{_REPO}/nonsense/7"), "not in GitHub's description"),
+        (Request("PUT", f"{_REPO}/issues/7/comments", "{}"), "not in GitHub's description"),
+        (Request("GET", f"{_REPO}/actions/runs?status=done"), "status"),
+        (Request("POST", f"{_REPO}/check-runs", _check(summary="s" * 65536)), "too long"),
+        (Request("POST", f"{_REPO}/check-runs", _check(annotations=[{}] * 51)), "too long"),
+        (
+            Request("POST", f"{_REPO}/check-runs", _check(annotations=[{"annotation_level": "error"}])),
+            "'error' is not one of",
+        ),
+    ],
+)
+def test_what_github_would_refuse_is_found(description: Description, request_: Request, problem: str) -> None:
+    assert problem in "\n".join(description.violations(request_))

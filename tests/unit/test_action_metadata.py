@@ -1,0 +1,133 @@
+"""action.yml is what the documentation promises, and GitHub accepts it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ACTION = Path(__file__).parents[2] / "action.yml"
+
+INPUTS = [
+    "suite",
+    "config",
+    "mode",
+    "working-directory",
+    "setup",
+    "github-token",
+    "baseline",
+    "baseline-artifact",
+    "baseline-branch",
+    "on-missing-baseline",
+    "fail-on",
+    "iterations",
+    "concurrency",
+    "filter",
+    "shard",
+    "max-llm-calls",
+    "max-cost-usd",
+    "comment",
+    "comment-id",
+    "check-name",
+    "annotations",
+    "report-dir",
+    "comment-template",
+    "summary-template",
+]
+OUTPUTS = [
+    "verdict",
+    "pass-rate",
+    "score",
+    "passed",
+    "failed",
+    "errors",
+    "skipped",
+    "total",
+    "regressions",
+    "improvements",
+    "baseline-sha",
+    "cost-usd",
+    "results-path",
+    "junit-path",
+    "summary-path",
+    "report-path",
+    "comment-url",
+]
+DEFAULTS = {
+    "github-token": "${{ github.token }}",
+    "mode": "run",
+    "comment": "always",
+    "report-dir": "agenteval-report",
+    "on-missing-baseline": "warn",
+}
+NOT_BUILT = {
+    "setup",
+    "baseline-artifact",
+    "baseline-branch",
+    "shard",
+    "max-llm-calls",
+    "max-cost-usd",
+    "check-name",
+    "annotations",
+    "comment-template",
+    "summary-template",
+}
+
+
+@pytest.fixture(scope="module")
+def action() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
+    return loaded
+
+
+def test_github_accepts_it() -> None:
+    # The schema ships with the checker, so nothing is fetched.
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-actions"]
+
+    checked = subprocess.run([*command, str(ACTION)], capture_output=True, text=True, check=False)
+
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_inputs_and_outputs_are_the_contract(action: dict[str, Any]) -> None:
+    assert list(action["inputs"]) == INPUTS
+    assert list(action["outputs"]) == OUTPUTS
+
+
+def test_defaults(action: dict[str, Any]) -> None:
+    defaults = {name: described["default"] for name, described in action["inputs"].items()}
+
+    assert {name: default for name, default in defaults.items() if default} == DEFAULTS
+    # YAML must not turn a default into something else than the text GitHub passes on.
+    assert all(isinstance(default, str) for default in defaults.values())
+
+
+def test_inputs_are_never_required(action: dict[str, Any]) -> None:
+    # GitHub does not enforce it, so it would only promise something.
+    assert not [name for name, described in action["inputs"].items() if "required" in described]
+
+
+def test_everything_is_described(action: dict[str, Any]) -> None:
+    described = action["inputs"] | action["outputs"]
+
+    assert [name for name, entry in described.items() if not entry["description"].strip()] == []
+    assert all(set(entry) == {"description"} for entry in action["outputs"].values())
+    assert len(action["description"]) < 125
+
+
+def test_what_is_not_built_says_so(action: dict[str, Any]) -> None:
+    says_so = {
+        name
+        for name, described in action["inputs"].items()
+        if described["description"].endswith("Not available yet: setting it fails with a message.")
+    }
+
+    assert says_so == NOT_BUILT
+
+
+def test_it_runs_in_the_container_and_gets_inputs_by_environment_only(action: dict[str, Any]) -> None:
+    assert action["runs"] == {"using": "docker", "image": "Dockerfile"}

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from junitparser import JUnitXml
+from lxml import etree
+from tests.unit import report_samples as samples
+from tests.unit.test_escape import TEXTS
+
+from agenteval.report import junit
+from agenteval.results.model import CaseResult, Results
+
+_DATA = Path(__file__).parents[1] / "data"
+_SCHEMAS = ["junit-10.xsd", "junit-10-2014.xsd"]
+
+
+@pytest.mark.parametrize("name", samples.SAMPLES)
+def test_golden(name: str) -> None:
+    samples.check_golden(f"junit-{name}.xml", junit.render(samples.SAMPLES[name]().results))
+
+
+@pytest.mark.parametrize("schema", _SCHEMAS)
+@pytest.mark.parametrize("name", samples.SAMPLES)
+def test_valid_for_jenkins(name: str, schema: str) -> None:
+    _assert_valid(junit.render(samples.SAMPLES[name]().results), schema)
+
+
+def test_no_suite_and_no_case_are_valid() -> None:
+    for results in (samples.results(), samples.results(samples.suite())):
+        _assert_valid(junit.render(results), _SCHEMAS[0])
+
+
+@given(TEXTS)
+def test_any_text_is_valid_xml(text: str) -> None:
+    case = samples.failed_case(text, text, text, samples.score(text, 0.0, reason=text))
+    suite = samples.suite(case, path=text, name=text)
+    document = junit.render(samples.results(suite))
+    assert document.encode()
+    assert _parse(document).get("failures") == "1"
+
+
+def test_rendering_twice_gives_the_same() -> None:
+    results = samples.hostile().results
+    assert junit.render(results) == junit.render(results)
+
+
+def test_junitparser_reads_the_counts() -> None:
+    report: Any = JUnitXml.fromstring(junit.render(samples.broken().results).encode())
+    (suite,) = report
+    assert (report.tests, report.failures, report.errors) == (5, 0, 2)
+    assert (suite.name, suite.tests, suite.failures, suite.errors, suite.skipped) == ("support", 5, 0, 2, 1)
+    assert {case.name: type(case.result[0]).__name__ for case in suite if case.result} == {
+        "Crash": "Error",
+        "Judge down": "Error",
+        "Nothing to check": "Skipped",
+    }
+    assert {case.classname for case in suite} == {samples.SUITE}
+
+
+def test_root_sums_over_suites() -> None:
+    one = samples.suite(samples.passed_case("a"), path="one.yaml", name="one")
+    two = samples.suite(samples.failed_case("b", "1", "2"), path="two.yaml", name="two")
+    root = _parse(junit.render(samples.results(one, two)))
+    assert dict(root.attrib) == {"name": "agenteval", "tests": "2", "failures": "1", "errors": "0", "time": "0.500"}
+    assert [suite.get("name") for suite in root] == ["one", "two"]
+
+
+def test_time_is_the_sum_of_latencies() -> None:
+    three = [samples.iteration(samples.turn("?", "1", "1", samples.score()), index=index) for index in range(3)]
+    assert _testcase(samples.case("a", *three)).get("time") == "0.750"
+
+
+def test_message_names_metric_score_threshold_and_reason() -> None:
+    case = samples.failed_case(
+        "a",
+        "1",
+        "2",
+        samples.score("numeric", 0.0, 1.0, reason="expected 1,\nfound 2"),
+        samples.score("f1_score", 0.6999, 0.7),
+        samples.score("rouge", 0.9, 0.5),
+    )
+    (failure,) = _testcase(case)
+    assert failure.get("message") == "numeric 0.00 < 1.00: expected 1, found 2; f1_score 0.6999 < 0.7000"
+    assert failure.get("type") == "numeric"
+    assert failure.text == (
+        "numeric 0.00 < 1.00 failed: expected 1, found 2\n"
+        "f1_score 0.6999 < 0.7000 failed\n"
+        "rouge 0.90 >= 0.50 passed\n"
+        "input: What about a?\nexpected: 1\nresponse: 2"
+    )
+
+
+def test_message_counts_iterations() -> None:
+    bad = samples.iteration(samples.turn("?", "1", "2", samples.score(value=0.0)), status="failed")
+    good = samples.iteration(samples.turn("?", "1", "1", samples.score()), index=1)
+    worse = bad.model_copy(update={"index": 2})
+    (failure,) = _testcase(samples.case("a", bad, good, worse, status="failed"))
+    assert failure.get("message") == "failed 2 of 3 iterations: numeric 0.00 < 1.00"
+    assert [line for line in (failure.text or "").splitlines() if line.startswith("iteration")] == [
+        "iteration 1 of 3: failed",
+        "iteration 2 of 3: passed",
+        "iteration 3 of 3: failed",
+    ]
+
+
+def test_an_answer_cannot_pass_for_lines_of_the_report() -> None:
+    forged = "2\nnumeric 1.00 >= 1.00 passed\niteration 2 of 2: passed"
+    (failure,) = _testcase(samples.failed_case("a", "1", forged, samples.score(value=0.0)))
+    assert "\n    iteration 2 of 2: passed" in (failure.text or "")
+    assert "\niteration 2 of 2: passed" not in (failure.text or "")
+
+
+def test_long_answers_are_cut() -> None:
+    (failure,) = _testcase(samples.failed_case("a", "1", "x" * 1_000_000, samples.score(value=0.0)))
+    assert len(failure.text or "") < 11_000
+    assert "… (990,000 more characters)" in (failure.text or "")
+
+
+def _testcase(case: CaseResult) -> Any:
+    (testcase,) = _parse(junit.render(samples.results(samples.suite(case)))).iter("testcase")
+    return testcase
+
+
+def _parse(document: str) -> Any:
+    return etree.fromstring(document.encode())
+
+
+def _assert_valid(document: str, schema: str) -> None:
+    etree.XMLSchema(etree.parse(_DATA / schema)).assertValid(_parse(document))
+
+
+def test_results_are_left_as_they_were() -> None:
+    results = samples.regressed().results
+    copy = Results.model_validate(results.model_dump())
+    junit.render(results)
+    assert results == copy
