@@ -40,10 +40,14 @@ def main(environment: Mapping[str, str]) -> int:
         settings = _settings(inputs, environment)
         with stop_commands():
             outcome = run(settings, _provenance(event))
+        reporter.finished(outcome, settings)
     except AgentEvalError as error:
         reporter.failed(error)
         return error.exit_status
-    reporter.finished(outcome, settings)
+    except Exception as error:
+        # The command line tells it as well; here it must also reach summary, outputs and comment.
+        reporter.failed(AgentEvalError(f"internal error, please report it: {type(error).__name__}: {error}"))
+        raise
     return outcome.exit_status
 
 

@@ -18,8 +18,6 @@ LATER = (
     "baseline-artifact",
     "baseline-branch",
     "shard",
-    "max-llm-calls",
-    "max-cost-usd",
     "check-name",
     "annotations",
     "comment-template",
@@ -37,6 +35,8 @@ NAMES = (
     "iterations",
     "concurrency",
     "filter",
+    "max-llm-calls",
+    "max-cost-usd",
     "comment",
     "comment-id",
     "report-dir",
@@ -65,6 +65,8 @@ class Inputs:
     iterations: int | None
     concurrency: int | None
     filter: str
+    max_llm_calls: int | None
+    max_cost_usd: float | None
     comment: str
     comment_id: str
     report_dir: str
@@ -85,6 +87,8 @@ class Inputs:
             concurrency=self.concurrency,
             filter=self.filter or None,
             fail_on=self.fail_on,
+            max_llm_calls=self.max_llm_calls,
+            max_cost_usd=self.max_cost_usd,
             warnings=warnings,
         )
 
@@ -134,6 +138,8 @@ class _Reader:
             iterations=self._whole_number("iterations"),
             concurrency=self._whole_number("concurrency"),
             filter=self._text("filter"),
+            max_llm_calls=self._whole_number("max-llm-calls", least=0),
+            max_cost_usd=self._amount("max-cost-usd"),
             comment=self._choice("comment"),
             comment_id=self._text("comment-id"),
             report_dir=self._text("report-dir"),
@@ -175,13 +181,26 @@ class _Reader:
             self._wrong("fail-on", str(error))
             return None
 
-    def _whole_number(self, name: str) -> int | None:
+    def _whole_number(self, name: str, least: int = 1) -> int | None:
         text = self._text(name)
         if not text:
             return None
-        if text.isascii() and text.isdigit() and int(text) > 0:
+        if text.isascii() and text.isdigit() and int(text) >= least:
             return int(text)
-        self._wrong(name, f"{text!r} is not a whole number above 0")
+        self._wrong(name, f"{text!r} is not a whole number from {least}")
+        return None
+
+    def _amount(self, name: str) -> float | None:
+        text = self._text(name)
+        if not text:
+            return None
+        try:
+            amount = float(text)
+        except ValueError:
+            amount = -1.0
+        if 0 <= amount < float("inf"):
+            return amount
+        self._wrong(name, f"{text!r} is not an amount of money")
         return None
 
     def _wrong(self, name: str, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,13 +11,16 @@ from agenteval.compare.compare import compare
 from agenteval.compare.gate import Gate, GatePolicy, judge, parse_fail_on
 from agenteval.config import CONFIG_FILE, find_config, read_config, resolve_agent
 from agenteval.errors import ConfigError, Problem
+from agenteval.metrics.graders import GraderPool
 from agenteval.pipeline import make_directory
+from agenteval.prepare import directory_of
 from agenteval.provenance import repository_root
 from agenteval.report.escape import terminal
 from agenteval.report.view import GateView
 from agenteval.report.write import print_table, render_reports
 from agenteval.results.store import read_results
 from agenteval.suite.load import discover, load_suites
+from agenteval.suite.model import Suite
 
 
 def compare_files(current: Path, baseline: Path, fail_on: str | None) -> int:
@@ -64,7 +68,7 @@ def validate_files(suites: Sequence[Path], config: Path | None) -> int:
     here = Path.cwd()
     paths = list(suites) or discover(here)
     problems: list[Problem] = []
-    found = find_config(config, [here, *(path.parent for path in paths)])
+    found = find_config(config, [here, *map(directory_of, paths)])
     settings = None
     try:
         settings = read_config(found)
@@ -79,6 +83,7 @@ def validate_files(suites: Sequence[Path], config: Path | None) -> int:
             for suite in load_suites([path], repository_root(here)):
                 if settings is not None:
                     resolve_agent(suite.agent, settings, suite.path)
+                check_graders(suite)
                 _say(f"{suite.path}: ok, {suite.format}, {len(suite.cases)} cases")
                 for warning in suite.warnings:
                     _say(f"  warning: {warning}")
@@ -87,6 +92,28 @@ def validate_files(suites: Sequence[Path], config: Path | None) -> int:
     if problems:
         raise ConfigError(problems)
     return 0
+
+
+def check_graders(suite: Suite) -> None:
+    """Import the code graders of a suite.
+
+    Raises:
+        ConfigError: with all that cannot be imported.
+    """
+    pool = GraderPool()
+    metrics = (metric for case in suite.cases for turn in case.turns for metric in turn.metrics)
+    graders = [metric for metric in metrics if metric.type == "code"]
+    for metric in graders:
+        pool.expect(metric.where, str(metric.options["grader"]))
+
+    async def check() -> None:
+        try:
+            await pool.start()
+        finally:
+            await pool.close()
+
+    if graders:
+        asyncio.run(check())
 
 
 def _view(gate: Gate) -> GateView:

@@ -40,9 +40,9 @@ class GateEntry(BaseModel):
     @field_validator("fail_on", mode="before")
     @classmethod
     def _words(cls, value: Any) -> Any:
-        if isinstance(value, list):
-            value = ",".join(str(item) for item in value)
-        return parse_fail_on(value) if isinstance(value, str) else value
+        if isinstance(value, frozenset):
+            return value
+        return parse_fail_on(",".join(str(item) for item in value) if isinstance(value, list) else str(value))
 
 
 class LlmEntry(BaseModel):
@@ -139,8 +139,10 @@ def read_config(path: Path | None) -> Config:
     """
     if path is None:
         return Config(llm=LlmSettings(cache=ResponseCache(default_directory())))
-    document = read_yaml(path)
-    entry, problems = validate(ConfigFile, {} if document.data is None else document.data, document)
+    problems: list[Problem] = []
+    document = read_yaml(path, unset=problems)
+    entry, wrong = validate(ConfigFile, {} if document.data is None else document.data, document)
+    problems += wrong
     agents: dict[str, AgentSpec] = {}
     listed = document.data.get("agents") if isinstance(document.data, dict) else None
     for name, value in (listed if isinstance(listed, dict) else {}).items():

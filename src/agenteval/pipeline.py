@@ -19,6 +19,7 @@ from agenteval.config import DEFAULT_CONCURRENCY, Settings, llm_settings
 from agenteval.errors import ConfigError, InfrastructureError
 from agenteval.llm.gateway import Gateway
 from agenteval.metrics.base import Resources
+from agenteval.metrics.graders import GraderPool
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.prepare import Loaded, load
 from agenteval.provenance import Provenance, provenance
@@ -93,14 +94,27 @@ def _plan(loaded: Loaded, settings: Settings) -> Plan:
         for case in loaded.selected[suite.path]
     ]
     by_suite = max((suite.concurrency or 0 for suite in loaded.suites), default=0)
+    concurrency = settings.concurrency or config.concurrency or by_suite or DEFAULT_CONCURRENCY
     return Plan(
         run_id=uuid.uuid4().hex[:12],
         cases=planned,
-        concurrency=settings.concurrency or config.concurrency or by_suite or DEFAULT_CONCURRENCY,
-        catalog=MetricCatalog(Resources(gateway=Gateway(llm_settings(settings, config)))),
+        concurrency=concurrency,
+        catalog=MetricCatalog(_resources(loaded, settings, concurrency)),
         journal=settings.out / "journal.jsonl",
         redact=loaded.redact,
         progress=make_progress(len(planned), sys.stderr, bar=sys.stderr.isatty(), quiet=settings.quiet),
+    )
+
+
+def _resources(loaded: Loaded, settings: Settings, concurrency: int) -> Resources:
+    """What metrics share. Graders run under the Python of the agent beside them, where it names one."""
+    interpreters = {
+        agent.directory: str(agent.options["interpreter"])
+        for agent in loaded.agents.values()
+        if agent.options.get("interpreter")
+    }
+    return Resources(
+        gateway=Gateway(llm_settings(settings, loaded.config)), graders=GraderPool(interpreters, concurrency)
     )
 
 
@@ -108,7 +122,7 @@ def _results(loaded: Loaded, execution: Execution, place: Provenance) -> Results
     suites = [
         SuiteResult(
             path=suite.path,
-            name=suite.name,
+            name=loaded.redact(suite.name),
             format=suite.format,
             fingerprint=suite.fingerprint,
             cases=_in_order(loaded.selected[suite.path], execution.finished),
@@ -154,10 +168,15 @@ def _judged(results: Results, loaded: Loaded, settings: Settings, execution: Exe
         status = 128 + execution.signal
     elif execution.nothing_to_check:
         status = ConfigError.exit_status
+    headline, reasons = gate.headline, gate.reasons
+    if execution.signal is not None:
+        total = sum(map(len, loaded.selected.values()))
+        headline = f"{results.summary.cases} of {total} cases had finished"
+        reasons = gate.reasons if results.summary.cases else ()
     view = GateView(
         passed=status == 0,
-        headline=gate.headline,
-        reasons=gate.reasons,
+        headline=headline,
+        reasons=reasons,
         warnings=tuple(loaded.redact(text) for text in settings.warnings + loaded.warnings + execution.warnings),
     )
     return Outcome(results=results, gate=gate, view=view, exit_status=status)

@@ -59,7 +59,7 @@ def load(settings: Settings) -> Loaded:
     except ConfigError as error:
         problems += error.problems
     try:
-        config = read_config(find_config(settings.config, [here, *(path.parent for path in paths)]))
+        config = read_config(find_config(settings.config, [here, *map(directory_of, paths)]))
     except ConfigError as error:
         problems += error.problems
     try:
@@ -76,11 +76,13 @@ def load(settings: Settings) -> Loaded:
         except ConfigError as error:
             problems += error.problems
     selected = {suite.path: _selected(suite, settings) for suite in suites}
-    if suites and not problems and any(suite.cases for suite in suites) and not any(selected.values()):
+    problems += _without_cases(suites)
+    if suites and not problems and not any(selected.values()):
         problems.append(Problem(_nothing_selected(settings)))
+    secrets = config.secrets.union(*(suite.secrets for suite in suites))
+    problems += _secret_names(suites, secrets)
     if problems:
         raise ConfigError(problems)
-    secrets = config.secrets.union(*(suite.secrets for suite in suites))
     warnings = config.warnings + tuple(text for suite in suites for text in suite.warnings)
     return Loaded(
         suites=suites,
@@ -98,9 +100,40 @@ def redactor(secrets: Iterable[str] = ()) -> Redactor:
     ambient = (
         value
         for name, value in os.environ.items()
-        if looks_secret(name) and len(value) >= _SECRET_LENGTH and not Path(value).exists()
+        if looks_secret(name) and len(value) >= _SECRET_LENGTH and not _is_path(value)
     )
     return Redactor([*secrets, *ambient])
+
+
+def directory_of(suite: Path) -> Path:
+    """Where the configuration of a suite, given as file or directory, is looked for first."""
+    return suite if suite.is_dir() else suite.parent
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):
+        # Too long for a path, or with characters that none has.
+        return False
+
+
+def _without_cases(suites: Sequence[Suite]) -> list[Problem]:
+    """A suite without cases would always pass."""
+    message = "there is no case to run; add some below `test_cases`"
+    return [Problem(message, file=suite.path) for suite in suites if not suite.cases]
+
+
+def _secret_names(suites: Sequence[Suite], secrets: Iterable[str]) -> list[Problem]:
+    """Names are how runs are compared, so they stand in every report as they are."""
+    redact = Redactor(secret for secret in secrets if len(secret) >= _SECRET_LENGTH)
+    message = "a secret from the environment is part of the name of a case, which every report shows"
+    return [
+        Problem(message, file=suite.path, line=case.line)
+        for suite in suites
+        for case in suite.cases
+        if redact(name := case.id.removeprefix(suite.path)) != name
+    ]
 
 
 def _selected(suite: Suite, settings: Settings) -> list[Case]:

@@ -159,7 +159,7 @@ class TestBudget:
     def test_characters_are_counted_as_the_strictest_counter_does(self) -> None:
         assert characters("aé😀") == 4
 
-    @pytest.mark.parametrize("answer", [_BACKTICKS, "$" * 1_000_000, "😀" * 1_000_000, "a\n" * 500_000])
+    @pytest.mark.parametrize("answer", [_BACKTICKS, "$😀" * 500_000])
     def test_any_run_fits(self, answer: str) -> None:
         sample = samples.many_regressions(20_000, answer)
         comment, summary = _comment(sample), _summary(sample)

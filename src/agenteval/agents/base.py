@@ -8,11 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agenteval.errors import AgentError
+from agenteval.errors import AgentError, Problem
 from agenteval.results.model import ToolCall, Usage
-
-# Writers and readers of JSON give up at a few hundred levels; nobody needs as many.
-_DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +85,12 @@ class Agent(Protocol):
         ...
 
 
+def agent_problem(where: str, message: str) -> Problem:
+    """A problem with the definition of an agent, which stands at ``file:line``."""
+    file, _, line = where.rpartition(":")
+    return Problem(f"agent: {message}", file=file or where, line=int(line) if line.isdigit() else None)
+
+
 def reply_from_json(value: Any) -> Reply:
     """Read a reply of the agent protocol.
 
@@ -97,9 +100,8 @@ def reply_from_json(value: Any) -> Reply:
     Raises:
         AgentError: a field of a full reply has the wrong shape; the message names it.
     """
-    value = _storable(value)
     if isinstance(value, str):
-        return Reply(response=value)
+        return Reply(response=_as_text(value))
     if not (isinstance(value, dict) and "response" in value):
         return Reply(response=_as_text(value))
     known = {"response", "tool_calls", "retrieval_context", "usage", "metadata"}
@@ -116,32 +118,12 @@ def reply_from_json(value: Any) -> Reply:
     )
 
 
-def encodable(text: str) -> str:
-    """The text with ``�`` for halves of characters (lone surrogates), which no file can hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def _storable(value: Any, depth: int = 0) -> Any:
-    """The JSON value as it can be written to results.json."""
-    if isinstance(value, str):
-        return encodable(value)
-    if not isinstance(value, dict | list):
-        return value
-    if depth == _DEEPEST:
-        raise AgentError(f"the reply is nested more than {_DEEPEST} levels deep")
-    if isinstance(value, list):
-        return [_storable(item, depth + 1) for item in value]
-    return {encodable(key): _storable(item, depth + 1) for key, item in value.items()}
-
-
 def _as_text(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    # Metrics, files and the next request take no halves of characters (lone surrogates).
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _kind(value: Any) -> str:

@@ -6,7 +6,13 @@ import os
 from collections.abc import Mapping
 
 _PREFIXES = ("INPUT_", "ACTIONS_")
-_NAMES = frozenset({"GITHUB_TOKEN", "GH_TOKEN"})
+_NAMES = frozenset(
+    {
+        *("GITHUB_TOKEN", "GH_TOKEN"),
+        # The files by which a step talks to the runner.
+        *("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"),
+    }
+)
 # Inside the action these come from the job and point at the host's files, not the container's.
 _JOB_PATHS = frozenset({"PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LD_PRELOAD"})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from agenteval.agents.base import Reply, Request, reply_from_json
-from agenteval.errors import AgentError
+from agenteval.agents.base import Reply, Request, agent_problem, reply_from_json
+from agenteval.errors import AgentError, ConfigError
 from agenteval.suite.model import AgentSpec
 from agenteval.suite.response_path import value_at
 
@@ -20,9 +20,11 @@ class HttpAgent:
     """One connection pool for all sessions; time limits are the scheduler's."""
 
     def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+        self._where = spec.where
         self._url = str(spec.target)
         self._response_path = spec.options.get("response_path")
-        self._headers = spec.options.get("headers") or {}
+        # A secret often ends in a line break that nobody meant to send.
+        self._headers = {name: value.strip() for name, value in (spec.options.get("headers") or {}).items()}
         self._concurrency = concurrency
         self._client: httpx.AsyncClient | None = None
 
@@ -30,9 +32,18 @@ class HttpAgent:
         """Open the connection pool; whether the service answers shows with the first case."""
         import httpx
 
+        for name, value in self._headers.items():
+            if not (value.isascii() and value.isprintable()):
+                raise ConfigError(agent_problem(self._where, f"the header {name!r} may hold printable ASCII only"))
         limits = httpx.Limits(max_connections=self._concurrency, max_keepalive_connections=self._concurrency)
-        # No time limit here: the scheduler has one for the whole turn.
-        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None), limits=limits, headers=self._headers)
+        try:
+            httpx.URL(self._url)
+            # No time limit here: the scheduler has one for the whole turn.
+            self._client = httpx.AsyncClient(timeout=httpx.Timeout(None), limits=limits, headers=self._headers)
+        except httpx.InvalidURL as error:
+            raise ConfigError(agent_problem(self._where, f"{self._url!r} is not a valid address: {error}")) from None
+        except (ValueError, ImportError) as error:
+            raise ConfigError(agent_problem(self._where, f"cannot be reached from here: {error}")) from None
 
     def session(self) -> HttpAgent:
         """Sessions are told apart by the ``session`` of each request."""
@@ -52,9 +63,9 @@ class HttpAgent:
         except httpx.HTTPError as error:
             raise AgentError(f"the agent at {self._url} broke off: {type(error).__name__} {error}") from None
         if not response.is_success:
+            said = response.headers.get("location") if response.has_redirect_location else response.text[:_SHOWN]
             raise AgentError(
-                f"the agent at {self._url} answered {response.status_code} {response.reason_phrase}: "
-                f"{response.text[:_SHOWN]}"
+                f"the agent at {self._url} answered {response.status_code} {response.reason_phrase}: {said}"
             )
         return self._read(response)
 

@@ -10,7 +10,8 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from agenteval.errors import ConfigError, Problem
+from agenteval.agents.base import agent_problem
+from agenteval.errors import ConfigError
 
 # Of the error output, the last chunks are kept; a message shows the end of it.
 STDERR_CHUNKS = 16
@@ -27,14 +28,9 @@ def find_program(name: str, directory: str, path: str | None, where: str) -> str
     """
     found = shutil.which(str(Path(directory) / name)) if "/" in name else shutil.which(name, path=path)
     if found is None:
-        file, _, line = where.rpartition(":")
         place = f"relative to {directory}" if "/" in name else "on PATH"
         raise ConfigError(
-            Problem(
-                f"the agent's command {name!r} does not exist or is not executable (looked {place})",
-                file=file or where,
-                line=int(line) if line.isdigit() else None,
-            )
+            agent_problem(where, f"the program {name!r} does not exist or is not executable (looked {place})")
         )
     return found
 

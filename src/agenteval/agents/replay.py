@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agenteval.agents.base import Reply, Request, reply_from_json
+from agenteval.agents.base import Reply, Request, agent_problem, reply_from_json
 from agenteval.errors import AgentError, ConfigError, Problem
 from agenteval.suite.document import read_text
 from agenteval.suite.model import AgentSpec
 
 _Key = tuple[str, int, int]
+# A recorded reply, or the text of a recorded error.
+_Recorded = Reply | str
 
 
 class ReplayAgent:
@@ -20,10 +23,13 @@ class ReplayAgent:
 
     def __init__(self, spec: AgentSpec) -> None:
         self._path = Path(str(spec.target))
-        self._replies: Mapping[_Key, Mapping[str, Any]] = {}
+        self._where = spec.where
+        self._replies: Mapping[_Key, _Recorded] = {}
 
     async def start(self) -> None:
         """Read the recording."""
+        if not self._path.is_file():
+            raise ConfigError(agent_problem(self._where, f"there is no recording {self._path}"))
         self._replies = read_recording(self._path)
 
     def session(self) -> ReplayAgent:
@@ -33,9 +39,11 @@ class ReplayAgent:
     async def send(self, request: Request) -> Reply:
         """The recorded answer."""
         for case in (request.case, request.case_id):
-            record = self._replies.get((case, request.turn, request.iteration))
-            if record is not None:
-                return _reply(record)
+            recorded = self._replies.get((case, request.turn, request.iteration))
+            if isinstance(recorded, str):
+                raise AgentError(recorded)
+            if recorded is not None:
+                return recorded
         raise AgentError(
             f"{self._path.name} has no reply for case {request.case!r}, turn {request.turn}, "
             f"iteration {request.iteration}"
@@ -45,21 +53,23 @@ class ReplayAgent:
         """Nothing is open."""
 
 
-def read_recording(path: Path) -> dict[_Key, Mapping[str, Any]]:
+def read_recording(path: Path) -> dict[_Key, _Recorded]:
     """All records of a replay file; the last of several for one turn counts.
 
     Raises:
         ConfigError: every line that is not a record, with its number.
     """
-    records: dict[_Key, Mapping[str, Any]] = {}
+    records: dict[_Key, _Recorded] = {}
     problems: list[Problem] = []
-    for number, line in enumerate(read_text(path, str(path)).splitlines(), start=1):
+    # Not splitlines(): a JSON text may hold other characters that end a line, such as U+2028.
+    for number, line in enumerate(read_text(path, str(path)).split("\n"), start=1):
         if not line.strip():
             continue
         try:
             record = json.loads(line)
-            records[_key(record)] = record
-        except (ValueError, RecursionError) as error:
+            key = _key(record)
+            records[key] = _recorded(record)
+        except (ValueError, RecursionError, AgentError) as error:
             problems.append(Problem(f"not a recorded reply: {error}", file=str(path), line=number))
     if problems:
         raise ConfigError(problems)
@@ -86,17 +96,10 @@ def _key(record: Any) -> _Key:
     return case, place[0], place[1]
 
 
-def _reply(record: Mapping[str, Any]) -> Reply:
+def _recorded(record: Mapping[str, Any]) -> _Recorded:
     if record.get("error") is not None:
-        raise AgentError(str(record["error"]))
+        return str(record["error"])
     own = {"case", "turn", "iteration", "latency_ms", "error"}
     reply = reply_from_json({key: value for key, value in record.items() if key not in own})
     latency = record.get("latency_ms")
-    return Reply(
-        response=reply.response,
-        tool_calls=reply.tool_calls,
-        retrieval_context=reply.retrieval_context,
-        usage=reply.usage,
-        metadata=reply.metadata,
-        latency_ms=None if latency is None else float(latency),
-    )
+    return reply if latency is None else replace(reply, latency_ms=float(latency))

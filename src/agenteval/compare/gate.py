@@ -57,11 +57,11 @@ def judge(results: Results, policy: GatePolicy) -> Gate:
         reason = f"{_cases(summary.errors)} could not be evaluated"
         return Gate(BROKEN, reason, (reason, score))
     failures = _failures(results, policy.fail_on)
+    errors = [f"{_cases(summary.errors)} could not be evaluated"] if summary.errors else []
     if failures:
-        return Gate(FAILED, failures[0], tuple(failures))
-    if "errors" in policy.fail_on and summary.errors:
-        reason = f"{_cases(summary.errors)} could not be evaluated"
-        return Gate(BROKEN, reason, (reason, score))
+        return Gate(FAILED, failures[0], (*failures, *errors))
+    if "errors" in policy.fail_on and errors:
+        return Gate(BROKEN, errors[0], (*errors, score))
     return Gate(PASSED, score, ())
 
 
@@ -84,8 +84,9 @@ def _failures(results: Results, fail_on: Collection[FailOn]) -> list[str]:
         reasons.append(f"not met: {', '.join(unmet)}")
     if comparison is not None and comparison.verdict == "inconclusive" and "inconclusive" in fail_on:
         reasons.append(f"the comparison is inconclusive: {comparison.policy.get('reason')}")
-    if fail_on and not summary.cases - summary.skipped:
-        reasons.append("nothing was checked: " + ("every case was skipped" if summary.cases else "there is no case"))
+    if fail_on and not summary.passed + summary.failed:
+        why = "no case could be evaluated" if summary.errors else "every case was skipped"
+        reasons.append(f"nothing was checked: {why if summary.cases else 'there is no case'}")
     return reasons
 
 

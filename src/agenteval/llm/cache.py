@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from agenteval.llm.model import Call, Completion
+from agenteval.llm.providers import endpoint
 
 # Part of every key: a change of what is stored makes old entries unreadable by not finding them.
 _VERSION = 1
@@ -64,13 +65,14 @@ def cache_key(call: Call) -> str:
         _VERSION,
         model.provider,
         model.name,
-        model.endpoint,
+        endpoint(model),
         model.api_version,
         model.temperature,
         model.max_tokens,
         model.top_p,
         call.prompt,
         call.schema,
+        call.schema_name,
         call.top_logprobs,
         call.sample,
     ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from agenteval.errors import AgentEvalError
 from agenteval.llm.budget import Budget, Limits
 from agenteval.llm.cache import ResponseCache, cache_key
-from agenteval.llm.model import Call, Completion, LlmError, Provider
+from agenteval.llm.model import Call, Completion, LlmError, OptionRefusedError, Provider
 from agenteval.llm.prices import cost_usd
 from agenteval.llm.providers import make_provider
 from agenteval.llm.rate import RateLimiter
@@ -20,8 +22,20 @@ _LONGEST_WAIT_S = 60.0
 Accept = Callable[[Completion], object]
 
 
+class _AbandonedError(Exception):
+    """Whoever sent a call that others wait for was cancelled."""
+
+
 def _anything(_: Completion) -> None:
     """Accepts every answer."""
+
+
+def _accepted(completion: Completion, accept: Accept) -> bool:
+    try:
+        accept(completion)
+    except AgentEvalError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -87,13 +101,13 @@ class Gateway:
             accept(completion)
             return completion
         found = cache.get(call)
-        if found is not None:
-            accept(found)
+        # A kept answer that cannot be used is damaged or of an older version: ask again.
+        if found is not None and _accepted(found, accept):
             return found
         key = cache_key(call)
-        running = self._under_way.get(key)
-        if running is not None:
-            return replace(await asyncio.shield(running), cost_usd=0.0, cached=True)
+        while (running := self._under_way.get(key)) is not None:
+            with contextlib.suppress(_AbandonedError):
+                return replace(await asyncio.shield(running), cost_usd=0.0, cached=True)
         return await self._first(key, call, accept, cache)
 
     async def close(self) -> None:
@@ -109,9 +123,8 @@ class Gateway:
             completion = await self._attempts(call)
             accept(completion)
         except BaseException as error:
-            # Those who wait get the same error, unless only this caller was cancelled.
-            problem = error if isinstance(error, Exception) else LlmError("the call was cancelled", transient=True)
-            future.set_exception(problem)
+            # Those who wait get the same error; where only this caller was cancelled, they ask themselves.
+            future.set_exception(error if isinstance(error, Exception) else _AbandonedError())
             future.exception()  # marks it as seen: nobody may be waiting
             raise
         else:
@@ -127,32 +140,37 @@ class Gateway:
         limiter = self._limiters.setdefault(
             call.model.provider, RateLimiter(settings.concurrency, settings.requests_per_minute)
         )
-        for attempt in range(settings.retries + 1):
+        attempt = 0
+        while True:
             try:
                 async with limiter:
                     return await self._send(provider, call)
+            except OptionRefusedError:
+                # The next request is another one, and there are only so many options to leave out.
+                continue
             except LlmError as error:
                 if not error.transient or attempt == settings.retries:
                     raise _after(error, attempt) from None
                 await asyncio.sleep(self._wait_s(attempt, error))
-        raise AssertionError("the last attempt returns or raises")
+            attempt += 1
 
     async def _send(self, provider: Provider, call: Call) -> Completion:
-        await self.budget.open()
-        price: float | None = None
+        booking = await self.budget.open(call.model.label, len(call.prompt))
         try:
             async with asyncio.timeout(self._settings.timeout_s):
                 completion = await provider.complete(call)
             self.input_tokens += completion.input_tokens or 0
             self.output_tokens += completion.output_tokens or 0
-            price = cost_usd(call.model, completion.input_tokens, completion.output_tokens)
-            return replace(completion, cost_usd=price)
+            booking.answered = True
+            booking.cost_usd = cost_usd(call.model, completion.input_tokens, completion.output_tokens)
+            booking.prompt_usd = cost_usd(call.model, completion.input_tokens, 0)
+            return replace(completion, cost_usd=booking.cost_usd)
         except TimeoutError:
             raise LlmError(
                 f"{call.model.label} did not answer within {self._settings.timeout_s:g} s", transient=True
             ) from None
         finally:
-            await self.budget.settle(price)
+            await self.budget.settle(booking)
 
     def _wait_s(self, attempt: int, error: LlmError) -> float:
         if error.retry_after_s is not None:

@@ -62,6 +62,14 @@ class LlmError(AgentEvalError):
         self.retry_after_s = retry_after_s
 
 
+class OptionRefusedError(LlmError):
+    """The provider does not take an option; the next attempt goes without it."""
+
+    def __init__(self, message: str, option: str) -> None:
+        super().__init__(message, transient=True)
+        self.option = option
+
+
 class BudgetSpentError(AgentEvalError):
     """``max_llm_calls`` or ``max_cost_usd`` is used up; what is not judged yet is skipped."""
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+# What these hold are names that the schema's author chose, "default" and "type" among them.
+_NAMES = frozenset({"properties", "$defs", "definitions"})
+
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A copy in which every object forbids further keys and requires all of its own."""
-    return {key: _strict(value) for key, value in _closed(schema).items()}
+    strict: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in _NAMES and isinstance(value, Mapping):
+            strict[key] = {name: _strict(item) for name, item in value.items()}
+        elif key != "default":
+            strict[key] = _strict(value)
+    if strict.get("type") == "object" and isinstance(strict.get("properties"), Mapping):
+        strict |= {"additionalProperties": False, "required": list(strict["properties"])}
+    return strict
 
 
 def _strict(value: Any) -> Any:
     if isinstance(value, Mapping):
         return strict_schema(value)
     return [_strict(item) for item in value] if isinstance(value, list) else value
-
-
-def _closed(schema: Mapping[str, Any]) -> dict[str, Any]:
-    copied = {key: value for key, value in schema.items() if key != "default"}
-    if copied.get("type") == "object" and isinstance(copied.get("properties"), Mapping):
-        copied |= {"additionalProperties": False, "required": list(copied["properties"])}
-    return copied

@@ -16,6 +16,7 @@ from agenteval.suite.model import MetricConfig
 
 if TYPE_CHECKING:
     from agenteval.llm.gateway import Gateway
+    from agenteval.metrics.graders import GraderPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Outcome:
 
     Attributes:
         score: 0..1, higher is better.
-        passed: the metric's own verdict; a threshold in the suite overrules it.
+        passed: the metric's own verdict; a threshold in the suite overrules it, unless it is ``decided``.
         reason: one or two sentences for people.
         details: further numbers, as JSON.
         model: the judge, if one was asked.
@@ -51,6 +52,7 @@ class Outcome:
 
     score: float
     passed: bool | None = None
+    decided: bool = False
     reason: str | None = None
     details: Mapping[str, Any] | None = None
     model: str | None = None
@@ -91,6 +93,7 @@ REGISTRY: Mapping[str, tuple[str, str]] = {
     "meteor": ("agenteval.metrics.meteor", "Meteor"),
     "geval": ("agenteval.metrics.judge", "GEval"),
     "rag": ("agenteval.metrics.judge", "Rag"),
+    "code": ("agenteval.metrics.code", "CodeGrader"),
     "tools": ("agenteval.metrics.tools", "ExpectedTools"),
 }
 
@@ -100,20 +103,34 @@ class Resources:
     """What metrics of one run share."""
 
     gateway: Gateway
+    graders: GraderPool
+
+    async def start(self) -> None:
+        """Make sure that what the metrics will use is there.
+
+        Raises:
+            ConfigError: it is not.
+        """
+        await self.graders.start()
 
     async def close(self) -> None:
         """Close connections and processes."""
         await self.gateway.close()
+        await self.graders.close()
 
 
 def build(config: MetricConfig, resources: Resources) -> Metric:
-    """The metric that a configuration describes; one with a field ``resources`` gets them.
+    """The metric that a configuration describes.
+
+    A metric with a field ``resources`` gets those of the run, one with a field ``where`` gets the place
+    of its configuration.
 
     Raises:
         ConfigError: what the metric needs on this machine is missing.
     """
     module, name = REGISTRY[config.type]
     kind = getattr(import_module(module), name)
-    shared = {"resources": resources} if any(item.name == "resources" for item in fields(kind)) else {}
-    metric: Metric = kind(**config.options, **shared)
+    offered = {"resources": resources, "where": config.where}
+    wanted = {item.name for item in fields(kind)}
+    metric: Metric = kind(**config.options, **{key: value for key, value in offered.items() if key in wanted})
     return metric

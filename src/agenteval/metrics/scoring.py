@@ -114,7 +114,7 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
         try:
             observation = replace(observation, response=leaf_text(observation.response, config.response_path))
         except ValueError as error:
-            return Outcome(0.0, passed=False, reason=str(error), details={"response_path": "not found"})
+            return Outcome(0.0, passed=False, decided=True, reason=str(error))
     for attempt in range(config.retries + 1):
         try:
             return await _attempt(config, metric, observation)
@@ -139,8 +139,7 @@ async def _attempt(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 def _verdict(config: MetricConfig, outcome: Outcome) -> bool | None:
-    unreadable = config.response_path is not None and (outcome.details or {}).get("response_path") == "not found"
-    if config.threshold is None or unreadable:
+    if config.threshold is None or outcome.decided:
         return outcome.passed
     return outcome.score >= config.threshold
 

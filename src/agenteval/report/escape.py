@@ -54,7 +54,8 @@ _INLINE = re.compile(
              | (?<![A-Za-z0-9]) www (?=\.) )
     | (?P<number> \# )                                      # #1, user/repo#1, headings
     | (?P<dollar> \$ )                                      # $mathematics$
-    | (?P<commit> (?<![A-Za-z0-9]) (?=\d*[a-f]) (?=[a-f]*\d) [0-9a-f]{7,} (?![A-Za-z0-9]) )  # neither numbers nor words
+    | (?P<commit> (?<![A-Za-z0-9]) (?=\d*[a-f]) (?=[a-f]*\d)  # a commit, but no number and no word
+                  [0-9a-f]{7,} (?![A-Za-z0-9]) )
     """,
     re.VERBOSE | re.IGNORECASE,
 )

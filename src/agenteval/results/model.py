@@ -6,11 +6,35 @@ are ISO 8601 in UTC.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+import re
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION: Final = 1
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Readers of JSON give up at some depth; 200 is a common one, and values stand inside other levels.
+_MAX_DEPTH = 100
+
+
+def _clean_text(text: str) -> str:
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def _clean_json(value: Any, depth: int = 0) -> Any:
+    if isinstance(value, str):
+        return _clean_text(value)
+    if isinstance(value, dict | list | tuple) and depth == _MAX_DEPTH:
+        return "… (nested too deeply)"
+    if isinstance(value, dict):
+        return {_clean_text(str(key)): _clean_json(item, depth + 1) for key, item in value.items()}
+    return [_clean_json(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
+
+
+# Agents send what they like; these keep what any reader of JSON takes: no lone surrogates, no endless nesting.
+Text = Annotated[str, AfterValidator(_clean_text)]
+Json = Annotated[Any, AfterValidator(_clean_json)]
 
 CaseStatus = Literal["passed", "failed", "error", "skipped"]
 ScoreStatus = Literal["scored", "skipped", "error"]
@@ -101,10 +125,10 @@ class Summary(_Model):
 class ToolCall(_Model):
     """One call of a tool that the agent made."""
 
-    name: str
-    args: Any = None
-    result: Any = None
-    error: str | None = None
+    name: Text
+    args: Json = None
+    result: Json = None
+    error: Text | None = None
     duration_ms: float | None = None
 
 
@@ -117,26 +141,26 @@ class Score(_Model):
     threshold: float | None = None
     passed: bool | None
     status: ScoreStatus
-    reason: str | None = None
-    error: str | None = None
+    reason: Text | None = None
+    error: Text | None = None
     model: str | None = None
     duration_ms: float | None = None
     cost_usd: float | None = None
-    details: dict[str, Any] | None = None
+    details: Annotated[dict[str, Any] | None, AfterValidator(_clean_json)] = None
 
 
 class TurnResult(_Model):
     """One exchange: what was asked, what came back, how it scored."""
 
     index: int
-    input: str
-    ground_truth: str | None
-    response: str | None
+    input: Text
+    ground_truth: Text | None
+    response: Text | None
     tool_calls: list[ToolCall] = []
-    retrieval_context: list[str] = []
+    retrieval_context: list[Text] = []
     latency_ms: float | None = None
     usage: Usage | None = None
-    error: str | None = None
+    error: Text | None = None
     scores: list[Score] = []
 
 

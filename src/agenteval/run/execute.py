@@ -151,6 +151,7 @@ class _Runner:
 
     async def _run_jobs(self, agents: dict[int, Agent]) -> None:
         plan = self._plan
+        await plan.catalog.resources.start()
         await self._start(agents)
         jobs = [
             Job(item.suite, item.case, BoundAgent(agents[id(item.agent)], item.agent), item.iterations)

@@ -63,7 +63,8 @@ class Journal:
 def read_journal(path: Path) -> list[dict[str, Any]]:
     """The complete lines of a journal; a line cut short by a crash is left out."""
     lines = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    # Not splitlines(): a JSON text may hold other characters that end a line, such as U+2028.
+    for line in path.read_text(encoding="utf-8").split("\n"):
         try:
             lines.append(json.loads(line))
         except ValueError:

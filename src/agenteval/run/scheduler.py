@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agenteval.agents.base import Agent, Reply, Request, Session, encodable
+from agenteval.agents.base import Agent, Reply, Request, Session
 from agenteval.errors import AgentError
 from agenteval.metrics.base import Observation
 from agenteval.metrics.scoring import MetricCatalog, score_turn
 from agenteval.results.model import CaseResult, IterationResult, TurnResult
 from agenteval.results.rollup import case_status, iteration_status, mean, mean_score
+from agenteval.run.retrieval import Retrieval
 from agenteval.suite.model import AgentSpec, Case, Suite, Turn
 
 # After so many turns in a row without an answer the session is given up.
@@ -94,6 +95,7 @@ def _case_result(case: Case, iterations: list[IterationResult]) -> CaseResult:
 async def _run_iteration(job: Job, index: int, catalog: MetricCatalog) -> IterationResult:
     """All turns of a case in one session of its own."""
     session = job.agent.agent.session()
+    retrieval = Retrieval(job.suite.retrieval_tools)
     history: list[Mapping[str, str]] = []
     turns: list[TurnResult] = []
     unanswered = 0
@@ -102,14 +104,15 @@ async def _run_iteration(job: Job, index: int, catalog: MetricCatalog) -> Iterat
         if unanswered < _BROKEN_TURNS:
             answer = await _ask(session, request, job.agent.spec.timeout_s)
         else:
-            answer = _Answer(error=f"not asked: {unanswered} turns before it had no answer")
+            answer = _Answer(error=f"not asked: {_BROKEN_TURNS} turns in a row had no answer")
         history.append({"role": "user", "content": turn.input})
         if answer.reply is None:
             unanswered += 1
         else:
             unanswered = 0
             history.append({"role": "assistant", "content": answer.reply.response})
-        turns.append(await _turn_result(request, turn, answer, catalog))
+        passages = retrieval.passages(turn, answer.reply) if answer.reply else ()
+        turns.append(await _turn_result(request, turn, answer, passages, catalog))
     return IterationResult(
         index=index,
         status=iteration_status(turns, _fatal_metrics(job.case)),
@@ -151,9 +154,9 @@ async def _ask(session: Session, request: Request, timeout_s: float) -> _Answer:
     except TimeoutError:
         return _Answer(error=f"no answer within {timeout_s:g} s")
     except AgentError as failure:
-        return _Answer(error=encodable(str(failure)))
+        return _Answer(error=str(failure))
     except Exception as failure:  # noqa: BLE001 - a defect in one agent kind must not end the run
-        return _Answer(error=encodable(f"{type(failure).__name__}: {failure}"))
+        return _Answer(error=f"{type(failure).__name__}: {failure}")
     return _Answer(reply=reply, elapsed_ms=(time.perf_counter() - started) * 1000)
 
 
@@ -167,30 +170,35 @@ def _fatal_metrics(case: Case) -> frozenset[tuple[int, str]]:
     )
 
 
-async def _turn_result(request: Request, turn: Turn, answer: _Answer, catalog: MetricCatalog) -> TurnResult:
+async def _turn_result(
+    request: Request, turn: Turn, answer: _Answer, passages: tuple[str, ...], catalog: MetricCatalog
+) -> TurnResult:
     error = answer.error
     if answer.reply is not None:
         try:
-            return await _scored(request, turn, answer.reply, answer.elapsed_ms, catalog)
+            return await _scored(request, turn, _timed(answer.reply, answer.elapsed_ms), passages, catalog)
         except Exception as failure:  # noqa: BLE001 - a reply that cannot be scored costs one turn, not the run
-            error = encodable(f"the reply could not be scored: {type(failure).__name__}: {failure}")
+            error = f"the reply could not be scored: {type(failure).__name__}: {failure}"
     return TurnResult(
         index=request.turn, input=turn.input, ground_truth=turn.ground_truth, response=None, error=error
     )
 
 
+def _timed(reply: Reply, elapsed_ms: float) -> Reply:
+    """The reply with our time where the agent knows none of its own."""
+    return reply if reply.latency_ms is not None else replace(reply, latency_ms=round(elapsed_ms, 3))
+
+
 async def _scored(
-    request: Request, turn: Turn, reply: Reply, elapsed_ms: float, catalog: MetricCatalog
+    request: Request, turn: Turn, reply: Reply, passages: tuple[str, ...], catalog: MetricCatalog
 ) -> TurnResult:
-    latency_ms = reply.latency_ms if reply.latency_ms is not None else round(elapsed_ms, 3)
-    passages = turn.retrieval_context if turn.retrieval_context is not None else reply.retrieval_context
     observation = Observation(
         input=turn.input,
         response=reply.response,
         ground_truth=turn.ground_truth,
         retrieval_context=passages,
         tool_calls=reply.tool_calls,
-        latency_ms=latency_ms,
+        latency_ms=reply.latency_ms,
         usage=reply.usage,
         case=request.case,
         turn=request.turn,
@@ -204,7 +212,7 @@ async def _scored(
         response=reply.response,
         tool_calls=list(reply.tool_calls),
         retrieval_context=list(passages),
-        latency_ms=latency_ms,
+        latency_ms=reply.latency_ms,
         usage=reply.usage,
         scores=await score_turn(turn.metrics, observation, catalog),
     )

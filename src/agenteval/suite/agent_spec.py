@@ -140,8 +140,10 @@ def is_inline_agent(text: str) -> bool:
 
 def _as_written(value: Any, document: Document, at: KeyPath) -> Any:
     """Arguments, variables and headers that YAML took for numbers or booleans as they are written."""
-    if not isinstance(value, dict):
+    if isinstance(value, list):
         return document.as_written(value, at)
+    if not isinstance(value, dict):
+        return value
     return value | {key: document.as_written(value[key], (*at, key)) for key in _TEXT_KEYS if key in value}
 
 

@@ -110,13 +110,20 @@ def dotted(path: KeyPath) -> str:
     return text.removeprefix(".")
 
 
-def read_yaml(path: Path, *, shown_as: str | None = None, environment: Mapping[str, str] | None = None) -> Document:
+def read_yaml(
+    path: Path,
+    *,
+    shown_as: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    unset: list[Problem] | None = None,
+) -> Document:
     """Read one YAML file.
 
     Args:
         path: the file.
         shown_as: its name in messages; the path itself if not given.
         environment: where ``${VAR}`` is looked up; the process environment if not given.
+        unset: receives the problems with variables, so that others in the file can be named beside them.
 
     Raises:
         ConfigError: unreadable file, broken YAML, or unset variables (all of them at once).
@@ -132,7 +139,9 @@ def read_yaml(path: Path, *, shown_as: str | None = None, environment: Mapping[s
             duplicates: list[str] = []
             if root is not None:
                 _prepare(root, variables.replace, lambda key, mark: duplicates.append(_duplicate(key, mark)))
-            if variables.problems:
+            if unset is not None:
+                unset.extend(variables.problems)
+            elif variables.problems:
                 raise ConfigError(variables.problems)
             data = loader.construct_document(root) if root is not None else None
         finally:
@@ -202,7 +211,7 @@ class _Variables:
             if found is None or problem:
                 message = f"environment variable {variable} {problem}"
                 self.problems.append(Problem(message, file=self._file, line=line))
-                return ""
+                return match.group()
             if found and looks_secret(variable):
                 self.secrets.add(found)
             return found
@@ -248,7 +257,7 @@ def _check_shape(name: str, text: str) -> None:
 def _prepare(
     root: Any, replace: Callable[[yaml.ScalarNode], None], duplicate: Callable[[str, yaml.Mark], None]
 ) -> None:
-    """Visit every value once (aliases share nodes): replace variables, notice repeated keys."""
+    """Visit every value once, in order (aliases share nodes): replace variables, notice repeated keys."""
     seen: set[int] = set()
     stack = [root]
     while stack:
@@ -259,15 +268,15 @@ def _prepare(
         if isinstance(node, yaml.ScalarNode):
             replace(node)
         elif isinstance(node, yaml.SequenceNode):
-            stack.extend(node.value)
+            stack.extend(reversed(node.value))
         elif isinstance(node, yaml.MappingNode):
             keys: set[str] = set()
-            for key, value in node.value:
+            for key, _ in node.value:
                 if isinstance(key, yaml.ScalarNode):
                     if key.value in keys and key.value != "<<":
                         duplicate(key.value, key.start_mark)
                     keys.add(key.value)
-                stack.append(value)
+            stack.extend(value for _, value in reversed(node.value))
 
 
 def _duplicate(key: str, mark: yaml.Mark) -> str:

@@ -25,7 +25,7 @@ from agenteval.suite.holodeck_schema import (
     StandardMetric,
     TurnEntry,
 )
-from agenteval.suite.model import AgentSpec, Case, MetricConfig, ModelSpec, Scope, Suite, Turn
+from agenteval.suite.model import AgentSpec, Case, MetricConfig, ModelSpec, Place, Scope, Suite, Turn
 from agenteval.suite.validation import validate
 
 FORMAT = "holodeck"
@@ -58,8 +58,9 @@ def load_holodeck(path: Path, shown_as: str) -> Suite:
     Raises:
         ConfigError: with every problem of the file.
     """
-    document = read_yaml(path, shown_as=shown_as)
-    return _Loader(document).load()
+    problems: list[Problem] = []
+    document = read_yaml(path, shown_as=shown_as, unset=problems)
+    return _Loader(document, problems).load()
 
 
 @dataclass
@@ -75,7 +76,7 @@ class _Loader:
         document = self.document
         self.warnings.extend(document.warnings)
         if not isinstance(document.data, dict):
-            raise ConfigError(Problem("must be a mapping with `test_cases`", file=document.file))
+            raise ConfigError([*self.problems, document.problem((), "must be a mapping with `test_cases`")])
         entry, problems = validate(AgentFile, _named_as_written(document, ()), document)
         self.problems += problems
         self.judge = default_judge(entry)
@@ -91,6 +92,7 @@ class _Loader:
             format=FORMAT,
             cases=cases,
             agent=agent,
+            retrieval_tools=_retrieval_tools(entry.tools),
             concurrency=entry.execution.parallel_test_cases if entry.execution else None,
             warnings=tuple(self.warnings),
             secrets=document.secrets | source.secrets | _written_keys(cases),
@@ -106,7 +108,7 @@ class _Loader:
             return self.document, ("test_cases",)
         shown_as = str(Path(self.document.file).parent / file)
         try:
-            source = read_yaml(self.document.directory / file, shown_as=shown_as)
+            source = read_yaml(self.document.directory / file, shown_as=shown_as, unset=self.problems)
         except ConfigError as error:
             self.problems += [
                 replace(problem, message=f"test_cases_file: {problem.message}") for problem in error.problems
@@ -190,7 +192,8 @@ class _Loader:
             name = metric_name(entry)
             used[name] = used.get(name, 0) + 1
             unique = name if used[name] == 1 else f"{name}#{used[name]}"
-            configs.append(metric_config(entry, unique, scope, self.judge, document.line(where)))
+            place = Place(str(self.document.directory), document.file, document.line(where))
+            configs.append(metric_config(entry, unique, scope, self.judge, place))
         return tuple(configs)
 
     def _problem(self, path: KeyPath, message: str) -> None:
@@ -243,8 +246,8 @@ class _CaseReader:
                 self.source.problem((*at, "files"), "files are not available in this version")
             )
         if entry.expected_tools:
-            line = self.source.line((*at, "expected_tools"))
-            metrics = (*metrics, _expected_tools(entry.expected_tools, metrics, line))
+            where = Place(line=self.source.line((*at, "expected_tools")), file=self.source.file)
+            metrics = (*metrics, _expected_tools(entry.expected_tools, metrics, where))
         return Turn(
             input=entry.input or "",
             ground_truth=entry.ground_truth,
@@ -265,7 +268,7 @@ class _CaseReader:
                 f"{metric.id} compares with `ground_truth`, and this {metric.requested_by} has none; "
                 "add one, or drop the metric",
                 file=self.source.file,
-                line=metric.line or self.source.line(at),
+                line=metric.where.line or self.source.line(at),
                 path=dotted(at),
             )
             if problem not in self.loader.problems:
@@ -276,9 +279,7 @@ def _asked_metrics(turns: Sequence[Turn]) -> list[tuple[Turn, MetricConfig]]:
     return [(turn, metric) for turn in turns for metric in turn.metrics]
 
 
-def _expected_tools(
-    expected: Sequence[ExpectedTool], others: Sequence[MetricConfig], line: int | None
-) -> MetricConfig:
+def _expected_tools(expected: Sequence[ExpectedTool], others: Sequence[MetricConfig], where: Place) -> MetricConfig:
     taken = any(metric.id == "tools" for metric in others)
     return MetricConfig(
         id="tools#2" if taken else "tools",
@@ -286,7 +287,7 @@ def _expected_tools(
         kind="tools",
         options={"expected": [entry.model_dump() for entry in expected]},
         requested_by="turn",
-        line=line,
+        where=where,
     )
 
 
@@ -297,6 +298,18 @@ def _written_keys(cases: Iterable[Case]) -> frozenset[str]:
     return frozenset(model.api_key for model in models if isinstance(model, ModelSpec) and model.api_key)
 
 
+def _retrieval_tools(tools: Any) -> frozenset[str]:
+    """The tools whose results are passages: vector stores, and whatever says ``is_retrieval``."""
+    return frozenset(
+        str(tool["name"])
+        for tool in (tools if isinstance(tools, list) else [])
+        if isinstance(tool, dict)
+        and "name" in tool
+        and (tool.get("type") in _RETRIEVING or tool.get("is_retrieval") is True)
+    )
+
+
+_RETRIEVING = frozenset({"vectorstore", "hierarchical_document"})
 _NEEDS_GROUND_TRUTH = frozenset({"equality", "numeric", "f1_score", "bleu", "rouge", "meteor"})
 
 
@@ -311,7 +324,7 @@ def metric_name(entry: AnyMetric) -> str:
     return entry.name
 
 
-def metric_config(entry: AnyMetric, unique: str, scope: Scope, judge: ModelSpec, line: int | None) -> MetricConfig:
+def metric_config(entry: AnyMetric, unique: str, scope: Scope, judge: ModelSpec, where: Place) -> MetricConfig:
     """The format-neutral form of a metric entry.
 
     Args:
@@ -319,10 +332,15 @@ def metric_config(entry: AnyMetric, unique: str, scope: Scope, judge: ModelSpec,
         unique: its id inside the case.
         scope: who asked for it.
         judge: the model that judges where the metric names none.
-        line: where it stands.
+        where: where it stands.
     """
     asked = MetricConfig(
-        id=unique, type=entry.type, kind=entry.type, fail_on_error=entry.fail_on_error, requested_by=scope, line=line
+        id=unique,
+        type=entry.type,
+        kind=entry.type,
+        fail_on_error=entry.fail_on_error,
+        requested_by=scope,
+        where=where,
     )
     if isinstance(entry, StandardMetric):
         return replace(
@@ -385,8 +403,6 @@ def _scaled_threshold(entry: StandardMetric) -> float | None:
 
 
 def _unavailable(entry: AnyMetric) -> str | None:
-    if isinstance(entry, CodeMetric):
-        return "metrics of type code are not available in this version"
     if isinstance(entry, StandardMetric) and entry.metric in LEGACY_METRICS:
         return f"the deprecated metric {entry.metric} is not available in this version"
     return None

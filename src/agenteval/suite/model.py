@@ -57,6 +57,15 @@ class ModelSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the suite's files something stands."""
+
+    directory: str = ""
+    file: str = ""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MetricConfig:
     """One metric as a suite asks for it.
 
@@ -71,7 +80,7 @@ class MetricConfig:
         retries: further attempts after an error of the metric.
         timeout_s: limit for one attempt, in seconds.
         requested_by: the level of the suite that asked for this metric.
-        line: where it stands in the suite file.
+        where: where it stands; relative references start in that directory.
     """
 
     id: str
@@ -84,7 +93,7 @@ class MetricConfig:
     retries: int = 0
     timeout_s: float | None = None
     requested_by: Scope = "suite"
-    line: int | None = None
+    where: Place = Place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +174,7 @@ class Suite:
         path: the file, relative to the repository, with forward slashes.
         agent: an agent of its own, the name of one in ``agenteval.yaml``, or ``None`` for the default.
         concurrency: cases at once, where the suite says so.
+        retrieval_tools: names of tools whose results are retrieved passages.
         warnings: what is worth saying but no error.
         secrets: values that came from secret-looking environment variables; masked in every report.
     """
@@ -176,6 +186,7 @@ class Suite:
     agent: AgentSpec | str | None = None
     iterations: int | None = None
     concurrency: int | None = None
+    retrieval_tools: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 

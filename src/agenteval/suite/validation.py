@@ -54,22 +54,21 @@ def one_of(names: Iterable[str]) -> str:
 
 
 def _problem(detail: ErrorDetails, model: type[BaseModel], value: Any, document: Document, at: KeyPath) -> Problem:
-    path = [*at, *_path_in_value(detail["loc"], value)]
+    path = [*at, *_path_in_value(detail, value)]
     if detail["type"] == "union_tag_invalid":
         path.append("type")
     return document.problem(path, _message(detail, model))
 
 
-def _path_in_value(loc: Sequence[int | str], value: Any) -> list[int | str]:
+def _path_in_value(detail: ErrorDetails, value: Any) -> list[int | str]:
     """Pydantic's location without the names of union members, which stand in no file."""
     path: list[int | str] = []
-    for index, step in enumerate(loc):
+    for step in detail["loc"]:
         if _holds(value, step):
             value = value[step]
-        elif not (isinstance(value, dict) and index == len(loc) - 1):
-            continue
-        path.append(step)
-    return path
+            path.append(step)
+    # The one key that is rightly named although nobody wrote it.
+    return [*path, detail["loc"][-1]] if detail["type"] == "missing" else path
 
 
 def _holds(value: Any, step: int | str) -> bool:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from agenteval.errors import ConfigError, Problem
 from agenteval.llm.model import Provider
 from agenteval.suite.model import ModelSpec
 
 _KEYS = {"openai": "OPENAI_API_KEY", "azure_openai": "AZURE_OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_ENDPOINTS = {
+    "openai": "OPENAI_BASE_URL",
+    "azure_openai": "AZURE_OPENAI_ENDPOINT",
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "ollama": "OLLAMA_HOST",
+}
 _SELF_HOSTED_KEY = "not-needed"
 
 
@@ -16,8 +23,12 @@ def make_provider(model: ModelSpec) -> Provider:
     """The client for a model; its library is imported here and not before.
 
     Raises:
-        ConfigError: there is no key for it.
+        ConfigError: there is no key for it, or no address.
     """
+    model = replace(model, endpoint=endpoint(model))
+    if model.provider == "azure_openai" and not model.endpoint:
+        message = f"no address for {model.label}: set AZURE_OPENAI_ENDPOINT, or `endpoint` of the model"
+        raise ConfigError(Problem(message))
     if model.provider == "anthropic":
         from agenteval.llm.providers.anthropic_client import AnthropicProvider
 
@@ -29,6 +40,11 @@ def make_provider(model: ModelSpec) -> Provider:
     from agenteval.llm.providers.openai_client import OpenAIProvider
 
     return OpenAIProvider(model, api_key(model))
+
+
+def endpoint(model: ModelSpec) -> str | None:
+    """Where a model is asked: its own address, else the environment's; ``None`` is the provider's public one."""
+    return model.endpoint or os.environ.get(_ENDPOINTS[model.provider]) or None
 
 
 def api_key(model: ModelSpec) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import anthropic
 
 from agenteval.llm.model import Call, Completion, LlmError
-from agenteval.llm.providers.failures import status_error
+from agenteval.llm.providers.failures import refusal, status_error
 from agenteval.llm.schema import strict_schema
 from agenteval.suite.model import ModelSpec
 
@@ -37,13 +37,15 @@ class AnthropicProvider:
         except anthropic.APITimeoutError:
             raise LlmError(f"{self._model.label} did not answer in time", transient=True) from None
         except anthropic.APIConnectionError as error:
-            raise LlmError(f"{self._model.label} cannot be reached: {error}", transient=True) from None
+            raise LlmError(
+                f"{self._model.label} cannot be reached: {error.__cause__ or error}", transient=True
+            ) from None
         except anthropic.APIStatusError as error:
-            bad_request = error.status_code == 400
-            refused = next((name for name in options if bad_request and name in error.message), None)
+            refused = refusal(self._model, error.status_code, error.body, options)
             if refused is not None:
-                raise self._without(refused) from None
-            raise status_error(self._model, error.status_code, error.message, error.response.headers) from None
+                self._refused.add(refused.option)
+                raise refused from None
+            raise status_error(self._model, error.status_code, error.body, error.response.headers) from None
         except anthropic.AnthropicError as error:
             raise LlmError(f"{self._model.label}: {error}") from None
         except ValueError as error:
@@ -53,11 +55,6 @@ class AnthropicProvider:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
-
-    def _without(self, option: str) -> LlmError:
-        """Remember that an option is refused; the call is to be made again at once."""
-        self._refused.add(option)
-        return LlmError(f"{self._model.label} does not take {option}", transient=True, retry_after_s=0)
 
     def _options(self, call: Call) -> dict[str, Any]:
         options: dict[str, Any] = {}
@@ -71,10 +68,12 @@ class AnthropicProvider:
         return options
 
     def _completion(self, reply: Any) -> Completion:
-        blocks = getattr(reply, "content", None) or []
+        blocks = getattr(reply, "content", None)
+        if not isinstance(blocks, list):
+            raise LlmError(f"{self._model.label} sent a reply without an answer", transient=True)
         text = "".join(block.text for block in blocks if getattr(block, "type", "") == "text")
         if not text:
-            raise LlmError(f"{self._model.label} gave no answer: {getattr(reply, 'stop_reason', None)}")
+            raise LlmError(f"{self._model.label} gave no answer: {reply.stop_reason}")
         usage = reply.usage
         return Completion(
             text=text,

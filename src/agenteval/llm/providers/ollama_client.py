@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from json import JSONDecodeError
 from typing import Any
 
 import httpx
@@ -29,11 +31,12 @@ class OllamaProvider:
                 options=self._options(),
             )
         except ollama.ResponseError as error:
-            raise status_error(self._model, error.status_code, error.error, {}) from None
+            raise status_error(self._model, error.status_code, error.error, _headers(error)) from None
         except (ConnectionError, httpx.HTTPError) as error:
             raise LlmError(f"{self._model.label} cannot be reached: {error}", transient=True) from None
-        except ValueError as error:
-            raise LlmError(f"{self._model.label} sent a reply that is not JSON: {error}", transient=True) from None
+        except (ValueError, TypeError) as error:
+            what = "is not JSON" if isinstance(error, JSONDecodeError) else "is none of Ollama's"
+            raise LlmError(f"{self._model.label} sent a reply that {what}", transient=True) from None
         if not reply.message.content:
             raise LlmError(f"{self._model.label} gave no answer: {reply.done_reason}")
         return Completion(
@@ -48,3 +51,9 @@ class OllamaProvider:
         model = self._model
         options = {"temperature": model.temperature, "top_p": model.top_p, "num_predict": model.max_tokens}
         return {name: value for name, value in options.items() if value is not None}
+
+
+def _headers(error: ollama.ResponseError) -> Mapping[str, str]:
+    """The headers of a refusal, which the library keeps only in the error that it caught."""
+    caught = error.__context__
+    return caught.response.headers if isinstance(caught, httpx.HTTPStatusError) else {}

@@ -7,7 +7,7 @@ from typing import Any
 import openai
 
 from agenteval.llm.model import Call, Completion, LlmError
-from agenteval.llm.providers.failures import status_error
+from agenteval.llm.providers.failures import refusal, status_error
 from agenteval.llm.schema import strict_schema
 from agenteval.suite.model import ModelSpec
 
@@ -48,12 +48,15 @@ class OpenAIProvider:
         except openai.APITimeoutError:
             raise LlmError(f"{self._model.label} did not answer in time", transient=True) from None
         except openai.APIConnectionError as error:
-            raise LlmError(f"{self._model.label} cannot be reached: {error}", transient=True) from None
+            raise LlmError(
+                f"{self._model.label} cannot be reached: {error.__cause__ or error}", transient=True
+            ) from None
         except openai.APIStatusError as error:
-            refused = self._refused_option(error, options)
+            refused = refusal(self._model, error.status_code, error.body, options)
             if refused is not None:
-                raise self._without(refused) from None
-            raise status_error(self._model, error.status_code, error.message, error.response.headers) from None
+                self._refused.add(refused.option)
+                raise refused from None
+            raise status_error(self._model, error.status_code, error.body, error.response.headers) from None
         except openai.OpenAIError as error:
             raise LlmError(f"{self._model.label}: {error}") from None
         except ValueError as error:
@@ -64,11 +67,6 @@ class OpenAIProvider:
         """Close the connections."""
         await self._client.close()
 
-    def _without(self, option: str) -> LlmError:
-        """Remember that an option is refused; the call is to be made again at once."""
-        self._refused.add(option)
-        return LlmError(f"{self._model.label} does not take {option}", transient=True, retry_after_s=0)
-
     def _options(self, call: Call) -> dict[str, Any]:
         model = self._model
         reasoning = model.name.startswith(_REASONING)
@@ -78,7 +76,8 @@ class OpenAIProvider:
         if model.top_p is not None and not reasoning:
             options["top_p"] = model.top_p
         if model.max_tokens is not None:
-            options["max_completion_tokens" if reasoning else "max_tokens"] = model.max_tokens
+            newer = reasoning or "max_tokens" in self._refused
+            options["max_completion_tokens" if newer else "max_tokens"] = model.max_tokens
         if call.top_logprobs:
             options |= {"logprobs": True, "top_logprobs": call.top_logprobs}
         elif call.schema is not None:
@@ -86,19 +85,12 @@ class OpenAIProvider:
             options["response_format"] = {"type": "json_schema", "json_schema": schema}
         return options
 
-    @staticmethod
-    def _refused_option(error: openai.APIStatusError, options: dict[str, Any]) -> str | None:
-        if error.status_code != 400:
-            return None
-        said = f"{error.message} {getattr(error, 'param', '')}"
-        return next((name for name in options if name in said), None)
-
     def _completion(self, reply: Any) -> Completion:
         choices = getattr(reply, "choices", None)
         if not choices or choices[0].message is None:
             raise LlmError(f"{self._model.label} sent a reply without an answer", transient=True)
         choice = choices[0]
-        if choice.message.content is None:
+        if not choice.message.content:
             refusal = getattr(choice.message, "refusal", None) or choice.finish_reason
             raise LlmError(f"{self._model.label} gave no answer: {refusal}")
         logprobs = choice.logprobs.model_dump()["content"] if choice.logprobs is not None else None

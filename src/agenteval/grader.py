@@ -1,0 +1,197 @@
+"""What code graders import: ``from agenteval.grader import GraderContext, GraderResult``.
+
+Graders written for HoloDeck import the same names from ``holodeck.lib.test_runner.code_grader``; the
+worker process provides that module where HoloDeck is not installed. This file runs there under the
+user's Python (3.8 or newer) and needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping, Optional, Tuple, Union
+
+
+@dataclass(frozen=True)
+class ToolInvocation:
+    """One tool call of the agent. ``bytes`` is the size of the result as text."""
+
+    name: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+    result: Any = None
+    bytes: int = 0
+    duration_ms: Optional[float] = None
+    error: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class GraderContext:
+    """One turn as a grader sees it; nothing in it can be changed.
+
+    Attributes:
+        tool_invocations: the tool calls of this turn, in order.
+        retrieval_context: the passages that count for this turn; ``None`` if there are none.
+        turn_index: 0 for the first or only turn.
+        turn_config: the turn's ``turn_config``; empty if it has none.
+    """
+
+    turn_input: str
+    agent_response: str
+    ground_truth: Optional[str] = None
+    tool_invocations: Tuple[ToolInvocation, ...] = ()
+    retrieval_context: Optional[Tuple[str, ...]] = None
+    turn_index: int = 0
+    test_case_name: Optional[str] = None
+    turn_config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GraderResult:
+    """What a grader returns.
+
+    Attributes:
+        score: 0..1.
+        passed: the verdict; ``None`` leaves it to the threshold (0.5 where the suite gives none).
+        reason: a sentence for people.
+        details: further values, as JSON.
+    """
+
+    score: float
+    passed: Optional[bool] = None
+    reason: Optional[str] = None
+    details: Optional[Mapping[str, Any]] = None
+
+
+Grader = Callable[[GraderContext], Union[GraderResult, bool, float]]
+
+
+def check(reference: str) -> bool:
+    """Make sure that ``module:callable`` is there.
+
+    Raises:
+        ImportError, AttributeError, TypeError: it is not; whatever else the module raises when imported.
+    """
+    resolve(reference)
+    return True
+
+
+def resolve(reference: str) -> Grader:
+    """The callable of ``module:callable``."""
+    module, _, name = reference.partition(":")
+    target = getattr(importlib.import_module(module), name)
+    if not callable(target):
+        raise TypeError("%r is not callable" % reference)
+    return target  # type: ignore[no-any-return]
+
+
+async def grade(reference: str, turn: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call a grader.
+
+    Args:
+        reference: ``module:callable``; asynchronous ones are awaited.
+        turn: the fields of ``GraderContext`` as JSON.
+
+    Returns:
+        The fields of ``GraderResult`` as JSON.
+
+    Raises:
+        TypeError: the grader returned something else than it may; whatever the grader raises.
+    """
+    grader = resolve(reference)
+    made = context(turn)
+    value = await asyncio.get_running_loop().run_in_executor(None, grader, made)
+    return result(await value if inspect.isawaitable(value) else value)
+
+
+def context(turn: Mapping[str, Any]) -> GraderContext:
+    """The context of a turn, closed against changes at every level."""
+    calls = tuple(
+        ToolInvocation(
+            name=call["name"],
+            args=frozen(call.get("args") or {}),
+            result=frozen(call.get("result")),
+            bytes=size(call.get("result")),
+            duration_ms=call.get("duration_ms"),
+            error=call.get("error"),
+        )
+        for call in turn.get("tool_invocations") or ()
+    )
+    passages = turn.get("retrieval_context")
+    return GraderContext(
+        turn_input=turn["turn_input"],
+        agent_response=turn["agent_response"],
+        ground_truth=turn.get("ground_truth"),
+        tool_invocations=calls,
+        retrieval_context=None if passages is None else tuple(passages),
+        turn_index=turn.get("turn_index", 0),
+        test_case_name=turn.get("test_case_name"),
+        turn_config=frozen(turn.get("turn_config") or {}),
+    )
+
+
+class FrozenDict(dict):  # type: ignore[type-arg] # Python 3.8 cannot subscript it here
+    """A dict that cannot be changed; still one for ``isinstance`` and ``json``, which graders use."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("what a grader is given cannot be changed")
+
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
+
+
+class FrozenList(list):  # type: ignore[type-arg]
+    """A list that cannot be changed; still one for ``isinstance``, ``json`` and ``==``."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("what a grader is given cannot be changed")
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+
+def frozen(value: Any) -> Any:
+    """A JSON value that cannot be changed."""
+    if isinstance(value, dict):
+        return FrozenDict({key: frozen(item) for key, item in value.items()})
+    return FrozenList([frozen(item) for item in value]) if isinstance(value, list) else value
+
+
+def size(value: Any) -> int:
+    """Bytes of a tool's result as text."""
+    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    return len(text.encode("utf-8", "replace"))
+
+
+def result(value: Any) -> Mapping[str, Any]:
+    """What a grader returned as the fields of ``GraderResult``.
+
+    ``True`` is 1 and passed, ``False`` 0 and failed, a number the score. A result is known by its
+    fields, as it may be HoloDeck's own class.
+    """
+    if isinstance(value, bool):
+        return {"score": float(value), "passed": value, "reason": None, "details": None}
+    if isinstance(value, (int, float)):
+        return {"score": number(value), "passed": None, "reason": None, "details": None}
+    if hasattr(value, "score") and hasattr(value, "passed"):
+        details = getattr(value, "details", None)
+        reason = getattr(value, "reason", None)
+        return {
+            "score": number(value.score),
+            "passed": None if value.passed is None else bool(value.passed),
+            "reason": None if reason is None else str(reason),
+            "details": None if details is None else dict(details),
+        }
+    raise TypeError(
+        "the grader returned %s; it must return a GraderResult, a boolean or a number" % type(value).__name__
+    )
+
+
+def number(value: Any) -> float:
+    """A score as a finite float; JSON has no other."""
+    score = float(value)
+    if not math.isfinite(score):
+        raise ValueError("the grader's score is %r, not a number from 0 to 1" % score)
+    return score

@@ -1,0 +1,60 @@
+"""Code graders: a Python callable of the user scores the turn, in a worker process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from agenteval.errors import AgentError
+from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
+from agenteval.suite.model import Place
+
+_PASSING = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class CodeGrader:
+    """Calls ``module:callable`` with a ``GraderContext``.
+
+    Args:
+        grader: the callable.
+        where: the suite's place; modules are imported from its directory.
+    """
+
+    grader: str
+    resources: Resources
+    where: Place
+    requires: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.resources.graders.expect(self.where, self.grader)
+
+    async def measure(self, observation: Observation) -> Outcome:
+        """Call the grader; its own verdict stands, whatever the threshold says."""
+        try:
+            found = await self.resources.graders.grade(self.where, self.grader, _turn(observation))
+        except AgentError as error:
+            raise MetricError(str(error)) from None
+        passed = found["passed"]
+        return Outcome(
+            score=found["score"],
+            passed=found["score"] >= _PASSING if passed is None else passed,
+            decided=passed is not None,
+            reason=found["reason"],
+            details=found["details"],
+        )
+
+
+def _turn(observation: Observation) -> dict[str, Any]:
+    """The fields of ``agenteval.grader.GraderContext`` as JSON."""
+    passages = observation.retrieval_context
+    return {
+        "turn_input": observation.input,
+        "agent_response": observation.response,
+        "ground_truth": observation.ground_truth,
+        "tool_invocations": [call.model_dump() for call in observation.tool_calls],
+        "retrieval_context": list(passages) if passages else None,
+        "turn_index": observation.turn,
+        "test_case_name": observation.case,
+        "turn_config": dict(observation.config),
+    }

@@ -1,0 +1,264 @@
+"""Agents that are programs, run as real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import agent_spec, answer, eventually, is_alive, number_in, request, started
+
+from agenteval.errors import AgentError, ConfigError
+from agenteval.results.model import ToolCall, Usage
+from agenteval.suite.model import AgentSpec
+
+
+def program(directory: Path, code: str, **fields: Any) -> AgentSpec:
+    """A command agent with this Python code; the request is ``request``."""
+    start = "import json, os, sys\nrequest = json.load(sys.stdin)\n"
+    (directory / "agent.py").write_text(start + code, encoding="utf-8")
+    return agent_spec("command", [sys.executable, "-S", "agent.py"], directory, **fields)
+
+
+def shell(directory: Path, line: str, **fields: Any) -> AgentSpec:
+    return agent_spec("command", ["sh", "-c", line], directory, **fields)
+
+
+# Replies
+
+
+def test_reads_a_full_reply(tmp_path: Path) -> None:
+    reply = {
+        "response": "42",
+        "tool_calls": [{"name": "search", "args": {"q": "x"}, "result": [1], "error": None, "duration_ms": 1.5}],
+        "retrieval_context": ["first", "second"],
+        "usage": {"input_tokens": 7, "output_tokens": 2, "cost_usd": 0.01},
+        "metadata": {"model": "m"},
+    }
+    found = answer(program(tmp_path, f"print({json.dumps(json.dumps(reply))})"))
+    assert found.response == "42"
+    assert found.tool_calls == (ToolCall(name="search", args={"q": "x"}, result=[1], duration_ms=1.5),)
+    assert found.retrieval_context == ("first", "second")
+    assert found.usage == Usage(input_tokens=7, output_tokens=2, cost_usd=0.01)
+    assert found.metadata == {"model": "m"}
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("Hello there", "Hello there"),
+        ("one line\n", "one line"),
+        ("of windows\r\n", "of windows"),
+        ("two\n\n", "two\n"),
+        ("", ""),
+        # JSON that is no reply object is the answer itself, as it is written.
+        ('{"answer": 42}', '{"answer": 42}'),
+        ('{"response": ', '{"response": '),
+        ('["response"]', '["response"]'),
+        ("42", "42"),
+        ('  {"response": "padded"}  \n', "padded"),
+        ('{"response": null}', ""),
+        ('{"response": {"total": 1}}', '{"total": 1}'),
+        ('{"response": "half a character: \\ud800"}', "half a character: \ufffd"),
+        ('{"response": "a whole one: \\ud83d\\ude00"}', "a whole one: \U0001f600"),
+        ('{"response": ' + "9" * 5000 + "}", '{"response": ' + "9" * 5000 + "}"),
+    ],
+)
+def test_reads_text(tmp_path: Path, output: str, expected: str) -> None:
+    assert answer(program(tmp_path, f"sys.stdout.write({output!r})")).response == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"tool_calls": {"name": "x"}}, "'tool_calls' must be a list"),
+        ({"tool_calls": ["x"]}, "tool_calls[0]"),
+        ({"tool_calls": [{"args": {}}]}, "tool_calls[0]"),
+        ({"tool_calls": [{"name": "x", "duration_ms": "1"}]}, "tool_calls[0].duration_ms"),
+        ({"retrieval_context": 5}, "'retrieval_context' must be a list of texts"),
+        ({"usage": [1]}, "'usage' must be an object"),
+        ({"usage": {"input_tokens": 1.5}}, "usage.input_tokens"),
+        ({"usage": {"output_tokens": -1}}, "usage.output_tokens"),
+        ({"usage": {"cost_usd": "free"}}, "usage.cost_usd"),
+        ({"metadata": [1]}, "'metadata' must be an object"),
+    ],
+)
+def test_names_the_field_of_a_reply_that_is_wrong(tmp_path: Path, fields: dict[str, Any], named: str) -> None:
+    reply = json.dumps({"response": "x", **fields})
+    with pytest.raises(AgentError) as caught:
+        answer(program(tmp_path, f"print({reply!r})"))
+    assert named in str(caught.value)
+
+
+def test_reads_an_answer_of_five_megabytes(tmp_path: Path) -> None:
+    reply = answer(program(tmp_path, "sys.stdout.write('x' * 5_000_000)"))
+    assert reply.response == "x" * 5_000_000
+
+
+def test_gives_up_on_an_answer_without_end(tmp_path: Path) -> None:
+    with pytest.raises(AgentError, match="wrote more than 64 MiB"):
+        answer(shell(tmp_path, "head -c 70000000 /dev/zero"))
+
+
+def test_replaces_what_is_no_utf8(tmp_path: Path) -> None:
+    reply = answer(program(tmp_path, "sys.stdout.buffer.write(b'caf\\xe9 \\xff')"))
+    assert reply.response == "caf\ufffd \ufffd"
+
+
+# The request
+
+
+def test_sends_the_request_as_one_json_document(tmp_path: Path) -> None:
+    spec = program(tmp_path, "print(json.dumps({'response': json.dumps(request)}))", config={"ranking": "bm25"})
+    sent = request(
+        "Grüße \u2028 \U0001f600",
+        case="greeting",
+        turn=1,
+        session="suite::greeting#0",
+        history=({"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}),
+        files=("a.txt",),
+        config={"ranking": "bm25"},
+        context={"order": 7},
+    )
+    assert json.loads(answer(spec, sent).response) == {
+        "input": "Grüße \u2028 \U0001f600",
+        "case": "greeting",
+        "turn": 1,
+        "session": "suite::greeting#0",
+        "history": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}],
+        "files": ["a.txt"],
+        "config": {"ranking": "bm25"},
+        "context": {"order": 7},
+    }
+
+
+def test_does_not_mind_a_program_that_never_reads(tmp_path: Path) -> None:
+    spec = shell(tmp_path, "exec <&-; echo answered")
+    assert answer(spec, request("x" * 1_000_000)).response == "answered"
+
+
+def test_works_in_the_directory_of_the_file_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "agents"
+    home.mkdir()
+    (home / "greet.sh").write_text("#!/bin/sh\npwd -P\n", encoding="utf-8")
+    (home / "greet.sh").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    assert answer(agent_spec("command", ["./greet.sh"], home)).response == str(home.resolve())
+
+
+def test_hides_what_belongs_to_the_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = (
+        *("INPUT_SUITE", "INPUT_GITHUB-TOKEN", "GITHUB_TOKEN", "GH_TOKEN"),
+        *("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_URL"),
+        *("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STEP_SUMMARY"),
+        "LD_LIBRARY_PATH",
+    )
+    for name in (*hidden, "GITHUB_SHA", "MY_SETTING"):
+        monkeypatch.setenv(name, "value")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    spec = program(tmp_path, "print(json.dumps({'response': json.dumps(dict(os.environ))}))", env={"EXTRA": "1"})
+    seen = json.loads(answer(spec).response)
+    assert not seen.keys() & set(hidden)
+    assert (seen["GITHUB_SHA"], seen["MY_SETTING"], seen["EXTRA"]) == ("value", "value", "1")
+
+
+def test_keeps_library_paths_outside_a_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    assert answer(shell(tmp_path, "echo $PYTHONPATH")).response == "/somewhere"
+
+
+def test_what_the_definition_adds_to_the_environment_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKING", "theirs")
+    monkeypatch.setenv("GITHUB_TOKEN", "the workflow's")
+    spec = shell(tmp_path, "echo $RANKING $GITHUB_TOKEN", env={"RANKING": "ours", "GITHUB_TOKEN": "meant"})
+    assert answer(spec).response == "ours meant"
+
+
+# What goes wrong
+
+
+def test_tells_the_exit_status_and_the_end_of_the_error_output(tmp_path: Path) -> None:
+    code = "sys.stderr.write('noise\\n' * 50_000 + 'KeyError: model\\n')\nsys.exit(3)"
+    with pytest.raises(AgentError, match=r"ended with exit status 3: .*noise KeyError: model$") as caught:
+        answer(program(tmp_path, code))
+    assert len(str(caught.value)) < 600
+
+
+def test_an_answer_of_a_program_that_failed_does_not_count(tmp_path: Path) -> None:
+    with pytest.raises(AgentError, match=r"exit status 1$"):
+        answer(shell(tmp_path, "echo fine; exit 1"))
+
+
+def test_names_the_signal_that_killed_it(tmp_path: Path) -> None:
+    with pytest.raises(AgentError, match="was killed by SIGKILL"):
+        answer(shell(tmp_path, "kill -KILL $$"))
+
+
+def test_a_hanging_program_ends_with_all_its_children(tmp_path: Path) -> None:
+    spec = shell(tmp_path, "sleep 1000 & echo $! > child; echo $$ > parent; wait")
+
+    async def give_up() -> tuple[int, int]:
+        async with started(spec) as agent:
+            asking = asyncio.create_task(agent.session().send(request()))
+            pids = await asyncio.to_thread(lambda: (number_in(tmp_path / "parent"), number_in(tmp_path / "child")))
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            return pids
+
+    for pid in asyncio.run(give_up()):
+        assert eventually(lambda pid=pid: not is_alive(pid))  # type: ignore[misc]
+
+
+def test_what_runs_on_in_the_background_does_not_delay_the_answer(tmp_path: Path) -> None:
+    assert answer(shell(tmp_path, "sleep 1000 & echo $! > child; echo done")).response == "done"
+    pid = number_in(tmp_path / "child")
+    assert eventually(lambda: not is_alive(pid))
+
+
+def test_a_process_that_detached_itself_does_not_delay_the_answer(tmp_path: Path) -> None:
+    code = (
+        "import subprocess\n"
+        "child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+        "open('child', 'w').write(f'{child.pid}\\n')\n"
+        "print('done', flush=True)\nos._exit(0)"
+    )
+    assert answer(program(tmp_path, code)).response == "done"
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(number_in(tmp_path / "child"), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", ["no-such-program", "./no-such-program", "./notes.txt"])
+def test_a_program_that_cannot_run_is_told_before_anything_runs(tmp_path: Path, name: str) -> None:
+    (tmp_path / "notes.txt").write_text("not executable", encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        answer(agent_spec("command", [name], tmp_path))
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'agenteval.yaml'}:3: agent: ")
+    assert f"{name!r} does not exist or is not executable" in message
+
+
+def test_a_file_that_is_no_program_is_an_error_of_the_case(tmp_path: Path) -> None:
+    (tmp_path / "garbage").write_bytes(b"\x00\x01")
+    (tmp_path / "garbage").chmod(0o755)
+    with pytest.raises(AgentError, match="cannot be started"):
+        answer(agent_spec("command", ["./garbage"], tmp_path))
+
+
+def test_many_programs_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    spec = program(tmp_path, "print(request['input'] * 1000)")
+
+    async def run() -> list[Any]:
+        async with started(spec) as agent:
+            questions = [request(f"<{number}>") for number in range(20)]
+            return await asyncio.gather(*(agent.session().send(item) for item in questions))
+
+    replies = asyncio.run(run())
+    assert [reply.response for reply in replies] == [f"<{number}>" * 1000 for number in range(20)]

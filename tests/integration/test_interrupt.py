@@ -1,0 +1,178 @@
+"""A run that is interrupted still writes every report, and leaves no process behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from tests.support import (
+    AGENTEVAL,
+    PATIENCE_S,
+    case,
+    environment,
+    eventually,
+    is_alive,
+    number_in,
+    python_agent,
+    results_in,
+    statuses,
+    write_suite,
+)
+
+from agenteval.results.model import Results
+
+REPORTS = ("results.json", "junit.xml", "summary.md", "comment.md", "journal.jsonl")
+SIGNALS = pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+)
+
+# Case "quick" is answered; every other one starts a child, says so, and hangs.
+HANG = """
+import json, os, subprocess, sys, time
+
+def reply(request):
+    if request["case"].startswith("quick"):
+        return request["input"]
+    child = subprocess.Popen(["sleep", "1000"])
+    with open(f"{request['case']}.child", "w") as file:
+        file.write(f"{child.pid}\\n")
+    with open(f"{request['case']}.own", "w") as file:
+        file.write(f"{os.getpid()}\\n")
+    time.sleep(1000)
+
+async def areply(request):
+    import asyncio
+    if request["case"].startswith("quick"):
+        return request["input"]
+    with open(f"{request['case']}.own", "w") as file:
+        file.write(f"{os.getpid()}\\n")
+    await asyncio.sleep(1000)
+
+if __name__ == "__main__":
+    print(reply(json.load(sys.stdin)))
+"""
+
+
+def agents(directory: Path, kind: str) -> dict[str, Any]:
+    agent = python_agent(directory, HANG)
+    if kind == "command":
+        return {"command": [sys.executable, "agent.py"]}
+    return agent if kind == "python" else {**agent, "python": "agent:areply"}
+
+
+@contextmanager
+def running(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The installed command, while it runs."""
+    with subprocess.Popen(
+        [str(AGENTEVAL), "run", *arguments],
+        cwd=directory,
+        env=environment(PYTHONWARNINGS="always", PYTHONASYNCIODEBUG="1"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_reports(directory: Path) -> Results:
+    """Every report is there and valid."""
+    folder = directory / "agenteval-report"
+    assert sorted(path.name for path in folder.iterdir() if path.name in REPORTS) == sorted(REPORTS)
+    for line in (folder / "journal.jsonl").read_text(encoding="utf-8").splitlines():
+        json.loads(line)
+    ElementTree.fromstring((folder / "junit.xml").read_text(encoding="utf-8"))
+    assert "interrupted" in (folder / "summary.md").read_text(encoding="utf-8")
+    assert "interrupted" in (folder / "comment.md").read_text(encoding="utf-8")
+    return results_in(directory)
+
+
+@SIGNALS
+@pytest.mark.parametrize("kind", ["command", "python", "python-async"])
+def test_reports_hold_what_had_finished(tmp_path: Path, kind: str, number: signal.Signals, status: int) -> None:
+    cases = [case("quick 1"), case("hang-1"), case("quick 2", "other"), case("hang-2")]
+    write_suite(tmp_path, cases, agent=agents(tmp_path, kind))
+    journal = tmp_path / "agenteval-report" / "journal.jsonl"
+    with running(tmp_path, "--concurrency", "4") as process:
+        pids = [number_in(tmp_path / f"hang-{index}.own") for index in (1, 2)]
+        if kind != "python-async":
+            pids += [number_in(tmp_path / f"hang-{index}.child") for index in (1, 2)]
+        assert eventually(lambda: len(journal.read_text(encoding="utf-8").splitlines()) == 3)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == status, err
+    # Nothing but what is meant for people: no traceback, no warning about what was left open.
+    assert err.splitlines() == ["running 4 cases", "reports: agenteval-report/"]
+    assert out.splitlines()[-1] == "agenteval: FAILED: interrupted: 2 of 4 cases had finished"
+    results = read_reports(tmp_path)
+    assert results.run.complete is False
+    assert statuses(results) == {"quick 1": "passed", "quick 2": "failed"}
+    assert (results.summary.cases, results.summary.passed, results.summary.failed) == (2, 1, 1)
+    for pid in pids:
+        assert eventually(lambda pid=pid: not is_alive(pid))  # type: ignore[misc]
+
+
+@SIGNALS
+def test_reports_are_written_even_if_nothing_had_finished(
+    tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    write_suite(tmp_path, [case("hang")], agent=agents(tmp_path, "python"))
+    with running(tmp_path) as process:
+        number_in(tmp_path / "hang.own")
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == status
+    assert out.splitlines()[-1] == "agenteval: FAILED: interrupted: 0 of 1 cases had finished"
+    assert read_reports(tmp_path).summary.cases == 0
+
+
+def test_while_the_agent_is_starting(tmp_path: Path) -> None:
+    code = "import os, time\nopen('pid', 'w').write(f'{os.getpid()}\\n')\ntime.sleep(1000)\n"
+    write_suite(tmp_path, [case("a")], agent=python_agent(tmp_path, code))
+    with running(tmp_path) as process:
+        pid = number_in(tmp_path / "pid")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 143, err
+    assert "Traceback" not in err
+    assert eventually(lambda: not is_alive(pid))
+
+
+def test_cases_that_had_not_run_do_not_count_as_removed(tmp_path: Path) -> None:
+    agent = agents(tmp_path, "python")
+    write_suite(tmp_path, [case("quick"), case("quick too")], agent=agent)
+    with running(tmp_path, "--out", "before") as process:
+        process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    write_suite(tmp_path, [case("quick"), case("quick too"), case("hang")], agent=agent)
+    with running(tmp_path, "--baseline", "before", "--concurrency", "1") as process:
+        number_in(tmp_path / "hang.own")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_S)
+    comparison = read_reports(tmp_path).comparison
+    assert comparison is not None
+    assert {item.name: item.change for item in comparison.cases} == {"quick": "unchanged", "quick too": "unchanged"}
+
+
+def test_pressing_twice_still_writes_the_reports(tmp_path: Path) -> None:
+    write_suite(tmp_path, [case("quick"), case("hang")], agent=agents(tmp_path, "command"))
+    journal = tmp_path / "agenteval-report" / "journal.jsonl"
+    with running(tmp_path) as process:
+        number_in(tmp_path / "hang.own")
+        assert eventually(lambda: len(journal.read_text(encoding="utf-8").splitlines()) == 2)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode in {130, 143}, err
+    assert statuses(read_reports(tmp_path)) == {"quick": "passed"}

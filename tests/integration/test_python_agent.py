@@ -1,0 +1,457 @@
+"""Agents that are Python callables, in real worker processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import agent_spec, answer, ask, eventually, is_alive, number_in, request, started
+
+from agenteval.agents.base import Reply
+from agenteval.agents.workers import find_interpreter
+from agenteval.errors import AgentError, ConfigError
+from agenteval.suite.model import AgentSpec
+
+
+def agent(directory: Path, code: str, target: str = "agent:reply", **fields: Any) -> AgentSpec:
+    """A Python agent with this code."""
+    (directory / "agent.py").write_text(textwrap.dedent(code), encoding="utf-8")
+    return agent_spec("python", target, directory, options={"interpreter": sys.executable}, **fields)
+
+
+def outcomes(replies: list[Reply | BaseException]) -> list[str]:
+    """Answers, and errors in words."""
+    return [found.response if isinstance(found, Reply) else f"{type(found).__name__}: {found}" for found in replies]
+
+
+# Replies
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return request['input'].upper()", "HELLO"),
+        ("return {'response': request['input'], 'metadata': {'n': 1}}", "hello"),
+        ("return {'answer': 42}", '{"answer": 42}'),
+        ("return 42", "42"),
+        ("return ['a', 'ä']", '["a", "ä"]'),
+        ("return None", ""),
+        ("return {'response': 'half: \\ud800'}", "half: \ufffd"),
+        ("return 'x' * 5_000_000", "x" * 5_000_000),
+        ("return {'response': 'a\\u2028b\\nc'}", "a\u2028b\nc"),
+    ],
+    ids=["text", "reply", "other-dict", "number", "list", "none", "surrogate", "five-megabytes", "line-ends"],
+)
+def test_takes_what_a_callable_returns(tmp_path: Path, body: str, expected: str) -> None:
+    assert answer(agent(tmp_path, f"def reply(request):\n    {body}\n")).response == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "target"),
+    [
+        ("async def reply(request):\n    return request['input']", "agent:reply"),
+        ("class Bot:\n    def ask(self, request):\n        return request['input']\nbot = Bot()", "agent:bot.ask"),
+        ("class Bot:\n    def __call__(self, request):\n        return request['input']\nbot = Bot()", "agent:bot"),
+        (
+            "import asyncio\ndef reply(request):\n    return asyncio.sleep(0, result=request['input'])",
+            "agent:reply",
+        ),
+        ("import asyncio\ndef reply(request):\n    return asyncio.run(asyncio.sleep(0, 'hello'))", "agent:reply"),
+    ],
+    ids=["async", "method", "object", "awaitable", "own-loop"],
+)
+def test_calls_any_callable(tmp_path: Path, code: str, target: str) -> None:
+    assert answer(agent(tmp_path, code, target)).response == "hello"
+
+
+def test_hands_over_the_request(tmp_path: Path) -> None:
+    spec = agent(tmp_path, "import json\ndef reply(request):\n    return json.dumps(request)", config={"k": [1]})
+    reply = answer(spec, request("\U0001f600", case="c", turn=1, history=({"role": "user", "content": "hi"},)))
+    sent = json.loads(reply.response)
+    assert sent == {
+        "input": "\U0001f600",
+        "case": "c",
+        "turn": 1,
+        "session": "c#0",
+        "history": [{"role": "user", "content": "hi"}],
+        "files": [],
+        "config": {},
+        "context": {},
+    }
+
+
+def test_what_the_code_prints_is_no_reply(tmp_path: Path) -> None:
+    code = """
+        import os, subprocess, sys
+        print("while importing")
+        def reply(request):
+            print("to stdout")
+            print('{"id": 1, "value": "forged"}')
+            os.write(1, b'{"id": 2, "value": "forged"}\\n\\xff garbage')
+            sys.__stdout__.flush()
+            subprocess.run(["echo", "from a child"])
+            return request["input"]
+    """
+    replies = ask(agent(tmp_path, code), *(request(str(number)) for number in range(5)))
+    assert outcomes(replies) == ["0", "1", "2", "3", "4"]
+
+
+def test_what_the_code_reads_is_no_request(tmp_path: Path) -> None:
+    code = """
+        import subprocess, sys
+        def reply(request):
+            child = subprocess.run(["cat"], capture_output=True, text=True).stdout
+            return f"{request['input']}:{sys.stdin.read()}{child}"
+    """
+    replies = ask(agent(tmp_path, code), *(request(str(number)) for number in range(5)))
+    assert outcomes(replies) == ["0:", "1:", "2:", "3:", "4:"]
+
+
+# The world of the code
+
+
+def test_modules_beside_the_file_that_names_the_agent_are_importable(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("WORD = 'found'", encoding="utf-8")
+    # Named like modules of agenteval, and like one of Python's own that is imported late.
+    (tmp_path / "worker.py").write_text("WORD = 'mine'", encoding="utf-8")
+    (tmp_path / "http.py").write_text("WORD = 'mine too'", encoding="utf-8")
+    (tmp_path / "data.txt").write_text("read", encoding="utf-8")
+    code = """
+        import helper, http, worker
+        def reply(request):
+            return " ".join([helper.WORD, worker.WORD, http.WORD, open("data.txt").read()])
+    """
+    assert answer(agent(tmp_path, code)).response == "found mine mine too read"
+
+
+def test_all_calls_share_the_state_of_the_module(tmp_path: Path) -> None:
+    code = """
+        import os, threading
+        seen, lock = [], threading.Lock()
+        def reply(request):
+            with lock:
+                seen.append(request["input"])
+                return f"{os.getpid()} {len(seen)}"
+    """
+    replies = outcomes(ask(agent(tmp_path, code), *(request(str(number)) for number in range(10))))
+    assert len({line.split()[0] for line in replies}) == 1
+    assert sorted(int(line.split()[1]) for line in replies) == list(range(1, 11))
+
+
+def test_asynchronous_calls_share_one_loop(tmp_path: Path) -> None:
+    code = """
+        import asyncio
+        waiting = asyncio.Queue()
+        async def reply(request):
+            # Answered only if both calls are under way in one loop.
+            if request["input"] == "get":
+                return await waiting.get()
+            await waiting.put("from the other call")
+            return "put"
+    """
+    replies = ask(agent(tmp_path, code), request("get"), request("put"))
+    assert outcomes(replies) == ["from the other call", "put"]
+
+
+def test_modules_are_imported_in_the_main_thread(tmp_path: Path) -> None:
+    code = """
+        import signal, threading
+        signal.signal(signal.SIGUSR1, lambda *_: None)
+        importer = threading.current_thread() is threading.main_thread()
+        def reply(request):
+            return str(importer)
+    """
+    assert answer(agent(tmp_path, code)).response == "True"
+
+
+def test_the_environment_hides_what_belongs_to_the_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("INPUT_GITHUB-TOKEN", "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "GITHUB_ENV"):
+        monkeypatch.setenv(name, "value")
+    code = "import json, os\ndef reply(request):\n    return json.dumps(dict(os.environ))"
+    seen = json.loads(answer(agent(tmp_path, code, env={"EXTRA": "1"})).response)
+    assert not [name for name in seen if name.startswith(("INPUT_", "ACTIONS_"))]
+    assert not seen.keys() & {"GITHUB_TOKEN", "GITHUB_ENV"}
+    assert seen["EXTRA"] == "1"
+
+
+def test_runs_with_the_interpreter_of_the_definition(tmp_path: Path) -> None:
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\nCHOSEN=yes exec {sys.executable} "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    code = "import os\ndef reply(request):\n    return os.environ['CHOSEN']"
+    (tmp_path / "agent.py").write_text(code, encoding="utf-8")
+    spec = agent_spec("python", "agent:reply", tmp_path, options={"interpreter": str(wrapper)})
+    assert answer(spec).response == "yes"
+
+
+class TestInterpreter:
+    """Which Python runs the agent, where its definition does not say."""
+
+    @pytest.fixture
+    def places(self, tmp_path: Path) -> dict[str, str]:
+        """Executable files, by what they stand for."""
+        found = {}
+        for name in ("asked/python", "venv/bin/python", "path/python3"):
+            file = tmp_path / name
+            file.parent.mkdir(parents=True)
+            file.write_text("#!/bin/sh\n", encoding="utf-8")
+            file.chmod(0o755)
+            found[name.partition("/")[0]] = str(file)
+        return found
+
+    def test_the_variable_comes_first(self, tmp_path: Path, places: dict[str, str]) -> None:
+        environment = {
+            "AGENTEVAL_PYTHON": places["asked"],
+            "VIRTUAL_ENV": str(tmp_path / "venv"),
+            "PATH": str(tmp_path / "path"),
+        }
+        spec = agent_spec("python", "agent:reply", tmp_path)
+        assert find_interpreter(spec, environment) == places["asked"]
+        del environment["AGENTEVAL_PYTHON"]
+        assert find_interpreter(spec, environment) == places["venv"]
+        del environment["VIRTUAL_ENV"]
+        assert find_interpreter(spec, environment) == places["path"]
+        assert find_interpreter(spec, {"PATH": str(tmp_path)}) == sys.executable
+
+    def test_a_broken_virtual_environment_is_passed_over(self, tmp_path: Path, places: dict[str, str]) -> None:
+        environment = {"VIRTUAL_ENV": str(tmp_path / "gone"), "PATH": str(tmp_path / "path")}
+        assert find_interpreter(agent_spec("python", "agent:reply", tmp_path), environment) == places["path"]
+
+
+# What goes wrong in a call
+
+
+@pytest.mark.parametrize("prefix", ["", "async "], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise ValueError('no model')", "ValueError: no model"),
+        ("raise KeyError", "KeyError"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise GeneratorExit", "GeneratorExit"),
+        ("raise asyncio.CancelledError", "CancelledError"),
+        ("raise TimeoutError('upstream')", "TimeoutError: upstream"),
+        ("raise Own", "Own: (no text)"),
+        ("raise Worse", "Worse: (no text)"),
+        ("raise ValueError('half \\ud800')", "ValueError: half "),
+        ("return object()", "neither text nor JSON: TypeError: Object of type object is not JSON serializable"),
+        ("return {(1, 2): 3}", "neither text nor JSON"),
+        ("loop = []; loop.append(loop); return loop", "neither text nor JSON: ValueError: Circular reference"),
+        ("deep = []\n    for _ in range(100_000): deep = [deep]\n    return deep", "RecursionError"),
+        ("return endless(request)", "RecursionError"),
+        ("return {'response': 'x', 'usage': {'input_tokens': 10 ** 400}}", "usage.input_tokens"),
+        ("return {'response': 'x', 'tool_calls': [{'name': 'x', 'duration_ms': float('nan')}]}", "duration_ms"),
+    ],
+)
+def test_one_bad_call_leaves_the_others_alone(tmp_path: Path, prefix: str, body: str, said: str) -> None:
+    code = f"""
+import asyncio
+class Own(BaseException):
+    def __str__(self): raise ValueError
+class Worse(Exception):
+    def __str__(self): raise KeyboardInterrupt
+def endless(request): return endless(request)
+def bad(request):
+    {body}
+{prefix}def reply(request):
+    return bad(request) if request["input"] == "bad" else request["input"]
+"""
+    found = ask(agent(tmp_path, code), *(request(text) for text in ("a", "bad", "b")), request("c"))
+    assert [outcomes(found)[index] for index in (0, 2, 3)] == ["a", "b", "c"]
+    assert isinstance(found[1], AgentError)
+    assert said in str(found[1])
+
+
+def test_calls_after_a_bad_one_work_in_the_same_process(tmp_path: Path) -> None:
+    code = """
+        import os, sys
+        async def reply(request):
+            if request["input"] == "exit":
+                sys.exit("enough")
+            return str(os.getpid())
+    """
+
+    async def run() -> list[str]:
+        async with started(agent(tmp_path, code)) as bot:
+            before = await bot.session().send(request())
+            with pytest.raises(AgentError, match="SystemExit: enough"):
+                await bot.session().send(request("exit"))
+            after = await bot.session().send(request())
+            return [before.response, after.response]
+
+    before, after = asyncio.run(run())
+    assert before == after
+
+
+@pytest.mark.parametrize(
+    ("death", "said"),
+    [
+        ("os._exit(3)", "ended with exit status 3"),
+        ("os._exit(0)", "ended with exit status 0"),
+        ("os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
+        ("print('last words', file=sys.stderr, flush=True); os.abort()", "was killed by SIGABRT: last words"),
+    ],
+)
+def test_only_the_call_that_ends_the_process_fails(tmp_path: Path, death: str, said: str) -> None:
+    # In the first process nobody answers before all are under way, so that it dies with company.
+    code = f"""
+        import os, sys, threading
+        first = not os.path.exists("started")
+        open("started", "w").close()
+        together = threading.Barrier(4)
+        def reply(request):
+            if first:
+                together.wait()
+            if request["input"] == "bad":
+                {death}
+            if first:
+                threading.Event().wait()
+            return request["input"]
+    """
+    texts = ["a", "b", "bad", "c"]
+    replies = ask(agent(tmp_path, code), *(request(text) for text in texts), concurrency=4)
+    found = outcomes(replies)
+    assert [found[0], found[1], found[3]] == ["a", "b", "c"]
+    assert said in found[2]
+
+
+def test_a_reply_that_cannot_be_read_is_the_culprits_alone(tmp_path: Path) -> None:
+    code = """
+        import sys
+        sys.setrecursionlimit(1_000_000)
+        def reply(request):
+            deep = "x"
+            for _ in range(20_000 if request["input"] == "bad" else 0):
+                deep = [deep]
+            return deep
+    """
+    replies = ask(agent(tmp_path, code), *(request(text) for text in ("a", "bad", "b")))
+    assert outcomes(replies)[::2] == ["x", "x"]
+    assert isinstance(replies[1], AgentError)
+
+
+# Calls that hang
+
+
+def test_a_hanging_call_is_given_up_without_harm_to_others(tmp_path: Path) -> None:
+    code = """
+        import os, subprocess, threading
+        release = threading.Event()
+        def reply(request):
+            if request["input"] == "hang":
+                child = subprocess.Popen(["sleep", "1000"])
+                with open("child", "w") as file:
+                    file.write(f"{child.pid}\\n")
+                threading.Event().wait()
+            if request["input"] == "wait":
+                with open("waiting", "w") as file:
+                    file.write(f"{os.getpid()}\\n")
+                release.wait()
+            if request["input"] == "release":
+                release.set()
+            return f"{request['input']} {os.getpid()}"
+    """
+
+    async def run() -> tuple[str, str, str, int]:
+        async with started(agent(tmp_path, code)) as bot:
+
+            async def send(text: str) -> str:
+                return (await bot.session().send(request(text))).response
+
+            hanging, waiting = asyncio.create_task(send("hang")), asyncio.create_task(send("wait"))
+            child = await asyncio.to_thread(number_in, tmp_path / "child")
+            await asyncio.to_thread(number_in, tmp_path / "waiting")
+            releasing = asyncio.create_task(send("release"))
+            hanging.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await hanging
+            # The call beside it ends in the old process, a new one starts in another.
+            return await waiting, await releasing, await send("next"), child
+
+    waited, released, after, child = asyncio.run(run())
+    assert waited.startswith("wait ")
+    assert released.split()[1] == waited.split()[1]
+    assert after.split()[1] != waited.split()[1]
+    assert eventually(lambda: not is_alive(child))
+
+
+def test_closing_ends_the_process_and_its_children(tmp_path: Path) -> None:
+    code = """
+        import os, subprocess
+        def reply(request):
+            return f"{os.getpid()} {subprocess.Popen(['sleep', '1000']).pid}"
+    """
+    pids = [int(pid) for pid in answer(agent(tmp_path, code)).response.split()]
+    assert len(pids) == 2
+    for pid in pids:
+        assert eventually(lambda pid=pid: not is_alive(pid))  # type: ignore[misc]
+
+
+def test_a_process_that_detached_itself_holds_nobody_up(tmp_path: Path) -> None:
+    code = """
+        import subprocess
+        def reply(request):
+            return str(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid)
+    """
+    pid = int(answer(agent(tmp_path, code)).response)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+# Definitions that cannot work
+
+
+@pytest.mark.parametrize(
+    ("code", "target", "said"),
+    [
+        ("import no_such_module", "agent:reply", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("def reply(:", "agent:reply", "cannot import module 'agent': SyntaxError"),
+        ("raise SystemExit('set MODEL first')", "agent:reply", "SystemExit: set MODEL first"),
+        ("import os; os._exit(5)", "agent:reply", "the agent's process ended with exit status 5"),
+        ("", "agent:reply", "module 'agent' has no 'reply'"),
+        ("class bot: pass", "agent:bot.reply", "module 'agent' has no 'bot.reply'"),
+        ("reply = 'text'", "agent:reply", "'agent:reply' is not callable"),
+        ("", "nothing:reply", "cannot import module 'nothing'"),
+    ],
+)
+def test_is_told_before_anything_runs(tmp_path: Path, code: str, target: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        answer(agent(tmp_path, code, target))
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'agenteval.yaml'}:3: agent: ")
+    assert said in message
+    # Where a module is missing, people need to know from which installation.
+    assert message.endswith(f"(in {sys.executable})")
+
+
+def test_an_import_that_hangs_is_told(tmp_path: Path) -> None:
+    spec = agent(tmp_path, "import time\ntime.sleep(1000)", timeout_s=0.5)
+    with pytest.raises(ConfigError, match=r"importing 'agent:reply' took longer than 0\.5 s"):
+        answer(spec)
+
+
+@pytest.mark.parametrize(
+    ("interpreter", "said"),
+    [
+        ("no-such-python", "'no-such-python' does not exist or is not executable"),
+        ("{}/garbage", "garbage cannot be started"),
+        ("true", "the agent's process ended with exit status 0"),
+    ],
+)
+def test_an_interpreter_that_is_none_is_told(tmp_path: Path, interpreter: str, said: str) -> None:
+    (tmp_path / "garbage").write_bytes(b"\x00\x01")
+    (tmp_path / "garbage").chmod(0o755)
+    options = {"interpreter": interpreter.format(tmp_path)}
+    with pytest.raises(ConfigError) as caught:
+        answer(agent_spec("python", "agent:reply", tmp_path, options=options))
+    assert str(caught.value).startswith(f"{tmp_path / 'agenteval.yaml'}:3: agent: ")
+    assert said in str(caught.value)

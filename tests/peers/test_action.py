@@ -1,0 +1,211 @@
+"""The whole action on a pull request: as a process, and in the image if one was built.
+
+``AGENTEVAL_IMAGE`` names the image and ``AGENTEVAL_IMAGE_RUN`` the script that runs it as GitHub's runner does:
+``SCRIPT IMAGE WORKSPACE ENVFILE``, with the event in ``IMAGE_RUN_EVENT`` and its files in ``IMAGE_RUN_DIR``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from github.PullRequest import PullRequest
+from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, GithubEmulator
+
+pytestmark = pytest.mark.peer
+
+QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
+IMAGE = os.environ.get("AGENTEVAL_IMAGE")
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step of a workflow left behind."""
+
+    status: int
+    outputs: Mapping[str, str]
+    summary: str
+    log: str
+
+
+Runner = Callable[[Path, Mapping[str, str], Path], Step]
+
+
+def as_process(workspace: Path, environment: Mapping[str, str], event: Path) -> Step:
+    folder = workspace.parent / "files"
+    folder.mkdir(exist_ok=True)
+    outputs, summary = folder / "set_output", folder / "step_summary"
+    for file in (outputs, summary):
+        file.write_text("", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "agenteval", "action"],
+        env={
+            "PATH": os.environ["PATH"],
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_WORKSPACE": str(workspace),
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_OUTPUT": str(outputs),
+            "GITHUB_STEP_SUMMARY": str(summary),
+            **environment,
+        },
+        cwd=workspace,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return _step(done, outputs, summary)
+
+
+def in_container(workspace: Path, environment: Mapping[str, str], event: Path) -> Step:
+    folder = workspace.parent / "run"
+    variables = workspace.parent / "environment"
+    variables.write_text("".join(f"{name}={value}\n" for name, value in environment.items()), encoding="utf-8")
+    done = subprocess.run(
+        [os.environ["AGENTEVAL_IMAGE_RUN"], str(IMAGE), str(workspace), str(variables)],
+        env={**os.environ, "IMAGE_RUN_DIR": str(folder), "IMAGE_RUN_EVENT": str(event)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    files = folder / "file_commands"
+    return _step(done, files / "set_output", files / "step_summary")
+
+
+def _step(done: subprocess.CompletedProcess[str], outputs: Path, summary: Path) -> Step:
+    text = outputs.read_text(encoding="utf-8")
+    found = re.findall(r"(?ms)^([\w-]+)<<(\S+)\n(.*?)\n?\2\n", text)
+    return Step(
+        status=done.returncode,
+        outputs={name: value for name, _, value in found},
+        summary=summary.read_text(encoding="utf-8"),
+        log=done.stdout + done.stderr,
+    )
+
+
+@pytest.fixture(
+    params=[
+        as_process,
+        pytest.param(
+            in_container,
+            marks=pytest.mark.skipif(not IMAGE, reason="needs a built image: AGENTEVAL_IMAGE, AGENTEVAL_IMAGE_RUN"),
+        ),
+    ]
+)
+def runner(request: pytest.FixtureRequest) -> Runner:
+    chosen: Runner = request.param
+    return chosen
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    shutil.copytree(QUICKSTART, folder)
+    return folder
+
+
+def _event(pull: PullRequest, folder: Path) -> Path:
+    payload = {
+        "action": "synchronize",
+        "number": pull.number,
+        "pull_request": {
+            "number": pull.number,
+            "head": {"sha": pull.head.sha, "ref": pull.head.ref, "repo": {"full_name": REPOSITORY, "fork": False}},
+            "base": {"sha": pull.base.sha, "ref": "main", "repo": {"full_name": REPOSITORY}},
+        },
+        "repository": {"full_name": REPOSITORY},
+    }
+    path = folder / "event.json"
+    path.write_text(json.dumps(payload), encoding="utf-8")
+    return path
+
+
+def _environment(emulator: GithubEmulator, **inputs: str) -> dict[str, str]:
+    named = {f"INPUT_{name.upper().replace('_', '-')}": value for name, value in inputs.items()}
+    return {
+        "GITHUB_EVENT_NAME": "pull_request",
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_API_URL": emulator.url,
+        "GITHUB_ACTOR": "octocat",
+        "GITHUB_RUN_ID": "4711",
+        "GITHUB_REF": "refs/pull/1/merge",
+        "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
+        "INPUT_SUITE": "agent.yaml",
+        **named,
+    }
+
+
+def test_one_comment_is_created_and_then_edited(
+    emulator: GithubEmulator, runner: Runner, workspace: Path, tmp_path: Path
+) -> None:
+    pull = emulator.pull_request()
+    event = _event(pull, tmp_path)
+
+    first = runner(workspace, _environment(emulator, report_dir="before"), event)
+
+    assert first.status == 0, first.log
+    assert first.outputs["verdict"] == "passed"
+    assert first.outputs["total"] == first.outputs["passed"] == "19"
+    assert first.outputs["results-path"] == "before/results.json"
+    [created] = list(pull.get_issue_comments())
+    assert first.outputs["comment-url"] == created.html_url
+    assert "19" in first.summary
+    results = json.loads((workspace / "before" / "results.json").read_text(encoding="utf-8"))
+    assert results["run"]["commit"] == pull.head.sha
+
+    worse = {"QUICKSTART_RANKING": "first-match"}
+    second = runner(workspace, _environment(emulator, baseline="before/results.json") | worse, event)
+
+    assert second.status == 1, second.log
+    assert second.outputs["verdict"] == "failed"
+    assert int(second.outputs["regressions"]) >= 3
+    [edited] = list(pull.get_issue_comments())
+    assert edited.id == created.id
+    assert "got worse" in edited.body
+    assert "trekking-bike-two-days" in edited.body
+    assert "36.00" in edited.body
+    assert "29.00" in edited.body
+    assert OWNER_TOKEN not in first.log + second.log
+    assert (workspace / "agenteval-report" / "junit.xml").exists()
+
+
+def test_what_cannot_run_is_reported_in_the_same_comment(
+    emulator: GithubEmulator, runner: Runner, workspace: Path, tmp_path: Path
+) -> None:
+    pull = emulator.pull_request()
+    event = _event(pull, tmp_path)
+    suite = workspace / "agent.yaml"
+    suite.write_text(suite.read_text(encoding="utf-8").replace("ground_truth:", "groundtruth:", 1), encoding="utf-8")
+
+    step = runner(workspace, _environment(emulator), event)
+
+    assert step.status == 2, step.log
+    assert step.outputs["verdict"] == "error"
+    assert "did you mean" in step.summary
+    [comment] = list(pull.get_issue_comments())
+    assert "groundtruth" in comment.body
+    assert "::error file=" in step.log
+
+
+def test_without_the_right_to_comment_the_gate_stands(
+    emulator: GithubEmulator, runner: Runner, workspace: Path, tmp_path: Path
+) -> None:
+    pull = emulator.pull_request()
+    event = _event(pull, tmp_path)
+    powerless = emulator.installation_token(contents="read")
+
+    step = runner(workspace, _environment(emulator, github_token=powerless), event)
+
+    assert step.status == 0, step.log
+    assert "pull-requests: write" in step.log
+    assert list(pull.get_issue_comments()) == []
+    assert powerless not in step.log

@@ -1,0 +1,286 @@
+"""Builders that integration and end-to-end tests share: suites, agents, processes and a local HTTP service."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agenteval.agents.base import Agent, Reply, Request
+from agenteval.agents.build import build_agent
+from agenteval.results.model import CaseResult, Results
+from agenteval.results.store import read_results
+from agenteval.suite.model import AgentSpec
+
+ROOT = Path(__file__).parents[1]
+QUICKSTART = ROOT / "examples" / "quickstart" / "agent.yaml"
+AGENTEVAL = Path(sys.executable).with_name("agenteval")
+EQUALITY = {"type": "standard", "metric": "equality"}
+
+# Nothing hangs for ever: whatever takes longer is a defect, however slow the machine.
+PATIENCE_S = 60
+_FOREIGN = ("GITHUB_", "INPUT_", "ACTIONS_", "RUNNER_", "AGENTEVAL_", "QUICKSTART_", "COVERAGE_", "PYTEST_")
+
+
+# Agents, called directly
+
+
+def agent_spec(kind: str, target: str | Sequence[str], directory: Path, **fields: Any) -> AgentSpec:
+    """An agent that is defined in line 3 of ``agenteval.yaml`` in a directory."""
+    return AgentSpec(
+        kind=kind,
+        target=target if isinstance(target, str) else tuple(target),
+        directory=str(directory),
+        where=f"{directory / 'agenteval.yaml'}:3",
+        **fields,
+    )
+
+
+def request(text: str = "hello", case: str = "case", **fields: Any) -> Request:
+    """One turn to ask an agent."""
+    values: dict[str, Any] = {"input": text, "case": case, "turn": 0, "session": f"{case}#0", **fields}
+    return Request(**values)
+
+
+@contextlib.asynccontextmanager
+async def started(spec: AgentSpec, concurrency: int = 8) -> AsyncIterator[Agent]:
+    """The agent, ready to be asked; everything of it is gone afterwards."""
+    agent: Agent = build_agent(spec, concurrency)
+    try:
+        await agent.start()
+        yield agent
+    finally:
+        await agent.close()
+
+
+def ask(spec: AgentSpec, *requests: Request, concurrency: int = 8) -> list[Reply | BaseException]:
+    """What an agent answers, or raises, when it is asked everything at once."""
+
+    async def run() -> list[Reply | BaseException]:
+        async with asyncio.timeout(PATIENCE_S), started(spec, concurrency) as agent:
+            return await asyncio.gather(*(agent.session().send(item) for item in requests), return_exceptions=True)
+
+    return asyncio.run(run())
+
+
+def answer(spec: AgentSpec, item: Request | None = None) -> Reply:
+    """The one reply to one request; what went wrong is raised."""
+    (reply,) = ask(spec, item or request())
+    if isinstance(reply, BaseException):
+        raise reply
+    return reply
+
+
+# Processes
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits to be noticed does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state.rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether something becomes true within a generous time."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def number_in(file: Path) -> int:
+    """The number that another process writes into a file, as soon as it is there."""
+    assert eventually(lambda: file.exists() and file.read_text(encoding="utf-8").endswith("\n")), f"no {file.name}"
+    return int(file.read_text(encoding="utf-8"))
+
+
+# Suites and the installed command
+
+
+def write_suite(directory: Path, cases: Sequence[Mapping[str, Any]], **keys: Any) -> Path:
+    """An ``agent.yaml`` whose cases are compared by equality."""
+    suite = {"evaluations": {"metrics": [EQUALITY]}, "test_cases": list(cases), **keys}
+    path = directory / "agent.yaml"
+    path.write_text(yaml.safe_dump(suite, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return path
+
+
+def case(name: str, text: str = "hello", ground_truth: str | None = "hello") -> dict[str, Any]:
+    """One case; an echo passes it."""
+    return {"name": name, "input": text, "ground_truth": ground_truth}
+
+
+def python_agent(directory: Path, code: str, **keys: Any) -> dict[str, Any]:
+    """The definition of a Python agent ``reply`` with this code, run by the interpreter of the tests."""
+    (directory / "agent.py").write_text(code, encoding="utf-8")
+    return {"python": "agent:reply", "interpreter": sys.executable, **keys}
+
+
+def echo_agent(directory: Path, **keys: Any) -> dict[str, Any]:
+    """An agent that answers with the question."""
+    return python_agent(directory, "def reply(request):\n    return request['input']\n", **keys)
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """The environment of the tests without what a CI system adds to it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+    return {**kept, "COLUMNS": "200", **variables}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended and what it wrote."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        """Both streams."""
+        return self.out + self.err
+
+
+def agenteval(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> Ended:
+    """Run the installed command to its end."""
+    done = subprocess.run(
+        [str(AGENTEVAL), *map(str, arguments)],
+        cwd=cwd,
+        env=dict(environment() if env is None else env),
+        capture_output=True,
+        encoding="utf-8",
+        errors="surrogateescape",
+        stdin=subprocess.DEVNULL,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def results_in(directory: Path) -> Results:
+    """The results of a run that used the default report directory."""
+    return read_results(directory / "agenteval-report")
+
+
+def statuses(results: Results) -> dict[str, str]:
+    """The status of each case by name."""
+    return {found.name: found.status for _, found in results.cases()}
+
+
+def error_of(found: CaseResult) -> str:
+    """The error of the first turn of a case."""
+    return found.iterations[0].turns[0].error or ""
+
+
+# A local HTTP service
+
+
+@dataclass
+class Answer:
+    """What the service sends back."""
+
+    body: bytes | str | Mapping[str, Any] = b""
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def encoded(self) -> bytes:
+        """The body as bytes."""
+        if isinstance(self.body, bytes):
+            return self.body
+        return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
+
+
+class HangUp(Exception):  # noqa: N818 - what the service does, no error of ours
+    """Raised by a responder: close the connection without an answer."""
+
+
+@dataclass
+class Service:
+    """A real HTTP server on this machine, and what reached it."""
+
+    url: str = ""
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    most_at_once: int = 0
+    _at_once: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextlib.contextmanager
+    def counted(self, body: dict[str, Any], headers: dict[str, str]) -> Iterator[None]:
+        """One request under way."""
+        with self._lock:
+            self.requests.append(body)
+            self.headers.append(headers)
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._at_once -= 1
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that gave up is part of the tests."""
+
+
+@contextlib.contextmanager
+def serving(respond: Callable[[dict[str, Any]], Answer]) -> Iterator[Service]:
+    """A service that answers each POSTed JSON document."""
+    service = Service()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with service.counted(body, dict(self.headers)):
+                try:
+                    sent = respond(body)
+                except HangUp:
+                    self.close_connection = True
+                    return
+                content = sent.encoded()
+                self.send_response(sent.status)
+                self.send_header("Content-Type", sent.content_type)
+                self.send_header("Content-Length", str(len(content)))
+                for name, value in sent.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+            """Tests are quiet."""
+
+    server = _Server(("127.0.0.1", 0), Handler)
+    service.url = f"http://127.0.0.1:{server.server_address[1]}/chat"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield service
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
