@@ -20,6 +20,7 @@ import yaml
 
 from agenteval.agents.base import Agent, Reply, Request
 from agenteval.agents.build import build_agent
+from agenteval.llm.gateway import Gateway, LlmSettings
 from agenteval.results.model import CaseResult, Results
 from agenteval.results.store import read_results
 from agenteval.suite.model import AgentSpec
@@ -57,7 +58,7 @@ def request(text: str = "hello", case: str = "case", **fields: Any) -> Request:
 @contextlib.asynccontextmanager
 async def started(spec: AgentSpec, concurrency: int = 8) -> AsyncIterator[Agent]:
     """The agent, ready to be asked; everything of it is gone afterwards."""
-    agent: Agent = build_agent(spec, concurrency)
+    agent: Agent = build_agent(spec, concurrency, Gateway(LlmSettings()))
     try:
         await agent.start()
         yield agent

@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
     """
     _keep_streams_writable()
-    arguments = _parser().parse_args(argv)
+    arguments = _arguments(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
         return command(arguments)
@@ -57,6 +57,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("RUNNER_DEBUG") == "1":
             raise
         return _fail(AgentEvalError(f"internal error, please report it: {type(error).__name__}: {error}"))
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    arguments, rest = _parser().parse_known_args(argv)
+    if any(item.startswith("-") for item in rest) or (rest and not hasattr(arguments, "suites")):
+        arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        # argparse takes suites up to the first option; people also write some after it.
+        arguments.suites += rest
+    return arguments
 
 
 def _keep_streams_writable() -> None:
@@ -219,7 +229,7 @@ def _add(
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
     )
-    parser.set_defaults(command=function)
+    parser.set_defaults(command=function, parser=parser)
     return parser
 
 

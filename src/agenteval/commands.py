@@ -9,18 +9,19 @@ from pathlib import Path
 
 from agenteval.compare.compare import compare
 from agenteval.compare.gate import Gate, GatePolicy, judge, parse_fail_on
-from agenteval.config import CONFIG_FILE, find_config, read_config, resolve_agent
+from agenteval.config import CONFIG_FILE, DEFAULT_AGENT, Config, find_config, read_config, resolve_agent
 from agenteval.errors import ConfigError, Problem
 from agenteval.metrics.graders import GraderPool
 from agenteval.pipeline import make_directory
 from agenteval.prepare import directory_of
-from agenteval.provenance import repository_root
+from agenteval.provenance import shown_path
 from agenteval.report.escape import terminal
-from agenteval.report.view import GateView
+from agenteval.report.view import GateView, count
 from agenteval.report.write import print_table, render_reports
 from agenteval.results.store import read_results
 from agenteval.suite.load import discover, load_suites
 from agenteval.suite.model import Suite
+from agenteval.suite.model_agent import model_agent_of
 
 
 def compare_files(current: Path, baseline: Path, fail_on: str | None) -> int:
@@ -75,23 +76,31 @@ def validate_files(suites: Sequence[Path], config: Path | None) -> int:
     except ConfigError as error:
         problems += error.problems
     if found is not None and settings is not None:
-        _say(f"{found}: ok, {len(settings.agents)} agents")
+        _say(f"{shown_path(found)}: ok, {count(len(settings.agents), 'agent')}")
     if not paths and found is None:
         problems.append(Problem(f"nothing to check: no suite and no {CONFIG_FILE} in this directory"))
     for path in paths:
         try:
-            for suite in load_suites([path], repository_root(here)):
-                if settings is not None:
+            for suite in load_suites([path]):
+                # Only a name must be defined: a suite that names no agent may get one with --agent.
+                if settings is not None and suite.agent is not None:
                     resolve_agent(suite.agent, settings, suite.path)
                 check_graders(suite)
-                _say(f"{suite.path}: ok, {suite.format}, {len(suite.cases)} cases")
-                for warning in suite.warnings:
+                _say(f"{suite.path}: ok, {suite.format}, {count(len(suite.cases), 'case')}")
+                for warning in (*suite.warnings, *_obstacles(suite, settings)):
                     _say(f"  warning: {warning}")
         except ConfigError as error:
             problems += error.problems
     if problems:
         raise ConfigError(problems)
     return 0
+
+
+def _obstacles(suite: Suite, config: Config | None) -> list[str]:
+    """Why a suite needs another agent than the one that it describes itself; it may get one with --agent."""
+    if suite.agent is not None or config is None or DEFAULT_AGENT in config.agents or suite.fallback_agent is None:
+        return []
+    return [str(problem) for problem in model_agent_of(suite.fallback_agent).obstacles]
 
 
 def check_graders(suite: Suite) -> None:

@@ -10,17 +10,20 @@ from typing import Any
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from agenteval.compare.compare import DEFAULT_TOLERANCE
-from agenteval.compare.gate import DEFAULT_FAIL_ON, FailOn, GatePolicy, parse_fail_on
+from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy, parse_fail_on
 from agenteval.errors import ConfigError, Problem
 from agenteval.llm.budget import Limits
 from agenteval.llm.cache import ResponseCache, default_directory
 from agenteval.llm.gateway import LlmSettings
+from agenteval.provenance import shown_path
 from agenteval.suite.agent_spec import AgentEntry, agent_from_text, is_inline_agent, read_agent
 from agenteval.suite.document import read_yaml
 from agenteval.suite.model import AgentSpec
+from agenteval.suite.model_agent import model_agent_of
 from agenteval.suite.validation import did_you_mean, one_of, validate
 
 CONFIG_FILE = "agenteval.yaml"
+DEFAULT_AGENT = "default"
 DEFAULT_CONCURRENCY = 8
 
 
@@ -33,6 +36,12 @@ class GateEntry(BaseModel):
         DEFAULT_FAIL_ON,
         validation_alias=AliasChoices("fail_on", "fail-on"),
         description="failures, regressions, errors, inconclusive; or none",
+        # A set has no order, and a schema must be the same each time; the text form is checked when it is read.
+        json_schema_extra={
+            "type": ["array", "string"],
+            "items": {"enum": [*FAIL_ON, "none"]},
+            "default": [word for word in FAIL_ON if word in DEFAULT_FAIL_ON],
+        },
     )
     tolerance: float = Field(DEFAULT_TOLERANCE, ge=0, le=1, description="how far the mean of a metric may fall")
     max_error_rate: float = Field(0.10, ge=0, le=1, description="share of cases that may break")
@@ -68,7 +77,7 @@ class ConfigFile(BaseModel):
     agents: dict[str, Any] = Field(default_factory=dict, description="name → how the agent is reached")
     iterations: int | None = Field(None, ge=1, description="times every case runs (1)")
     concurrency: int | None = Field(None, ge=1, description=f"cases at once ({DEFAULT_CONCURRENCY})")
-    gate: GateEntry = GateEntry()
+    gate: GateEntry = Field(default_factory=GateEntry)
     llm: LlmEntry = LlmEntry()
 
 
@@ -140,7 +149,7 @@ def read_config(path: Path | None) -> Config:
     if path is None:
         return Config(llm=LlmSettings(cache=ResponseCache(default_directory())))
     problems: list[Problem] = []
-    document = read_yaml(path, unset=problems)
+    document = read_yaml(path, shown_as=shown_path(path), unset=problems)
     entry, wrong = validate(ConfigFile, {} if document.data is None else document.data, document)
     problems += wrong
     agents: dict[str, AgentSpec] = {}
@@ -193,31 +202,40 @@ def _llm_settings(entry: LlmEntry, directory: Path) -> LlmSettings:
     )
 
 
-def resolve_agent(asked: AgentSpec | str | None, config: Config, suite: str) -> AgentSpec:
+def resolve_agent(
+    asked: AgentSpec | str | None, config: Config, suite: str, fallback: AgentSpec | None = None
+) -> AgentSpec:
     """The agent that answers a suite.
 
     Args:
         asked: what ``--agent`` or the suite names: an agent, the name of one, or nothing.
         config: where names are defined.
         suite: the suite's path, for messages.
+        fallback: the agent that the suite itself describes, if it does.
 
     Raises:
-        ConfigError: the name is not defined, or nothing is named and there is no default.
+        ConfigError: the name is not defined, or nothing is named and there is neither a default nor a fallback
+            that can run here.
     """
     if isinstance(asked, AgentSpec):
         return asked
     if asked is not None and is_inline_agent(asked):
         return agent_from_text(asked, Path.cwd())
-    name = asked or "default"
+    name = asked or DEFAULT_AGENT
     if name in config.agents:
         return config.agents[name]
+    if asked is None and fallback is not None:
+        obstacles = model_agent_of(fallback).obstacles
+        if obstacles:
+            raise ConfigError(obstacles)
+        return fallback
     if asked is None:
         message = (
             f"no agent to run: add one to {CONFIG_FILE}, for instance\n"
             "    agents:\n      default:\n        command: [python, agent.py]\n"
-            "  or give one with --agent"
+            "  or give one with --agent, or give the suite `model` and `instructions` to run these"
         )
     else:
-        defined = one_of(config.agents) or "none"
+        defined = one_of(config.agents) or "none; a program is given as a list, like [python, agent.py]"
         message = f"no agent is called {name!r}{did_you_mean(name, config.agents)}; defined: {defined}"
     raise ConfigError(Problem(message, file=suite))

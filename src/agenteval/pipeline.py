@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ from agenteval.results.rollup import summarise
 from agenteval.run.execute import Execution, Plan, PlannedCase, execute
 from agenteval.run.progress import make_progress
 from agenteval.suite.model import Case
+from agenteval.suite.model_agent import KIND
 
 
 @dataclass(frozen=True)
@@ -142,11 +143,18 @@ def _results(loaded: Loaded, execution: Execution, place: Provenance) -> Results
             repository=place.repository,
             workflow_run_id=place.workflow_run_id,
         ),
-        summary=summarise([case for suite in suites for case in suite.cases], execution.judges),
+        summary=summarise(
+            [case for suite in suites for case in suite.cases], execution.models, _metered(loaded, suites)
+        ),
         suites=suites,
     )
     fingerprints = {case.id: case.fingerprint for suite in loaded.suites for case in suite.cases}
     return results.model_copy(update={"pool": [pool_entry(results, fingerprints)]})
+
+
+def _metered(loaded: Loaded, suites: Iterable[SuiteResult]) -> frozenset[str]:
+    """The cases whose agent asks models through us."""
+    return frozenset(case.id for suite in suites for case in suite.cases if loaded.agents[suite.path].kind == KIND)
 
 
 def _in_order(cases: Sequence[Case], finished: Mapping[str, CaseResult]) -> list[CaseResult]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agenteval.config import Config, Settings, find_config, read_config, resolve_agent
 from agenteval.errors import ConfigError, Problem
-from agenteval.provenance import repository_root
 from agenteval.report.escape import Redactor
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
@@ -55,7 +54,7 @@ def load(settings: Settings) -> Loaded:
     config = Config()
     baseline = None
     try:
-        suites = load_suites(paths, repository_root(here))
+        suites = load_suites(paths)
     except ConfigError as error:
         problems += error.problems
     try:
@@ -72,7 +71,8 @@ def load(settings: Settings) -> Loaded:
     agents: dict[str, AgentSpec] = {}
     for suite in suites if not problems else ():
         try:
-            agents[suite.path] = resolve_agent(settings.agent or suite.agent, config, suite.path)
+            spec = resolve_agent(settings.agent or suite.agent, config, suite.path, suite.fallback_agent)
+            agents[suite.path] = with_limit(spec, suite)
         except ConfigError as error:
             problems += error.problems
     selected = {suite.path: _selected(suite, settings) for suite in suites}
@@ -134,6 +134,13 @@ def _secret_names(suites: Sequence[Suite], secrets: Iterable[str]) -> list[Probl
         for case in suite.cases
         if redact(name := case.id.removeprefix(suite.path)) != name
     ]
+
+
+def with_limit(spec: AgentSpec, suite: Suite) -> AgentSpec:
+    """The agent with the suite's time limit, if it has none of its own."""
+    if spec.timeout_s is not None or suite.turn_timeout_s is None:
+        return spec
+    return replace(spec, timeout_s=suite.turn_timeout_s)
 
 
 def _selected(suite: Suite, settings: Settings) -> list[Case]:

@@ -33,13 +33,15 @@ def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:
     )
 
 
-def repository_root(directory: Path) -> Path:
-    """The nearest directory upwards that holds a ``.git``; the directory itself if there is none."""
-    start = directory.resolve()
-    for candidate in (start, *start.parents):
-        if (candidate / ".git").exists():
-            return candidate
-    return start
+def shown_path(path: Path) -> str:
+    """How a file is called in messages and case ids, with forward slashes.
+
+    Relative to its repository, so that it is the same on every machine and from every directory; outside
+    of a repository relative to the working directory; absolute if it lies elsewhere.
+    """
+    absolute = path.resolve()
+    root = next((parent for parent in absolute.parents if (parent / ".git").exists()), Path.cwd())
+    return absolute.relative_to(root).as_posix() if absolute.is_relative_to(root) else absolute.as_posix()
 
 
 def _git(directory: Path, *arguments: str) -> str | None:

@@ -44,6 +44,8 @@ class Scripted:
         self.sessions += 1
         return self
 
+    async def end(self) -> None: ...
+
     async def send(self, request: Request) -> Reply:
         self.requests.append(request)
         self.at_once += 1

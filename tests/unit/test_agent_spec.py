@@ -46,7 +46,7 @@ class TestForms:
     def test_targets(self, tmp_path: Path, text: str, kind: str, target: str | tuple[str, ...]) -> None:
         spec = agent(tmp_path, text)
         assert (spec.kind, spec.target) == (kind, target)
-        assert (spec.timeout_s, spec.directory) == (60.0, str(tmp_path))
+        assert (spec.limit_s, spec.directory) == (60.0, str(tmp_path))
         assert spec.where == "agents.yaml:2"
 
     @pytest.mark.parametrize("text", ["    replay: data/answers.jsonl", "    replay:data/answers.jsonl"])

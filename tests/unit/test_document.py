@@ -260,7 +260,7 @@ class TestSecrets:
         assert document.secrets == (frozenset({"s3cr3t"}) if secret else frozenset())
 
     def test_only_used_values_from_the_environment_are_secret(self, folder: Path) -> None:
-        text = "a: ${API_KEY:-fallback}\nb: ${EMPTY_KEY:-}\n"
+        text = "a: ${API_KEY:-fallback}\nb: '${EMPTY_KEY}'\n"
         assert read(folder, text, OTHER_KEY="unused", EMPTY_KEY="").secrets == frozenset()
 
 
@@ -388,6 +388,7 @@ class TestHarmfulFiles:
         for _ in range(100):
             (value,) = value
         assert value == "x"
+        assert problems(folder, "[" * 101 + "x" + "]" * 101) == ["suite.yaml:1: nested more than 100 levels deep"]
 
     @pytest.mark.parametrize(
         "text",

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import ConfigError
+from agenteval.prepare import with_limit
 from agenteval.suite.holodeck import load_holodeck
 from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite
 
@@ -59,7 +60,8 @@ class TestCompleteSuite:
         assert suite.concurrency == 3
         assert suite.warnings == ()
         assert isinstance(suite.agent, AgentSpec)
-        assert (suite.agent.target, suite.agent.timeout_s) == (("python", "agent.py"), 30)
+        assert suite.agent.target == ("python", "agent.py")
+        assert with_limit(suite.agent, suite).limit_s == 30
 
     def test_the_cases(self, suite: Suite) -> None:
         assert [case.name for case in suite.cases] == ["price of a bolt", "Do you sell nuts?", "two questions"]
@@ -513,7 +515,7 @@ class TestExpectedTools:
             ("[5]", "[0]: must be the name of a tool, or a mapping with `name`"),
             ("[[a]]", "[0]: must be the name of a tool, or a mapping with `name`"),
             ("[{}]", "[0].name: this key is required"),
-            ("['']", "[0]: must not be empty"),
+            ("['']", "[0].name: must not be empty"),
             ("[{name: ' '}]", "[0].name: must not be empty"),
             ("[{name: a, arg: {}}]", "[0].arg: unknown key; did you mean 'args'?; allowed: name, args, count"),
             ("[{name: a, count: 0}]", "[0].count: must be greater than or equal to 1"),
@@ -757,9 +759,10 @@ class TestAgent:
         ],
     )
     def test_the_time_limit(self, folder: Path, text: str, timeout_s: float) -> None:
-        agent = load(folder, f"{text}\ntest_cases: []").agent
-        assert isinstance(agent, AgentSpec)
-        assert (agent.kind, agent.target, agent.timeout_s) == ("command", ("x",), timeout_s)
+        suite = load(folder, f"{text}\ntest_cases: []")
+        assert isinstance(suite.agent, AgentSpec)
+        assert (suite.agent.kind, suite.agent.target) == ("command", ("x",))
+        assert with_limit(suite.agent, suite).limit_s == timeout_s
 
     @pytest.mark.parametrize(("text", "agent"), [("", None), ("agent:\n", None), ("agent: shop\n", "shop")])
     def test_it_may_be_named_or_left_out(self, folder: Path, text: str, agent: str | None) -> None:

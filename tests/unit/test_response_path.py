@@ -29,7 +29,9 @@ def test_a_leaf_is_found_where_it_was_put(steps: list[tuple[str, list[int]]], le
     assert leaf_text(json.dumps(value), path) == str(leaf)
 
 
-@pytest.mark.parametrize("path", ["answer", "a.b.c", "items[0]", "items[10][2].price", "_x", "a-b", "a1.B_2", "naïve"])
+@pytest.mark.parametrize(
+    "path", ["answer", "a.b.c", "items[0]", "items[10][2].price", "_x", "a-b", "a1.B_2", "naïve"]
+)
 def test_paths(path: str) -> None:
     assert check_response_path(path) == path
 

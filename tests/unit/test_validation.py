@@ -45,9 +45,16 @@ class Part(Strict):
         return value
 
 
+class Star(Strict):
+    type: Literal["star"] = "star"
+    star: int
+    points: int = 5
+
+
 class Drawing(Strict):
     parts: list[Part] = []
-    shapes: list[Annotated[Circle | Square, Field(discriminator="type")]] = []
+    shapes: list[Annotated[Circle | Square | Star, Field(discriminator="type")]] = []
+    either: list[str] | Part | None = None
     loose: list[
         Annotated[Annotated[Circle, Tag("circle")] | Annotated[Square, Tag("square")], Discriminator(_kind)]
     ] = []
@@ -79,7 +86,10 @@ PART_KEYS = "title, colour, tags, sizes, options"
         ("parts:\n- title: x\n  zzz: 1", [f"d.yaml:3: parts[0].zzz: unknown key; allowed: {PART_KEYS}"]),
         (
             "partz: []",
-            ["d.yaml:1: partz: unknown key; did you mean 'parts'?; allowed: parts, shapes, loose, child, enabled"],
+            [
+                "d.yaml:1: partz: unknown key; did you mean 'parts'?; "
+                "allowed: parts, shapes, either, loose, child, enabled"
+            ],
         ),
         (
             "child:\n  child:\n    parts:\n    - title: x\n      tag: []",
@@ -127,7 +137,7 @@ PART_KEYS = "title, colour, tags, sizes, options"
             "shapes:\n- radius: 1\n  type: cirkle",
             [
                 "d.yaml:3: shapes[0].type: type 'cirkle' is not allowed; did you mean 'circle'?; "
-                "allowed: circle, square"
+                "allowed: circle, square, star"
             ],
         ),
         ("shapes: [circle]", ["d.yaml:1: shapes[0]: must be a mapping (key: value), not 'circle'"]),
@@ -144,6 +154,27 @@ PART_KEYS = "title, colour, tags, sizes, options"
                 "d.yaml:2: shapes[0].side_length: this key is required",
                 "d.yaml:3: shapes[0].side_lenght: unknown key; did you mean 'side_length'?; "
                 "allowed: type, side_length",
+            ],
+        ),
+        (
+            "shapes:\n- type: star\n  star: many\n  point: 5",
+            [
+                "d.yaml:3: shapes[0].star: must be a valid integer, unable to parse string as an integer",
+                "d.yaml:4: shapes[0].point: unknown key; did you mean 'points'?; allowed: type, star, points",
+            ],
+        ),
+        (
+            "shapes:\n- {type: star, circle: 1}",
+            [
+                "d.yaml:2: shapes[0].star: this key is required",
+                "d.yaml:2: shapes[0].circle: unknown key; allowed: type, star, points",
+            ],
+        ),
+        (
+            "either:\n- a\n- 5",
+            [
+                "d.yaml:3: either[1]: must be text, not 5",
+                "d.yaml:1: either: must be a mapping (key: value), not a list",
             ],
         ),
         ("shapes:\n- {type: circle, radius: 0}", ["d.yaml:2: shapes[0].radius: must be greater than 0"]),

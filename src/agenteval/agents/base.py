@@ -14,7 +14,12 @@ from agenteval.results.model import ToolCall, Usage
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One turn as it is sent to an agent; ``to_json`` is the published protocol."""
+    """One turn as it is sent to an agent; ``to_json`` is the published protocol.
+
+    Attributes:
+        files: absolute paths on this machine.
+        file_texts: for each file its name and the text in it, for agents that read no files themselves.
+    """
 
     input: str
     case: str
@@ -24,8 +29,14 @@ class Request:
     case_id: str = ""
     history: tuple[Mapping[str, str], ...] = ()
     files: tuple[str, ...] = ()
+    file_texts: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def prompt(self) -> str:
+        """The input with the files' texts before it."""
+        return "\n\n".join((*self.file_texts, self.input))
 
     def to_json(self) -> dict[str, Any]:
         """The request as agents receive it."""
@@ -62,6 +73,10 @@ class Session(Protocol):
         Raises:
             AgentError: the agent crashed or its reply cannot be read.
         """
+        ...
+
+    async def end(self) -> None:
+        """Release what only this conversation held."""
         ...
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from agenteval.agents.base import Agent
+from agenteval.llm.gateway import Gateway
 from agenteval.suite.model import AgentSpec
 
 
-def build_agent(spec: AgentSpec, concurrency: int) -> Agent:
+def build_agent(spec: AgentSpec, concurrency: int, gateway: Gateway) -> Agent:
     """The agent, not started yet.
 
     Args:
         spec: how it is reached.
         concurrency: turns it may be asked at once.
+        gateway: how agents of ours ask models.
     """
     # Imported one by one: a run pays for the kinds it uses.
     if spec.kind == "command":
@@ -26,6 +28,10 @@ def build_agent(spec: AgentSpec, concurrency: int) -> Agent:
         from agenteval.agents.python import PythonAgent
 
         return PythonAgent(spec, concurrency)
+    if spec.kind == "model":
+        from agenteval.agents.model import ModelAgent
+
+        return ModelAgent(spec, gateway, concurrency)
     if spec.kind == "replay":
         from agenteval.agents.replay import ReplayAgent
 

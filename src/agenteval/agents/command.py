@@ -68,6 +68,9 @@ class CommandAgent:
             raise AgentError(f"the agent's command wrote more than {_MOST_OUTPUT // 2**20} MiB")
         return parse_output(bytes(output))
 
+    async def end(self) -> None:
+        """Nothing is held between turns."""
+
     async def close(self) -> None:
         """Nothing outlives a turn."""
 

@@ -69,6 +69,9 @@ class HttpAgent:
             )
         return self._read(response)
 
+    async def end(self) -> None:
+        """Connections are shared."""
+
     async def close(self) -> None:
         """Close the connections."""
         if self._client is not None:

@@ -21,11 +21,11 @@ class PythonAgent:
     async def start(self) -> None:
         """Import the callable once, so that a wrong name shows before any case runs."""
         try:
-            await asyncio.wait_for(self._workers.load(self._target), timeout=self._spec.timeout_s)
+            await asyncio.wait_for(self._workers.load(self._target), timeout=self._spec.limit_s)
         except TimeoutError:
             raise ConfigError(
                 agent_problem(
-                    self._spec.where, f"importing {self._target!r} took longer than {self._spec.timeout_s:g} s"
+                    self._spec.where, f"importing {self._target!r} took longer than {self._spec.limit_s:g} s"
                 )
             ) from None
 
@@ -36,6 +36,9 @@ class PythonAgent:
     async def send(self, request: Request) -> Reply:
         """Call the agent once."""
         return reply_from_json(await self._workers.call(self._target, [request.to_json()]))
+
+    async def end(self) -> None:
+        """Workers are shared."""
 
     async def close(self) -> None:
         """End the worker processes."""

@@ -49,6 +49,9 @@ class ReplayAgent:
             f"iteration {request.iteration}"
         )
 
+    async def end(self) -> None:
+        """Nothing is held."""
+
     async def close(self) -> None:
         """Nothing is open."""
 

@@ -28,6 +28,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, Awaitable, Callable, Iterable
 
+# Modules of agenteval's that run here, and where they lie.
+OWN_FILES = {"agenteval.grader": "grader.py", "agenteval.agents.functions": "agents/functions.py"}
+OTHER_NAMES = {"holodeck.lib.test_runner.code_grader": "agenteval.grader"}
+
 
 class Worker:
     """Imports in the main thread, as modules may expect, and runs each call in a thread of a pool."""
@@ -144,23 +148,20 @@ def describe(error: BaseException) -> str:
     return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
 
 
-class GraderModules(importlib.abc.MetaPathFinder):
-    """Provides ``agenteval.grader`` where agenteval is not installed, also under HoloDeck's name for it.
+class OwnModules(importlib.abc.MetaPathFinder):
+    """Provides what calls graders and tools where agenteval is not installed, graders also under HoloDeck's name.
 
     It is asked last, so that packages that are installed win.
     """
 
-    NATIVE = "agenteval.grader"
-    HOLODECK = "holodeck.lib.test_runner.code_grader"
-
     def find_spec(self, fullname: str, _path: Any = None, _target: Any = None) -> Any:
         """The module, or an empty package above it."""
-        if fullname == self.NATIVE:
-            file = pathlib.Path(__file__).resolve().parent.parent / "grader.py"
+        if fullname in OWN_FILES:
+            file = pathlib.Path(__file__).resolve().parent.parent / OWN_FILES[fullname]
             return importlib.util.spec_from_file_location(fullname, str(file))
-        if fullname == self.HOLODECK:
-            return importlib.machinery.ModuleSpec(fullname, SameModule(self.NATIVE))
-        if any(name.startswith(fullname + ".") for name in (self.NATIVE, self.HOLODECK)):
+        if fullname in OTHER_NAMES:
+            return importlib.machinery.ModuleSpec(fullname, SameModule(OTHER_NAMES[fullname]))
+        if any(name.startswith(fullname + ".") for name in (*OWN_FILES, *OTHER_NAMES)):
             return importlib.machinery.ModuleSpec(fullname, None, is_package=True)
         return None
 
@@ -186,7 +187,7 @@ def main() -> None:
     directory, threads = sys.argv[1], int(sys.argv[2])
     # The script's own folder is no place to import from; the agent's is.
     sys.path[0] = directory
-    sys.meta_path.append(GraderModules())
+    sys.meta_path.append(OwnModules())
     # Requests and replies move to descriptors that the user's code and its children do not know.
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")

@@ -53,7 +53,7 @@ def judge(results: Results, policy: GatePolicy) -> Gate:
     """Apply a policy to a run with its comparison."""
     summary = results.summary
     score = f"{summary.passed} of {summary.cases} cases passed"
-    if summary.errors and summary.errors > policy.max_error_rate * (summary.cases - summary.skipped):
+    if summary.errors and summary.errors / (summary.cases - summary.skipped) > policy.max_error_rate:
         reason = f"{_cases(summary.errors)} could not be evaluated"
         return Gate(BROKEN, reason, (reason, score))
     failures = _failures(results, policy.fail_on)

@@ -7,10 +7,13 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from agenteval.llm.model import Call, Completion
 from agenteval.llm.providers import endpoint
+from agenteval.suite.model import ModelSpec
 
 # Part of every key: a change of what is stored makes old entries unreadable by not finding them.
 _VERSION = 1
@@ -22,10 +25,10 @@ class ResponseCache:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def get(self, call: Call) -> Completion | None:
+    def get(self, key: str) -> Completion | None:
         """The stored reply; ``None`` if there is none, or its file is broken."""
         try:
-            stored = json.loads(self._path(call).read_text(encoding="utf-8"))
+            stored = json.loads(self._path(key).read_text(encoding="utf-8"))
             return Completion(
                 text=str(stored["text"]),
                 input_tokens=stored["input_tokens"],
@@ -37,9 +40,9 @@ class ResponseCache:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def put(self, call: Call, completion: Completion) -> None:
+    def put(self, key: str, completion: Completion) -> None:
         """Store a reply; a cache that cannot be written only costs money, so it is no error."""
-        path = self._path(call)
+        path = self._path(key)
         content = {
             "text": completion.text,
             "input_tokens": completion.input_tokens,
@@ -53,15 +56,23 @@ class ResponseCache:
                 json.dump(content, file)
             Path(temporary).replace(path)
 
-    def _path(self, call: Call) -> Path:
-        key = cache_key(call)
+    def _path(self, key: str) -> Path:
         return self._directory / key[:2] / f"{key}.json"
 
 
 def cache_key(call: Call) -> str:
-    """A hash of everything that shapes the reply; the key of the provider is not among it."""
-    model = call.model
-    parts = [
+    """The key of a call's reply."""
+    return key_of(call.model, [call.prompt, call.schema, call.schema_name, call.top_logprobs, call.sample])
+
+
+def key_of(model: ModelSpec, parts: Sequence[Any]) -> str:
+    """A hash of everything that shapes a reply; the key of the provider is not among it.
+
+    Args:
+        model: whom the question goes to.
+        parts: what is asked, as JSON.
+    """
+    content = [
         _VERSION,
         model.provider,
         model.name,
@@ -70,13 +81,9 @@ def cache_key(call: Call) -> str:
         model.temperature,
         model.max_tokens,
         model.top_p,
-        call.prompt,
-        call.schema,
-        call.schema_name,
-        call.top_logprobs,
-        call.sample,
+        *parts,
     ]
-    text = json.dumps(parts, sort_keys=True)
+    text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -87,3 +94,9 @@ def default_directory() -> Path:
         return Path(own)
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "agenteval" / "llm"
+
+
+def files_directory() -> Path:
+    """Where files are kept that suites name by their address: beside the replies of models."""
+    own = os.environ.get("AGENTEVAL_CACHE")
+    return Path(own) / "files" if own else default_directory().with_name("files")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from agenteval.errors import AgentEvalError
 from agenteval.llm.budget import Budget, Limits
 from agenteval.llm.cache import ResponseCache, cache_key
-from agenteval.llm.model import Call, Completion, LlmError, OptionRefusedError, Provider
+from agenteval.llm.model import Call, Completion, Exchange, LlmError, OptionRefusedError, Provider
 from agenteval.llm.prices import cost_usd
 from agenteval.llm.providers import make_provider
 from agenteval.llm.rate import RateLimiter
@@ -83,12 +83,20 @@ class Gateway:
         self._provider(model)
 
     async def complete(self, call: Call, accept: Accept = _anything) -> Completion:
+        """Ask a model one prompt; see ``exchange``."""
+
+        async def send() -> Completion:
+            return await self._provider(call.model).complete(call)
+
+        return await self.exchange(Exchange(call.model, cache_key(call), len(call.prompt), send), accept)
+
+    async def exchange(self, exchange: Exchange, accept: Accept = _anything) -> Completion:
         """Ask a model.
 
-        The same call made twice at once is sent once.
+        The same question asked twice at once is sent once.
 
         Args:
-            call: what is asked.
+            exchange: what is asked.
             accept: raises if the answer cannot be used; such an answer is not kept.
 
         Raises:
@@ -97,30 +105,29 @@ class Gateway:
         """
         cache = self._settings.cache
         if cache is None:
-            completion = await self._attempts(call)
+            completion = await self._attempts(exchange)
             accept(completion)
             return completion
-        found = cache.get(call)
+        found = cache.get(exchange.key)
         # A kept answer that cannot be used is damaged or of an older version: ask again.
         if found is not None and _accepted(found, accept):
             return found
-        key = cache_key(call)
-        while (running := self._under_way.get(key)) is not None:
+        while (running := self._under_way.get(exchange.key)) is not None:
             with contextlib.suppress(_AbandonedError):
                 return replace(await asyncio.shield(running), cost_usd=0.0, cached=True)
-        return await self._first(key, call, accept, cache)
+        return await self._first(exchange, accept, cache)
 
     async def close(self) -> None:
         """Close every provider's connections."""
         await asyncio.gather(*(provider.close() for provider in self._providers.values()))
         self._providers.clear()
 
-    async def _first(self, key: str, call: Call, accept: Accept, cache: ResponseCache) -> Completion:
-        """Send a call that others may wait for."""
+    async def _first(self, exchange: Exchange, accept: Accept, cache: ResponseCache) -> Completion:
+        """Send a question that others may wait for."""
         future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
-        self._under_way[key] = future
+        self._under_way[exchange.key] = future
         try:
-            completion = await self._attempts(call)
+            completion = await self._attempts(exchange)
             accept(completion)
         except BaseException as error:
             # Those who wait get the same error; where only this caller was cancelled, they ask themselves.
@@ -128,23 +135,22 @@ class Gateway:
             future.exception()  # marks it as seen: nobody may be waiting
             raise
         else:
-            cache.put(call, completion)
+            cache.put(exchange.key, completion)
             future.set_result(completion)
             return completion
         finally:
-            del self._under_way[key]
+            del self._under_way[exchange.key]
 
-    async def _attempts(self, call: Call) -> Completion:
+    async def _attempts(self, exchange: Exchange) -> Completion:
         settings = self._settings
-        provider = self._provider(call.model)
         limiter = self._limiters.setdefault(
-            call.model.provider, RateLimiter(settings.concurrency, settings.requests_per_minute)
+            exchange.model.provider, RateLimiter(settings.concurrency, settings.requests_per_minute)
         )
         attempt = 0
         while True:
             try:
                 async with limiter:
-                    return await self._send(provider, call)
+                    return await self._send(exchange)
             except OptionRefusedError:
                 # The next request is another one, and there are only so many options to leave out.
                 continue
@@ -154,20 +160,21 @@ class Gateway:
                 await asyncio.sleep(self._wait_s(attempt, error))
             attempt += 1
 
-    async def _send(self, provider: Provider, call: Call) -> Completion:
-        booking = await self.budget.open(call.model.label, len(call.prompt))
+    async def _send(self, exchange: Exchange) -> Completion:
+        model = exchange.model
+        booking = await self.budget.open(model.label, exchange.size)
         try:
             async with asyncio.timeout(self._settings.timeout_s):
-                completion = await provider.complete(call)
+                completion = await exchange.send()
             self.input_tokens += completion.input_tokens or 0
             self.output_tokens += completion.output_tokens or 0
             booking.answered = True
-            booking.cost_usd = cost_usd(call.model, completion.input_tokens, completion.output_tokens)
-            booking.prompt_usd = cost_usd(call.model, completion.input_tokens, 0)
+            booking.cost_usd = cost_usd(model, completion.input_tokens, completion.output_tokens)
+            booking.prompt_usd = cost_usd(model, completion.input_tokens, 0)
             return replace(completion, cost_usd=booking.cost_usd)
         except TimeoutError:
             raise LlmError(
-                f"{call.model.label} did not answer within {self._settings.timeout_s:g} s", transient=True
+                f"{model.label} did not answer within {self._settings.timeout_s:g} s", transient=True
             ) from None
         finally:
             await self.budget.settle(booking)

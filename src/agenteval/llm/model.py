@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,6 +45,22 @@ class Completion:
     cost_usd: float | None = None
     logprobs: list[Any] | None = None
     cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One question to one model, however it is asked.
+
+    Attributes:
+        key: tells it apart from every other question; see ``agenteval.llm.cache.key_of``.
+        size: characters of the question, by which its price is estimated.
+        send: asks once, without retries of its own; raises ``LlmError``.
+    """
+
+    model: ModelSpec
+    key: str
+    size: int
+    send: Callable[[], Awaitable[Completion]]
 
 
 class LlmError(AgentEvalError):

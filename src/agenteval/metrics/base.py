@@ -36,6 +36,11 @@ class Observation:
     iteration: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What the answer may rest on: the texts of the turn's files, then the passages retrieved."""
+        return (*(self.context or ()), *(self.retrieval_context or ()))
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -71,7 +76,7 @@ class Metric(Protocol):
 
     @property
     def requires(self) -> frozenset[str]:
-        """``ground_truth`` and ``retrieval_context``, as far as needed."""
+        """``ground_truth``, ``retrieval_context``, ``context`` and ``sources``, as far as needed."""
         ...
 
     def measure(self, observation: Observation, /) -> Outcome | Awaitable[Outcome]:
@@ -93,6 +98,11 @@ REGISTRY: Mapping[str, tuple[str, str]] = {
     "meteor": ("agenteval.metrics.meteor", "Meteor"),
     "geval": ("agenteval.metrics.judge", "GEval"),
     "rag": ("agenteval.metrics.judge", "Rag"),
+    "groundedness": ("agenteval.metrics.azure", "AzureMetric"),
+    "relevance": ("agenteval.metrics.azure", "AzureMetric"),
+    "coherence": ("agenteval.metrics.azure", "AzureMetric"),
+    "fluency": ("agenteval.metrics.azure", "AzureMetric"),
+    "similarity": ("agenteval.metrics.azure", "AzureMetric"),
     "code": ("agenteval.metrics.code", "CodeGrader"),
     "tools": ("agenteval.metrics.tools", "ExpectedTools"),
 }

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.llm.gateway import Gateway
 from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
 from agenteval.metrics.judge_model import JudgeModel
 from agenteval.suite.model import ModelSpec
@@ -64,7 +63,7 @@ class GEval:
         from deepeval.metrics import GEval as DeepevalGEval
         from deepeval.test_case import SingleTurnParams
 
-        judge = _judge(self.model, self.resources.gateway, observation)
+        judge = JudgeModel(self.model, self.resources.gateway, observation.iteration, strict=self.strict_mode)
         metric = DeepevalGEval(
             name=self.name,
             criteria=self.criteria,
@@ -105,21 +104,19 @@ class Rag:
             return _empty(self.model)
         from deepeval import metrics
 
-        judge = _judge(self.model, self.resources.gateway, observation)
-        metric = getattr(metrics, _RAG_CLASSES[self.metric_type])(model=judge, include_reason=self.include_reason)
+        judge = JudgeModel(self.model, self.resources.gateway, observation.iteration)
+        # The mode is said, as the environment could choose one that asks another service.
+        kind = getattr(metrics, _RAG_CLASSES[self.metric_type])
+        metric = kind(model=judge, include_reason=self.include_reason, eval_mode="llm")
         outcome = await _measured(metric, judge, observation)
         if not _verdicts(metric):
             # deepeval scores 1 or 0 for it; but nothing was judged.
-            raise MetricError("the judge gave no verdict on anything, so there is no score")
+            raise MetricError("the judge found nothing in the answer to give a verdict on, so there is no score")
         return outcome
 
 
 def _empty(model: ModelSpec) -> Outcome:
     return Outcome(0.0, passed=False, reason="empty response", model=model.label, cost_usd=0.0)
-
-
-def _judge(model: ModelSpec, gateway: Gateway, observation: Observation) -> JudgeModel:
-    return JudgeModel(model, gateway, observation.iteration)
 
 
 async def _measured(metric: Any, judge: JudgeModel, observation: Observation) -> Outcome:

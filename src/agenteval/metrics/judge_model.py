@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 # Before the first import of deepeval, which else reports home and reads .env files.
 os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "1")
 os.environ.setdefault("DEEPEVAL_DISABLE_DOTENV", "1")
+# Else a file in the working directory could set environment variables here.
+os.environ.setdefault("DEEPEVAL_DISABLE_LEGACY_KEYFILE", "1")
 
-from deepeval.metrics.g_eval.schema import ReasonScore
+from deepeval.metrics.g_eval.schema import ReasonScore, Steps
 from deepeval.models import DeepEvalBaseLLM
 from openai.types.chat import ChatCompletion
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from agenteval.llm.budget import Budget
 from agenteval.llm.gateway import Accept, Gateway
 from agenteval.llm.model import Call, Completion
 from agenteval.metrics.base import MetricError
-from agenteval.metrics.judge_reply import json_object
+from agenteval.metrics.judge_reply import Reply, check_scale, may_be_score, read_reply
 from agenteval.suite.model import ModelSpec
 
 _TOP_LOGPROBS = 5
@@ -48,12 +51,20 @@ class Spent:
 
 
 class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's own hook has no types
-    """One model for one measurement; what it took stands in ``spent``."""
+    """One model for one measurement; what it took stands in ``spent``.
 
-    def __init__(self, spec: ModelSpec, gateway: Gateway, sample: int) -> None:
+    Args:
+        spec: the model.
+        gateway: the way to it.
+        sample: tells repeats apart.
+        strict: a score may only be 0 or 1.
+    """
+
+    def __init__(self, spec: ModelSpec, gateway: Gateway, sample: int, *, strict: bool = False) -> None:
         self._spec = spec
         self._gateway = gateway
         self._sample = sample
+        self._strict = strict
         self.spent = Spent()
         super().__init__(spec.name)
 
@@ -78,15 +89,15 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         """The answer as an instance of the schema, or as text where there is none.
 
         Raises:
-            MetricError: the answer is no JSON, or does not follow the schema.
+            MetricError: the answer is no JSON, does not follow the schema, or judges nothing.
         """
         json_schema = schema.model_json_schema() if schema is not None else None
         name = schema.__name__ if schema is not None else "reply"
         call = Call(self._spec, prompt, schema=json_schema, schema_name=name, sample=self._sample)
         if schema is None:
             return (await self._ask(call, lambda _: None)).text
-        completion = await self._ask(call, lambda answer: _read(answer.text, schema))
-        return _read(completion.text, schema)
+        completion = await self._ask(call, lambda answer: self._read(answer.text, schema))
+        return self._read(completion.text, schema)
 
     async def a_generate_with_schema(self, *args: Any, schema: Any = None, **_: Any) -> Any:
         """As ``a_generate``; deepeval's own would ask twice where a TypeError is raised inside."""
@@ -101,22 +112,26 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         if not supports_logprobs(self._spec):
             raise AttributeError("no log probabilities")
         call = Call(self._spec, prompt, top_logprobs=min(top_logprobs, _TOP_LOGPROBS), sample=self._sample)
-        completion = await self._ask(call, lambda answer: _read(answer.text, ReasonScore))
-        return _chat_completion(self._spec.name, completion), 0.0
+        completion = await self._ask(call, lambda answer: self._read(answer.text, ReasonScore))
+        judged = self._read(completion.text, ReasonScore)
+        return _chat_completion(self._spec.name, judged, completion.logprobs), 0.0
 
     async def _ask(self, call: Call, accept: Accept) -> Completion:
-        completion = await self._gateway.complete(call, accept)
+        # An agent may answer with what no encoding has: halves of characters.
+        sendable = replace(call, prompt=call.prompt.encode("utf-8", "replace").decode("utf-8"))
+        completion = await self._gateway.complete(sendable, accept)
         self.spent.add(completion)
         return completion
 
-
-def _read(text: str, schema: type[BaseModel]) -> BaseModel:
-    try:
-        return schema.model_validate(json_object(text))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(step) for step in first["loc"])
-        raise MetricError(f"the judge's reply does not fit {schema.__name__}: {place}: {first['msg']}") from None
+    def _read(self, text: str, schema: type[Reply]) -> Reply:
+        reply = read_reply(text, schema)
+        if getattr(reply, "verdicts", None) == []:
+            raise MetricError("the judge gave no verdict on anything, so there is no score")
+        if isinstance(reply, Steps) and not reply.steps:
+            raise MetricError("the judge wrote no evaluation steps, so there is nothing to judge by")
+        if isinstance(reply, ReasonScore):
+            check_scale(reply.score, strict=self._strict)
+        return reply
 
 
 def supports_logprobs(spec: ModelSpec) -> bool:
@@ -130,15 +145,25 @@ def supports_logprobs(spec: ModelSpec) -> bool:
     return bool(data is not None and data.supports_log_probs)
 
 
-def _chat_completion(model: str, completion: Completion) -> ChatCompletion:
-    """What deepeval expects of OpenAI's client, rebuilt, as the answer may come from the cache."""
-    logprobs = None if completion.logprobs is None else {"content": completion.logprobs, "refusal": None}
+def _chat_completion(model: str, judged: ReasonScore, logprobs: list[Any] | None) -> ChatCompletion:
+    """What deepeval expects of OpenAI's client, rebuilt, as the answer may come from the cache.
+
+    The score is written as the model's tokens spell it, by which deepeval finds its probabilities.
+    """
+    score = int(judged.score) if judged.score.is_integer() else judged.score
+    tokens = None if logprobs is None else [_on_scale(token) for token in logprobs]
     choice = {
         "index": 0,
         "finish_reason": "stop",
-        "message": {"role": "assistant", "content": completion.text},
-        "logprobs": logprobs,
+        "message": {"role": "assistant", "content": json.dumps({"reason": judged.reason, "score": score})},
+        "logprobs": None if tokens is None else {"content": tokens, "refusal": None},
     }
     return ChatCompletion.model_validate(
         {"id": "", "created": 0, "object": "chat.completion", "model": model, "choices": [choice]}
     )
+
+
+def _on_scale(token: dict[str, Any]) -> dict[str, Any]:
+    """A token without the alternatives that are no score: deepeval would weigh "100" as ten times the best."""
+    listed = token.get("top_logprobs") or []
+    return {**token, "top_logprobs": [item for item in listed if may_be_score(str(item.get("token", "")))]}

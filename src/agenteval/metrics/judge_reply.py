@@ -1,15 +1,38 @@
-"""Reads the JSON out of what a judge says."""
+"""Reads what a judge says, and refuses what is no judgement."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from agenteval.metrics.base import MetricError
 
+Reply = TypeVar("Reply", bound=BaseModel)
+
+HIGHEST_SCORE = 10
+
 _TRAILING_COMMA = re.compile(r",\s*([\]}])")
 _SHOWN = 200
+
+
+def read_reply(text: str, schema: type[Reply]) -> Reply:
+    """A reply as an instance of the schema it should follow.
+
+    Raises:
+        MetricError: it is not JSON, or does not fit.
+    """
+    value = json_object(text)
+    if isinstance(value.get("score"), bool):
+        raise MetricError(f"the judge's score is {value['score']}, not a number")
+    try:
+        return schema.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(step) for step in first["loc"])
+        raise MetricError(f"the judge's reply does not fit {schema.__name__}: {place}: {first['msg']}") from None
 
 
 def json_object(text: str) -> dict[str, Any]:
@@ -30,3 +53,20 @@ def json_object(text: str) -> dict[str, Any]:
             return value
     shown = " ".join(text.split())
     raise MetricError(f"the judge's reply is not JSON: {shown[:_SHOWN]!r}")
+
+
+def check_scale(score: float, *, strict: bool) -> None:
+    """Refuse a score outside the judge's scale: 0 to 10, or 0 and 1 where it is strict.
+
+    Raises:
+        MetricError: it is outside, or no number.
+    """
+    if strict and score not in {0, 1}:
+        raise MetricError(f"the judge's score is {score:g}, but only 0 and 1 are allowed")
+    if not 0 <= score <= HIGHEST_SCORE:
+        raise MetricError(f"the judge's score is {score:g}, outside its scale of 0 to {HIGHEST_SCORE}")
+
+
+def may_be_score(token: str) -> bool:
+    """Whether a token may stand for a score; what is no number is left to others to judge."""
+    return not token.isdecimal() or int(token) <= HIGHEST_SCORE

@@ -18,6 +18,8 @@ from agenteval.suite.response_path import leaf_text
 
 # Rounding may leave a score this far outside 0..1; further out it is an error.
 _ROUNDING = 1e-9
+# Where the name of what a metric requires is no key of a suite.
+_MEANT = {"context": "files to take context from", "sources": "files and no retrieval_context"}
 
 
 @dataclass
@@ -90,8 +92,8 @@ def _has(observation: Observation, name: str) -> bool:
 
 
 def _not_applicable(config: MetricConfig, missing: list[str]) -> Score:
-    what = " and ".join(missing)
-    if config.requested_by != "suite" and "retrieval_context" in missing:
+    what = " and ".join(_MEANT.get(name, name) for name in missing)
+    if config.requested_by != "suite" and missing != ["ground_truth"]:
         # The case itself asked for it, so leaving it out silently would hide a mistake.
         return _error(config, f"this {config.requested_by} asks for {config.id} but has no {what}", None)
     return _skipped(config, f"the case has no {what}")

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agenteval.metrics.base import Observation, Outcome
+import regex
+
+from agenteval.metrics.base import MetricError, Observation, Outcome
 from agenteval.results.model import ToolCall
 
 _SEPARATORS = str.maketrans("", "", ",_\u202f")
+_REGEX_LIMIT_S = 1.0
 _WHITE_SPACE = re.compile(r"\s+")
 _SHOWN = 80
 
@@ -51,7 +54,7 @@ def _missing(entry: Mapping[str, Any], calls: Sequence[ToolCall]) -> str | None:
     reasons = [reason for reason in mismatches if reason is not None]
     if reasons:
         return f"{name} was not called as expected: {reasons[0]}"
-    return f"{name} was called {matching} times, expected at least {count}"
+    return f"{name} was called {'once' if matching == 1 else f'{matching} times'}, expected at least {count}"
 
 
 def _mismatch(expected: Mapping[str, Any], call: ToolCall) -> str | None:
@@ -71,8 +74,16 @@ def matches(matcher: Any, actual: Any) -> bool:
         if kind == "fuzzy":
             return fuzzy_equal(str(pattern), actual)
         if kind == "regex":
-            return re.fullmatch(pattern, str(actual)) is not None
+            return _full_match(str(pattern), str(actual))
     return literal_equal(matcher, actual)
+
+
+def _full_match(pattern: str, text: str) -> bool:
+    """``re.fullmatch`` with a time limit: the agent chooses the text, and some pairs take for ever."""
+    try:
+        return regex.fullmatch(pattern, text, timeout=_REGEX_LIMIT_S) is not None
+    except TimeoutError:
+        raise MetricError(f"the pattern {pattern!r} takes too long on {_shown(text)}") from None
 
 
 def literal_equal(expected: Any, actual: Any) -> bool:

@@ -64,12 +64,13 @@ def mean(values: Iterable[float | None]) -> float | None:
     return sum(present) / len(present) if present else None
 
 
-def summarise(cases: Sequence[CaseResult], judges: RunUsage | None = None) -> Summary:
+def summarise(cases: Sequence[CaseResult], models: RunUsage | None = None, metered: Collection[str] = ()) -> Summary:
     """The whole run in numbers.
 
     Args:
         cases: all cases that ran.
-        judges: what judging took, which no turn knows as a whole.
+        models: what all models took that we asked ourselves: judges, and agents that are only a model.
+        metered: ids of cases that such an agent answered; the usage of their turns is in ``models`` already.
     """
     statuses = [case.status for case in cases]
     counts = {name: statuses.count(name) for name in ("passed", "failed", "error", "skipped")}
@@ -84,7 +85,7 @@ def summarise(cases: Sequence[CaseResult], judges: RunUsage | None = None) -> Su
         pass_rate=counts["passed"] / judged if judged else None,
         score=mean([case.score for case in cases]),
         metrics=_metric_summaries(score for turn in turns for score in turn.scores),
-        usage=_usage(turns, judges or RunUsage()),
+        usage=_usage(_foreign_turns(cases, metered), models or RunUsage()),
     )
 
 
@@ -106,11 +107,16 @@ def _metric_summaries(scores: Iterable[Score]) -> dict[str, MetricSummary]:
     }
 
 
-def _usage(turns: Iterable[TurnResult], judges: RunUsage) -> RunUsage:
+def _foreign_turns(cases: Iterable[CaseResult], metered: Collection[str]) -> list[TurnResult]:
+    others = (case for case in cases if case.id not in metered)
+    return [turn for case in others for iteration in case.iterations for turn in iteration.turns]
+
+
+def _usage(turns: Iterable[TurnResult], models: RunUsage) -> RunUsage:
     used = [turn.usage for turn in turns if turn.usage is not None]
     return RunUsage(
-        input_tokens=judges.input_tokens + sum(usage.input_tokens or 0 for usage in used),
-        output_tokens=judges.output_tokens + sum(usage.output_tokens or 0 for usage in used),
-        llm_calls=judges.llm_calls,
-        cost_usd=judges.cost_usd + sum(usage.cost_usd or 0.0 for usage in used),
+        input_tokens=models.input_tokens + sum(usage.input_tokens or 0 for usage in used),
+        output_tokens=models.output_tokens + sum(usage.output_tokens or 0 for usage in used),
+        llm_calls=models.llm_calls,
+        cost_usd=models.cost_usd + sum(usage.cost_usd or 0.0 for usage in used),
     )

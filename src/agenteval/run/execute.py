@@ -58,7 +58,7 @@ class Execution:
     Attributes:
         finished: results by case id; a case that was under way when a signal came is missing.
         signal: the signal that ended the run early.
-        judges: what asking models to judge took.
+        models: what asking models took, to judge or to answer.
         nothing_to_check: no metric could say anything about any case, so no agent was called.
     """
 
@@ -68,7 +68,7 @@ class Execution:
     finished: Mapping[str, CaseResult]
     signal: int | None = None
     nothing_to_check: bool = False
-    judges: RunUsage = field(default_factory=RunUsage)
+    models: RunUsage = field(default_factory=RunUsage)
     warnings: tuple[str, ...] = ()
 
 
@@ -101,12 +101,17 @@ def execute(plan: Plan) -> Execution:
         duration_s=time.perf_counter() - clock,
         finished=runner.finished,
         signal=runner.signal,
-        judges=_judging(plan.catalog.resources.gateway),
-        warnings=_unjudged(plan.catalog.resources.gateway),
+        models=_asking(plan.catalog.resources.gateway),
+        warnings=_unasked(plan.catalog.resources.gateway),
     )
 
 
-def _judging(gateway: Gateway) -> RunUsage:
+def _fingerprints(plan: Plan) -> dict[str, str]:
+    suites = {item.suite.path: item.suite for item in plan.cases}
+    return {path: suite.fingerprint for path, suite in suites.items()}
+
+
+def _asking(gateway: Gateway) -> RunUsage:
     return RunUsage(
         input_tokens=gateway.input_tokens,
         output_tokens=gateway.output_tokens,
@@ -115,11 +120,14 @@ def _judging(gateway: Gateway) -> RunUsage:
     )
 
 
-def _unjudged(gateway: Gateway) -> tuple[str, ...]:
+def _unasked(gateway: Gateway) -> tuple[str, ...]:
     refused = gateway.budget.refused
     if not refused:
         return ()
-    return (f"the budget for models is used up: {refused} calls were not made, and what they would judge is skipped",)
+    return (
+        f"the budget for models is used up: {refused} calls were not made; "
+        "what they would judge is skipped, and turns that a model was to answer are errors",
+    )
 
 
 class _Runner:
@@ -158,7 +166,7 @@ class _Runner:
             for item in plan.cases
         ]
         with plan.progress, Journal(plan.journal) as journal:
-            journal.begin(plan.run_id, {item.suite.path: item.suite.fingerprint for item in plan.cases})
+            journal.begin(plan.run_id, _fingerprints(plan))
 
             def finished(job: Job, result: CaseResult) -> None:
                 clean = _redacted(result, plan.redact)
@@ -175,7 +183,8 @@ class _Runner:
             key = id(planned.agent)
             if key in agents:
                 continue
-            agents[key] = build_agent(planned.agent, self._plan.concurrency)
+            gateway = self._plan.catalog.resources.gateway
+            agents[key] = build_agent(planned.agent, self._plan.concurrency, gateway)
             try:
                 await agents[key].start()
             except ConfigError as error:

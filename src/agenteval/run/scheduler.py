@@ -13,6 +13,7 @@ from agenteval.metrics.base import Observation
 from agenteval.metrics.scoring import MetricCatalog, score_turn
 from agenteval.results.model import CaseResult, IterationResult, TurnResult
 from agenteval.results.rollup import case_status, iteration_status, mean, mean_score
+from agenteval.run.attachments import AttachmentError, Attachments
 from agenteval.run.retrieval import Retrieval
 from agenteval.suite.model import AgentSpec, Case, Suite, Turn
 
@@ -52,10 +53,11 @@ async def run_jobs(jobs: Sequence[Job], catalog: MetricCatalog, concurrency: int
     """
     queue = iter(_iterations(jobs))
     collected: dict[int, list[IterationResult]] = {}
+    attachments = Attachments()
 
     async def work() -> None:
         for number, job, index in queue:
-            result = await _run_iteration(job, index, catalog)
+            result = await _run_iteration(job, index, catalog, attachments)
             done = collected.setdefault(number, [])
             done.append(result)
             if len(done) == job.iterations:
@@ -64,7 +66,7 @@ async def run_jobs(jobs: Sequence[Job], catalog: MetricCatalog, concurrency: int
 
     workers = min(concurrency, sum(job.iterations for job in jobs))
     try:
-        async with asyncio.TaskGroup() as group:
+        async with attachments, asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(work())
     except ExceptionGroup as problems:
@@ -92,9 +94,18 @@ def _case_result(case: Case, iterations: list[IterationResult]) -> CaseResult:
     )
 
 
-async def _run_iteration(job: Job, index: int, catalog: MetricCatalog) -> IterationResult:
+async def _run_iteration(job: Job, index: int, catalog: MetricCatalog, attachments: Attachments) -> IterationResult:
     """All turns of a case in one session of its own."""
     session = job.agent.agent.session()
+    try:
+        return await _converse(job, index, session, catalog, attachments)
+    finally:
+        await session.end()
+
+
+async def _converse(
+    job: Job, index: int, session: Session, catalog: MetricCatalog, attachments: Attachments
+) -> IterationResult:
     retrieval = Retrieval(job.suite.retrieval_tools)
     history: list[Mapping[str, str]] = []
     turns: list[TurnResult] = []
@@ -102,7 +113,7 @@ async def _run_iteration(job: Job, index: int, catalog: MetricCatalog) -> Iterat
     for number, turn in enumerate(job.case.turns):
         request = _request(job, index, number, tuple(history))
         if unanswered < _BROKEN_TURNS:
-            answer = await _ask(session, request, job.agent.spec.timeout_s)
+            request, answer = await _ask_with_files(session, request, turn, attachments, job.agent.spec.limit_s)
         else:
             answer = _Answer(error=f"not asked: {_BROKEN_TURNS} turns in a row had no answer")
         history.append({"role": "user", "content": turn.input})
@@ -140,10 +151,21 @@ def _request(job: Job, iteration: int, number: int, history: tuple[Mapping[str, 
         iteration=iteration,
         session=f"{case.id}#{iteration}",
         history=history,
-        files=turn.files,
         config=job.agent.spec.config,
         context=turn.context,
     )
+
+
+async def _ask_with_files(
+    session: Session, request: Request, turn: Turn, attachments: Attachments, timeout_s: float
+) -> tuple[Request, _Answer]:
+    """The request as it was sent, with the turn's files, and what came of it."""
+    try:
+        attached = await attachments.get(turn.files)
+    except AttachmentError as failure:
+        return request, _Answer(error=str(failure))
+    request = replace(request, files=attached.paths, file_texts=attached.texts)
+    return request, await _ask(session, request, timeout_s)
 
 
 async def _ask(session: Session, request: Request, timeout_s: float) -> _Answer:
@@ -200,6 +222,7 @@ async def _scored(
         tool_calls=reply.tool_calls,
         latency_ms=reply.latency_ms,
         usage=reply.usage,
+        context=request.file_texts or None,
         case=request.case,
         turn=request.turn,
         iteration=request.iteration,

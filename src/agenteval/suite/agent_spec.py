@@ -26,7 +26,6 @@ from agenteval.suite.validation import validate
 KINDS = ("command", "http", "python", "replay")
 _CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _TEXT_KEYS = ("command", "env", "headers")
-_DEFAULT_TIMEOUT_S = 60.0
 
 
 class AgentEntry(BaseModel):
@@ -60,7 +59,8 @@ class AgentEntry(BaseModel):
     @classmethod
     def _callable(cls, value: str | None) -> str | None:
         if value is not None and not _CALLABLE.fullmatch(value):
-            raise ValueError(f"{value!r} is not of the form module:callable")
+            example = "for instance agent:reply for the function reply in agent.py"
+            raise ValueError(f"{value!r} is not of the form module:callable, {example}")
         return value
 
     @field_validator("http", "url")
@@ -175,7 +175,7 @@ def _spec(entry: AgentEntry, directory: Path, where: str) -> AgentSpec:
         kind=kind,
         target=targets[kind],
         directory=str(directory),
-        timeout_s=entry.timeout or _DEFAULT_TIMEOUT_S,
+        timeout_s=entry.timeout,
         config=entry.config,
         env=entry.env,
         options=options,

@@ -23,6 +23,15 @@ KeyPath = Sequence[str | int]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _STRING_TAG = "tag:yaml.org,2002:str"
+# What the parser says, and what people most often did.
+_YAML_HINTS = (
+    ("cannot start any token", "indent with blanks, not tabs; a text that begins with @, ` or % needs quotes"),
+    ("tab character", "indent with blanks, not tabs"),
+    ("mapping values are not allowed", "a text that contains ': ' needs quotes"),
+    ("expected '-' indicator", "is a line indented too little?"),
+    ("expected <block end>", "is a line indented too little or too much?"),
+    ("expected key", "is a line indented too little or too much?"),
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Deeper files crash the parser itself.
 _MAX_DEPTH = 100
@@ -305,8 +314,12 @@ def _character_problem(name: str, text: str) -> Problem:
 def _yaml_problem(name: str, error: yaml.MarkedYAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
     parts: Iterator[str] = (part for part in (error.context, error.problem) if part)
+    said = ", ".join(parts)
+    hint = next((hint for words, hint in _YAML_HINTS if words in said), None)
+    if "quoted scalar" in said and error.context_mark:
+        hint = f"the quote that opens in line {error.context_mark.line + 1} is never closed"
     return Problem(
-        f"not valid YAML: {', '.join(parts)}",
+        f"not valid YAML: {said}" + (f" ({hint})" if hint else ""),
         file=name,
         line=mark.line + 1 if mark else None,
     )

@@ -11,8 +11,10 @@ from typing import Any
 from agenteval.errors import ConfigError, Problem
 from agenteval.suite.agent_spec import is_inline_agent, read_agent
 from agenteval.suite.document import Document, KeyPath, dotted, read_yaml
+from agenteval.suite.holodeck_agent import fallback_agent, repeated_names, written_secrets
+from agenteval.suite.holodeck_files import FileReader
+from agenteval.suite.holodeck_legacy import LegacyMetrics, is_legacy, legacy_config
 from agenteval.suite.holodeck_schema import (
-    LEGACY_METRICS,
     MATCHERS,
     AgentFile,
     AnyMetric,
@@ -25,6 +27,7 @@ from agenteval.suite.holodeck_schema import (
     StandardMetric,
     TurnEntry,
 )
+from agenteval.suite.holodeck_tools import ToolEntry, tools_as_written
 from agenteval.suite.model import AgentSpec, Case, MetricConfig, ModelSpec, Place, Scope, Suite, Turn
 from agenteval.suite.validation import validate
 
@@ -71,31 +74,36 @@ class _Loader:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     judge: ModelSpec = field(default_factory=lambda: default_judge(None))
+    legacy: LegacyMetrics = field(default_factory=LegacyMetrics)
 
     def load(self) -> Suite:
         document = self.document
         self.warnings.extend(document.warnings)
         if not isinstance(document.data, dict):
             raise ConfigError([*self.problems, document.problem((), "must be a mapping with `test_cases`")])
-        entry, problems = validate(AgentFile, _named_as_written(document, ()), document)
+        entry, problems = validate(AgentFile, tools_as_written(_named_as_written(document, ()), document), document)
         self.problems += problems
         self.judge = default_judge(entry)
         source, at = self._case_source(document.data)
         # Cases are read even where the rest is wrong, so that one run names every mistake.
         cases = self._cases(source, at, entry)
-        agent = self._agent(document.data.get("agent"), entry)
+        agent = self._agent(document.data.get("agent"))
+        self.problems += repeated_names(entry, document) if entry else []
         if self.problems or entry is None:
             raise ConfigError(self.problems)
+        fallback = fallback_agent(entry, document)
         return Suite(
             path=document.file,
             name=entry.name or document.directory.name,
             format=FORMAT,
             cases=cases,
             agent=agent,
-            retrieval_tools=_retrieval_tools(entry.tools),
+            fallback_agent=fallback,
+            retrieval_tools=_retrieval_tools(entry.tools or ()),
+            turn_timeout_s=entry.execution.llm_timeout if entry.execution else None,
             concurrency=entry.execution.parallel_test_cases if entry.execution else None,
             warnings=tuple(self.warnings),
-            secrets=document.secrets | source.secrets | _written_keys(cases),
+            secrets=document.secrets | source.secrets | _written_keys(cases) | written_secrets(fallback),
         )
 
     def _case_source(self, data: Mapping[str, Any]) -> tuple[Document, tuple[str, ...]]:
@@ -130,7 +138,8 @@ class _Loader:
             return ()
         shared = entry.evaluations.metrics if entry and entry.evaluations else []
         shared_configs = self.metrics(shared, "suite", self.document, ("evaluations", "metrics"), report=True)
-        reader = _CaseReader(self, source, shared_configs)
+        files = FileReader(entry.execution if entry else None, self.warnings)
+        reader = _CaseReader(self, source, shared_configs, files)
         read = [reader.read((*at, index)) for index in range(len(listed))]
         return self._with_unique_ids([case for case in read if case is not None], source)
 
@@ -159,16 +168,14 @@ class _Loader:
         prefix = f"{self.document.file}::"
         return tuple(replace(case, id=prefix + case.id) for case in result)
 
-    def _agent(self, value: Any, entry: AgentFile | None) -> AgentSpec | str | None:
+    def _agent(self, value: Any) -> AgentSpec | str | None:
         if value is None:
             return None
         if isinstance(value, str) and not is_inline_agent(value):
             return value
         spec, problems = read_agent(value, self.document, ("agent",))
         self.problems += problems
-        timeout = entry.execution.llm_timeout if entry and entry.execution else None
-        has_own = isinstance(value, dict) and "timeout" in value
-        return replace(spec, timeout_s=timeout) if spec and timeout and not has_own else spec
+        return spec
 
     def metrics(
         self, entries: Iterable[AnyMetric], scope: Scope, document: Document, at: KeyPath, *, report: bool = False
@@ -180,21 +187,29 @@ class _Loader:
             if not entry.enabled:
                 continue
             where = (*at, index)
-            problem = _unavailable(entry)
-            if problem and report:
-                self.problems.append(document.problem(where, problem))
-            if problem:
+            if isinstance(entry, StandardMetric) and not self._can_run(entry, document, where, report=report):
                 continue
-            if isinstance(entry, StandardMetric) and entry.model is not None:
-                self.warnings.append(
-                    str(document.problem((*where, "model"), f"{entry.metric} needs no model; this one is not used"))
-                )
             name = metric_name(entry)
             used[name] = used.get(name, 0) + 1
             unique = name if used[name] == 1 else f"{name}#{used[name]}"
             place = Place(str(self.document.directory), document.file, document.line(where))
             configs.append(metric_config(entry, unique, scope, self.judge, place))
         return tuple(configs)
+
+    def _can_run(self, entry: StandardMetric, document: Document, at: KeyPath, *, report: bool) -> bool:
+        """Whether a standard metric is available; what is odd about it becomes a warning."""
+        if is_legacy(entry):
+            problem = self.legacy.problem(entry, _judge_of(entry, self.judge))
+            if problem and report:
+                self.problems.append(document.problem(at, problem))
+            if not problem and (warning := self.legacy.warning(entry)):
+                self.warnings.append(str(document.problem(at, warning)))
+            return problem is None
+        for key, what in (("model", "model"), ("custom_prompt", "prompt")):
+            if getattr(entry, key) is not None:
+                message = f"{entry.metric} needs no {what}; this one is not used"
+                self.warnings.append(str(document.problem((*at, key), message)))
+        return True
 
     def _problem(self, path: KeyPath, message: str) -> None:
         self.problems.append(self.document.problem(path, message))
@@ -207,6 +222,7 @@ class _CaseReader:
     loader: _Loader
     source: Document
     shared: tuple[MetricConfig, ...]
+    files: FileReader
 
     def read(self, at: KeyPath) -> Case | None:
         written = _written_case(self.source, at)
@@ -241,10 +257,8 @@ class _CaseReader:
         return self._turn(entry, at, metrics)
 
     def _turn(self, entry: CaseEntry | TurnEntry, at: KeyPath, metrics: tuple[MetricConfig, ...]) -> Turn:
-        if entry.files:
-            self.loader.problems.append(
-                self.source.problem((*at, "files"), "files are not available in this version")
-            )
+        files, problems = self.files.read(entry.files or (), self.source, (*at, "files"))
+        self.loader.problems += problems
         if entry.expected_tools:
             where = Place(line=self.source.line((*at, "expected_tools")), file=self.source.file)
             metrics = (*metrics, _expected_tools(entry.expected_tools, metrics, where))
@@ -252,6 +266,7 @@ class _CaseReader:
             input=entry.input or "",
             ground_truth=entry.ground_truth,
             retrieval_context=None if entry.retrieval_context is None else tuple(entry.retrieval_context),
+            files=files,
             config=(entry.turn_config or {}) if isinstance(entry, TurnEntry) else {},
             metrics=metrics,
         )
@@ -298,19 +313,13 @@ def _written_keys(cases: Iterable[Case]) -> frozenset[str]:
     return frozenset(model.api_key for model in models if isinstance(model, ModelSpec) and model.api_key)
 
 
-def _retrieval_tools(tools: Any) -> frozenset[str]:
+def _retrieval_tools(tools: Iterable[ToolEntry]) -> frozenset[str]:
     """The tools whose results are passages: vector stores, and whatever says ``is_retrieval``."""
-    return frozenset(
-        str(tool["name"])
-        for tool in (tools if isinstance(tools, list) else [])
-        if isinstance(tool, dict)
-        and "name" in tool
-        and (tool.get("type") in _RETRIEVING or tool.get("is_retrieval") is True)
-    )
+    return frozenset(tool.name for tool in tools if tool.type in _RETRIEVING or getattr(tool, "is_retrieval", False))
 
 
 _RETRIEVING = frozenset({"vectorstore", "hierarchical_document"})
-_NEEDS_GROUND_TRUTH = frozenset({"equality", "numeric", "f1_score", "bleu", "rouge", "meteor"})
+_NEEDS_GROUND_TRUTH = frozenset({"equality", "numeric", "f1_score", "bleu", "rouge", "meteor", "similarity"})
 
 
 def metric_name(entry: AnyMetric) -> str:
@@ -343,7 +352,7 @@ def metric_config(entry: AnyMetric, unique: str, scope: Scope, judge: ModelSpec,
         where=where,
     )
     if isinstance(entry, StandardMetric):
-        return replace(
+        standard = replace(
             asked,
             type=entry.metric,
             threshold=_scaled_threshold(entry),
@@ -352,11 +361,15 @@ def metric_config(entry: AnyMetric, unique: str, scope: Scope, judge: ModelSpec,
             retries=entry.retry_on_failure or 0,
             timeout_s=entry.timeout_ms / 1000 if entry.timeout_ms else None,
         )
+        return legacy_config(standard, entry, _judge_of(entry, judge)) if is_legacy(entry) else standard
     if isinstance(entry, CodeMetric):
         return replace(asked, threshold=entry.threshold, options={"grader": entry.grader})
     threshold = _JUDGE_THRESHOLD if entry.threshold is None else entry.threshold
-    model = judge if entry.model is None else judge_spec(entry.model)
-    return replace(asked, threshold=threshold, options={**_judge_options(entry), "model": model})
+    return replace(asked, threshold=threshold, options={**_judge_options(entry), "model": _judge_of(entry, judge)})
+
+
+def _judge_of(entry: StandardMetric | GEvalMetric | RagMetric, default: ModelSpec) -> ModelSpec:
+    return default if entry.model is None else judge_spec(entry.model)
 
 
 def _judge_options(entry: GEvalMetric | RagMetric) -> dict[str, Any]:
@@ -400,12 +413,6 @@ def _scaled_threshold(entry: StandardMetric) -> float | None:
     if entry.threshold is None or entry.scale is None or entry.threshold <= 1:
         return entry.threshold
     return entry.threshold / entry.scale
-
-
-def _unavailable(entry: AnyMetric) -> str | None:
-    if isinstance(entry, StandardMetric) and entry.metric in LEGACY_METRICS:
-        return f"the deprecated metric {entry.metric} is not available in this version"
-    return None
 
 
 def _written_case(source: Document, at: KeyPath) -> Any:

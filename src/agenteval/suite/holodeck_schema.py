@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
+from agenteval.suite.holodeck_tools import MAX_TOOLS, ToolEntry
 from agenteval.suite.response_path import check_response_path
 
 LEGACY_METRICS = ("groundedness", "relevance", "coherence", "fluency", "similarity", "safety")
@@ -289,11 +290,34 @@ class CaseEntry(_Strict):
         return self
 
 
+class Instructions(_Strict):
+    """``instructions``: the system prompt, here or in a file; a bare text is the prompt itself."""
+
+    file: str | None = None
+    inline: str | None = None
+
+    _texts = field_validator("file", "inline")(_not_blank)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_text(cls, value: Any) -> Any:
+        return {"inline": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _file_or_inline(self) -> Instructions:
+        if (self.file is None) == (self.inline is None):
+            raise ValueError("exactly one of `inline` and `file` is needed")
+        return self
+
+
 class Execution(BaseModel):
     """``execution``: what of it concerns a run here; the rest is HoloDeck's."""
 
     llm_timeout: float | None = Field(None, gt=0)
     parallel_test_cases: int | None = Field(None, ge=1)
+    file_timeout: float | None = Field(None, gt=0)
+    download_timeout: float | None = Field(None, gt=0)
+    cache_enabled: bool | None = None
 
 
 class AgentFile(_Strict):
@@ -304,9 +328,9 @@ class AgentFile(_Strict):
     author: str | None = None
     agent: Any = Field(None, description="agenteval: how the agent under test is reached")
     model: ModelEntry | None = None
-    instructions: Any = None
-    response_format: Any = None
-    tools: Any = None
+    instructions: Instructions | None = None
+    response_format: dict[str, Any] | str | None = None
+    tools: list[ToolEntry] | None = Field(None, max_length=MAX_TOOLS)
     tool_filtering: Any = None
     evaluations: Evaluations | None = None
     test_cases: list[Any] | None = None
@@ -319,3 +343,10 @@ class AgentFile(_Strict):
     openai: Any = None
 
     _name = field_validator("name")(_not_blank)
+
+    @field_validator("response_format", mode="before")
+    @classmethod
+    def _schema_or_file(cls, value: Any) -> Any:
+        if value is not None and not isinstance(value, dict | str):
+            raise ValueError("must be a JSON Schema, or the path of a file that holds one")
+        return value

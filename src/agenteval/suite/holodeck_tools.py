@@ -7,7 +7,6 @@ vector store is filled, …) are accepted and not looked into.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -66,7 +65,7 @@ class McpEntry(_Tool):
     encoding: str | None = None
     url: str | None = None
     headers: dict[str, str] | None = Field(None, repr=False)
-    timeout: float | None = Field(None, gt=0)
+    timeout: float | None = None
     sse_read_timeout: float | None = None
     terminate_on_close: bool | None = None
     config: dict[str, Any] | None = None
@@ -172,20 +171,12 @@ UNAVAILABLE = (
 )
 
 
-def repeated_names(tools: Sequence[_Tool]) -> list[int]:
-    """The places of tools whose name an earlier tool has."""
-    names = [tool.name for tool in tools]
-    return [index for index, name in enumerate(names) if name in names[:index]]
-
-
-def tools_as_written(document: Document, at: KeyPath) -> Any:
-    """The tools of a document, with arguments, variables and headers as the text that is written for them."""
-    value = document.data
-    for step in at:
-        value = value.get(step) if isinstance(value, dict) else None
-    if not isinstance(value, list):
-        return value
-    return [_tool_as_written(tool, document, (*at, index)) for index, tool in enumerate(value)]
+def tools_as_written(data: dict[str, Any], document: Document) -> dict[str, Any]:
+    """The content of a file, with arguments, variables and headers of tools as the text that is written for them."""
+    tools = data.get("tools")
+    if not isinstance(tools, list):
+        return data
+    return {**data, "tools": [_tool_as_written(tool, document, ("tools", index)) for index, tool in enumerate(tools)]}
 
 
 def _tool_as_written(tool: Any, document: Document, at: KeyPath) -> Any:

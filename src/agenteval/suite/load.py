@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.errors import ConfigError, Problem
+from agenteval.provenance import shown_path
 from agenteval.suite.model import Suite
 
 Loader = Callable[[Path, str], Suite]
@@ -39,21 +40,20 @@ def discover(directory: Path) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def load_suites(paths: Sequence[Path], base: Path) -> list[Suite]:
+def load_suites(paths: Sequence[Path]) -> list[Suite]:
     """Load every suite.
 
     Args:
         paths: suite files, or directories to search.
-        base: what the paths in case ids are relative to.
 
     Raises:
         ConfigError: with the problems of all files together.
     """
     problems: list[Problem] = []
     suites: list[Suite] = []
-    for path in _files(paths, base, problems):
+    for path in _files(paths, problems):
         try:
-            suites.append(_load(path, shown_path(path, base)))
+            suites.append(_load(path, shown_path(path)))
         except ConfigError as error:
             problems.extend(error.problems)
     if problems:
@@ -61,29 +61,24 @@ def load_suites(paths: Sequence[Path], base: Path) -> list[Suite]:
     return suites
 
 
-def shown_path(path: Path, base: Path) -> str:
-    """A path relative to ``base`` with forward slashes; the absolute path if it lies elsewhere."""
-    absolute = path.resolve()
-    root = base.resolve()
-    return absolute.relative_to(root).as_posix() if absolute.is_relative_to(root) else absolute.as_posix()
-
-
-def _files(paths: Iterable[Path], base: Path, problems: list[Problem]) -> list[Path]:
-    files: dict[Path, None] = {}
+def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
+    # By where they lie: however often and under however many names a suite is given, it runs once.
+    files: dict[Path, Path] = {}
     for path in paths:
         if path.is_dir():
             found = discover(path)
             if not found:
                 looked_for = ", ".join(item.pattern.replace("y*ml", "yaml") for item in FORMATS)
                 problems.append(
-                    Problem(f"no suite in this directory (looked for {looked_for})", file=shown_path(path, base))
+                    Problem(f"no suite in this directory (looked for {looked_for})", file=shown_path(path))
                 )
-            files.update(dict.fromkeys(found))
+            for file in found:
+                files.setdefault(file.resolve(), file)
         elif path.exists():
-            files[path] = None
+            files.setdefault(path.resolve(), path)
         else:
             problems.append(Problem("no such suite file", file=str(path)))
-    return list(files)
+    return list(files.values())
 
 
 def _load(path: Path, shown_as: str) -> Suite:

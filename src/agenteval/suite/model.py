@@ -9,9 +9,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any, Literal
 
+DEFAULT_TURN_TIMEOUT_S = 60.0
+
 Scope = Literal["suite", "case", "turn"]
+FileKind = Literal["image", "pdf", "text", "excel", "word", "powerpoint", "csv"]
 MetricKind = Literal[
     "standard",
     "geval",
@@ -97,6 +101,45 @@ class MetricConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class FileRef:
+    """A file that belongs to the input of a turn: a path on this machine, or an address to download from.
+
+    Attributes:
+        name: what the agent is told it is called: the path as written, or the address without its secrets.
+        kind: what it holds.
+        path: absolute.
+        url: ``http`` or ``https``.
+        description: what it is, in the suite's words.
+        pages: numbers of pages or slides, from 1; ``None`` is all.
+        sheet: of a workbook; ``None`` is all, or the active one where there is a ``range``.
+        range: cells of a sheet, like ``A1:E100``.
+        digest: hash of the content; ``None`` for what is not downloaded yet.
+        cache: keep the download for later runs.
+        download_s: limit for a download, in seconds.
+        convert_s: limit for reading its text, in seconds.
+    """
+
+    name: str
+    kind: FileKind
+    path: str | None = None
+    url: str | None = None
+    description: str | None = None
+    pages: tuple[int, ...] | None = None
+    sheet: str | None = None
+    range: str | None = None
+    digest: str | None = None
+    cache: bool = True
+    download_s: float = 30.0
+    convert_s: float = 30.0
+
+    @property
+    def content(self) -> list[Any]:
+        """What of it shapes the question: the same on every machine that has the same file."""
+        name = self.url or PurePath(self.name).name
+        return [name, self.kind, self.digest, self.description, self.pages, self.sheet, self.range]
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One exchange with the agent and what is expected of it.
 
@@ -104,7 +147,7 @@ class Turn:
         input: what is sent to the agent.
         ground_truth: the expected answer.
         retrieval_context: passages given by the suite; they win over what the agent retrieved.
-        files: paths of files that belong to the input.
+        files: what belongs to the input.
         context: named values for the agent or tool under test.
         config: free-form values for code graders.
         metrics: what is measured on the reply.
@@ -113,7 +156,7 @@ class Turn:
     input: str
     ground_truth: str | None = None
     retrieval_context: tuple[str, ...] | None = None
-    files: tuple[str, ...] = ()
+    files: tuple[FileRef, ...] = ()
     context: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     metrics: tuple[MetricConfig, ...] = ()
@@ -145,11 +188,11 @@ class AgentSpec:
     """How an agent is reached.
 
     Attributes:
-        kind: ``command``, ``http``, ``python`` or ``replay``.
-        target: argv, URL, ``module:callable`` or path, by kind.
+        kind: ``command``, ``http``, ``python``, ``model`` or ``replay``.
+        target: argv, URL, ``module:callable``, model or path, by kind.
         directory: where relative paths start and commands run: the directory of the file that
             names the agent.
-        timeout_s: limit for one turn, in seconds.
+        timeout_s: limit for one turn, in seconds; ``None`` takes the suite's, else ``DEFAULT_TURN_TIMEOUT_S``.
         config: free-form values handed to the agent with every request.
         env: additional environment variables.
         options: what only this kind knows (``headers``, ``response_path``, ``interpreter``, ...).
@@ -159,11 +202,16 @@ class AgentSpec:
     kind: str
     target: str | tuple[str, ...]
     directory: str
-    timeout_s: float = 60.0
+    timeout_s: float | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     where: str = ""
+
+    @property
+    def limit_s(self) -> float:
+        """The limit for one turn that is in force, in seconds."""
+        return DEFAULT_TURN_TIMEOUT_S if self.timeout_s is None else self.timeout_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +221,9 @@ class Suite:
     Attributes:
         path: the file, relative to the repository, with forward slashes.
         agent: an agent of its own, the name of one in ``agenteval.yaml``, or ``None`` for the default.
+        fallback_agent: what the suite itself describes, for where there is no default either.
         concurrency: cases at once, where the suite says so.
+        turn_timeout_s: limit for one turn, for agents that say none themselves.
         retrieval_tools: names of tools whose results are retrieved passages.
         warnings: what is worth saying but no error.
         secrets: values that came from secret-looking environment variables; masked in every report.
@@ -184,8 +234,10 @@ class Suite:
     format: str
     cases: tuple[Case, ...]
     agent: AgentSpec | str | None = None
+    fallback_agent: AgentSpec | None = None
     iterations: int | None = None
     concurrency: int | None = None
+    turn_timeout_s: float | None = None
     retrieval_tools: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
@@ -211,7 +263,7 @@ def _turn_content(turn: Turn) -> list[Any]:
         turn.input,
         turn.ground_truth,
         turn.retrieval_context,
-        turn.files,
+        [file.content for file in turn.files],
         dict(turn.context),
         dict(turn.config),
         metrics,

@@ -43,8 +43,9 @@ class McpServer:
         command: program and arguments, for ``stdio``.
         env: further environment variables of the program.
         url: address, for ``http`` (streamable) and ``sse``.
-        timeout_s: limit for connecting.
-        request_timeout_s: limit for one request.
+        connect_timeout_s: limit for connecting over HTTP.
+        read_timeout_s: how long an HTTP connection may be silent.
+        request_timeout_s: limit for one request of the protocol.
         allowed_tools: the only tools of the server that are offered to the model; ``None`` offers all.
         is_retrieval: what its tools return counts as retrieved passages.
         where: ``file:line`` of the definition, for messages.
@@ -57,7 +58,8 @@ class McpServer:
     encoding: str = "utf-8"
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    timeout_s: float = 30.0
+    connect_timeout_s: float = 30.0
+    read_timeout_s: float = 300.0
     request_timeout_s: float = 60.0
     allowed_tools: frozenset[str] | None = None
     is_retrieval: bool = False

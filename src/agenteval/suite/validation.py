@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 import reprlib
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from agenteval.errors import Problem
@@ -39,7 +40,7 @@ def validate(
     try:
         return model.model_validate(value), []
     except ValidationError as error:
-        return None, [_problem(detail, model, value, document, at) for detail in error.errors()]
+        return None, [_problem(detail, model, document, at) for detail in error.errors()]
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
@@ -53,28 +54,26 @@ def one_of(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-def _problem(detail: ErrorDetails, model: type[BaseModel], value: Any, document: Document, at: KeyPath) -> Problem:
-    path = [*at, *_path_in_value(detail, value)]
+def _problem(detail: ErrorDetails, model: type[BaseModel], document: Document, at: KeyPath) -> Problem:
+    path, _ = _walk(model, detail["loc"])
     if detail["type"] == "union_tag_invalid":
         path.append("type")
-    return document.problem(path, _message(detail, model))
+    return document.problem([*at, *path], _message(detail, model))
 
 
-def _path_in_value(detail: ErrorDetails, value: Any) -> list[int | str]:
-    """Pydantic's location without the names of union members, which stand in no file."""
+def _walk(model: type[BaseModel], loc: Sequence[int | str]) -> tuple[list[int | str], Any]:
+    """The path in the file that pydantic's location means, and the type that is expected there."""
     path: list[int | str] = []
-    for step in detail["loc"]:
-        if _holds(value, step):
-            value = value[step]
+    annotation: Any = model
+    for step in loc:
+        members = _members(annotation)
+        if len(members) > 1:
+            # The member of the union that was tried; its name stands in no file.
+            annotation = _tagged(members, str(step))
+        elif step != "[key]":
             path.append(step)
-    # The one key that is rightly named although nobody wrote it.
-    return [*path, detail["loc"][-1]] if detail["type"] == "missing" else path
-
-
-def _holds(value: Any, step: int | str) -> bool:
-    if isinstance(value, dict):
-        return step in value
-    return isinstance(value, list) and isinstance(step, int) and step < len(value)
+            annotation = _descend(members[0], step)
+    return path, annotation
 
 
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
@@ -127,45 +126,37 @@ def _named(value: Any) -> str:
 
 def _fields_at(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
     """The keys allowed where pydantic points to."""
-    annotation: Any = model
-    for step in loc:
-        annotation = _descend(annotation, step)
-    members = [item for item in _members(annotation) if isinstance(item, type) and issubclass(item, BaseModel)]
-    names: list[str] = []
-    for member in members:
-        names.extend(info.alias or name for name, info in member.model_fields.items())
-    return list(dict.fromkeys(names))
+    _, annotation = _walk(model, loc)
+    return [info.alias or name for member in _members(annotation) for name, info in _fields(member).items()]
+
+
+def _fields(annotation: Any) -> Mapping[str, FieldInfo]:
+    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    return annotation.model_fields if is_model else {}
 
 
 def _descend(annotation: Any, step: int | str) -> Any:
-    for member in _members(annotation):
-        origin = get_origin(member)
-        if isinstance(step, int):
-            if origin in {list, tuple, Sequence}:
-                return get_args(member)[0]
-        elif isinstance(member, type) and issubclass(member, BaseModel):
-            by_name = {info.alias or name: info for name, info in member.model_fields.items()}
-            if step in by_name:
-                return by_name[step].annotation
-        elif origin is dict:
-            return get_args(member)[1]
-    return _tagged(annotation, str(step))
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin in {list, tuple, Sequence}:
+        return parts[0]
+    if origin is dict:
+        return parts[1]
+    by_name = {info.alias or name: info.annotation for name, info in _fields(annotation).items()}
+    return by_name.get(str(step), Any)
 
 
-def _tagged(annotation: Any, tag: str) -> Any:
+def _tagged(members: Sequence[Any], tag: str) -> Any:
     """The member of a union that pydantic calls ``tag``: by class name or by its literal discriminator."""
-    for member in _members(annotation):
-        if not (isinstance(member, type) and issubclass(member, BaseModel)):
-            continue
+    for member in members:
         literals = {
             value
-            for info in member.model_fields.values()
+            for info in _fields(member).values()
             if get_origin(info.annotation) is Literal
             for value in get_args(info.annotation)
         }
-        if member.__name__ == tag or tag in literals:
+        if tag in literals or tag == getattr(member, "__name__", None):
             return member
-    return annotation
+    return Any
 
 
 def _members(annotation: Any) -> list[Any]:

@@ -25,10 +25,7 @@ def make_provider(model: ModelSpec) -> Provider:
     Raises:
         ConfigError: there is no key for it, or no address.
     """
-    model = replace(model, endpoint=endpoint(model))
-    if model.provider == "azure_openai" and not model.endpoint:
-        message = f"no address for {model.label}: set AZURE_OPENAI_ENDPOINT, or `endpoint` of the model"
-        raise ConfigError(Problem(message))
+    model = reachable(model)
     if model.provider == "anthropic":
         from agenteval.llm.providers.anthropic_client import AnthropicProvider
 
@@ -40,6 +37,19 @@ def make_provider(model: ModelSpec) -> Provider:
     from agenteval.llm.providers.openai_client import OpenAIProvider
 
     return OpenAIProvider(model, api_key(model))
+
+
+def reachable(model: ModelSpec) -> ModelSpec:
+    """The model with the address at which it is asked.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    model = replace(model, endpoint=endpoint(model))
+    if model.provider == "azure_openai" and not model.endpoint:
+        message = f"no address for {model.label}: set AZURE_OPENAI_ENDPOINT, or `endpoint` of the model"
+        raise ConfigError(Problem(message))
+    return model
 
 
 def endpoint(model: ModelSpec) -> str | None:

@@ -15,13 +15,18 @@ from agenteval.suite.model import ModelSpec
 _MAX_TOKENS = 8192
 
 
+def make_client(model: ModelSpec, key: str) -> anthropic.AsyncAnthropic:
+    """The library's client, without retries of its own, and without its limits of time, which refuse long answers."""
+    return anthropic.AsyncAnthropic(base_url=model.endpoint, api_key=key, max_retries=0, timeout=None)
+
+
 class AnthropicProvider:
     """Messages. Options that a model refuses by name are left out from then on."""
 
     def __init__(self, model: ModelSpec, key: str) -> None:
         self._model = model
         self._refused: set[str] = set()
-        self._client = anthropic.AsyncAnthropic(base_url=model.endpoint, api_key=key, max_retries=0)
+        self._client = make_client(model, key)
 
     async def complete(self, call: Call) -> Completion:
         """Send one request."""
@@ -34,8 +39,6 @@ class AnthropicProvider:
                 # In the body, as not every version of the library has a parameter for each of them.
                 extra_body=options,
             )
-        except anthropic.APITimeoutError:
-            raise LlmError(f"{self._model.label} did not answer in time", transient=True) from None
         except anthropic.APIConnectionError as error:
             raise LlmError(
                 f"{self._model.label} cannot be reached: {error.__cause__ or error}", transient=True

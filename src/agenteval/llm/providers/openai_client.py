@@ -16,6 +16,24 @@ _AZURE_API_VERSION = "2024-10-21"
 _REASONING = ("o1", "o3", "o4", "gpt-5")
 
 
+def is_reasoning(name: str) -> bool:
+    """Whether a model is one of those that reason, by its name."""
+    return name.startswith(_REASONING)
+
+
+def make_client(model: ModelSpec, key: str) -> openai.AsyncOpenAI:
+    """The library's client, without retries and limits of time of its own."""
+    if model.provider == "azure_openai":
+        return openai.AsyncAzureOpenAI(
+            azure_endpoint=model.endpoint or "",
+            api_key=key,
+            api_version=model.api_version or _AZURE_API_VERSION,
+            max_retries=0,
+            timeout=None,
+        )
+    return openai.AsyncOpenAI(base_url=model.endpoint, api_key=key, max_retries=0, timeout=None)
+
+
 class OpenAIProvider:
     """Chat completions.
 
@@ -26,15 +44,7 @@ class OpenAIProvider:
     def __init__(self, model: ModelSpec, key: str) -> None:
         self._model = model
         self._refused: set[str] = set()
-        if model.provider == "azure_openai":
-            self._client: openai.AsyncOpenAI = openai.AsyncAzureOpenAI(
-                azure_endpoint=model.endpoint or "",
-                api_key=key,
-                api_version=model.api_version or _AZURE_API_VERSION,
-                max_retries=0,
-            )
-        else:
-            self._client = openai.AsyncOpenAI(base_url=model.endpoint, api_key=key, max_retries=0)
+        self._client = make_client(model, key)
 
     async def complete(self, call: Call) -> Completion:
         """Send one request."""
@@ -45,8 +55,6 @@ class OpenAIProvider:
                 messages=[{"role": "user", "content": call.prompt}],
                 **options,
             )
-        except openai.APITimeoutError:
-            raise LlmError(f"{self._model.label} did not answer in time", transient=True) from None
         except openai.APIConnectionError as error:
             raise LlmError(
                 f"{self._model.label} cannot be reached: {error.__cause__ or error}", transient=True
@@ -69,7 +77,7 @@ class OpenAIProvider:
 
     def _options(self, call: Call) -> dict[str, Any]:
         model = self._model
-        reasoning = model.name.startswith(_REASONING)
+        reasoning = is_reasoning(model.name)
         options: dict[str, Any] = {}
         if model.temperature is not None and not reasoning:
             options["temperature"] = model.temperature

@@ -1,0 +1,98 @@
+"""Calls the Python functions that a model agent has as tools.
+
+This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
+standard library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import inspect
+import json
+import pathlib
+import sys
+import threading
+import typing
+from typing import Any, Callable, Dict, Mapping
+
+_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
+_LOCK = threading.RLock()
+_MODULES: Dict[pathlib.Path, Any] = {}
+
+
+def describe(file: str, name: str) -> Mapping[str, Any]:
+    """The arguments of a function as JSON Schema, by its signature and annotations.
+
+    Raises:
+        ImportError, AttributeError, TypeError: there is no such function; whatever else its module raises.
+    """
+    function = resolve(file, name)
+    try:
+        hints = typing.get_type_hints(function)
+    except Exception:  # noqa: BLE001 - annotations that mean nothing at run time are no reason to fail
+        hints = {}
+    properties: Dict[str, Any] = {}
+    required = []
+    others = False
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            others = True
+        elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+            raise TypeError("%s has the positional-only parameter %r" % (name, parameter.name))
+        elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
+            properties[parameter.name] = schema(hints.get(parameter.name, Any))
+            if parameter.default is inspect.Parameter.empty:
+                required.append(parameter.name)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": others}
+
+
+async def call(file: str, name: str, arguments: Mapping[str, Any]) -> Any:
+    """Call a function; what is no JSON in its result becomes text."""
+    function = resolve(file, name)
+    value = await asyncio.get_running_loop().run_in_executor(None, lambda: function(**arguments))
+    if inspect.isawaitable(value):
+        value = await value
+    return json.loads(json.dumps(value, default=str, skipkeys=True))
+
+
+def resolve(file: str, name: str) -> Callable[..., Any]:
+    """The function of a Python file."""
+    function = getattr(module(file), name)
+    if not callable(function):
+        raise TypeError("%r in %s is not callable" % (name, file))
+    return function  # type: ignore[no-any-return]
+
+
+def module(file: str) -> Any:
+    """The module of a file, which is run once however many functions of it are tools."""
+    path = pathlib.Path(file).resolve()
+    with _LOCK:
+        if path not in _MODULES:
+            name = "agenteval_tools_%d_%s" % (len(_MODULES), path.stem)
+            spec = importlib.util.spec_from_file_location(name, str(path))
+            if spec is None or spec.loader is None:
+                raise ImportError("%s is no Python file" % file)
+            made = importlib.util.module_from_spec(spec)
+            # Dataclasses and pickle look their module up.
+            sys.modules[name] = made
+            spec.loader.exec_module(made)
+            _MODULES[path] = made
+        return _MODULES[path]
+
+
+def schema(annotation: Any) -> Dict[str, Any]:
+    """JSON Schema of an annotation; of one that JSON does not know, a schema that allows everything."""
+    if isinstance(annotation, type) and annotation in _JSON_TYPES:
+        return {"type": _JSON_TYPES[annotation]}
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Literal:
+        return {"enum": list(arguments)}
+    if origin in (list, set, tuple) and arguments:
+        return {"type": "array", "items": schema(arguments[0])}
+    if origin in _JSON_TYPES:
+        return {"type": _JSON_TYPES[origin]}
+    present = [item for item in arguments if item is not type(None)]
+    if origin is not None and len(present) < len(arguments) and len(present) == 1:
+        return schema(present[0])
+    return {}

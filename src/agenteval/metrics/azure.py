@@ -1,0 +1,159 @@
+"""HoloDeck's deprecated metrics by Azure's evaluation SDK, the optional extra ``azure``."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+from agenteval.errors import ConfigError, Problem
+from agenteval.llm.cache import key_of
+from agenteval.llm.model import Completion, Exchange, LlmError
+from agenteval.llm.providers import api_key, reachable
+from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
+from agenteval.suite.model import ModelSpec, Place
+from agenteval.threads import in_thread
+
+_OPENAI = "https://api.openai.com/v1"
+# The SDK's evaluators rate from 1 to 5.
+_LOWEST, _HIGHEST = 1, 5
+_CLASSES: Mapping[str, str] = {
+    "groundedness": "GroundednessEvaluator",
+    "relevance": "RelevanceEvaluator",
+    "coherence": "CoherenceEvaluator",
+    "fluency": "FluencyEvaluator",
+    "similarity": "SimilarityEvaluator",
+}
+_NEEDS: Mapping[str, frozenset[str]] = {
+    "groundedness": frozenset({"sources"}),
+    "similarity": frozenset({"ground_truth"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AzureMetric:
+    """One of the SDK's evaluators that ask a model to rate from 1 to 5, reported as rating/5.
+
+    A measurement counts as one call of the budget, is kept in the cache, and takes a place in the limits
+    of its provider. How the SDK asks is its own: its prompts, its parameters, and its retries, which are
+    not counted; a measurement that is given up may go on in the background for as long as it retries.
+
+    Args:
+        metric: ``groundedness``, ``relevance``, ``coherence``, ``fluency`` or ``similarity``.
+        model: of provider ``azure_openai`` or ``openai``.
+        scale: what the rating is divided by, instead of 5.
+        where: the metric's place, for messages.
+    """
+
+    metric: str
+    model: ModelSpec
+    resources: Resources
+    where: Place
+    scale: int | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            reachable(self.model)
+            api_key(self.model)
+        except ConfigError as error:
+            message = f"the deprecated metric {self.metric}: {error.problems[0].message}"
+            raise ConfigError(Problem(message, file=self.where.file, line=self.where.line)) from None
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """What the evaluator compares with."""
+        return _NEEDS.get(self.metric, frozenset())
+
+    async def measure(self, observation: Observation) -> Outcome:
+        """Ask the SDK; an empty response is 0 without asking."""
+        if not observation.response.strip():
+            return Outcome(0.0, passed=False, reason="empty response", model=self.model.label, cost_usd=0.0)
+        inputs = self._inputs(observation)
+        key = ["azure", version("azure-ai-evaluation"), self.metric, inputs, observation.iteration]
+        exchange = Exchange(
+            self.model, key_of(self.model, key), sum(map(len, inputs.values())), partial(self._ask, inputs)
+        )
+        completion = await self.resources.gateway.exchange(exchange, lambda answer: _rating(answer.text))
+        rating, reason = _rating(completion.text)
+        details: dict[str, Any] = {
+            "rating": rating,
+            "llm_calls": 0 if completion.cached else 1,
+            "cached_calls": 1 if completion.cached else 0,
+        }
+        if not completion.cached:
+            details |= {"input_tokens": completion.input_tokens, "output_tokens": completion.output_tokens}
+        return Outcome(
+            score=rating / (self.scale or _HIGHEST),
+            reason=reason or None,
+            details=details,
+            model=self.model.label,
+            cost_usd=completion.cost_usd,
+        )
+
+    def _inputs(self, observation: Observation) -> dict[str, str]:
+        """The evaluator's arguments; files and passages are the context of those that know one."""
+        inputs = {"response": observation.response}
+        if self.metric != "fluency":
+            inputs["query"] = observation.input
+        if self.metric == "groundedness":
+            inputs["context"] = "\n\n".join(observation.sources)
+        if self.metric == "similarity":
+            inputs["ground_truth"] = observation.ground_truth or ""
+        return inputs
+
+    async def _ask(self, inputs: Mapping[str, str]) -> Completion:
+        try:
+            found = await in_thread(partial(self._evaluate, inputs))
+        except Exception as error:  # noqa: BLE001
+            # The SDK has retried what is worth it, and wraps whatever went wrong in exceptions of many kinds.
+            raise LlmError(f"{self.model.label}: {type(error).__name__}: {error}") from None
+        usage = found.get(f"{self.metric}_properties") or {}
+        rated = {"rating": found.get(self.metric), "reason": found.get(f"{self.metric}_reason")}
+        return Completion(
+            text=json.dumps(rated),
+            input_tokens=usage.get("prompt_tokens"),
+            output_tokens=usage.get("completion_tokens"),
+        )
+
+    def _evaluate(self, inputs: Mapping[str, str]) -> Mapping[str, Any]:
+        """One evaluation; it blocks."""
+        # It logs what servers answer, with tracebacks; that stands in the score's error.
+        logging.getLogger("azure.ai.evaluation").setLevel(logging.CRITICAL + 1)
+        from azure.ai import evaluation
+
+        from agenteval.llm.providers.openai_client import is_reasoning
+
+        kind = getattr(evaluation, _CLASSES[self.metric])
+        # Made anew each time, as an evaluator keeps state.
+        evaluator = kind(self._configuration(), is_reasoning_model=is_reasoning(self.model.name))
+        found: Mapping[str, Any] = evaluator(**inputs)
+        return found
+
+    def _configuration(self) -> dict[str, str]:
+        """The model in the SDK's terms."""
+        model = reachable(self.model)
+        shared = {"type": model.provider, "api_key": api_key(model)}
+        if model.provider == "openai":
+            return {**shared, "model": model.name, "base_url": model.endpoint or _OPENAI}
+        versioned = {"api_version": model.api_version} if model.api_version else {}
+        return {**shared, "azure_deployment": model.name, "azure_endpoint": model.endpoint or "", **versioned}
+
+
+def _rating(text: str) -> tuple[float, str]:
+    """Rating and reason of a stored answer.
+
+    Raises:
+        MetricError: nothing was rated, or not on the scale.
+    """
+    stored = json.loads(text)
+    rating, reason = stored["rating"], str(stored["reason"] or "")
+    if rating is None or math.isnan(rating):
+        raise MetricError(f"the model gave no rating{': ' if reason else ''}{reason}")
+    if not _LOWEST <= rating <= _HIGHEST:
+        raise MetricError(f"the model rated {rating:g}, which is outside {_LOWEST} to {_HIGHEST}")
+    return float(rating), reason

@@ -1,0 +1,66 @@
+"""What files hold: whether their bytes are what a suite says, and how text is read from plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from agenteval.suite.model import FileKind
+
+# Read directly; everything else takes a converter.
+PLAIN: frozenset[FileKind] = frozenset({"text", "csv"})
+
+_ZIP = b"PK\x03\x04"
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+# Something else may stand before a PDF, but not much of it.
+_PDF_HEAD = 1024
+_OFFICE: Mapping[FileKind, str] = {"word": ".docx", "excel": ".xlsx", "powerpoint": ".pptx"}
+
+
+def content_problem(kind: FileKind, data: bytes) -> str | None:
+    """Why bytes cannot be read as what they are said to be; ``None`` if nothing speaks against it."""
+    if kind in PLAIN:
+        try:
+            decode_text(data)
+        except ValueError as error:
+            return str(error)
+        return None
+    if kind == "pdf":
+        return None if b"%PDF-" in data[:_PDF_HEAD] else "is no PDF file"
+    if kind not in _OFFICE or data.startswith(_ZIP) or (kind == "excel" and is_old_office(data)):
+        return None
+    if is_old_office(data):
+        return f"has the old binary format, or a password; save it as {_OFFICE[kind]} without one"
+    return f"is no {_OFFICE[kind]} file"
+
+
+def is_old_office(data: bytes) -> bool:
+    """Whether bytes are a file of Office 97 to 2003, or an encrypted newer one."""
+    return data.startswith(_OLE)
+
+
+def decode_text(data: bytes) -> tuple[str, str]:
+    """The text in a file, and its encoding: UTF-8, UTF-16 where a mark says so, else Windows-1252.
+
+    Raises:
+        ValueError: it is no text.
+    """
+    if data.startswith(_UTF_16):
+        return data.decode("utf-16"), "utf-16"
+    if b"\0" in data:
+        raise ValueError("is no text file")
+    try:
+        return data.decode("utf-8-sig"), "utf-8"
+    except UnicodeDecodeError:
+        pass
+    try:
+        return data.decode("cp1252"), "cp1252"
+    except UnicodeDecodeError:
+        raise ValueError("is neither UTF-8 nor Windows-1252 text") from None
+
+
+def shown_url(url: str) -> str:
+    """An address without user, query and fragment, which may hold secrets."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

@@ -1,0 +1,30 @@
+"""Runs what blocks in threads that nobody waits for once it is given up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Thread
+from typing import TypeVar
+
+ResultT = TypeVar("ResultT")
+
+
+async def in_thread(function: Callable[[], ResultT]) -> ResultT:
+    """What a blocking function returns or raises.
+
+    Unlike with ``asyncio.to_thread``, a call that was cancelled or took too long does not keep the
+    program from ending.
+    """
+    future: Future[ResultT] = Future()
+
+    def work() -> None:
+        future.set_running_or_notify_cancel()
+        try:
+            future.set_result(function())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            future.set_exception(error)
+
+    Thread(target=work, daemon=True).start()
+    return await asyncio.wrap_future(future)

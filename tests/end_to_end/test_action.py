@@ -1,0 +1,495 @@
+"""The container's entry, with the environment and the files that the runner gives it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support import (
+    AGENTEVAL,
+    PATIENCE_S,
+    QUICKSTART,
+    ROOT,
+    Ended,
+    agenteval,
+    case,
+    echo_agent,
+    environment,
+    number_in,
+    python_agent,
+    results_in,
+    write_suite,
+)
+
+from agenteval.action_inputs import LATER
+
+TOKEN = "ghs_0123456789abcdef"
+OUTPUTS = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["outputs"]
+
+
+def pull_request(head: str = "org/bot") -> dict[str, Any]:
+    """The part of the event that matters."""
+    return {
+        "number": 7,
+        "pull_request": {
+            "number": 7,
+            "head": {"sha": "a" * 40, "repo": {"full_name": head}},
+            "base": {"ref": "main", "sha": "b" * 40},
+        },
+        "repository": {"full_name": "org/bot"},
+        "sender": {"login": "someone"},
+    }
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the runner and a reader of the log see of a step."""
+
+    ended: Ended
+    outputs: Mapping[str, str]
+    summary: str
+
+    @property
+    def commands(self) -> list[str]:
+        """The lines that the runner obeys."""
+        return list(obeyed(self.ended.out.splitlines()))
+
+    def written(self, workspace: Path) -> str:
+        """Everything it left anywhere."""
+        files = [path for path in workspace.rglob("*") if path.is_file() and "agenteval-report" in path.parts]
+        texts = [path.read_text(encoding="utf-8") for path in files]
+        return "\n".join([self.ended.text, *self.outputs.values(), self.summary, *texts])
+
+
+def obeyed(lines: list[str]) -> Iterator[str]:
+    """The commands in a log, as the runner finds them: everywhere but between stop-commands and its token."""
+    token = None
+    for line in lines:
+        if token is None and line.startswith("::stop-commands::"):
+            token = line.removeprefix("::stop-commands::")
+        elif token is not None:
+            token = None if line == f"::{token}::" else token
+        elif line.startswith("::") or "##[" in line:
+            yield line
+    assert token is None, "commands stay switched off"
+
+
+class Runner:
+    """A runner's machine: a workspace, and files by which a step talks back."""
+
+    def __init__(self, home: Path) -> None:
+        self.workspace = home / "workspace"
+        self.workspace.mkdir()
+        (self.workspace / ".git").mkdir()
+        self._home = home
+
+    def variables(self, event: str, payload: Mapping[str, Any], inputs: Mapping[str, str]) -> dict[str, str]:
+        for name in ("output", "summary"):
+            (self._home / name).write_text("", encoding="utf-8")
+        (self._home / "event.json").write_text(json.dumps(payload), encoding="utf-8")
+        given = {"github-token": TOKEN, **inputs}
+        return environment(
+            GITHUB_ACTIONS="true",
+            GITHUB_WORKSPACE=str(self.workspace),
+            GITHUB_OUTPUT=str(self._home / "output"),
+            GITHUB_STEP_SUMMARY=str(self._home / "summary"),
+            GITHUB_EVENT_NAME=event,
+            GITHUB_EVENT_PATH=str(self._home / "event.json"),
+            GITHUB_REPOSITORY="org/bot",
+            GITHUB_SHA="c" * 40,
+            GITHUB_REF="refs/heads/main",
+            GITHUB_RUN_ID="99",
+            GITHUB_ACTOR="someone",
+            # Nobody listens there.
+            GITHUB_API_URL="http://127.0.0.1:1",
+            ACTIONS_RUNTIME_TOKEN="runtime-token-0123",
+            **{f"INPUT_{name.upper()}": value for name, value in given.items()},
+        )
+
+    def step(
+        self,
+        event: str = "push",
+        payload: Mapping[str, Any] | None = None,
+        variables: Mapping[str, str] | None = None,
+        inputs: Mapping[str, str] | None = None,
+        **more_inputs: str,
+    ) -> Step:
+        """Run the action; names of inputs may be written with an underscore."""
+        named = {name.replace("_", "-"): value for name, value in {**(inputs or {}), **more_inputs}.items()}
+        env = self.variables(event, payload or {}, named) | dict(variables or {})
+        return self.seen(agenteval("action", cwd=self._home, env=env))
+
+    def seen(self, ended: Ended) -> Step:
+        return Step(ended, self._outputs(), (self._home / "summary").read_text(encoding="utf-8"))
+
+    def _outputs(self) -> dict[str, str]:
+        """As the runner reads them; the last of several counts."""
+        found: dict[str, str] = {}
+        lines = iter((self._home / "output").read_text(encoding="utf-8").split("\n"))
+        for line in lines:
+            if not line:
+                continue
+            name, _, delimiter = line.partition("<<")
+            assert delimiter, f"malformed: {line}"
+            value = []
+            while (part := next(lines)) != delimiter:
+                value.append(part)
+            found[name] = "\n".join(value)
+        return found
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    return Runner(tmp_path)
+
+
+# A run that goes well
+
+
+def test_outputs_and_summary_of_a_run(runner: Runner) -> None:
+    cases = [case("a"), case("b", "other"), case("skipped", ground_truth=None)]
+    write_suite(runner.workspace, cases, agent=echo_agent(runner.workspace))
+    step = runner.step()
+    assert step.ended.status == 1
+    assert step.outputs == {
+        "verdict": "failed",
+        "pass-rate": "0.5000",
+        "score": "0.5000",
+        "passed": "1",
+        "failed": "1",
+        "errors": "0",
+        "skipped": "1",
+        "total": "3",
+        "regressions": "0",
+        "improvements": "0",
+        "baseline-sha": "",
+        "cost-usd": "0.000000",
+        "results-path": "agenteval-report/results.json",
+        "junit-path": "agenteval-report/junit.xml",
+        "summary-path": "agenteval-report/summary.md",
+        "report-path": "",
+        "comment-url": "",
+    }
+    assert step.outputs.keys() == OUTPUTS.keys()
+    for name in ("results-path", "junit-path", "summary-path"):
+        assert (runner.workspace / step.outputs[name]).is_file()
+    assert step.summary.startswith("### ❌ agenteval: 1 case failed")
+    assert step.commands == ["::error title=agenteval::1 case failed"]
+    run = results_in(runner.workspace).run
+    assert (run.commit, run.ref, run.repository, run.workflow_run_id) == (
+        "c" * 40,
+        "refs/heads/main",
+        "org/bot",
+        "99",
+    )
+
+
+def test_a_pull_request_is_known_by_its_head(runner: Runner) -> None:
+    write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
+    step = runner.step("pull_request", pull_request(), comment="never")
+    assert (step.ended.status, step.commands) == (0, [])
+    assert "comment" not in step.ended.out
+    assert results_in(runner.workspace).run.commit == "a" * 40
+
+
+def test_against_a_baseline(runner: Runner) -> None:
+    agent = python_agent(runner.workspace, "import os\ndef reply(request):\n    return os.environ['ANSWER']\n")
+    write_suite(runner.workspace, [case("a"), case("b", ground_truth="x")], agent=agent)
+    assert runner.step(report_dir="before", variables={"ANSWER": "hello"}, fail_on="none").ended.status == 0
+    step = runner.step(baseline="before/results.json", variables={"ANSWER": "x"}, fail_on="regressions")
+    assert step.ended.status == 1
+    wanted = ("verdict", "regressions", "improvements", "baseline-sha")
+    assert [step.outputs[name] for name in wanted] == ["failed", "1", "1", "c" * 40]
+    assert "1 case got worse" in step.summary
+
+
+def test_every_input_reaches_the_run(runner: Runner) -> None:
+    folder = runner.workspace / "bots" / "support"
+    folder.mkdir(parents=True)
+    write_suite(folder, [case("wanted a"), case("wanted b"), case("other")])
+    agent = echo_agent(folder)
+    (folder / "settings.yaml").write_text(yaml.safe_dump({"agents": {"default": agent}}), encoding="utf-8")
+    step = runner.step(
+        suite="agent.yaml",
+        config="settings.yaml",
+        mode="run",
+        working_directory="bots/support",
+        baseline="none",
+        on_missing_baseline="fail",
+        fail_on="failures, errors",
+        iterations="2",
+        concurrency="1",
+        filter="wanted",
+        comment="always",
+        comment_id="support",
+        report_dir="out/reports",
+    )
+    assert step.ended.status == 0, step.ended.text
+    assert step.outputs["total"] == "2"
+    assert step.outputs["results-path"] == "bots/support/out/reports/results.json"
+    results = json.loads((runner.workspace / step.outputs["results-path"]).read_text(encoding="utf-8"))
+    assert [len(found["iterations"]) for found in results["suites"][0]["cases"]] == [2, 2]
+    comment = (folder / "out" / "reports" / "comment.md").read_text(encoding="utf-8")
+    assert "2 of 2 cases" in comment
+
+
+def test_several_suites_by_lines_blanks_and_quotes(runner: Runner) -> None:
+    for name in ("one", "two", "with blank"):
+        (runner.workspace / name).mkdir()
+        write_suite(runner.workspace / name, [case(name)], agent={"command": ["echo", "hello"]})
+    step = runner.step(suite="one/agent.yaml two\n'with blank/agent.yaml'\n")
+    assert (step.ended.status, step.outputs["total"]) == (0, "3")
+
+
+def test_the_quickstart(runner: Runner) -> None:
+    step = runner.step(suite=str(QUICKSTART))
+    assert (step.ended.status, step.outputs["pass-rate"]) == (0, "1.0000")
+
+
+# The comment
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "actor", "reason"),
+    [
+        ("push", {}, "someone", "push events have no pull request"),
+        ("pull_request", pull_request("stranger/bot"), "someone", "a pull request from a fork has a read-only token"),
+        ("pull_request", pull_request(), "dependabot[bot]", "Dependabot"),
+    ],
+)
+def test_without_a_comment_the_reason_is_told(
+    runner: Runner, event: str, payload: Mapping[str, Any], actor: str, reason: str
+) -> None:
+    write_suite(runner.workspace, [case("a")], agent={"command": ["echo", "hello"]})
+    step = runner.step(event, payload, {"GITHUB_ACTOR": actor})
+    assert (step.ended.status, step.outputs["comment-url"], step.commands) == (0, "", [])
+    (told,) = (line for line in step.ended.out.splitlines() if "no comment" in line)
+    assert told.startswith("agenteval: no comment: ")
+    assert reason in told
+    assert step.summary
+
+
+def test_a_comment_that_cannot_be_written_changes_nothing(runner: Runner) -> None:
+    write_suite(runner.workspace, [case("a", "other")], agent=echo_agent(runner.workspace))
+    step = runner.step("pull_request", pull_request())
+    assert (step.ended.status, step.outputs["verdict"], step.outputs["comment-url"]) == (1, "failed", "")
+    warning, error = step.commands
+    assert warning.startswith("::warning title=agenteval::cannot comment on pull request #7 of org/bot: ")
+    assert error == "::error title=agenteval::1 case failed"
+    assert TOKEN not in step.written(runner.workspace)
+
+
+def test_a_missing_token_changes_nothing(runner: Runner) -> None:
+    write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
+    step = runner.step("pull_request", pull_request(), github_token="")
+    assert (step.ended.status, step.outputs["verdict"]) == (0, "passed")
+    assert step.commands == ["::warning title=agenteval::github-token: a token is needed to write to GitHub"]
+
+
+# What is wrong, told wherever people look
+
+
+def failed(step: Step, status: int = 2) -> str:
+    """The summary of a run that did not take place."""
+    assert step.ended.status == status, step.ended.text
+    assert step.outputs["verdict"] == "error"
+    assert "Traceback" not in step.ended.text
+    return step.summary
+
+
+def test_inputs_that_are_not_built_yet(runner: Runner) -> None:
+    write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
+    inputs = dict.fromkeys(LATER, "something") | {"mode": "publish", "comment": "changes", "baseline": "auto"}
+    step = runner.step(inputs=inputs)
+    summary = failed(step)
+    for name in (*LATER, "mode", "comment", "baseline"):
+        (told,) = (line for line in step.commands if line.startswith(f"::error title=agenteval::input {name}: "))
+        assert "is not available in this version" in told
+        assert f"input {name}: " in summary
+    assert not (runner.workspace / "agenteval-report").exists()
+
+
+def test_inputs_that_make_no_sense(runner: Runner) -> None:
+    step = runner.step(
+        mode="rnu",
+        comment="sometimes",
+        on_missing_baseline="ignore",
+        fail_on="failure",
+        iterations="0",
+        concurrency="many",
+        suite="'open",
+    )
+    summary = failed(step)
+    for name in ("mode", "comment", "on-missing-baseline", "fail-on", "iterations", "concurrency", "suite"):
+        assert f"input {name}: " in summary
+    assert "did you mean 'run'?" in summary.replace("&#39;", "'")
+    assert len(step.commands) == 7
+
+
+def test_a_mistake_in_the_suite_is_shown_at_its_line(runner: Runner) -> None:
+    path = write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace), nmae="x")
+    line = path.read_text(encoding="utf-8").splitlines().index("nmae: x") + 1
+    (runner.workspace / "agenteval.yaml").write_text("gates: {}\n", encoding="utf-8")
+    step = runner.step()
+    summary = failed(step)
+    place = f"::error file=agent.yaml,line={line},title=agenteval::nmae: unknown key; did you mean 'name'?"
+    assert any(command.startswith(place) for command in step.commands)
+    # Paths are those of the repository: others lead nowhere on GitHub.
+    assert any(command.startswith("::error file=agenteval.yaml,line=1,") for command in step.commands)
+    assert f"agent.yaml:{line}: nmae: unknown key" in summary
+
+
+@pytest.mark.parametrize(
+    ("inputs", "status", "said"),
+    [
+        ({"suite": "gone.yaml"}, 2, "gone.yaml: no such suite file"),
+        ({"working-directory": "gone"}, 2, "working-directory: "),
+        ({"filter": "zzz"}, 2, "no case matches --filter"),
+        ({"baseline": "gone.json", "on-missing-baseline": "fail"}, 2, "the baseline gone.json does not exist"),
+        ({"report-dir": "agent.yaml/reports"}, 3, "cannot make the report directory"),
+    ],
+)
+def test_a_run_that_cannot_start(runner: Runner, inputs: dict[str, str], status: int, said: str) -> None:
+    write_suite(runner.workspace, [case("a")], agent={"command": ["echo", "hello"]})
+    assert said in failed(runner.step(inputs=inputs), status)
+
+
+@pytest.mark.parametrize(("choice", "warned"), [("warn", True), ("pass", False)])
+def test_a_missing_baseline_that_is_no_failure(runner: Runner, choice: str, warned: bool) -> None:
+    write_suite(runner.workspace, [case("a")], agent={"command": ["echo", "hello"]})
+    step = runner.step(baseline="gone.json", on_missing_baseline=choice)
+    assert step.ended.status == 0
+    assert ("the baseline gone.json does not exist" in step.summary) is warned
+    assert ("the baseline gone.json does not exist" in step.ended.out) is warned
+
+
+def test_an_agent_that_is_broken(runner: Runner) -> None:
+    write_suite(runner.workspace, [case("a")], agent={"command": ["false"]})
+    step = runner.step()
+    assert (step.ended.status, step.outputs["verdict"], step.outputs["errors"]) == (3, "error", "1")
+    assert step.outputs.keys() == OUTPUTS.keys()
+    assert "exit status 1" in step.summary
+
+
+def test_code_of_strangers_is_not_run_with_secrets(runner: Runner) -> None:
+    marker = runner.workspace / "ran"
+    write_suite(runner.workspace, [case("a")], agent={"command": ["touch", str(marker)]})
+    summary = failed(runner.step("pull_request_target", pull_request("stranger/bot")))
+    assert "refused: suites are not run under pull" in summary
+    assert not marker.exists()
+
+
+def test_an_event_that_cannot_be_read(runner: Runner) -> None:
+    write_suite(runner.workspace, [case("a")], agent={"command": ["echo", "hello"]})
+    broken = runner.workspace / "event.json"
+    broken.write_text("{", encoding="utf-8")
+    assert "is not JSON" in failed(runner.step(variables={"GITHUB_EVENT_PATH": str(broken)}))
+
+
+def test_files_that_cannot_be_written_change_nothing(runner: Runner) -> None:
+    write_suite(runner.workspace, [case("a")], agent={"command": ["echo", "hello"]})
+    nowhere = str(runner.workspace / "agent.yaml" / "file")
+    step = runner.step(variables={"GITHUB_OUTPUT": nowhere, "GITHUB_STEP_SUMMARY": nowhere})
+    assert step.ended.status == 0
+    assert step.commands
+    assert all(line.startswith("::warning title=agenteval::cannot ") for line in step.commands)
+
+
+def test_without_any_variable_of_a_runner(tmp_path: Path) -> None:
+    write_suite(tmp_path, [case("a")], agent={"command": ["echo", "hello"]})
+    done = agenteval("action", cwd=tmp_path)
+    assert done.status == 0, done.text
+    assert "no comment: this is not a GitHub Actions run" in done.out
+
+
+def test_an_interrupted_step_reports_what_had_finished(runner: Runner) -> None:
+    code = """
+import os, time
+def reply(request):
+    if request["case"] == "hang":
+        open("hangs", "w").write(f"{os.getpid()}\\n")
+        time.sleep(1000)
+    return request["input"]
+"""
+    write_suite(runner.workspace, [case("a"), case("hang")], agent=python_agent(runner.workspace, code))
+    env = runner.variables("push", {}, {"concurrency": "1"})
+    with subprocess.Popen(
+        [str(AGENTEVAL), "action"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        number_in(runner.workspace / "hangs")
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    step = runner.seen(Ended(process.returncode, out, err))
+    assert step.ended.status == 143
+    assert (step.outputs["verdict"], step.outputs["passed"], step.outputs["total"]) == ("error", "1", "1")
+    assert "interrupted" in step.summary
+
+
+# Nothing hostile gets through
+
+
+HOSTILE = """::error::forged
+::set-output name=verdict::passed
+##[error]forged
+::stop-commands::x
+::x::
+verdict<<EOF
+passed
+EOF
+<!-- agenteval:comment id=default --> @org/team #1 ![x](https://evil.example/x.png)
+\x1b]0;title\x07\x1b[31m
+"""
+
+
+def test_hostile_text_commands_nobody(runner: Runner) -> None:
+    code = f"def reply(request):\n    print({HOSTILE!r})\n    return {HOSTILE!r}\n"
+    cases = [case(f"case {HOSTILE}", HOSTILE, "x"), case("b", HOSTILE, HOSTILE), case("crash", HOSTILE)]
+    agent = python_agent(runner.workspace, code + f"    raise ValueError({HOSTILE!r})\n")
+    write_suite(runner.workspace, cases, agent=agent, name=f"suite {HOSTILE}")
+    step = runner.step(fail_on="failures")
+    assert step.ended.status == 1, step.ended.text
+    assert step.commands == ["::error title=agenteval::2 cases failed"]
+    assert not [line for line in step.ended.err.splitlines() if line.startswith("::") or "##[" in line]
+    assert "\x1b" not in step.ended.text
+    assert (step.outputs["verdict"], step.outputs.keys()) == ("failed", OUTPUTS.keys())
+    assert "<!-- agenteval:comment" not in step.summary
+
+
+def test_hostile_text_in_a_mistake_commands_nobody(runner: Runner) -> None:
+    write_suite(runner.workspace, [case("a")], agent={"command": ["echo"]}, **{f"key\n{HOSTILE}": "x"})
+    step = runner.step()
+    failed(step)
+    (command,) = step.commands
+    assert command.startswith("::error file=agent.yaml,line=")
+    assert "<!-- agenteval:comment" not in step.summary
+
+
+def test_no_token_reaches_the_agent_or_any_report(runner: Runner) -> None:
+    # The agent finds the token where no variable brings it, and tells everybody.
+    (runner.workspace / "found").write_text(TOKEN, encoding="utf-8")
+    code = """
+import json, os
+def reply(request):
+    token = open("found").read()
+    if request["case"] == "crash":
+        raise RuntimeError(token)
+    return {"response": token + json.dumps(dict(os.environ)), "tool_calls": [{"name": token, "args": {token: token}}]}
+"""
+    write_suite(runner.workspace, [case("a"), case("crash")], agent=python_agent(runner.workspace, code))
+    step = runner.step(variables={"GITHUB_TOKEN": "ghp_another0123456789"})
+    assert step.ended.status == 3
+    written = step.written(runner.workspace)
+    assert TOKEN not in written
+    assert "ghp_another0123456789" not in written
+    assert "runtime-token-0123" not in written
+    response = results_in(runner.workspace).cases()[0][1].iterations[0].turns[0].response or ""
+    seen = json.loads(response.removeprefix("***"))
+    assert not [name for name in seen if name.startswith(("INPUT_", "ACTIONS_")) or name == "GITHUB_TOKEN"]
+    assert seen["GITHUB_SHA"] == "c" * 40

@@ -1,0 +1,625 @@
+"""Mistakes that people make: each gets a message that says where it is and what to do, and exit status 2."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.support import Ended, agenteval
+
+from agenteval import cli
+
+AGENT = "agent: {command: [cat]}"
+METRICS = "evaluations: {metrics: [{type: standard, metric: equality}]}"
+CASES = "test_cases: [{name: a, input: hi, ground_truth: hi}]"
+GOOD = f"{AGENT}\n{METRICS}\n{CASES}\n"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One way to get it wrong.
+
+    Attributes:
+        says: parts of what is said; the first one is how it begins.
+        suite: the text of ``agent.yaml``.
+        arguments: of the command.
+        files: further files, by name.
+        problems: how many are reported.
+    """
+
+    says: Sequence[str]
+    suite: str = GOOD
+    arguments: Sequence[str] = ("run",)
+    files: Mapping[str, str] = field(default_factory=dict)
+    problems: int = 1
+
+
+def metric(text: str) -> str:
+    """A suite whose only metric stands in line 4."""
+    return f"{AGENT}\nevaluations:\n  metrics:\n    - {text}\n{CASES}\n"
+
+
+def one_case(text: str) -> str:
+    """A suite whose only case stands in line 4."""
+    return f"{AGENT}\n{METRICS}\ntest_cases:\n  - {text}\n"
+
+
+def agent(text: str) -> str:
+    """A suite whose agent stands in line 3."""
+    return f"{METRICS}\n{CASES}\nagent: {text}\n"
+
+
+def config(text: str) -> Mistake:
+    """What is said, and the text of ``agenteval.yaml``."""
+    said, _, written = text.partition(" <- ")
+    return Mistake([said], files={"agenteval.yaml": written})
+
+
+SUITE = {
+    # Keys
+    "misspelt-key-of-the-file": Mistake(
+        ["agent.yaml:3: test_case: unknown key; did you mean 'test_cases'?; allowed: "],
+        f"{AGENT}\n{METRICS}\ntest_case: []\n",
+    ),
+    "misspelt-key-of-evaluations": Mistake(
+        [
+            "agent.yaml:2: evaluations.metrics: this key",
+            "3: evaluations.metric: unknown key; did you mean 'metrics'?",
+        ],
+        f"{AGENT}\nevaluations:\n  metric: []\n{CASES}\n",
+        problems=2,
+    ),
+    "misspelt-key-of-a-metric": Mistake(
+        ["agent.yaml:4: evaluations.metrics[0].treshold: unknown key; did you mean 'threshold'?"],
+        metric("{type: standard, metric: f1_score, treshold: 0.5}"),
+    ),
+    "misspelt-key-of-a-case": Mistake(
+        ["agent.yaml:4: test_cases[0].ground_thruth: unknown key; did you mean 'ground_truth'?"],
+        one_case("{name: a, input: hi, ground_thruth: hi}"),
+    ),
+    "misspelt-key-of-a-turn": Mistake(
+        [
+            "agent.yaml:4: test_cases[0].turns[1].input: this key",
+            "turns[1].inputs: unknown key; did you mean 'input'?",
+        ],
+        one_case("{name: a, turns: [{input: hi, ground_truth: hi}, {inputs: ho}]}"),
+        problems=2,
+    ),
+    "misspelt-key-of-a-metric-of-a-case": Mistake(
+        [
+            "agent.yaml:4: test_cases[0].evaluations[0].metric: this key is required",
+            "agent.yaml:4: test_cases[0].evaluations[0].metrik: unknown key; did you mean 'metric'?",
+        ],
+        one_case("{name: a, input: hi, ground_truth: hi, evaluations: [{metrik: equality}]}"),
+        problems=2,
+    ),
+    "misspelt-key-of-an-expected-tool": Mistake(
+        ["agent.yaml:4: test_cases[0].expected_tools[0].arguments: unknown key; ", "'args'"],
+        one_case("{name: a, input: hi, expected_tools: [{name: search, arguments: {q: x}}]}"),
+    ),
+    "misspelt-key-of-the-agent": Mistake(
+        ["agent.yaml:3: agent.comand: unknown key; did you mean 'command'?"], agent("{comand: [python, agent.py]}")
+    ),
+    "key-of-another-tool": Mistake(
+        ["agent.yaml:4: test_cases[0].expected: unknown key", "ground_truth"],
+        one_case("{name: a, input: hi, expected: hi}"),
+    ),
+    # Metrics
+    "unknown-metric": Mistake(
+        [
+            "agent.yaml:4: evaluations.metrics[0].metric: 'f1_scores' is not allowed; did you mean 'f1_score'?; ",
+            "allowed: equality, numeric, f1_score, ",
+        ],
+        metric("{type: standard, metric: f1_scores}"),
+    ),
+    "unknown-type-of-metric": Mistake(
+        [
+            "agent.yaml:4: evaluations.metrics[0]",
+            "'standart' is not allowed; did you mean 'standard'?",
+            "geval, rag, code",
+        ],
+        metric("{type: standart, metric: f1_score}"),
+    ),
+    "metric-without-a-type": Mistake(
+        ["agent.yaml:4: evaluations.metrics[0]: the key 'type' is required"], metric("{metric: f1_score}")
+    ),
+    "metrics-are-a-mapping": Mistake(
+        ["agent.yaml:2: evaluations.metrics: must be a list, not a mapping"],
+        f"{AGENT}\nevaluations: {{metrics: {{type: standard, metric: equality}}}}\n{CASES}\n",
+    ),
+    "metrics-are-names": Mistake(
+        ["agent.yaml:2: evaluations.metrics[0]: must be a mapping (key: value), not 'equality'", "metrics[1]"],
+        f"{AGENT}\nevaluations: {{metrics: [equality, numeric]}}\n{CASES}\n",
+        problems=2,
+    ),
+    "evaluations-are-a-list": Mistake(
+        ["agent.yaml:3: evaluations: must be a mapping (key: value), not a list"],
+        f"{AGENT}\n{CASES}\nevaluations: [{{type: standard, metric: equality}}]\n",
+    ),
+    "no-metric": Mistake(
+        ["agent.yaml:2: evaluations.metrics: "], f"{AGENT}\nevaluations: {{metrics: []}}\n{CASES}\n"
+    ),
+    "threshold-is-a-word": Mistake(
+        ["agent.yaml:4: evaluations.metrics[0].threshold: must be a valid number"],
+        metric("{type: standard, metric: f1_score, threshold: high}"),
+    ),
+    "threshold-with-a-comma": Mistake(
+        ["agent.yaml:4: evaluations.metrics[0].threshold: must be a valid number"],
+        metric("{type: standard, metric: f1_score, threshold: '0,8'}"),
+    ),
+    "option-of-another-metric": Mistake(
+        ["agent.yaml:4: evaluations.metrics[0]: `variant` is for rouge, not bleu"],
+        metric("{type: standard, metric: bleu, variant: rouge1}"),
+    ),
+    "path-into-the-response": Mistake(
+        ["agent.yaml:4: evaluations.metrics[0].response_path: '$.total' is not a path like answer or "],
+        metric("{type: standard, metric: numeric, response_path: $.total}"),
+    ),
+    "pattern-of-an-argument": Mistake(
+        ["agent.yaml:4: test_cases[0].expected_tools[0].args: args.q: '(' is not a regular expression: "],
+        one_case("{name: a, input: hi, expected_tools: [{name: search, args: {q: {regex: '('}}}]}"),
+    ),
+    # Cases
+    "no-case": Mistake(["agent.yaml: there is no case to run; "], f"{AGENT}\n{METRICS}\ntest_cases: []\n"),
+    "no-list-of-cases": Mistake(["agent.yaml: there is no case to run; "], f"{AGENT}\n{METRICS}\n"),
+    "cases-are-a-mapping": Mistake(
+        ["agent.yaml:3: test_cases: must be a list, not a mapping"],
+        f"{AGENT}\n{METRICS}\ntest_cases: {{a: {{input: hi}}}}\n",
+    ),
+    "case-is-a-text": Mistake(
+        ["agent.yaml:4: test_cases[0]: must be a mapping (key: value), not 'hi'"], one_case("hi")
+    ),
+    "case-without-input": Mistake(
+        ["agent.yaml:4: test_cases[0]: `input` is required (or `turns` "], one_case("{name: a, ground_truth: hi}")
+    ),
+    "input-is-empty": Mistake(
+        ["agent.yaml:4: test_cases[0].input: must not be empty"], one_case("{name: a, input: ''}")
+    ),
+    "input-beside-turns": Mistake(
+        ["agent.yaml:4: test_cases[0]: with `turns`, these keys belong into the turns: input"],
+        one_case("{name: a, input: hi, turns: [{input: hi}]}"),
+    ),
+    "names-given-twice": Mistake(
+        ["agent.yaml:5: test_cases: the name 'a' is given twice (first in line 4)"],
+        one_case("{name: a, input: hi, ground_truth: x}\n  - {name: a, input: ho, ground_truth: x}"),
+    ),
+    "case-metric-without-ground-truth": Mistake(
+        ["agent.yaml:4: test_cases[0]: equality compares with `ground_truth`, and this case has none; add one"],
+        one_case("{name: a, input: hi, evaluations: [{metric: equality}]}"),
+    ),
+    "turn-metric-without-ground-truth": Mistake(
+        ["agent.yaml:4: test_cases[0]", "equality compares with `ground_truth`, and this turn has none; add one"],
+        one_case("{name: a, turns: [{input: hi, evaluations: [{metric: equality}]}]}"),
+    ),
+    "file-of-cases-is-missing": Mistake(
+        ["cases.yaml: test_cases_file: no such file"], f"{AGENT}\n{METRICS}\ntest_cases_file: cases.yaml\n"
+    ),
+    "mistake-in-the-file-of-cases": Mistake(
+        ["cases.yaml:1: [0].inputs: unknown key; did you mean 'input'?"],
+        f"{AGENT}\n{METRICS}\ntest_cases_file: cases.yaml\n",
+        files={"cases.yaml": "- {inputs: hi}\n"},
+    ),
+    "secret-in-a-name": Mistake(
+        ["agent.yaml:4: a secret from the environment is part of the name of a case"],
+        one_case("{name: 'asks with ${SERVICE_KEY}', input: hi, ground_truth: hi}"),
+    ),
+    # YAML
+    "tab": Mistake(
+        ["agent.yaml:2: not valid YAML: ", "(indent with blanks, not tabs"], f"agent:\n\tcommand: [cat]\n{CASES}\n"
+    ),
+    "text-with-a-colon": Mistake(
+        ["agent.yaml:5: not valid YAML: mapping values are not allowed", "(a text that contains ': ' needs quotes)"],
+        one_case("name: a\n    input: What is this: a question?\n    ground_truth: hi"),
+    ),
+    "quote-that-never-closes": Mistake(
+        ["agent.yaml:7: not valid YAML: ", "(the quote that opens in line 5 is never closed)"],
+        one_case('name: a\n    input: "hi\n    ground_truth: hi'),
+    ),
+    "text-that-begins-with-an-at": Mistake(
+        ["agent.yaml:5: not valid YAML: ", "begins with @, ` or % needs quotes"],
+        one_case("name: a\n    input: @you\n    ground_truth: hi"),
+    ),
+    "wrong-indentation": Mistake(
+        ["agent.yaml:5: not valid YAML: ", "indented too little"], one_case("name: a\n   input: hi")
+    ),
+    "merge-conflict": Mistake(["agent.yaml:5: not valid YAML: "], f"{GOOD}<<<<<<< HEAD\nname: x\n=======\n"),
+    "empty-file": Mistake(["agent.yaml: must be a mapping with `test_cases`"], ""),
+    "list": Mistake(["agent.yaml", "must be a mapping with `test_cases`"], "- a\n- b\n"),
+    "text": Mistake(["agent.yaml", "must be a mapping with `test_cases`"], "just a text\n"),
+    "unset-variable": Mistake(
+        ["agent.yaml:4: environment variable NO_SUCH_VARIABLE is not set; set it, or write ${NO_SUCH_VARIABLE:-"],
+        one_case("{name: a, input: '${NO_SUCH_VARIABLE}', ground_truth: hi}"),
+    ),
+    "unset-variables-and-a-misspelt-key": Mistake(
+        ["agent.yaml:4: environment variable NO_SUCH_VARIABLE is not set", "NOR_THIS", "agent.yaml:6: nmae: "],
+        one_case("{name: a, input: '${NO_SUCH_VARIABLE}', ground_truth: hi}")
+        + "  - {name: b, input: '${NOR_THIS}', ground_truth: hi}\nnmae: x\n",
+        problems=3,
+    ),
+}
+
+AGENTS = {
+    "no-agent": Mistake(
+        ["agent.yaml: no agent to run: add one to agenteval.yaml, for instance", "agents:\n      default:\n"],
+        f"{METRICS}\n{CASES}\n",
+    ),
+    "agent-is-empty": Mistake(["agent.yaml: no agent to run"], agent("")),
+    "agent-without-a-kind": Mistake(
+        ["agent.yaml:3: agent: exactly one of command, http, python, replay is needed, none given"],
+        agent("{timeout: 5}"),
+    ),
+    "agent-of-two-kinds": Mistake(
+        ["agent.yaml:3: agent: exactly one of command, http, python, replay is needed, 2 given"],
+        agent("{command: [cat], http: 'http://localhost'}"),
+    ),
+    "unknown-name": Mistake(
+        ["agent.yaml", "no agent is called 'suport'; did you mean 'support'?; defined: support"],
+        agent("suport"),
+        files={"agenteval.yaml": "agents: {support: [cat]}\n"},
+    ),
+    "command-as-the-agent": Mistake(
+        [
+            "agent.yaml",
+            "no agent is called 'python agent.py'",
+            "a program is given as a list, like [python, agent.py]",
+        ],
+        agent("python agent.py"),
+    ),
+    "command-as-one-text": Mistake(
+        ["agent.yaml:3: agent.command: must be a list of arguments, for instance [python, agent.py]"],
+        agent("{command: python agent.py}"),
+    ),
+    "command-is-empty": Mistake(["agent.yaml:3: agent.command: must name a program"], agent("{command: []}")),
+    "command-does-not-exist": Mistake(
+        ["agent.yaml:3: agent: the program 'no-such-program' does not exist or is not executable (looked on PATH)"],
+        agent("{command: [no-such-program, x]}"),
+    ),
+    "file-of-a-module": Mistake(
+        ["agent.yaml:3: agent.python: 'agent.py' is not of the form module:callable, for instance agent:reply"],
+        agent("{python: agent.py}"),
+    ),
+    "file-of-a-module-and-a-function": Mistake(
+        ["agent.yaml:3: agent: cannot import module 'bot.py': ModuleNotFoundError: "],
+        agent("{python: 'bot.py:reply'}"),
+        files={"bot.py": "def reply(request): return 'x'"},
+    ),
+    "module-is-missing": Mistake(
+        ["agent.yaml:3: agent: cannot import module 'nothing': ModuleNotFoundError: No module named 'nothing' (in "],
+        agent("{python: 'nothing:reply'}"),
+    ),
+    "function-is-missing": Mistake(
+        ["agent.yaml:3: agent: module 'bot' has no 'answer'"],
+        agent("{python: 'bot:answer'}"),
+        files={"bot.py": "def reply(request): return 'x'"},
+    ),
+    "interpreter-is-missing": Mistake(
+        ["agent.yaml:3: agent: the program '", "venv/bin/python' does not exist or is not executable"],
+        agent("{python: 'bot:reply', interpreter: venv/bin/python}"),
+    ),
+    "address-without-a-scheme": Mistake(
+        ["agent.yaml:3: agent.http: 'localhost:8000/chat' is not an http:// or https:// address"],
+        agent("{http: 'localhost:8000/chat'}"),
+    ),
+    "address-with-a-bad-port": Mistake(
+        ["agent.yaml:3: agent: 'http://localhost:port/' is not a valid address"],
+        agent("{http: 'http://localhost:port/'}"),
+    ),
+    "headers-of-a-command": Mistake(
+        ["agent.yaml:3: agent: `headers` is for agents of type http, not command"],
+        agent("{command: [cat], headers: {a: b}}"),
+    ),
+    "timeout-with-a-unit": Mistake(["agent.yaml:3: agent.timeout: "], agent("{command: [cat], timeout: 30s}")),
+    "recording-is-missing": Mistake(
+        ["agent.yaml:3: agent: there is no recording ", "answers.jsonl"], agent("{replay: answers.jsonl}")
+    ),
+    "recording-with-bad-lines": Mistake(
+        ["{}/answers.jsonl:1: not a recorded reply: ", "answers.jsonl:3: not a recorded reply: needs a text `case`"],
+        agent("{replay: answers.jsonl}"),
+        files={"answers.jsonl": '{case: a}\n{"case": "a", "response": "x"}\n{"response": "x"}\n'},
+        problems=2,
+    ),
+    "agent-option-unknown": Mistake(["agent.yaml", "no agent is called 'foo'"], arguments=("run", "--agent", "foo")),
+    "agent-option-without-a-function": Mistake(
+        ["--agent: python: 'agent' is not of the form module:callable"], arguments=("run", "--agent", "python:agent")
+    ),
+    "agent-option-with-an-open-quote": Mistake(
+        ["--agent: ", "cannot be split into arguments: No closing quotation"],
+        arguments=("run", "--agent", "command:sh -c 'x"),
+    ),
+}
+
+CONFIG = {
+    "unknown-key": config("agenteval.yaml:1: agent: unknown key; did you mean 'agents'? <- agent: {}\n"),
+    "unknown-key-of-the-gate": config(
+        "agenteval.yaml:2: gate.fail_one: unknown key; did you mean 'fail_on'? <- gate:\n  fail_one: none\n"
+    ),
+    "unknown-word": config("agenteval.yaml:1: gate.fail_on: 'failure' is not allowed; <- gate: {fail_on: failure}\n"),
+    "number-out-of-range": config(
+        "agenteval.yaml:1: gate.tolerance: must be less than or equal to 1 <- gate: {tolerance: 5}\n"
+    ),
+    "zero": config("agenteval.yaml:1: iterations: must be greater than <- iterations: 0\n"),
+    "agents-are-a-list": config("agenteval.yaml:1: agents: must be a mapping <- agents: [{command: [cat]}]\n"),
+    "bad-agent": config(
+        "agenteval.yaml:2: agents.default.comand: unknown key; <- agents:\n  default: {comand: [x]}\n"
+    ),
+    "list": config("agenteval.yaml: must be a mapping <- - a\n"),
+    "broken": config("agenteval.yaml:2: not valid YAML: <- agents: {\n"),
+    "unset-variable": config(
+        "agenteval.yaml:1: environment variable NO_SUCH_VARIABLE is <- agents: {x: ['${NO_SUCH_VARIABLE}']}\n"
+    ),
+    "missing": Mistake(["nope.yaml: no such file"], arguments=("run", "--config", "nope.yaml")),
+}
+
+NEWER = json.dumps({"schema_version": 99})
+FOREIGN = json.dumps({"results": []})
+PARTLY = json.dumps({"schema_version": 1, "tool": {}})
+
+
+def baseline(says: str, text: str | None = None) -> Mistake:
+    return Mistake(
+        [says],
+        arguments=("run", "--baseline", "old.json"),
+        files={} if text is None else {"old.json": text},
+    )
+
+
+OPTIONS = {
+    "suite-is-missing": Mistake(["nope.yaml: no such suite file"], arguments=("run", "nope.yaml")),
+    "suite-of-no-known-format": Mistake(
+        ["suite.json: not a suite file of a known format"],
+        arguments=("run", "suite.json"),
+        files={"suite.json": "{}"},
+    ),
+    "program-as-suite": Mistake(
+        ["bot.py: not a suite file of a known format"], arguments=("run", "bot.py"), files={"bot.py": "x"}
+    ),
+    "directory-without-a-suite": Mistake(
+        ["empty: no suite in this directory (looked for agent.yaml"],
+        arguments=("run", "empty"),
+        files={"empty/notes.txt": ""},
+    ),
+    "filter-that-matches-nothing": Mistake(["no case matches --filter 'zzz'"], arguments=("run", "-k", "zzz")),
+    "tag-that-matches-nothing": Mistake(["no case matches --tag zzz"], arguments=("run", "--tag", "zzz")),
+    "fail-on-unknown": Mistake(
+        ["--fail-on: 'failure' is not allowed; allowed: failures, regressions, errors, inconclusive, or none alone"],
+        arguments=("run", "--fail-on", "failure"),
+    ),
+    "fail-on-none-and-more": Mistake(
+        ["--fail-on: 'none' is not allowed"], arguments=("run", "--fail-on", "none,errors")
+    ),
+    "fail-on-nothing": Mistake(["--fail-on: an empty list is not allowed"], arguments=("run", "--fail-on", "")),
+    "baseline-is-missing": baseline("old.json: --baseline: no such results file"),
+    "baseline-is-a-directory-without-results": Mistake(
+        ["empty/results.json: --baseline: no such results file"],
+        arguments=("run", "--baseline", "empty"),
+        files={"empty/notes.txt": ""},
+    ),
+    "baseline-is-no-json": baseline("old.json:1: --baseline: not valid JSON: ", "agent: x\n"),
+    "baseline-is-cut-short": baseline("old.json:2: --baseline: not valid JSON: ", '{"schema_version": 1,\n'),
+    "baseline-is-empty": baseline("old.json:1: --baseline: not valid JSON: ", ""),
+    "baseline-is-foreign": baseline("old.json: --baseline: not a results file of agenteval (it has no", FOREIGN),
+    "baseline-is-a-list": baseline("old.json: --baseline: not a results file of agenteval (it has no", "[]"),
+    "baseline-is-newer": baseline("old.json: --baseline: written by a newer agenteval (schema_version 99, ", NEWER),
+    "baseline-is-incomplete": baseline("old.json: tool.version: --baseline: not a results file of agenteval", PARTLY),
+    "later-option": Mistake(["--shard is not available in this version"], arguments=("run", "--shard", "1/2")),
+    "later-command": Mistake(["the command 'init' is not available in this version"], arguments=("init",)),
+    "compare-without-results": Mistake(["a.json: no such results file"], arguments=("compare", "a.json", "b.json")),
+    "report-without-results": Mistake(["a.json: no such results file"], arguments=("report", "a.json")),
+    "validate-a-missing-suite": Mistake(["nope.yaml: no such suite file"], arguments=("validate", "nope.yaml")),
+    "validate-a-broken-suite": Mistake(
+        ["agent.yaml:4: nmae: unknown key; did you mean 'name'?"], f"{GOOD}nmae: x\n", arguments=("validate",)
+    ),
+    "validate-a-broken-configuration": Mistake(
+        ["agenteval.yaml:1: gates: unknown key"], arguments=("validate",), files={"agenteval.yaml": "gates: {}\n"}
+    ),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a new user tries it."""
+    # The message would name the home of a repository above.
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SERVICE_KEY", "sk-0123456789")
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    return tmp_path
+
+
+def run_here(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> Ended:
+    """One command in this process and in the current directory."""
+    try:
+        status = cli.main(list(arguments))
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else -1
+    out, err = capsys.readouterr()
+    return Ended(status, out, err)
+
+
+def check(mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "agent.yaml").write_text(mistake.suite, encoding="utf-8")
+    for name, text in mistake.files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    ended = run_here(mistake.arguments, capsys)
+    begin, *further = mistake.says
+    assert ended.err.startswith("agenteval: " + begin.replace("{}", str(folder))), ended.err
+    for part in further:
+        assert part in ended.err
+    assert ended.status == 2
+    told = [line for line in ended.err.splitlines() if line.startswith("agenteval: ")]
+    if mistake.problems > 1:
+        assert told.pop() == f"agenteval: {mistake.problems} problems; nothing was run"
+    assert len(told) == mistake.problems
+    assert "Traceback" not in ended.err
+    # A run that could not start has no results; the reports of an earlier one are left alone.
+    assert not (folder / "agenteval-report" / "results.json").exists()
+    # `validate` lists what is fine.
+    assert not ended.out or (mistake.arguments[0] == "validate" and ": ok, " in ended.out)
+
+
+@pytest.mark.parametrize("mistake", SUITE.values(), ids=SUITE)
+def test_in_the_suite(mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check(mistake, folder, capsys)
+
+
+@pytest.mark.parametrize("mistake", AGENTS.values(), ids=AGENTS)
+def test_in_the_agent(mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check(mistake, folder, capsys)
+
+
+@pytest.mark.parametrize("mistake", CONFIG.values(), ids=CONFIG)
+def test_in_the_configuration(mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check(mistake, folder, capsys)
+
+
+@pytest.mark.parametrize("mistake", OPTIONS.values(), ids=OPTIONS)
+def test_in_the_options(mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check(mistake, folder, capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["rnu"], "invalid choice: 'rnu' (choose from 'run', "),
+        (["run", "--iterations", "0"], "argument --iterations: "),
+        (["run", "--iterations", "many"], "argument --iterations: "),
+        (["run", "--concurrency", "-1"], "argument --concurrency: "),
+        (["run", "--baseline"], "argument --baseline: expected one argument"),
+        (["run", "--iteration", "3"], "agenteval run: error: unrecognized arguments: --iteration"),
+        (["run", "agent.yaml", "--quite"], "agenteval run: error: unrecognized arguments: --quite"),
+        (["compare", "a", "b", "c"], "agenteval compare: error: unrecognized arguments: c"),
+        (["schema", "result"], "invalid choice: 'result' (choose from 'results', 'config')"),
+    ],
+)
+def test_in_the_command_line(
+    arguments: Sequence[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
+    ended = run_here(arguments, capsys)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith("usage: agenteval")
+    assert said in ended.err
+
+
+def test_no_suite_at_all(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = run_here(["run"], capsys)
+    assert (ended.status, ended.out) == (2, "")
+    assert "no suite given, and no agent.yaml" in ended.err
+    assert "agenteval run path/to/agent.yaml" in ended.err
+
+
+def test_nothing_to_validate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = run_here(["validate"], capsys)
+    assert (ended.status, ended.out) == (2, "")
+    assert "nothing to check: no suite and no agenteval.yaml in this directory" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("suite", "what"),
+    [
+        (f"{AGENT}\n{METRICS}\ntest_cases: [{{name: a, input: hi}}]\n", "has no `ground_truth` for its metrics"),
+        (f"{AGENT}\n{CASES}\n", "has no metric"),
+        (
+            f"{AGENT}\nevaluations: {{metrics: [{{type: standard, metric: bleu, enabled: false}}]}}\n{CASES}\n",
+            "has no metric",
+        ),
+    ],
+    ids=["no-ground-truth", "no-metric", "metric-disabled"],
+)
+@pytest.mark.parametrize("fail_on", ["failures", "none"])
+def test_a_suite_in_which_nothing_can_be_checked(
+    suite: str, what: str, fail_on: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "agent.yaml").write_text(suite, encoding="utf-8")
+    ended = run_here(["run", "--fail-on", fail_on], capsys)
+    assert ended.status == 2
+    assert f"warning: agent.yaml:{3 if 'ground' in what else 2}: case 'a' {what}" in ended.out or (
+        f"case 'a' {what}" in ended.out
+    )
+    assert "nothing was run" in ended.out
+    assert ended.out.splitlines()[-1].startswith("agenteval: FAILED")
+
+
+def test_every_problem_of_every_file_in_one_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two", "three", "fine"):
+        (folder / name).mkdir()
+    (folder / "one" / "agent.yaml").write_text(f"{GOOD}nmae: x\n", encoding="utf-8")
+    (folder / "two" / "agent.yaml").write_text(one_case("{name: a, inptu: hi}"), encoding="utf-8")
+    (folder / "three" / "agent.yaml").write_text("a: [\n", encoding="utf-8")
+    (folder / "fine" / "agent.yaml").write_text(GOOD, encoding="utf-8")
+    (folder / "agenteval.yaml").write_text("gates: {}\n", encoding="utf-8")
+    suites = ["one/agent.yaml", "two", "three/agent.yaml", "fine", "gone/agent.yaml"]
+    ended = run_here(["run", *suites, "--baseline", "old.json"], capsys)
+    assert (ended.status, ended.out) == (2, "")
+    for begin in (
+        "agenteval: one/agent.yaml:4: nmae: ",
+        "agenteval: two/agent.yaml:4: test_cases[0].inptu: ",
+        "agenteval: three/agent.yaml:",
+        "agenteval: gone/agent.yaml: no such suite file",
+        "agenteval: agenteval.yaml:1: gates: ",
+        "agenteval: old.json: --baseline: ",
+    ):
+        assert any(line.startswith(begin) for line in ended.err.splitlines()), begin
+
+
+def test_every_agent_that_cannot_start_in_one_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, written in (("one", "{command: [no-such-program]}"), ("two", "{replay: gone.jsonl}")):
+        (folder / name).mkdir()
+        (folder / name / "agent.yaml").write_text(agent(written), encoding="utf-8")
+    ended = run_here(["run", "one", "two"], capsys)
+    assert (ended.status, ended.out) == (2, "")
+    assert "agenteval: one/agent.yaml:3: agent: the program 'no-such-program' does not exist" in ended.err
+    assert "agenteval: two/agent.yaml:3: agent: there is no recording " in ended.err
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("taken", "cannot make the report directory taken: File exists"),
+        ("taken/deeper", "cannot make the report directory taken/deeper: Not a directory"),
+    ],
+)
+def test_reports_that_cannot_be_written(
+    out: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
+    (folder / "taken").write_text("a file", encoding="utf-8")
+    ended = run_here(["run", "--out", out], capsys)
+    # Not a mistake in the suite, so not 2; and nothing was paid for.
+    assert (ended.status, ended.out) == (3, "")
+    assert ended.err == f"agenteval: {said}\n"
+
+
+def test_hostile_text_in_a_message_commands_nobody(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "agent.yaml").write_text(
+        'agent: {command: [cat]}\n"::error::x\\n::add-mask::y\\e[31m ##[group]": 1\n', encoding="utf-8"
+    )
+    ended = run_here(["run"], capsys)
+    assert ended.status == 2
+    assert "\x1b" not in ended.err
+    assert not [line for line in ended.err.splitlines() if line.startswith("::") or "##[" in line]
+
+
+def test_a_message_never_shows_a_secret(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A key file is longer than any path may be.
+    monkeypatch.setenv("PRIVATE_KEY", "line of a key\n" * 400)
+    (folder / "agent.yaml").write_text(one_case("{name: a, input: hi, ground_truth: hi}\nsk-0123456789: 1"), "utf-8")
+    ended = run_here(["run"], capsys)
+    assert ended.status == 2
+    assert "sk-0123456789" not in ended.err
+    assert "***" in ended.err
+
+
+def test_the_installed_command_says_the_same(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_text(f"{GOOD}nmae: x\n", encoding="utf-8")
+    ended = agenteval("run", cwd=tmp_path)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith("agenteval: agent.yaml:4: nmae: unknown key; did you mean 'name'?; allowed: ")
+    assert len(ended.err.splitlines()) == 1

@@ -1,0 +1,541 @@
+"""The installed command from a suite to reports and exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from tests.support import (
+    AGENTEVAL,
+    PATIENCE_S,
+    QUICKSTART,
+    ROOT,
+    Answer,
+    agenteval,
+    case,
+    echo_agent,
+    environment,
+    error_of,
+    python_agent,
+    results_in,
+    serving,
+    statuses,
+    write_suite,
+)
+
+from agenteval.results.store import read_results
+
+WRITTEN = ["comment.md", "journal.jsonl", "junit.xml", "results.json", "summary.md"]
+
+
+class TestQuickstart:
+    """The example that people try first, and what its switch does."""
+
+    def test_passes_and_then_shows_what_got_worse(self, tmp_path: Path) -> None:
+        first = agenteval("run", QUICKSTART, "--out", tmp_path / "before", cwd=ROOT)
+        assert first.status == 0, first.text
+        assert sorted(path.name for path in (tmp_path / "before").iterdir()) == WRITTEN
+        before = read_results(tmp_path / "before")
+        assert before.run.complete
+        assert (before.summary.cases, before.summary.passed) == (19, 19)
+        assert before.comparison is None
+        turns = [turn for _, found in before.cases() for turn in found.iterations[0].turns]
+        assert any(turn.tool_calls for turn in turns)
+        assert any(turn.retrieval_context for turn in turns)
+
+        worse = environment(QUICKSTART_RANKING="first-match")
+        arguments = ("--baseline", tmp_path / "before", "--out", tmp_path / "after")
+        second = agenteval("run", QUICKSTART, *arguments, cwd=ROOT, env=worse)
+        assert second.status == 1, second.text
+        after = read_results(tmp_path / "after")
+        assert after.comparison is not None
+        assert after.comparison.verdict == "regressed"
+        regressed = [found for found in after.comparison.cases if found.change == "regressed"]
+        assert len(regressed) == after.summary.failed
+        comment = (tmp_path / "after" / "comment.md").read_text(encoding="utf-8")
+        assert f"{len(regressed)} cases got worse" in comment
+        for found in regressed:
+            assert found.name in comment
+        # Old and new answer of one of them.
+        assert "| 36.00 | 29.00 |" in comment
+        assert "trekking-bike-two-days" in second.out
+
+    def test_compare_and_report_need_no_agent(self, tmp_path: Path) -> None:
+        for name, ranking in (("before", "bm25"), ("after", "first-match")):
+            env = environment(QUICKSTART_RANKING=ranking)
+            agenteval("run", QUICKSTART, "--out", tmp_path / name, "--fail-on", "none", cwd=ROOT, env=env)
+        compared = agenteval("compare", tmp_path / "after", tmp_path / "before", cwd=tmp_path)
+        assert compared.status == 1
+        assert "got worse: 11 cases" in compared.out
+        assert agenteval("compare", tmp_path / "before", tmp_path / "after", cwd=tmp_path).status == 0
+        assert agenteval("compare", tmp_path / "before", tmp_path / "before", cwd=tmp_path).status == 0
+        alone = tmp_path / "alone"
+        rendered = agenteval("report", tmp_path / "before" / "results.json", "--out", alone, cwd=tmp_path)
+        assert rendered.status == 0
+        assert sorted(path.name for path in alone.iterdir()) == ["comment.md", "junit.xml", "summary.md"]
+        for name in ("comment.md", "junit.xml", "summary.md"):
+            assert (alone / name).read_bytes() == (tmp_path / "before" / name).read_bytes()
+
+    def test_validates(self) -> None:
+        done = agenteval("validate", QUICKSTART, cwd=ROOT)
+        assert (done.status, done.err) == (0, "")
+        assert done.out == "examples/quickstart/agent.yaml: ok, holodeck, 19 cases\n"
+
+
+# One agent that does as its input says.
+OBEDIENT = """
+import os
+def reply(request):
+    text = request["input"]
+    if text == "crash":
+        raise RuntimeError("no model")
+    if text == "flaky":
+        return "right" if request["session"].endswith("#0") else "wrong"
+    return os.environ.get("ANSWER", text)
+"""
+
+
+def obedient(directory: Path, cases: Sequence[Mapping[str, Any]], **keys: Any) -> None:
+    write_suite(directory, cases, agent=python_agent(directory, OBEDIENT), **keys)
+
+
+PASS, FAIL, CRASH, SKIP = (
+    case("pass", "right", "right"),
+    case("fail", "wrong", "right"),
+    case("crash", "crash", "right"),
+    case("skip", "anything", None),
+)
+
+
+class TestExitStatus:
+    """The table of the README."""
+
+    @pytest.mark.parametrize(
+        ("cases", "arguments", "status"),
+        [
+            ([PASS], [], 0),
+            ([PASS, SKIP], [], 0),
+            ([PASS, FAIL], [], 1),
+            ([PASS, FAIL], ["--fail-on", "none"], 0),
+            ([PASS, FAIL], ["--fail-on", "regressions,errors"], 0),
+            ([PASS, FAIL], ["--fail-on", "failures"], 1),
+            ([CRASH], [], 3),
+            ([CRASH], ["--fail-on", "none"], 3),
+            ([CRASH, SKIP], ["--fail-on", "none"], 3),
+            # One of eleven is below the limit of errors, one of ten at it, one of nine above.
+            ([CRASH, *({**PASS, "name": str(n)} for n in range(10))], ["--fail-on", "failures"], 0),
+            ([CRASH, *({**PASS, "name": str(n)} for n in range(9))], ["--fail-on", "none"], 0),
+            ([CRASH, *({**PASS, "name": str(n)} for n in range(8))], ["--fail-on", "none"], 3),
+            ([CRASH, *({**PASS, "name": str(n)} for n in range(10))], [], 3),
+            ([SKIP], [], 2),
+            ([SKIP], ["--fail-on", "none"], 2),
+            ([FAIL, CRASH], ["--fail-on", "failures"], 3),
+        ],
+    )
+    def test_of_one_run(
+        self, tmp_path: Path, cases: Sequence[Mapping[str, Any]], arguments: Sequence[str], status: int
+    ) -> None:
+        obedient(tmp_path, cases)
+        done = agenteval("run", *arguments, cwd=tmp_path)
+        assert done.status == status, done.text
+        assert ("agenteval: passed" in done.out.splitlines()[-1]) is (status == 0)
+        assert len(results_in(tmp_path).cases()) == len(cases)
+
+    @pytest.mark.parametrize(
+        ("before", "after", "arguments", "status"),
+        [
+            ([PASS], [PASS], [], 0),
+            ([FAIL], [FAIL], ["--fail-on", "regressions"], 0),
+            ([{**FAIL, "input": "right"}], [{**FAIL, "input": "right"}], ["--fail-on", "regressions"], 0),
+            # Nothing in common.
+            ([{**PASS, "name": "old"}], [PASS], ["--fail-on", "regressions"], 0),
+            ([{**PASS, "name": "old"}], [PASS], ["--fail-on", "inconclusive"], 1),
+            ([{**PASS, "name": "old"}], [PASS], [], 0),
+            # Another question under the same name is no regression.
+            ([{**PASS, "input": "right?"}], [FAIL], ["--fail-on", "regressions"], 0),
+        ],
+    )
+    def test_against_a_baseline(
+        self,
+        tmp_path: Path,
+        before: Sequence[Mapping[str, Any]],
+        after: Sequence[Mapping[str, Any]],
+        arguments: Sequence[str],
+        status: int,
+    ) -> None:
+        obedient(tmp_path, before)
+        agenteval("run", "--out", "before", cwd=tmp_path)
+        obedient(tmp_path, after)
+        done = agenteval("run", "--baseline", "before/results.json", *arguments, cwd=tmp_path)
+        assert done.status == status, done.text
+
+    @pytest.mark.parametrize(
+        ("fail_on", "status"), [("regressions", 1), ("failures", 1), ("none", 0), ("errors,inconclusive", 0)]
+    )
+    def test_when_a_case_gets_worse(self, tmp_path: Path, fail_on: str, status: int) -> None:
+        obedient(tmp_path, [PASS])
+        agenteval("run", "--out", "before", cwd=tmp_path)
+        arguments = ("--baseline", "before", "--fail-on", fail_on)
+        done = agenteval("run", *arguments, cwd=tmp_path, env=environment(ANSWER="wrong"))
+        assert done.status == status, done.text
+        assert "got worse: 1 case" in done.out
+
+    def test_the_configuration_says_what_fails(self, tmp_path: Path) -> None:
+        obedient(tmp_path, [PASS, FAIL, CRASH])
+        gate = "gate: {fail_on: [regressions], max_error_rate: 0.5}\n"
+        (tmp_path / "agenteval.yaml").write_text(gate, encoding="utf-8")
+        assert agenteval("run", cwd=tmp_path).status == 0
+        assert agenteval("run", "--fail-on", "failures", cwd=tmp_path).status == 1
+        assert agenteval("run", "--fail-on", "errors", cwd=tmp_path).status == 3
+        (tmp_path / "agenteval.yaml").write_text("gate: {fail_on: none}\n", encoding="utf-8")
+        assert agenteval("run", "-k", "fail", cwd=tmp_path).status == 0
+
+    def test_an_agent_that_cannot_be_reached(self, tmp_path: Path) -> None:
+        write_suite(tmp_path, [case("a"), case("b")], agent={"http": "http://127.0.0.1:1/"})
+        done = agenteval("run", cwd=tmp_path)
+        assert done.status == 3
+        assert "2 cases could not be evaluated" in done.out
+        assert "the agent at http://127.0.0.1:1/ cannot be reached" in done.out
+
+
+class TestWhichSuiteAndAgent:
+    def test_suites_are_found_by_their_names(self, tmp_path: Path) -> None:
+        write_suite(tmp_path, [case("a")], agent=echo_agent(tmp_path))
+        assert agenteval("run", cwd=tmp_path).status == 0
+        assert [suite.path for suite in results_in(tmp_path).suites] == ["agent.yaml"]
+
+    def test_paths_are_those_of_the_repository(self, tmp_path: Path) -> None:
+        folder = tmp_path / "bots" / "support"
+        folder.mkdir(parents=True)
+        (tmp_path / ".git").mkdir()
+        write_suite(folder, [case("a")], agent=echo_agent(folder))
+        assert agenteval("run", cwd=folder).status == 0
+        assert agenteval("run", "bots/support/agent.yaml", cwd=tmp_path).status == 0
+        ids = [found.id for place in (folder, tmp_path) for _, found in results_in(place).cases()]
+        assert ids == ["bots/support/agent.yaml::a"] * 2
+
+    def test_a_directory_stands_for_the_suites_and_the_configuration_in_it(self, tmp_path: Path) -> None:
+        folder = tmp_path / "bot"
+        folder.mkdir()
+        write_suite(folder, [case("a")])
+        (folder / "agenteval.yaml").write_text("agents: {default: [cat, answer.txt]}\n", encoding="utf-8")
+        (folder / "answer.txt").write_text("hello\n", encoding="utf-8")
+        for suite in ("bot", "bot/agent.yaml"):
+            assert agenteval("run", suite, cwd=tmp_path).status == 0
+        assert agenteval("validate", "bot", cwd=tmp_path).out.splitlines() == [
+            "bot/agenteval.yaml: ok, 1 agent",
+            "bot/agent.yaml: ok, holodeck, 1 case",
+        ]
+
+    def test_several_suites_run_as_one_and_keep_their_order(self, tmp_path: Path) -> None:
+        for name, answer in (("one", "hello"), ("two", "bye"), ("three", "hello")):
+            (tmp_path / name).mkdir()
+            cases = [case(f"{name}-{number}") for number in range(3)]
+            write_suite(tmp_path / name, cases, agent={"command": ["echo", answer]})
+        done = agenteval("run", "one", "three", "two", cwd=tmp_path)
+        assert done.status == 1
+        results = results_in(tmp_path)
+        assert [suite.path for suite in results.suites] == ["one/agent.yaml", "three/agent.yaml", "two/agent.yaml"]
+        expected = {
+            f"{name}-{n}": "passed" if name != "two" else "failed"
+            for name in ("one", "three", "two")
+            for n in range(3)
+        }
+        assert list(statuses(results).items()) == list(expected.items())
+
+    def test_a_suite_given_twice_runs_once(self, tmp_path: Path) -> None:
+        path = write_suite(tmp_path, [case("a")], agent={"command": ["echo", "hello"]})
+        (tmp_path / "link.yaml").symlink_to(path)
+        suites = ("agent.yaml", "./agent.yaml", f"../{tmp_path.name}/agent.yaml", path, ".", "link.yaml")
+        assert agenteval("run", *suites, cwd=tmp_path).status == 0
+        assert [len(suite.cases) for suite in results_in(tmp_path).suites] == [1]
+
+    def test_options_may_stand_between_suites(self, tmp_path: Path) -> None:
+        for name in ("one", "two", "three"):
+            (tmp_path / name).mkdir()
+            write_suite(tmp_path / name, [case(name)], agent={"command": ["echo", "hello"]})
+        assert agenteval("run", "one", "--quiet", "two", "--iterations", "1", "three", cwd=tmp_path).status == 0
+        assert list(statuses(results_in(tmp_path))) == ["one", "two", "three"]
+
+    def test_cases_keep_the_order_of_the_suite_however_they_end(self, tmp_path: Path) -> None:
+        code = """
+            import threading
+            order = ["c", "a", "b"]
+            ended = {name: threading.Event() for name in order}
+            def reply(request):
+                place = order.index(request["case"])
+                if place:
+                    ended[order[place - 1]].wait()
+                ended[request["case"]].set()
+                return request["input"]
+        """
+        write_suite(tmp_path, [case(name) for name in "abc"], agent=python_agent(tmp_path, textwrap.dedent(code)))
+        assert agenteval("run", "--concurrency", "3", cwd=tmp_path).status == 0
+        assert list(statuses(results_in(tmp_path))) == ["a", "b", "c"]
+        assert [item.get("name") for item in junit(tmp_path).iter("testcase")] == ["a", "b", "c"]
+
+    def test_the_option_names_an_agent_or_is_one(self, tmp_path: Path) -> None:
+        write_suite(tmp_path, [case("a")], agent={"command": ["false"]})
+        echo_agent(tmp_path)
+        (tmp_path / "agenteval.yaml").write_text("agents: {polite: [echo, hello]}\n", encoding="utf-8")
+        recording = {"case": "a", "response": "hello"}
+        (tmp_path / "answers.jsonl").write_text(json.dumps(recording), encoding="utf-8")
+        env = environment(AGENTEVAL_PYTHON=sys.executable)
+        with serving(lambda body: Answer({"response": body["input"]})) as service:
+            for chosen in ("polite", "command:echo hello", "python:agent:reply", "replay:answers.jsonl", service.url):
+                done = agenteval("run", "--agent", chosen, cwd=tmp_path, env=env)
+                assert done.status == 0, done.text
+
+    def test_a_filter_leaves_the_other_cases_out(self, tmp_path: Path) -> None:
+        write_suite(tmp_path, [case("Refund a"), case("refund b"), case("other")], agent=echo_agent(tmp_path))
+        assert agenteval("run", "--out", "before", cwd=tmp_path).status == 0
+        assert agenteval("run", "-k", "REFUND", "--baseline", "before", cwd=tmp_path).status == 0
+        results = results_in(tmp_path)
+        assert list(statuses(results)) == ["Refund a", "refund b"]
+        assert results.comparison is not None
+        assert [item.change for item in results.comparison.cases] == ["unchanged", "unchanged"]
+
+
+class TestRunning:
+    def test_iterations(self, tmp_path: Path) -> None:
+        obedient(tmp_path, [case("flaky", "flaky", "right"), PASS])
+        assert agenteval("run", cwd=tmp_path).status == 0
+        assert agenteval("run", "--iterations", "3", cwd=tmp_path).status == 1
+        flaky, steady = (found for _, found in results_in(tmp_path).cases())
+        assert [iteration.status for iteration in flaky.iterations] == ["passed", "failed", "failed"]
+        assert flaky.status == "failed"
+        assert flaky.score == pytest.approx(1 / 3)
+        assert steady.status == "passed"
+        (tmp_path / "agenteval.yaml").write_text("iterations: 2\n", encoding="utf-8")
+        agenteval("run", cwd=tmp_path)
+        assert {len(found.iterations) for _, found in results_in(tmp_path).cases()} == {2}
+
+    def test_turns_share_a_session_and_its_history(self, tmp_path: Path) -> None:
+        code = "import json\ndef reply(request):\n    return json.dumps([request['session'], request['history']])\n"
+        turns = [{"input": "one", "ground_truth": "x"}, {"input": "two", "ground_truth": "x"}]
+        write_suite(tmp_path, [{"name": "chat", "turns": turns}], agent=python_agent(tmp_path, code))
+        agenteval("run", cwd=tmp_path)
+        ((_, found),) = results_in(tmp_path).cases()
+        first, second = (json.loads(turn.response or "") for turn in found.iterations[0].turns)
+        assert first == ["agent.yaml::chat#0", []]
+        assert second == [
+            "agent.yaml::chat#0",
+            [
+                {"role": "user", "content": "one"},
+                {"role": "assistant", "content": found.iterations[0].turns[0].response},
+            ],
+        ]
+
+    def test_an_error_of_one_case_stops_no_other(self, tmp_path: Path) -> None:
+        code = """
+import os, threading
+def reply(request):
+    if request["case"] == "die":
+        os._exit(9)
+    if request["case"] == "hang":
+        threading.Event().wait()
+    if request["case"] == "raise":
+        raise SystemExit("no")
+    if request["case"] == "odd":
+        return {"response": "\\ud800", "tool_calls": [{"name": "x", "args": {"deep": eval("[" * 90 + "]" * 90)}}]}
+    return request["input"]
+"""
+        names = ["a", "die", "b", "hang", "c", "raise", "d", "odd", "e"]
+        write_suite(tmp_path, [case(name) for name in names], agent=python_agent(tmp_path, code, timeout=5))
+        done = agenteval("run", cwd=tmp_path)
+        assert done.status == 3, done.text
+        results = results_in(tmp_path)
+        expected = dict.fromkeys(names, "passed") | {
+            "die": "error",
+            "hang": "error",
+            "raise": "error",
+            "odd": "failed",
+        }
+        assert statuses(results) == expected
+        errors = {found.name: error_of(found) for _, found in results.cases()}
+        assert errors["die"] == "the agent's process ended with exit status 9"
+        assert errors["hang"] == "no answer within 5 s"
+        assert errors["raise"] == "SystemExit: no"
+
+    def test_secrets_are_masked_everywhere(self, tmp_path: Path) -> None:
+        code = """
+import os
+def reply(request):
+    if request["case"] == "raise":
+        raise RuntimeError(f"denied: {os.environ['API_KEY']}")
+    return {"response": os.environ["API_KEY"] + os.environ["OTHER_TOKEN"], "tool_calls": [
+        {"name": "call", "args": {os.environ["API_KEY"]: os.environ["API_KEY"]}, "result": os.environ["API_KEY"]}]}
+"""
+        agent = python_agent(tmp_path, code, env={"KEY": "${API_KEY}"})
+        write_suite(tmp_path, [case("a"), case("raise")], agent=agent, name="of ${API_KEY}")
+        secrets = {"API_KEY": 'sk-\u00e9"quoted"-1', "OTHER_TOKEN": "a key of\ntwo long lines"}
+        done = agenteval("run", cwd=tmp_path, env=environment(**secrets))
+        assert done.status == 3
+        written = [done.out, done.err]
+        written += [path.read_text(encoding="utf-8") for path in (tmp_path / "agenteval-report").iterdir()]
+        for text in written:
+            for part in ("sk-", "quoted", "a key of", "two long lines"):
+                assert part not in text
+        assert "***" in done.out
+
+    @pytest.mark.parametrize("secret", ["true", "null", "score", "passed", "1234", "turns", '","'])
+    def test_a_secret_that_looks_like_our_own_words_breaks_nothing(self, tmp_path: Path, secret: str) -> None:
+        agent = echo_agent(tmp_path, config={"key": "${API_KEY}"})
+        write_suite(tmp_path, [case("a", f"<{secret}>", f"<{secret}>"), case("b")], agent=agent)
+        done = agenteval("run", cwd=tmp_path, env=environment(API_KEY=secret))
+        assert done.status == 0, done.text
+        results = results_in(tmp_path)
+        assert statuses(results) == {"a": "passed", "b": "passed"}
+        assert results.cases()[0][1].iterations[0].turns[0].response in {"<***>", f"<{secret}>"}
+
+    def test_a_variable_that_happens_to_hold_the_name_of_a_case_breaks_nothing(self, tmp_path: Path) -> None:
+        write_suite(tmp_path, [case("production"), case("other")], agent=echo_agent(tmp_path))
+        env = environment(MONKEY="production", KEYCLOAK="agent.yaml::production")
+        for baseline in ((), ("--baseline", "before")):
+            done = agenteval("run", "--out", "before", *baseline, cwd=tmp_path, env=env)
+            assert done.status == 0, done.text
+        results = read_results(tmp_path / "before")
+        assert [found.id for _, found in results.cases()] == ["agent.yaml::production", "agent.yaml::other"]
+        assert results.comparison is not None
+        assert [item.change for item in results.comparison.cases] == ["unchanged", "unchanged"]
+
+    def test_a_very_long_secret_in_the_environment_breaks_nothing(self, tmp_path: Path) -> None:
+        write_suite(tmp_path, [case("a")], agent=echo_agent(tmp_path))
+        done = agenteval("run", cwd=tmp_path, env=environment(PRIVATE_KEY="0123456789" * 1000))
+        assert done.status == 0, done.text
+
+    def test_metrics_nobody_asked_for_are_not_needed(self, tmp_path: Path) -> None:
+        # The interpreter finds neither NLTK nor rouge-score: whoever does not use them, needs them not.
+        write_suite(tmp_path, [case("a")], agent=echo_agent(tmp_path))
+        hidden = dict.fromkeys(["nltk", "rouge_score", "sacrebleu", "deepeval", "openai"])
+        program = (
+            f"import sys\nsys.modules.update({hidden})\nfrom agenteval.cli import main\nsys.exit(main(['run']))\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+class TestOutput:
+    def test_a_log_gets_plain_lines(self, tmp_path: Path) -> None:
+        write_suite(tmp_path, [case("a"), case("b", "x")], agent=echo_agent(tmp_path))
+        done = agenteval("run", cwd=tmp_path)
+        first, last, reports = done.err.splitlines()
+        assert first == "running 2 cases"
+        assert last.startswith("2/2 cases, 1 passed, 1 failed, ")
+        assert reports == "reports: agenteval-report/"
+        assert "\x1b" not in done.text
+        assert done.out.splitlines()[-1] == "agenteval: FAILED: 1 case failed"
+
+    def test_quiet_leaves_the_result(self, tmp_path: Path) -> None:
+        write_suite(tmp_path, [case("a")], agent=echo_agent(tmp_path))
+        done = agenteval("run", "--quiet", cwd=tmp_path)
+        assert (done.status, done.err) == (0, "")
+        assert done.out.splitlines()[-1] == "agenteval: passed: 1 of 1 cases passed"
+
+    def test_a_terminal_gets_a_bar_and_colours(self, tmp_path: Path) -> None:
+        write_suite(tmp_path, [case("a"), case("b", "x")], agent=echo_agent(tmp_path))
+        text = on_a_terminal([str(AGENTEVAL), "run"], tmp_path, environment(TERM="xterm-256color"))
+        assert "running" in text
+        assert "2/2" in text
+        assert "\x1b[" in text
+        assert "FAILED" in text
+
+    def test_hostile_answers_do_nothing_to_the_terminal(self, tmp_path: Path) -> None:
+        hostile = "\x1b]0;title\x07\x1b[31m[bold]\n::error::x\n##[group]y <!-- z -->"
+        code = f"def reply(request):\n    return {hostile!r}\n"
+        write_suite(tmp_path, [case("a")], agent=python_agent(tmp_path, code))
+        done = agenteval("run", cwd=tmp_path)
+        assert done.status == 1
+        assert "\x1b" not in done.text
+        assert not [line for line in done.text.splitlines() if line.startswith("::") or "##[" in line]
+        assert junit(tmp_path) is not None
+
+    def test_a_reader_that_leaves_early_is_no_crash(self, tmp_path: Path) -> None:
+        write_suite(tmp_path, [case("a")], agent=echo_agent(tmp_path))
+        with subprocess.Popen(
+            [str(AGENTEVAL), "run"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.close()
+            err = process.stderr.read().decode()
+            process.wait(timeout=PATIENCE_S)
+        assert "Traceback" not in err
+        assert "Exception ignored" not in err
+        assert statuses(results_in(tmp_path)) == {"a": "passed"}
+
+    def test_the_reports_of_an_earlier_run_are_replaced(self, tmp_path: Path) -> None:
+        for answer in ("x", "hello"):
+            write_suite(tmp_path, [case("a", answer)], agent=echo_agent(tmp_path))
+            agenteval("run", cwd=tmp_path)
+        assert statuses(results_in(tmp_path)) == {"a": "passed"}
+        assert sorted(path.name for path in (tmp_path / "agenteval-report").iterdir()) == WRITTEN
+        assert {path.stat().st_mode & 0o777 for path in (tmp_path / "agenteval-report").iterdir()} == {0o644}
+
+    def test_junit_tells_failures_errors_and_skips_apart(self, tmp_path: Path) -> None:
+        obedient(tmp_path, [PASS, FAIL, CRASH, SKIP])
+        agenteval("run", cwd=tmp_path)
+        root = junit(tmp_path)
+        (suite,) = root.iter("testsuite")
+        assert [suite.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["4", "1", "1", "1"]
+        kinds: dict[str | None, Callable[[ElementTree.Element], bool]] = {
+            "pass": lambda item: len(item) == 0,
+            "fail": lambda item: "equality 0.00" in (item[0].get("message") or ""),
+            "crash": lambda item: "RuntimeError: no model" in (item[0].get("message") or ""),
+            "skip": lambda item: item[0].tag == "skipped",
+        }
+        assert all(kinds[item.get("name")](item) for item in root.iter("testcase"))
+
+
+def junit(directory: Path) -> ElementTree.Element:
+    text = (directory / "agenteval-report" / "junit.xml").read_text(encoding="utf-8")
+    return ElementTree.fromstring(text)
+
+
+def on_a_terminal(argv: Sequence[str], directory: Path, env: Mapping[str, str]) -> str:
+    """Everything that a command shows on a terminal."""
+    ours, theirs = pty.openpty()
+    shown = bytearray()
+
+    def read() -> None:
+        try:
+            while data := os.read(ours, 4096):
+                shown.extend(data)
+        except OSError:
+            pass  # the other end is closed
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        subprocess.run(
+            argv,
+            cwd=directory,
+            env=dict(env),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    finally:
+        os.close(theirs)
+        reader.join()
+        os.close(ours)
+    return shown.decode("utf-8", "replace")

@@ -1,0 +1,171 @@
+"""The published JSON Schemas, and the contract of results.json word for word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+from tests.support import QUICKSTART, ROOT, agenteval, case, environment, python_agent, write_suite
+
+SCHEMAS = ROOT / "schemas"
+
+# The keys of each object; ``[]`` stands for the entries of a list, ``{}`` for the values under free keys.
+CONTRACT = {
+    "": "schema_version tool run summary suites pool comparison",
+    "tool": "name version",
+    "run": "id started_at finished_at duration_s complete commit ref repository workflow_run_id",
+    "summary": "cases passed failed errors skipped pass_rate score metrics usage",
+    "summary.metrics{}": "n mean pass_rate",
+    "summary.usage": "input_tokens output_tokens llm_calls cost_usd",
+    "suites[]": "path name format fingerprint criteria cases",
+    "suites[].cases[]": "id name tags cluster line status score iterations",
+    "suites[].cases[].iterations[]": "index status score turns",
+    "suites[].cases[].iterations[].turns[]": (
+        "index input ground_truth response tool_calls retrieval_context latency_ms usage error scores"
+    ),
+    "suites[].cases[].iterations[].turns[].tool_calls[]": "name args result error duration_ms",
+    "suites[].cases[].iterations[].turns[].usage": "input_tokens output_tokens cost_usd",
+    "suites[].cases[].iterations[].turns[].scores[]": (
+        "id kind score threshold passed status reason error model duration_ms cost_usd details"
+    ),
+    "pool[]": "commit run_id created_at cases",
+    "pool[].cases{}": "fingerprint scores",
+    "comparison": "baseline verdict metrics cases policy",
+    "comparison.baseline": "commit ref run_id created_at distance",
+}
+
+
+def committed(name: str) -> dict[str, Any]:
+    text = (SCHEMAS / name).read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+@pytest.fixture(scope="module")
+def produced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The results of a run that has some of everything."""
+    folder = tmp_path_factory.mktemp("run")
+    code = """
+import os
+def reply(request):
+    if request["case"] == "crash":
+        raise RuntimeError("no model")
+    return {
+        "response": os.environ.get("ANSWER", request["input"]),
+        "tool_calls": [{"name": "search", "args": {"q": 1}, "result": [float("nan")], "duration_ms": 2}],
+        "retrieval_context": ["passage"],
+        "usage": {"input_tokens": 10, "output_tokens": 20, "cost_usd": 0.001},
+    }
+"""
+    metrics = [
+        {"type": "standard", "metric": "equality"},
+        {"type": "standard", "metric": "rouge", "threshold": 0.5},
+        {"type": "standard", "metric": "bleu", "enabled": False},
+    ]
+    cases = [
+        {**case("pass"), "expected_tools": ["search"]},
+        {**case("tools"), "expected_tools": [{"name": "pay", "args": {"sum": {"regex": "1."}}}]},
+        case("crash"),
+        case("skipped", ground_truth=None),
+        {
+            "name": "chat",
+            "turns": [case("", "one", "one") | {"input": "one"}, {"input": "two", "ground_truth": "two"}],
+        },
+    ]
+    for turn in cases[-1]["turns"]:
+        turn.pop("name", None)
+    write_suite(folder, cases, agent=python_agent(folder, code), evaluations={"metrics": metrics})
+    agenteval("run", "--out", "before", "--iterations", "2", cwd=folder)
+    agenteval("run", "--baseline", "before", cwd=folder, env=environment(ANSWER="other"))
+    text = (folder / "agenteval-report" / "results.json").read_text(encoding="utf-8")
+    assert "NaN" not in text
+    results: dict[str, Any] = json.loads(text)
+    return results
+
+
+@pytest.mark.parametrize(("name", "file"), [("results", "results.schema.json"), ("config", "agenteval.schema.json")])
+def test_the_committed_schema_is_that_of_the_program(name: str, file: str) -> None:
+    # Whatever order sets have in this process.
+    done = agenteval("schema", name, cwd=ROOT, env=environment(PYTHONHASHSEED="random"))
+    assert (done.status, done.err) == (0, "")
+    assert done.out == (SCHEMAS / file).read_text(encoding="utf-8"), "run `make schemas`"
+
+
+@pytest.mark.parametrize("file", ["results.schema.json", "agenteval.schema.json"])
+def test_the_schema_is_one(file: str) -> None:
+    schema = committed(file)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    Draft202012Validator.check_schema(schema)
+
+
+def test_a_run_writes_what_the_schema_says(produced: dict[str, Any]) -> None:
+    Draft202012Validator(committed("results.schema.json")).validate(produced)
+
+
+def test_the_schema_is_no_empty_promise(produced: dict[str, Any]) -> None:
+    validator = Draft202012Validator(committed("results.schema.json"))
+    for path, value in ((("summary", "passed"), "many"), (("run", "id"), None), (("schema_version",), 2)):
+        broken = json.loads(json.dumps(produced))
+        place = broken
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = value
+        with pytest.raises(ValidationError):
+            validator.validate(broken)
+
+
+def found_at(value: Any, path: str) -> list[dict[str, Any]]:
+    """Every object at a path of the contract."""
+    places = [value]
+    for step in path.split(".") if path else []:
+        name = step.removesuffix("[]").removesuffix("{}")
+        places = [place[name] for place in places]
+        if step.endswith("[]"):
+            places = [item for place in places for item in place]
+        elif step.endswith("{}"):
+            places = [item for place in places for item in place.values()]
+    return [place for place in places if place is not None]
+
+
+@pytest.mark.parametrize("path", CONTRACT)
+def test_results_have_the_keys_of_the_contract(produced: dict[str, Any], path: str) -> None:
+    objects = found_at(produced, path)
+    assert objects
+    for item in objects:
+        assert list(item) == CONTRACT[path].split()
+
+
+def test_the_results_say_what_happened(produced: dict[str, Any]) -> None:
+    assert produced["schema_version"] == 1
+    assert produced["tool"]["name"] == "agenteval"
+    statuses = {found["name"]: found["status"] for found in produced["suites"][0]["cases"]}
+    assert statuses == {"pass": "failed", "tools": "failed", "crash": "error", "skipped": "skipped", "chat": "failed"}
+    assert produced["run"]["started_at"].endswith("Z")
+    assert [entry["run_id"] for entry in produced["pool"]][-1] == produced["run"]["id"]
+    changes = {found["name"]: found["change"] for found in produced["comparison"]["cases"]}
+    assert changes["pass"] == "regressed"
+
+
+def test_the_examples_follow_the_schema_of_the_configuration() -> None:
+    validator = Draft202012Validator(committed("agenteval.schema.json"))
+    validator.validate({"agents": {"default": {"command": ["python", "agent.py"]}, "other": "https://example.org/"}})
+    validator.validate({"gate": {"fail_on": ["failures"], "tolerance": 0.1, "max_error_rate": 0.2}, "iterations": 3})
+    validator.validate({"gate": {"fail_on": "none"}})
+    mistakes: list[dict[str, Any]] = [
+        {"agent": {}},
+        {"iterations": 0},
+        {"agents": {"default": {"comand": ["x"]}}},
+        {"gate": {"fail_on": ["failure"]}},
+    ]
+    for wrong in mistakes:
+        with pytest.raises(ValidationError):
+            validator.validate(wrong)
+
+
+def test_the_quickstart_follows_the_schema(tmp_path: Path) -> None:
+    assert agenteval("run", QUICKSTART, "--out", tmp_path, "--quiet", cwd=ROOT).status == 0
+    written = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    Draft202012Validator(committed("results.schema.json")).validate(written)

@@ -1,0 +1,78 @@
+"""Nobody waits for what they do not use: which libraries a command imports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support import PATIENCE_S, QUICKSTART, Ended, agenteval, case, echo_agent, environment, write_suite
+
+HEAVY = ("deepeval", "openai", "anthropic", "ollama", "nltk", "github", "scipy", "numpy", "sacrebleu", "rouge_score")
+LIGHT = ("pydantic", "rich", "jinja2", "yaml", "httpx", "junit_xml")
+
+# Runs a command and tells, after everything it wrote, which modules it has loaded.
+PROGRAM = """
+import json, sys
+from agenteval.cli import main
+try:
+    status = main(sys.argv[1:])
+except SystemExit as error:
+    status = error.code or 0
+sys.stdout.flush()
+print("\\n" + json.dumps([status, sorted({name.partition(".")[0] for name in sys.modules})]))
+"""
+
+
+def imports(directory: Path, *arguments: str | Path) -> set[str]:
+    """The packages in memory after a command that went well."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
+        cwd=directory,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    status, names = json.loads(done.stdout.splitlines()[-1])
+    assert status == 0, done.stdout + done.stderr
+    return set(names)
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["run", "--help"]])
+def test_help_and_version_import_next_to_nothing(tmp_path: Path, arguments: list[str]) -> None:
+    assert not imports(tmp_path, *arguments) & {*HEAVY, *LIGHT, "asyncio"}
+
+
+def test_the_version_is_that_of_the_distribution(tmp_path: Path) -> None:
+    from importlib.metadata import version
+
+    assert agenteval("--version", cwd=tmp_path) == Ended(0, f"agenteval {version('agenteval-action')}\n", "")
+
+
+def test_the_module_runs_like_the_command(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "agenteval", "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == agenteval("--version", cwd=tmp_path).out
+
+
+def test_validation_imports_no_metric(tmp_path: Path) -> None:
+    assert not imports(tmp_path, "validate", QUICKSTART) & {*HEAVY, "jinja2", "rich", "httpx"}
+
+
+def test_a_run_of_simple_metrics_imports_no_heavy_library(tmp_path: Path) -> None:
+    metrics = [{"type": "standard", "metric": name} for name in ("numeric", "equality", "f1_score")]
+    cases = [{**case("a", "42", "42"), "expected_tools": []}]
+    write_suite(tmp_path, cases, agent=echo_agent(tmp_path), evaluations={"metrics": metrics})
+    assert not imports(tmp_path, "run") & {*HEAVY, "rich", "httpx"}
+
+
+def test_a_run_without_judges_imports_no_model(tmp_path: Path) -> None:
+    found = imports(tmp_path, "run", QUICKSTART)
+    assert not found & {"deepeval", "openai", "anthropic", "ollama", "github", "scipy"}
+    assert {"sacrebleu", "rouge_score"} <= found

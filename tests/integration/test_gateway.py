@@ -1,0 +1,803 @@
+"""The one way to language models: cache, budget, limits and repeats, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import selectors
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from threading import Barrier, BrokenBarrierError, Event
+from typing import Any
+
+import pytest
+from tests.integration.model_server import (
+    HANG_UP,
+    INPUT_TOKENS,
+    KEY,
+    OUTPUT_TOKENS,
+    PROVIDERS,
+    Answer,
+    Asked,
+    ModelServer,
+    error,
+    says,
+    serving,
+)
+
+from agenteval.errors import ConfigError
+from agenteval.llm.budget import Limits
+from agenteval.llm.cache import ResponseCache, cache_key, default_directory
+from agenteval.llm.gateway import Gateway, LlmSettings
+from agenteval.llm.model import BudgetSpentError, Call, Completion, LlmError
+from agenteval.llm.rate import RateLimiter
+from agenteval.metrics.base import MetricError
+from agenteval.suite.model import ModelSpec
+
+PATIENCE_S = 60
+SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+
+Work = Callable[[Gateway], Awaitable[Any]]
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OLLAMA_HOST", "OLLAMA_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that were asked for; none is made."""
+    asked: list[float] = []
+    sleep = asyncio.sleep
+
+    async def no_pause(delay: float, result: Any = None) -> Any:
+        if delay > 0:
+            asked.append(delay)
+        return await sleep(0, result)
+
+    monkeypatch.setattr(asyncio, "sleep", no_pause)
+    return asked
+
+
+def within(settings: LlmSettings, work: Work) -> Any:
+    """Do something with a gateway, and close it."""
+
+    async def run() -> Any:
+        gateway = Gateway(settings)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await work(gateway)
+        finally:
+            await gateway.close()
+
+    return asyncio.run(run())
+
+
+def ask(settings: LlmSettings, *calls: Call, accept: Callable[[Completion], object] = lambda _: None) -> list[Any]:
+    """The answers or errors of calls made at once."""
+
+    async def work(gateway: Gateway) -> list[Any]:
+        return await asyncio.gather(*(gateway.complete(call, accept) for call in calls), return_exceptions=True)
+
+    answers: list[Any] = within(settings, work)
+    return answers
+
+
+def no_waits(**settings: Any) -> LlmSettings:
+    return LlmSettings(**{"backoff_s": 0.0, **settings})
+
+
+def cached(tmp_path: Path, **settings: Any) -> LlmSettings:
+    return no_waits(cache=ResponseCache(tmp_path / "cache"), **settings)
+
+
+def refuse_oks(completion: Completion) -> None:
+    if "ok" in completion.text:
+        raise MetricError("not good enough")
+
+
+class TestCache:
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_a_second_run_sends_nothing(self, server: ModelServer, tmp_path: Path, provider: str) -> None:
+        call = Call(server.model(provider), "Is it?", schema=SCHEMA)
+        (first,) = ask(cached(tmp_path), call)
+        (second,) = ask(cached(tmp_path), call)
+
+        assert len(server.asked) == 1
+        assert (first.cached, second.cached, second.cost_usd) == (False, True, 0.0)
+        assert second == replace(first, cached=True, cost_usd=0.0)
+
+    def test_what_is_cached_counts_nowhere(self, server: ModelServer, tmp_path: Path) -> None:
+        call = Call(server.model(), "Is it?")
+        ask(cached(tmp_path), call)
+
+        async def work(gateway: Gateway) -> tuple[int, int, int, float]:
+            await gateway.complete(call)
+            return gateway.budget.calls, gateway.input_tokens, gateway.output_tokens, gateway.budget.cost_usd
+
+        assert within(cached(tmp_path, limits=Limits(max_calls=0, max_cost_usd=0)), work) == (0, 0, 0, 0.0)
+
+    def test_without_a_cache_every_call_is_sent(self, server: ModelServer) -> None:
+        call = Call(server.model(), "Is it?")
+        ask(no_waits(), call, call)
+        ask(no_waits(), call)
+
+        assert len(server.asked) == 3
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            lambda call: replace(call, prompt="Is it not?"),
+            lambda call: replace(call, schema={"type": "object"}),
+            lambda call: replace(call, schema=None),
+            lambda call: replace(call, schema_name="other"),
+            lambda call: replace(call, top_logprobs=5),
+            lambda call: replace(call, sample=1),
+            lambda call: replace(call, model=replace(call.model, provider="azure_openai")),
+            lambda call: replace(call, model=replace(call.model, name="gpt-4.1-mini")),
+            lambda call: replace(call, model=replace(call.model, temperature=0.7)),
+            lambda call: replace(call, model=replace(call.model, temperature=None)),
+            lambda call: replace(call, model=replace(call.model, max_tokens=100)),
+            lambda call: replace(call, model=replace(call.model, top_p=0.5)),
+            lambda call: replace(call, model=replace(call.model, endpoint="http://127.0.0.1:1/v1")),
+            lambda call: replace(call, model=replace(call.model, endpoint=None)),
+            lambda call: replace(call, model=replace(call.model, api_version="2025-01-01")),
+        ],
+    )
+    def test_everything_that_shapes_the_reply_is_in_the_key(self, other: Callable[[Call], Call]) -> None:
+        call = Call(ModelSpec("openai", "gpt-4.1", 0.0, endpoint="http://127.0.0.1/v1"), "Is it?", schema=SCHEMA)
+
+        assert cache_key(other(call)) != cache_key(call)
+
+    def test_the_key_of_the_provider_is_not(self) -> None:
+        call = Call(ModelSpec("openai", "gpt-4.1", api_key="one"), "Is it?")
+
+        assert cache_key(replace(call, model=replace(call.model, api_key="two"))) == cache_key(call)
+
+    @pytest.mark.parametrize(
+        ("provider", "variable"),
+        [
+            ("openai", "OPENAI_BASE_URL"),
+            ("azure_openai", "AZURE_OPENAI_ENDPOINT"),
+            ("anthropic", "ANTHROPIC_BASE_URL"),
+            ("ollama", "OLLAMA_HOST"),
+        ],
+    )
+    def test_another_server_from_the_environment_is_another_key(
+        self, monkeypatch: pytest.MonkeyPatch, provider: str, variable: str
+    ) -> None:
+        call = Call(ModelSpec(provider, "m"), "Is it?")
+        public = cache_key(call)
+        monkeypatch.setenv(variable, "http://127.0.0.1:1")
+
+        assert cache_key(call) != public
+
+    def test_repeats_do_not_share_answers(self, server: ModelServer, tmp_path: Path) -> None:
+        server.script("first", "second", "third")
+        model = server.model()
+
+        async def work(gateway: Gateway) -> list[str]:
+            return [(await gateway.complete(Call(model, "Is it?", sample=index))).text for index in (0, 1, 0, 1, 2)]
+
+        assert within(cached(tmp_path), work) == ["first", "second", "first", "second", "third"]
+
+    def test_a_reply_that_cannot_be_used_is_not_kept(self, server: ModelServer, tmp_path: Path) -> None:
+        server.script('{"ok": true}', "better")
+        call = Call(server.model(), "Is it?")
+        (first,) = ask(cached(tmp_path), call, accept=refuse_oks)
+        (second,) = ask(cached(tmp_path), call, accept=refuse_oks)
+
+        assert isinstance(first, MetricError)
+        assert (second.text, second.cached) == ("better", False)
+
+    def test_errors_are_not_kept(self, server: ModelServer, tmp_path: Path) -> None:
+        server.script(error(401, "no"), "yes")
+        call = Call(server.model(), "Is it?")
+        ask(cached(tmp_path), call)
+        (second,) = ask(cached(tmp_path), call)
+
+        assert second.text == "yes"
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"",
+            b'{"text": "cut o',
+            b"\xff\xfe\x00",
+            b"[]",
+            b"null",
+            b'{"text": "no usage"}',
+            b'{"text": "{\\"ok\\": 1}", "input_tokens": 1, "output_tokens": 1, "logprobs": null}',
+        ],
+        ids=["empty", "cut off", "binary", "list", "null", "incomplete", "of no use"],
+    )
+    def test_a_broken_file_is_asked_anew_and_mended(
+        self, server: ModelServer, tmp_path: Path, content: bytes
+    ) -> None:
+        server.script("fine")
+        call = Call(server.model(), "Is it?")
+        ask(cached(tmp_path), call)
+        (file,) = (tmp_path / "cache").rglob("*.json")
+        file.write_bytes(content)
+
+        (again,) = ask(cached(tmp_path), call, accept=refuse_oks)
+        (kept,) = ask(cached(tmp_path), call, accept=refuse_oks)
+
+        assert (again.text, again.cached, kept.cached) == ("fine", False, True)
+        assert len(server.asked) == 2
+
+    def test_a_cache_that_cannot_be_written_only_costs(self, server: ModelServer, tmp_path: Path) -> None:
+        (tmp_path / "cache").write_text("a file where the directory should be", encoding="utf-8")
+        call = Call(server.model(), "Is it?")
+        (first,) = ask(cached(tmp_path), call)
+        (second,) = ask(cached(tmp_path), call)
+
+        assert (first.cached, second.cached, len(server.asked)) == (False, False, 2)
+
+    def test_any_text_is_kept_as_it_is(self, server: ModelServer, tmp_path: Path) -> None:
+        text = "a\x00b \ud800 \u2028 \U0001f600"
+        server.script(text)
+        call = Call(server.model(), "Is it \x00 \u2028?")
+        (first,) = ask(cached(tmp_path), call)
+        (second,) = ask(cached(tmp_path), call)
+
+        assert (first.text, second.text, second.cached) == (text, text, True)
+
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_no_key_and_no_prompt_is_in_any_file(self, server: ModelServer, tmp_path: Path, provider: str) -> None:
+        ask(cached(tmp_path), Call(server.model(provider), "the prompt"))
+        (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+
+        assert set(json.loads(file.read_text(encoding="utf-8"))) == {
+            "text",
+            "input_tokens",
+            "output_tokens",
+            "logprobs",
+        }
+        assert KEY not in file.read_text(encoding="utf-8")
+
+    def test_where_it_lies(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.delenv("AGENTEVAL_CACHE", raising=False)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert default_directory() == tmp_path / "agenteval" / "llm"
+        monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "own"))
+        assert default_directory() == tmp_path / "own"
+
+
+class TestTheSameCallTwice:
+    def test_identical_calls_at_once_are_sent_once(self, server: ModelServer, tmp_path: Path) -> None:
+        call = Call(server.model(), "Is it?")
+
+        async def work(gateway: Gateway) -> tuple[list[Completion], int, float]:
+            answers = await asyncio.gather(*(gateway.complete(call) for _ in range(20)))
+            return answers, gateway.budget.calls, gateway.budget.cost_usd
+
+        answers, calls, cost = within(cached(tmp_path), work)
+
+        assert (len(server.asked), calls) == (1, 1)
+        assert {answer.text for answer in answers} == {'{"ok": true}'}
+        assert [answer.cached for answer in answers].count(False) == 1
+        assert sum(answer.cost_usd for answer in answers) == pytest.approx(cost)
+
+    @pytest.mark.parametrize(
+        ("answer", "kind"), [(error(401, "no such key"), LlmError), ('{"ok": true}', MetricError)]
+    )
+    def test_who_waits_gets_the_same_error(
+        self, server: ModelServer, tmp_path: Path, answer: Answer | str, kind: type[Exception]
+    ) -> None:
+        server.script(answer)
+        call = Call(server.model(), "Is it?")
+        answers = ask(cached(tmp_path), *[call] * 10, accept=refuse_oks)
+
+        assert len(server.asked) == 1
+        assert [type(item) for item in answers] == [kind] * 10
+
+    def test_who_waits_goes_on_when_the_first_is_cancelled(self, server: ModelServer, tmp_path: Path) -> None:
+        arrived, release = Event(), Event()
+
+        def respond(asked: Asked) -> Answer:
+            if len(server.asked) == 1:
+                arrived.set()
+                release.wait(PATIENCE_S)
+            return says(asked, "here")
+
+        server.respond = respond
+        call = Call(server.model(), "Is it?")
+
+        async def work(gateway: Gateway) -> list[Any]:
+            first = asyncio.create_task(gateway.complete(call))
+            await asyncio.to_thread(arrived.wait, PATIENCE_S)
+            others = [asyncio.create_task(gateway.complete(call)) for _ in range(3)]
+            await asyncio.sleep(0)
+            first.cancel()
+            try:
+                return await asyncio.gather(first, *others, return_exceptions=True)
+            finally:
+                release.set()
+
+        first, *others = within(cached(tmp_path), work)
+
+        assert isinstance(first, asyncio.CancelledError)
+        assert [other.text for other in others] == ["here"] * 3
+        assert len(server.asked) == 2
+
+    def test_who_waits_can_be_cancelled_alone(self, server: ModelServer, tmp_path: Path) -> None:
+        arrived, release = Event(), Event()
+
+        def respond(asked: Asked) -> Answer:
+            arrived.set()
+            release.wait(PATIENCE_S)
+            return says(asked, "here")
+
+        server.respond = respond
+        call = Call(server.model(), "Is it?")
+
+        async def work(gateway: Gateway) -> list[Any]:
+            first = asyncio.create_task(gateway.complete(call))
+            await asyncio.to_thread(arrived.wait, PATIENCE_S)
+            other = asyncio.create_task(gateway.complete(call))
+            await asyncio.sleep(0)
+            other.cancel()
+            release.set()
+            return [*await asyncio.gather(first, other, return_exceptions=True)]
+
+        first, other = within(cached(tmp_path), work)
+
+        assert first.text == "here"
+        assert isinstance(other, asyncio.CancelledError)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+class TestRepeats:
+    def test_retry_after_is_waited_for(self, server: ModelServer, waits: list[float], provider: str) -> None:
+        server.script(error(429, "slow down", {"Retry-After": "7"}), "yes")
+        (answer,) = ask(LlmSettings(), Call(server.model(provider), "Is it?"))
+
+        assert (answer.text, waits, len(server.asked)) == ("yes", [7.0], 2)
+
+    def test_milliseconds_win_over_seconds(self, server: ModelServer, waits: list[float], provider: str) -> None:
+        server.script(error(503, "busy", {"Retry-After": "7", "retry-after-ms": "250"}), "yes")
+        ask(LlmSettings(), Call(server.model(provider), "Is it?"))
+
+        assert waits == [0.25]
+
+    def test_retry_after_may_be_a_date(self, server: ModelServer, waits: list[float], provider: str) -> None:
+        moment = datetime.now(UTC) + timedelta(seconds=1000)
+        server.script(error(429, "slow down", {"Retry-After": format_datetime(moment, usegmt=True)}), "yes")
+        ask(LlmSettings(), Call(server.model(provider), "Is it?"))
+
+        assert waits == [60.0]
+
+    @pytest.mark.parametrize("value", ["-5", "0", "yesterday", "Wed, 21 Oct 2015 07:28:00 GMT"])
+    def test_odd_waits_are_short(self, server: ModelServer, waits: list[float], provider: str, value: str) -> None:
+        server.script(error(429, "slow down", {"Retry-After": value}), "yes")
+        (answer,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
+
+        assert (answer.text, waits) == ("yes", [])
+
+    def test_the_waits_double_and_spread(self, server: ModelServer, waits: list[float], provider: str) -> None:
+        server.script(error(500, "oops"), error(502, "oops"), error(503, "oops"), error(529, "oops"), "yes")
+        (answer,) = ask(LlmSettings(backoff_s=1), Call(server.model(provider), "Is it?"))
+
+        assert answer.text == "yes"
+        assert [least <= wait <= 1.5 * least for wait, least in zip(waits, (1, 2, 4, 8), strict=True)] == [True] * 4
+
+    def test_no_wait_is_longer_than_a_minute(self, server: ModelServer, waits: list[float], provider: str) -> None:
+        server.script(error(500, "oops"))
+        ask(LlmSettings(backoff_s=50, retries=3), Call(server.model(provider), "Is it?"))
+
+        assert len(waits) == 3
+        assert max(waits) == 60.0
+
+    def test_in_the_end_it_is_an_error(self, server: ModelServer, provider: str) -> None:
+        server.script(error(500, "the server\nis  broken"))
+        (problem,) = ask(no_waits(retries=2), Call(server.model(provider), "Is it?"))
+
+        label = server.model(provider).label
+        assert str(problem) == f"{label} answered 500: the server is broken (after 3 attempts)"
+        assert len(server.asked) == 3
+
+    @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
+    def test_what_will_not_pass_is_not_repeated(self, server: ModelServer, provider: str, status: int) -> None:
+        server.script(error(status, "no"))
+        (problem,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
+
+        assert str(problem) == f"{server.model(provider).label} answered {status}: no"
+        assert len(server.asked) == 1
+
+    def test_a_spent_quota_is_not_repeated(self, server: ModelServer, provider: str) -> None:
+        told = "You exceeded your current quota, please check your plan and billing details. " * 5
+        server.script(error(429, told, type="insufficient_quota", code="insufficient_quota"))
+        (problem,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
+
+        assert "answered 429: You exceeded your current quota" in str(problem)
+        assert len(server.asked) == 1
+
+    def test_a_dropped_connection_is_repeated(self, server: ModelServer, provider: str) -> None:
+        server.script(HANG_UP, "yes")
+        (answer,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
+
+        assert (answer.text, len(server.asked)) == ("yes", 2)
+
+    def test_a_server_that_is_gone(self, server: ModelServer, provider: str) -> None:
+        model = server.model(provider, endpoint="http://127.0.0.1:9/v1")
+        (problem,) = ask(no_waits(retries=1), Call(model, "Is it?"))
+
+        assert isinstance(problem, LlmError)
+        assert f"{model.label} cannot be reached: " in str(problem)
+        assert str(problem).endswith("(after 2 attempts)")
+
+    def test_an_answer_that_does_not_come(self, server: ModelServer, provider: str) -> None:
+        release = Event()
+
+        def respond(asked: Asked) -> Answer:
+            release.wait(PATIENCE_S)
+            return says(asked, "too late")
+
+        server.respond = respond
+        try:
+            (problem,) = ask(no_waits(retries=1, timeout_s=0.2), Call(server.model(provider), "Is it?"))
+        finally:
+            release.set()
+
+        assert str(problem) == f"{server.model(provider).label} did not answer within 0.2 s (after 2 attempts)"
+        assert len(server.asked) == 2
+
+    def test_a_repeated_call_counts_again(self, server: ModelServer, provider: str) -> None:
+        server.script(error(500, "oops"))
+        call = Call(server.model(provider), "Is it?")
+
+        async def work(gateway: Gateway) -> list[str]:
+            told = []
+            for _ in range(2):
+                with pytest.raises((LlmError, BudgetSpentError)) as caught:
+                    await gateway.complete(call)
+                told.append(str(caught.value))
+            return told
+
+        told = within(no_waits(limits=Limits(max_calls=3)), work)
+
+        assert told == ["max_llm_calls (3) is used up"] * 2
+        assert len(server.asked) == 3
+
+
+class TestOptionsThatAreRefused:
+    """Left out from then on; that is no repeat, so it works without any."""
+
+    @pytest.mark.parametrize("provider", ["openai", "azure_openai"])
+    @pytest.mark.parametrize(
+        ("option", "message"),
+        [
+            ("temperature", "Unsupported value: 'temperature' does not support 0 with this model."),
+            ("response_format", "Invalid parameter: 'response_format' of type 'json_schema' is not supported."),
+            ("response_format", "This model does not support response format `json_schema`."),
+            ("top_p", "Unsupported parameter: 'top_p' is not supported with this model."),
+        ],
+    )
+    def test_openai(self, server: ModelServer, provider: str, option: str, message: str) -> None:
+        self._refused(server, server.model(provider, top_p=0.5), option, message)
+
+    @pytest.mark.parametrize(
+        ("option", "message"),
+        [
+            ("temperature", "`temperature` is deprecated for this model."),
+            ("output_config", "output_config: Extra inputs are not permitted"),
+        ],
+    )
+    def test_anthropic(self, server: ModelServer, option: str, message: str) -> None:
+        self._refused(server, server.model("anthropic", temperature=0.5), option, message)
+
+    @staticmethod
+    def _refused(server: ModelServer, model: ModelSpec, option: str, message: str) -> None:
+        def respond(asked: Asked) -> Answer:
+            return error(400, message) if option in asked.body else says(asked, "yes")
+
+        server.respond = respond
+
+        async def work(gateway: Gateway) -> list[str]:
+            texts = [(await gateway.complete(Call(model, f"Is it {n}?", schema=SCHEMA))).text for n in range(3)]
+            assert gateway.budget.calls == 4
+            return texts
+
+        assert within(no_waits(retries=0), work) == ["yes"] * 3
+        assert [option in asked.body for asked in server.asked] == [True, False, False, False]
+        left = {name: value for name, value in server.asked[0].body.items() if name != option}
+        assert server.asked[1].body == left
+
+    def test_the_older_name_of_a_limit(self, server: ModelServer) -> None:
+        def respond(asked: Asked) -> Answer:
+            message = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+            refused = error(400, message, param="max_tokens", code="unsupported_parameter")
+            return refused if "max_tokens" in asked.body else says(asked, "yes")
+
+        server.respond = respond
+        (answer,) = ask(no_waits(), Call(server.model(max_tokens=500), "Is it?"))
+
+        assert answer.text == "yes"
+        assert server.asked[1].body["max_completion_tokens"] == 500
+
+    def test_log_probabilities_go_together(self, server: ModelServer) -> None:
+        def respond(asked: Asked) -> Answer:
+            named = next((name for name in ("top_logprobs", "logprobs") if name in asked.body), None)
+            return error(400, f"Unsupported parameter: '{named}'", param=named) if named else says(asked, "yes")
+
+        server.respond = respond
+        (answer,) = ask(no_waits(retries=0), Call(server.model(), "Is it?", top_logprobs=5))
+
+        assert answer.text == "yes"
+        assert [sorted({"logprobs", "top_logprobs"} & set(asked.body)) for asked in server.asked] == [
+            ["logprobs", "top_logprobs"],
+            ["logprobs"],
+            [],
+        ]
+
+    def test_many_at_once(self, server: ModelServer) -> None:
+        def respond(asked: Asked) -> Answer:
+            return error(400, "no temperature here") if "temperature" in asked.body else says(asked, "yes")
+
+        server.respond = respond
+        answers = ask(no_waits(retries=0), *(Call(server.model(), f"Is it {n}?") for n in range(12)))
+
+        assert [answer.text for answer in answers] == ["yes"] * 12
+
+    def test_another_wrong_request_is_an_error(self, server: ModelServer) -> None:
+        server.script(error(400, "Your temperatures are wrong, and so is your_response_format"))
+        (problem,) = ask(no_waits(), Call(server.model(), "Is it?", schema=SCHEMA))
+
+        assert "answered 400" in str(problem)
+        assert len(server.asked) == 1
+
+
+class TestLimits:
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_so_many_at_once_and_no_more(self, server: ModelServer, provider: str) -> None:
+        # Nobody gets an answer before three have asked, so fewer than three at once would not come through.
+        barrier = Barrier(3)
+
+        def respond(asked: Asked) -> Answer:
+            barrier.wait(PATIENCE_S)
+            return says(asked, "yes")
+
+        server.respond = respond
+        answers = ask(no_waits(concurrency=3), *(Call(server.model(provider), f"Is it {n}?") for n in range(12)))
+
+        assert [answer.text for answer in answers] == ["yes"] * 12
+        assert server.most_at_once == 3
+
+    def test_each_provider_for_itself(self, server: ModelServer) -> None:
+        barrier = Barrier(4)
+
+        def respond(asked: Asked) -> Answer:
+            barrier.wait(PATIENCE_S)
+            return says(asked, "yes")
+
+        server.respond = respond
+        answers = ask(no_waits(concurrency=1), *(Call(server.model(name), "Is it?") for name in PROVIDERS))
+
+        assert [answer.text for answer in answers] == ["yes"] * 4
+
+    def test_all_models_of_a_provider_together(self, server: ModelServer) -> None:
+        barrier = Barrier(2)
+        broken = []
+
+        def respond(asked: Asked) -> Answer:
+            try:
+                barrier.wait(0.2)
+            except BrokenBarrierError:
+                broken.append(asked)
+                barrier.reset()
+            return says(asked, "yes")
+
+        server.respond = respond
+        ask(no_waits(concurrency=1), *(Call(server.model(name=name), "Is it?") for name in ("gpt-4.1", "gpt-4o")))
+
+        assert (server.most_at_once, len(broken)) == (1, 2)
+
+    def test_calls_start_evenly_over_the_minute(self) -> None:
+        starts: list[float] = []
+
+        async def work() -> None:
+            limiter, began = RateLimiter(concurrency=10, per_minute=30), asyncio.get_running_loop().time()
+
+            async def call() -> None:
+                async with limiter:
+                    starts.append(asyncio.get_running_loop().time() - began)
+
+            await asyncio.gather(*(call() for _ in range(5)))
+            await asyncio.sleep(100)
+            await asyncio.gather(*(call() for _ in range(2)))
+
+        in_virtual_time(work())
+
+        assert starts == pytest.approx([0, 2, 4, 6, 8, 108, 110])
+
+    def test_a_repeat_takes_its_turn_too(self) -> None:
+        starts: list[float] = []
+
+        class Failing:
+            async def complete(self, call: Call) -> Completion:
+                starts.append(asyncio.get_running_loop().time())
+                raise LlmError("busy", transient=True, retry_after_s=1)
+
+            async def close(self) -> None:
+                """Nothing is open."""
+
+        async def work() -> None:
+            gateway = Gateway(LlmSettings(requests_per_minute=6, retries=2), lambda _: Failing())
+            with pytest.raises(LlmError, match="3 attempts"):
+                await gateway.complete(Call(ModelSpec("openai", "m"), "Is it?"))
+
+        in_virtual_time(work())
+
+        assert [start - starts[0] for start in starts] == pytest.approx([0, 10, 20])
+
+    def test_a_cancelled_turn_frees_its_place(self) -> None:
+        async def work() -> None:
+            limiter = RateLimiter(concurrency=1, per_minute=1)
+            async with limiter:
+                pass
+            waiting = asyncio.create_task(limiter.__aenter__())
+            await asyncio.sleep(1)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            async with asyncio.timeout(300), limiter:
+                pass
+
+        in_virtual_time(work())
+
+
+class TestBudget:
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_calls_are_used_up_exactly(self, server: ModelServer, provider: str) -> None:
+        answers = ask(
+            no_waits(limits=Limits(max_calls=17)), *(Call(server.model(provider), f"Is it {n}?") for n in range(50))
+        )
+
+        assert len(server.asked) == 17
+        assert [type(answer) for answer in answers].count(BudgetSpentError) == 33
+
+    def test_money_is_never_overspent(self, server: ModelServer) -> None:
+        calls = [Call(server.model(), f"Is it {n:02}?") for n in range(60)]
+
+        async def work(gateway: Gateway) -> tuple[list[Any], float]:
+            answers = await asyncio.gather(*map(gateway.complete, calls), return_exceptions=True)
+            return answers, gateway.budget.cost_usd
+
+        # One call costs 1000 × 2 $ + 200 × 8 $ per million tokens: 0.0036 $.
+        answers, cost = within(no_waits(limits=Limits(max_cost_usd=0.05)), work)
+
+        assert len(server.asked) == 13
+        assert cost == pytest.approx(13 * 0.0036)
+        refused = {str(answer) for answer in answers if isinstance(answer, BudgetSpentError)}
+        assert refused == {"max_cost_usd (0.05) is used up: 0.0468 USD spent"}
+
+    @pytest.mark.parametrize(
+        ("provider", "cost"),
+        [("openai", 0.0036), ("azure_openai", 0.0036), ("anthropic", 0.006), ("ollama", 0.0)],
+    )
+    def test_usage_and_cost(self, server: ModelServer, provider: str, cost: float) -> None:
+        async def work(gateway: Gateway) -> tuple[Completion, Gateway]:
+            return await gateway.complete(Call(server.model(provider), "Is it?")), gateway
+
+        answer, gateway = within(no_waits(), work)
+
+        assert (answer.input_tokens, answer.output_tokens) == (INPUT_TOKENS, OUTPUT_TOKENS)
+        assert answer.cost_usd == pytest.approx(cost)
+        assert gateway.budget.cost_usd == pytest.approx(cost)
+        assert (gateway.input_tokens, gateway.output_tokens) == (INPUT_TOKENS, OUTPUT_TOKENS)
+
+    def test_an_unknown_price_is_no_price(self, server: ModelServer) -> None:
+        (answer,) = ask(no_waits(), Call(server.model(name="our-own-model"), "Is it?"))
+
+        assert answer.cost_usd is None
+
+
+class TestKeys:
+    @pytest.mark.parametrize(
+        ("provider", "variable"),
+        [("openai", "OPENAI_API_KEY"), ("azure_openai", "AZURE_OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")],
+    )
+    def test_a_missing_key_is_named_before_anything_runs(self, provider: str, variable: str) -> None:
+        endpoint = "http://127.0.0.1:9" if provider == "azure_openai" else None
+        with pytest.raises(ConfigError) as caught:
+            Gateway(LlmSettings()).check(ModelSpec(provider, "m", endpoint=endpoint))
+
+        assert str(caught.value) == f"no API key for {provider}/m: set {variable}, or `api_key` of the model"
+
+    def test_azure_needs_an_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        model = ModelSpec("azure_openai", "m", api_key=KEY)
+        with pytest.raises(ConfigError) as caught:
+            Gateway(LlmSettings()).check(model)
+        assert str(caught.value) == (
+            "no address for azure_openai/m: set AZURE_OPENAI_ENDPOINT, or `endpoint` of the model"
+        )
+        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://127.0.0.1:9")
+        Gateway(LlmSettings()).check(model)
+
+    @pytest.mark.parametrize(
+        ("provider", "variable", "header"),
+        [
+            ("openai", "OPENAI_API_KEY", "authorization"),
+            ("azure_openai", "AZURE_OPENAI_API_KEY", "api-key"),
+            ("anthropic", "ANTHROPIC_API_KEY", "authorization"),
+        ],
+    )
+    def test_keys_come_from_the_environment_too(
+        self, server: ModelServer, monkeypatch: pytest.MonkeyPatch, provider: str, variable: str, header: str
+    ) -> None:
+        monkeypatch.setenv(variable, "key-of-the-environment")
+        (own, other) = ask(
+            no_waits(), Call(server.model(provider, api_key=None), "1"), Call(server.model(provider), "2")
+        )
+
+        assert own.text == other.text == '{"ok": true}'
+        sent = {asked.prompt: asked.headers[header].removeprefix("Bearer ") for asked in server.asked}
+        assert sent == {"1": "key-of-the-environment", "2": KEY}
+
+    @pytest.mark.parametrize(
+        ("provider", "variable", "path"),
+        [
+            ("openai", "OPENAI_BASE_URL", "/v1"),
+            ("azure_openai", "AZURE_OPENAI_ENDPOINT", ""),
+            ("anthropic", "ANTHROPIC_BASE_URL", ""),
+            ("ollama", "OLLAMA_HOST", ""),
+        ],
+    )
+    def test_addresses_come_from_the_environment_too(
+        self, server: ModelServer, monkeypatch: pytest.MonkeyPatch, provider: str, variable: str, path: str
+    ) -> None:
+        monkeypatch.setenv(variable, server.url + path)
+        (answer,) = ask(no_waits(), Call(server.model(provider, endpoint=None), "Is it?"))
+
+        assert answer.text == '{"ok": true}'
+
+    def test_a_server_of_ones_own_needs_no_key(self, server: ModelServer) -> None:
+        (answer,) = ask(no_waits(), Call(server.model(api_key=None), "Is it?"))
+
+        assert answer.text == '{"ok": true}'
+
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_nothing_shows_the_key(self, server: ModelServer, provider: str) -> None:
+        server.script(error(401, "no"))
+        model = server.model(provider, api_key=KEY)
+        (problem,) = ask(no_waits(), Call(model, "Is it?"))
+
+        gateway = Gateway(LlmSettings())
+        gateway.check(model)
+        shown = [repr(model), repr(Call(model, "x")), repr(gateway), repr(problem), str(problem)]
+        assert [text for text in shown if KEY in text] == []
+
+
+class _VirtualTime(selectors.SelectSelector):
+    """Instead of waiting it moves the clock on."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        self.now += timeout or 0.0
+        return super().select(0)
+
+
+def in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
+    """Run something that waits only for the clock."""
+    selector = _VirtualTime()
+
+    class Loop(asyncio.SelectorEventLoop):
+        def time(self) -> float:
+            return selector.now
+
+    with asyncio.Runner(loop_factory=lambda: Loop(selector)) as runner:
+        runner.run(work)

@@ -1,0 +1,91 @@
+"""Builds results of runs: only what a test is about is said, the rest is ordinary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agenteval.compare.pair import pool_entry
+from agenteval.results.model import (
+    CaseResult,
+    CaseStatus,
+    IterationResult,
+    Results,
+    Run,
+    Score,
+    SuiteResult,
+    Tool,
+    TurnResult,
+)
+from agenteval.results.rollup import mean, mean_score, summarise
+
+SUITE = "agent.yaml"
+
+
+def score(id_: str = "numeric", value: float | None = 1.0, passed: bool | None = True, **more: Any) -> Score:
+    return Score(id=id_, kind="standard", score=value, passed=passed, **{"status": "scored", **more})
+
+
+def skipped(id_: str = "numeric") -> Score:
+    return score(id_, None, None, status="skipped", reason="the case has no ground_truth")
+
+
+def broken(id_: str = "numeric") -> Score:
+    return score(id_, None, None, status="error", error="boom")
+
+
+def turn(*scores: Score, index: int = 0, response: str | None = "answer", **more: Any) -> TurnResult:
+    return TurnResult(
+        index=index, input=f"question {index}", ground_truth=None, response=response, scores=list(scores), **more
+    )
+
+
+def iteration(status: CaseStatus, *turns: TurnResult, index: int = 0) -> IterationResult:
+    return IterationResult(index=index, status=status, score=mean_score(turns), turns=list(turns))
+
+
+def case(
+    name: str,
+    status: CaseStatus = "passed",
+    scores: Sequence[Mapping[str, float]] = ({"numeric": 1.0},),
+    response: str = "answer",
+    suite: str = SUITE,
+) -> CaseResult:
+    """A case with one iteration for each mapping of metric to score; a score of 0.5 passes."""
+    iterations = [
+        iteration(
+            status,
+            turn(*(score(key, value, value >= 0.5) for key, value in found.items()), response=response),
+            index=index,
+        )
+        for index, found in enumerate(scores)
+    ]
+    return CaseResult(
+        id=f"{suite}::{name}",
+        name=name,
+        status=status,
+        score=mean([item.score for item in iterations]),
+        iterations=iterations,
+    )
+
+
+def results(
+    *cases: CaseResult, run_id: str = "now", fingerprints: Mapping[str, str] | None = None, suite: str = SUITE
+) -> Results:
+    """A run of one suite. ``fingerprints`` are by case name; cases without one have the fingerprint "same"."""
+    run = Results(
+        tool=Tool(version="0"),
+        run=Run(
+            id=run_id,
+            started_at="2026-01-01T00:00:00.000Z",
+            finished_at="2026-01-01T00:00:01.000Z",
+            duration_s=1.0,
+            complete=True,
+            commit="c" * 40,
+            ref="refs/heads/main",
+        ),
+        summary=summarise(cases),
+        suites=[SuiteResult(path=suite, name="s", format="holodeck", fingerprint="f", cases=list(cases))],
+    )
+    prints = {case.id: (fingerprints or {}).get(case.name, "same") for case in cases}
+    return run.model_copy(update={"pool": [pool_entry(run, prints)]})
