@@ -37,8 +37,8 @@ schemas: $(VENV)/.dev
 # Writes the hash-pinned lock files anew; needs uv.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/build.in -o requirements/build.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/runtime.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra dev -c requirements/runtime.lock pyproject.toml -o requirements/dev.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra dev --extra files --extra azure -c requirements/constraints.in pyproject.toml -o requirements/dev.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra files -c requirements/dev.lock -c requirements/constraints.in pyproject.toml -o requirements/runtime.lock
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("agenteval needs Python 3.11 or newer, not " + sys.version.split()[0] + ": set PYTHON=") if sys.version_info < (3, 11) else None'

@@ -32,7 +32,7 @@ EQUALITY = {"type": "standard", "metric": "equality"}
 
 # Nothing hangs for ever: whatever takes longer is a defect, however slow the machine.
 PATIENCE_S = 60
-_FOREIGN = ("GITHUB_", "INPUT_", "ACTIONS_", "RUNNER_", "AGENTEVAL_", "QUICKSTART_", "COVERAGE_", "PYTEST_")
+FOREIGN_VARIABLES = ("GITHUB_", "INPUT_", "ACTIONS_", "RUNNER_", "AGENTEVAL_", "QUICKSTART_", "COVERAGE_", "PYTEST_")
 
 
 # Agents, called directly
@@ -141,7 +141,7 @@ def echo_agent(directory: Path, **keys: Any) -> dict[str, Any]:
 
 def environment(**variables: str) -> dict[str, str]:
     """The environment of the tests without what a CI system adds to it."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN_VARIABLES)}
     return {**kept, "COLUMNS": "200", **variables}
 
 

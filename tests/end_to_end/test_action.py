@@ -15,7 +15,6 @@ import yaml
 from tests.support import (
     AGENTEVAL,
     PATIENCE_S,
-    QUICKSTART,
     ROOT,
     Ended,
     agenteval,
@@ -246,11 +245,6 @@ def test_several_suites_by_lines_blanks_and_quotes(runner: Runner) -> None:
         write_suite(runner.workspace / name, [case(name)], agent={"command": ["echo", "hello"]})
     step = runner.step(suite="one/agent.yaml two\n'with blank/agent.yaml'\n")
     assert (step.ended.status, step.outputs["total"]) == (0, "3")
-
-
-def test_the_quickstart(runner: Runner) -> None:
-    step = runner.step(suite=str(QUICKSTART))
-    assert (step.ended.status, step.outputs["pass-rate"]) == (0, "1.0000")
 
 
 # The comment

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.support import Ended, agenteval
-
-from agenteval import cli
+from tests.end_to_end.conftest import Command
+from tests.support import agenteval
 
 AGENT = "agent: {command: [cat]}"
 METRICS = "evaluations: {metrics: [{type: standard, metric: equality}]}"
@@ -423,28 +422,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a new user tries it."""
     # The message would name the home of a repository above.
     (tmp_path / ".git").mkdir()
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SERVICE_KEY", "sk-0123456789")
-    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     return tmp_path
 
 
-def run_here(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> Ended:
-    """One command in this process and in the current directory."""
-    try:
-        status = cli.main(list(arguments))
-    except SystemExit as error:
-        status = error.code if isinstance(error.code, int) else -1
-    out, err = capsys.readouterr()
-    return Ended(status, out, err)
-
-
-def check(mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def check(mistake: Mistake, folder: Path, command: Command) -> None:
     (folder / "agent.yaml").write_text(mistake.suite, encoding="utf-8")
     for name, text in mistake.files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
-    ended = run_here(mistake.arguments, capsys)
+    ended = command(*mistake.arguments)
     begin, *further = mistake.says
     assert ended.err.startswith("agenteval: " + begin.replace("{}", str(folder))), ended.err
     for part in further:
@@ -462,23 +449,23 @@ def check(mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize("mistake", SUITE.values(), ids=SUITE)
-def test_in_the_suite(mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    check(mistake, folder, capsys)
+def test_in_the_suite(mistake: Mistake, folder: Path, command: Command) -> None:
+    check(mistake, folder, command)
 
 
 @pytest.mark.parametrize("mistake", AGENTS.values(), ids=AGENTS)
-def test_in_the_agent(mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    check(mistake, folder, capsys)
+def test_in_the_agent(mistake: Mistake, folder: Path, command: Command) -> None:
+    check(mistake, folder, command)
 
 
 @pytest.mark.parametrize("mistake", CONFIG.values(), ids=CONFIG)
-def test_in_the_configuration(mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    check(mistake, folder, capsys)
+def test_in_the_configuration(mistake: Mistake, folder: Path, command: Command) -> None:
+    check(mistake, folder, command)
 
 
 @pytest.mark.parametrize("mistake", OPTIONS.values(), ids=OPTIONS)
-def test_in_the_options(mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    check(mistake, folder, capsys)
+def test_in_the_options(mistake: Mistake, folder: Path, command: Command) -> None:
+    check(mistake, folder, command)
 
 
 @pytest.mark.parametrize(
@@ -496,25 +483,23 @@ def test_in_the_options(mistake: Mistake, folder: Path, capsys: pytest.CaptureFi
         (["schema", "result"], "invalid choice: 'result' (choose from 'results', 'config')"),
     ],
 )
-def test_in_the_command_line(
-    arguments: Sequence[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_in_the_command_line(arguments: Sequence[str], said: str, folder: Path, command: Command) -> None:
     (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
-    ended = run_here(arguments, capsys)
+    ended = command(*arguments)
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith("usage: agenteval")
     assert said in ended.err
 
 
-def test_no_suite_at_all(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ended = run_here(["run"], capsys)
+def test_no_suite_at_all(folder: Path, command: Command) -> None:
+    ended = command("run")
     assert (ended.status, ended.out) == (2, "")
     assert "no suite given, and no agent.yaml" in ended.err
     assert "agenteval run path/to/agent.yaml" in ended.err
 
 
-def test_nothing_to_validate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ended = run_here(["validate"], capsys)
+def test_nothing_to_validate(folder: Path, command: Command) -> None:
+    ended = command("validate")
     assert (ended.status, ended.out) == (2, "")
     assert "nothing to check: no suite and no agenteval.yaml in this directory" in ended.err
 
@@ -533,10 +518,10 @@ def test_nothing_to_validate(folder: Path, capsys: pytest.CaptureFixture[str]) -
 )
 @pytest.mark.parametrize("fail_on", ["failures", "none"])
 def test_a_suite_in_which_nothing_can_be_checked(
-    suite: str, what: str, fail_on: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    suite: str, what: str, fail_on: str, folder: Path, command: Command
 ) -> None:
     (folder / "agent.yaml").write_text(suite, encoding="utf-8")
-    ended = run_here(["run", "--fail-on", fail_on], capsys)
+    ended = command("run", "--fail-on", fail_on)
     assert ended.status == 2
     assert f"warning: agent.yaml:{3 if 'ground' in what else 2}: case 'a' {what}" in ended.out or (
         f"case 'a' {what}" in ended.out
@@ -545,7 +530,7 @@ def test_a_suite_in_which_nothing_can_be_checked(
     assert ended.out.splitlines()[-1].startswith("agenteval: FAILED")
 
 
-def test_every_problem_of_every_file_in_one_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_problem_of_every_file_in_one_run(folder: Path, command: Command) -> None:
     for name in ("one", "two", "three", "fine"):
         (folder / name).mkdir()
     (folder / "one" / "agent.yaml").write_text(f"{GOOD}nmae: x\n", encoding="utf-8")
@@ -554,7 +539,7 @@ def test_every_problem_of_every_file_in_one_run(folder: Path, capsys: pytest.Cap
     (folder / "fine" / "agent.yaml").write_text(GOOD, encoding="utf-8")
     (folder / "agenteval.yaml").write_text("gates: {}\n", encoding="utf-8")
     suites = ["one/agent.yaml", "two", "three/agent.yaml", "fine", "gone/agent.yaml"]
-    ended = run_here(["run", *suites, "--baseline", "old.json"], capsys)
+    ended = command("run", *suites, "--baseline", "old.json")
     assert (ended.status, ended.out) == (2, "")
     for begin in (
         "agenteval: one/agent.yaml:4: nmae: ",
@@ -567,11 +552,11 @@ def test_every_problem_of_every_file_in_one_run(folder: Path, capsys: pytest.Cap
         assert any(line.startswith(begin) for line in ended.err.splitlines()), begin
 
 
-def test_every_agent_that_cannot_start_in_one_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_agent_that_cannot_start_in_one_run(folder: Path, command: Command) -> None:
     for name, written in (("one", "{command: [no-such-program]}"), ("two", "{replay: gone.jsonl}")):
         (folder / name).mkdir()
         (folder / name / "agent.yaml").write_text(agent(written), encoding="utf-8")
-    ended = run_here(["run", "one", "two"], capsys)
+    ended = command("run", "one", "two")
     assert (ended.status, ended.out) == (2, "")
     assert "agenteval: one/agent.yaml:3: agent: the program 'no-such-program' does not exist" in ended.err
     assert "agenteval: two/agent.yaml:3: agent: there is no recording " in ended.err
@@ -584,34 +569,30 @@ def test_every_agent_that_cannot_start_in_one_run(folder: Path, capsys: pytest.C
         ("taken/deeper", "cannot make the report directory taken/deeper: Not a directory"),
     ],
 )
-def test_reports_that_cannot_be_written(
-    out: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reports_that_cannot_be_written(out: str, said: str, folder: Path, command: Command) -> None:
     (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
     (folder / "taken").write_text("a file", encoding="utf-8")
-    ended = run_here(["run", "--out", out], capsys)
+    ended = command("run", "--out", out)
     # Not a mistake in the suite, so not 2; and nothing was paid for.
     assert (ended.status, ended.out) == (3, "")
     assert ended.err == f"agenteval: {said}\n"
 
 
-def test_hostile_text_in_a_message_commands_nobody(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_text_in_a_message_commands_nobody(folder: Path, command: Command) -> None:
     (folder / "agent.yaml").write_text(
         'agent: {command: [cat]}\n"::error::x\\n::add-mask::y\\e[31m ##[group]": 1\n', encoding="utf-8"
     )
-    ended = run_here(["run"], capsys)
+    ended = command("run")
     assert ended.status == 2
     assert "\x1b" not in ended.err
     assert not [line for line in ended.err.splitlines() if line.startswith("::") or "##[" in line]
 
 
-def test_a_message_never_shows_a_secret(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_message_never_shows_a_secret(folder: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     # A key file is longer than any path may be.
     monkeypatch.setenv("PRIVATE_KEY", "line of a key\n" * 400)
     (folder / "agent.yaml").write_text(one_case("{name: a, input: hi, ground_truth: hi}\nsk-0123456789: 1"), "utf-8")
-    ended = run_here(["run"], capsys)
+    ended = command("run")
     assert ended.status == 2
     assert "sk-0123456789" not in ended.err
     assert "***" in ended.err

@@ -15,12 +15,14 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from tests.end_to_end.conftest import Command
 from tests.support import (
     AGENTEVAL,
     PATIENCE_S,
     QUICKSTART,
     ROOT,
     Answer,
+    Ended,
     agenteval,
     case,
     echo_agent,
@@ -38,14 +40,24 @@ from agenteval.results.store import read_results
 WRITTEN = ["comment.md", "journal.jsonl", "junit.xml", "results.json", "summary.md"]
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended, Ended]:
+    """A folder with the reports ``before`` and ``after`` the switch, and how both runs ended."""
+    folder = tmp_path_factory.mktemp("quickstart")
+    first = agenteval("run", QUICKSTART, "--out", folder / "before", cwd=ROOT)
+    arguments = ("--baseline", folder / "before", "--out", folder / "after")
+    worse = environment(QUICKSTART_RANKING="first-match")
+    return folder, first, agenteval("run", QUICKSTART, *arguments, cwd=ROOT, env=worse)
+
+
 class TestQuickstart:
     """The example that people try first, and what its switch does."""
 
-    def test_passes_and_then_shows_what_got_worse(self, tmp_path: Path) -> None:
-        first = agenteval("run", QUICKSTART, "--out", tmp_path / "before", cwd=ROOT)
+    def test_passes(self, runs: tuple[Path, Ended, Ended]) -> None:
+        folder, first, _ = runs
         assert first.status == 0, first.text
-        assert sorted(path.name for path in (tmp_path / "before").iterdir()) == WRITTEN
-        before = read_results(tmp_path / "before")
+        assert sorted(path.name for path in (folder / "before").iterdir()) == WRITTEN
+        before = read_results(folder / "before")
         assert before.run.complete
         assert (before.summary.cases, before.summary.passed) == (19, 19)
         assert before.comparison is None
@@ -53,16 +65,15 @@ class TestQuickstart:
         assert any(turn.tool_calls for turn in turns)
         assert any(turn.retrieval_context for turn in turns)
 
-        worse = environment(QUICKSTART_RANKING="first-match")
-        arguments = ("--baseline", tmp_path / "before", "--out", tmp_path / "after")
-        second = agenteval("run", QUICKSTART, *arguments, cwd=ROOT, env=worse)
+    def test_shows_what_got_worse(self, runs: tuple[Path, Ended, Ended]) -> None:
+        folder, _, second = runs
         assert second.status == 1, second.text
-        after = read_results(tmp_path / "after")
+        after = read_results(folder / "after")
         assert after.comparison is not None
         assert after.comparison.verdict == "regressed"
         regressed = [found for found in after.comparison.cases if found.change == "regressed"]
         assert len(regressed) == after.summary.failed
-        comment = (tmp_path / "after" / "comment.md").read_text(encoding="utf-8")
+        comment = (folder / "after" / "comment.md").read_text(encoding="utf-8")
         assert f"{len(regressed)} cases got worse" in comment
         for found in regressed:
             assert found.name in comment
@@ -70,21 +81,21 @@ class TestQuickstart:
         assert "| 36.00 | 29.00 |" in comment
         assert "trekking-bike-two-days" in second.out
 
-    def test_compare_and_report_need_no_agent(self, tmp_path: Path) -> None:
-        for name, ranking in (("before", "bm25"), ("after", "first-match")):
-            env = environment(QUICKSTART_RANKING=ranking)
-            agenteval("run", QUICKSTART, "--out", tmp_path / name, "--fail-on", "none", cwd=ROOT, env=env)
-        compared = agenteval("compare", tmp_path / "after", tmp_path / "before", cwd=tmp_path)
+    def test_compare_and_report_need_no_agent(
+        self, runs: tuple[Path, Ended, Ended], command: Command, tmp_path: Path
+    ) -> None:
+        folder, *_ = runs
+        compared = command("compare", folder / "after", folder / "before")
         assert compared.status == 1
         assert "got worse: 11 cases" in compared.out
-        assert agenteval("compare", tmp_path / "before", tmp_path / "after", cwd=tmp_path).status == 0
-        assert agenteval("compare", tmp_path / "before", tmp_path / "before", cwd=tmp_path).status == 0
-        alone = tmp_path / "alone"
-        rendered = agenteval("report", tmp_path / "before" / "results.json", "--out", alone, cwd=tmp_path)
+        assert command("compare", folder / "before", folder / "after").status == 0
+        assert command("compare", folder / "before", folder / "before").status == 0
+        rendered = command("report", folder / "before" / "results.json", "--out", tmp_path / "alone")
         assert rendered.status == 0
-        assert sorted(path.name for path in alone.iterdir()) == ["comment.md", "junit.xml", "summary.md"]
-        for name in ("comment.md", "junit.xml", "summary.md"):
-            assert (alone / name).read_bytes() == (tmp_path / "before" / name).read_bytes()
+        written = ["comment.md", "junit.xml", "summary.md"]
+        assert sorted(path.name for path in (tmp_path / "alone").iterdir()) == written
+        for name in written:
+            assert (tmp_path / "alone" / name).read_bytes() == (folder / "before" / name).read_bytes()
 
     def test_validates(self) -> None:
         done = agenteval("validate", QUICKSTART, cwd=ROOT)
@@ -143,66 +154,68 @@ class TestExitStatus:
         ],
     )
     def test_of_one_run(
-        self, tmp_path: Path, cases: Sequence[Mapping[str, Any]], arguments: Sequence[str], status: int
+        self,
+        tmp_path: Path,
+        command: Command,
+        cases: Sequence[Mapping[str, Any]],
+        arguments: Sequence[str],
+        status: int,
     ) -> None:
         obedient(tmp_path, cases)
-        done = agenteval("run", *arguments, cwd=tmp_path)
+        done = command("run", *arguments)
         assert done.status == status, done.text
         assert ("agenteval: passed" in done.out.splitlines()[-1]) is (status == 0)
         assert len(results_in(tmp_path).cases()) == len(cases)
 
     @pytest.mark.parametrize(
-        ("before", "after", "arguments", "status"),
+        ("before", "after", "fail_on", "status"),
         [
-            ([PASS], [PASS], [], 0),
-            ([FAIL], [FAIL], ["--fail-on", "regressions"], 0),
-            ([{**FAIL, "input": "right"}], [{**FAIL, "input": "right"}], ["--fail-on", "regressions"], 0),
+            (PASS, PASS, "", 0),
+            (FAIL, FAIL, "regressions", 0),
+            (FAIL, FAIL, "", 1),
             # Nothing in common.
-            ([{**PASS, "name": "old"}], [PASS], ["--fail-on", "regressions"], 0),
-            ([{**PASS, "name": "old"}], [PASS], ["--fail-on", "inconclusive"], 1),
-            ([{**PASS, "name": "old"}], [PASS], [], 0),
+            ({**PASS, "name": "old"}, PASS, "regressions", 0),
+            ({**PASS, "name": "old"}, PASS, "inconclusive", 1),
+            ({**PASS, "name": "old"}, PASS, "", 0),
             # Another question under the same name is no regression.
-            ([{**PASS, "input": "right?"}], [FAIL], ["--fail-on", "regressions"], 0),
+            ({**FAIL, "input": "right"}, FAIL, "regressions", 0),
         ],
     )
     def test_against_a_baseline(
-        self,
-        tmp_path: Path,
-        before: Sequence[Mapping[str, Any]],
-        after: Sequence[Mapping[str, Any]],
-        arguments: Sequence[str],
-        status: int,
+        self, command: Command, before: dict[str, Any], after: dict[str, Any], fail_on: str, status: int
     ) -> None:
-        obedient(tmp_path, before)
-        agenteval("run", "--out", "before", cwd=tmp_path)
-        obedient(tmp_path, after)
-        done = agenteval("run", "--baseline", "before/results.json", *arguments, cwd=tmp_path)
+        obedient(Path.cwd(), [before])
+        command("run", "--out", "before")
+        obedient(Path.cwd(), [after])
+        done = command("run", "--baseline", "before/results.json", *(["--fail-on", fail_on] if fail_on else []))
         assert done.status == status, done.text
 
     @pytest.mark.parametrize(
         ("fail_on", "status"), [("regressions", 1), ("failures", 1), ("none", 0), ("errors,inconclusive", 0)]
     )
-    def test_when_a_case_gets_worse(self, tmp_path: Path, fail_on: str, status: int) -> None:
+    def test_when_a_case_gets_worse(
+        self, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, fail_on: str, status: int
+    ) -> None:
         obedient(tmp_path, [PASS])
-        agenteval("run", "--out", "before", cwd=tmp_path)
-        arguments = ("--baseline", "before", "--fail-on", fail_on)
-        done = agenteval("run", *arguments, cwd=tmp_path, env=environment(ANSWER="wrong"))
+        command("run", "--out", "before")
+        monkeypatch.setenv("ANSWER", "wrong")
+        done = command("run", "--baseline", "before", "--fail-on", fail_on)
         assert done.status == status, done.text
         assert "got worse: 1 case" in done.out
 
-    def test_the_configuration_says_what_fails(self, tmp_path: Path) -> None:
+    def test_the_configuration_says_what_fails(self, tmp_path: Path, command: Command) -> None:
         obedient(tmp_path, [PASS, FAIL, CRASH])
         gate = "gate: {fail_on: [regressions], max_error_rate: 0.5}\n"
         (tmp_path / "agenteval.yaml").write_text(gate, encoding="utf-8")
-        assert agenteval("run", cwd=tmp_path).status == 0
-        assert agenteval("run", "--fail-on", "failures", cwd=tmp_path).status == 1
-        assert agenteval("run", "--fail-on", "errors", cwd=tmp_path).status == 3
+        assert command("run").status == 0
+        assert command("run", "--fail-on", "failures").status == 1
+        assert command("run", "--fail-on", "errors").status == 3
         (tmp_path / "agenteval.yaml").write_text("gate: {fail_on: none}\n", encoding="utf-8")
-        assert agenteval("run", "-k", "fail", cwd=tmp_path).status == 0
+        assert command("run", "-k", "fail").status == 0
 
-    def test_an_agent_that_cannot_be_reached(self, tmp_path: Path) -> None:
+    def test_an_agent_that_cannot_be_reached(self, tmp_path: Path, command: Command) -> None:
         write_suite(tmp_path, [case("a"), case("b")], agent={"http": "http://127.0.0.1:1/"})
-        done = agenteval("run", cwd=tmp_path)
+        done = command("run")
         assert done.status == 3
         assert "2 cases could not be evaluated" in done.out
         assert "the agent at http://127.0.0.1:1/ cannot be reached" in done.out
@@ -224,25 +237,27 @@ class TestWhichSuiteAndAgent:
         ids = [found.id for place in (folder, tmp_path) for _, found in results_in(place).cases()]
         assert ids == ["bots/support/agent.yaml::a"] * 2
 
-    def test_a_directory_stands_for_the_suites_and_the_configuration_in_it(self, tmp_path: Path) -> None:
+    def test_a_directory_stands_for_the_suites_and_the_configuration_in_it(
+        self, tmp_path: Path, command: Command
+    ) -> None:
         folder = tmp_path / "bot"
         folder.mkdir()
         write_suite(folder, [case("a")])
         (folder / "agenteval.yaml").write_text("agents: {default: [cat, answer.txt]}\n", encoding="utf-8")
         (folder / "answer.txt").write_text("hello\n", encoding="utf-8")
         for suite in ("bot", "bot/agent.yaml"):
-            assert agenteval("run", suite, cwd=tmp_path).status == 0
-        assert agenteval("validate", "bot", cwd=tmp_path).out.splitlines() == [
+            assert command("run", suite).status == 0
+        assert command("validate", "bot").out.splitlines() == [
             "bot/agenteval.yaml: ok, 1 agent",
             "bot/agent.yaml: ok, holodeck, 1 case",
         ]
 
-    def test_several_suites_run_as_one_and_keep_their_order(self, tmp_path: Path) -> None:
+    def test_several_suites_run_as_one_and_keep_their_order(self, tmp_path: Path, command: Command) -> None:
         for name, answer in (("one", "hello"), ("two", "bye"), ("three", "hello")):
             (tmp_path / name).mkdir()
             cases = [case(f"{name}-{number}") for number in range(3)]
             write_suite(tmp_path / name, cases, agent={"command": ["echo", answer]})
-        done = agenteval("run", "one", "three", "two", cwd=tmp_path)
+        done = command("run", "one", "three", "two")
         assert done.status == 1
         results = results_in(tmp_path)
         assert [suite.path for suite in results.suites] == ["one/agent.yaml", "three/agent.yaml", "two/agent.yaml"]
@@ -253,21 +268,21 @@ class TestWhichSuiteAndAgent:
         }
         assert list(statuses(results).items()) == list(expected.items())
 
-    def test_a_suite_given_twice_runs_once(self, tmp_path: Path) -> None:
+    def test_a_suite_given_twice_runs_once(self, tmp_path: Path, command: Command) -> None:
         path = write_suite(tmp_path, [case("a")], agent={"command": ["echo", "hello"]})
         (tmp_path / "link.yaml").symlink_to(path)
         suites = ("agent.yaml", "./agent.yaml", f"../{tmp_path.name}/agent.yaml", path, ".", "link.yaml")
-        assert agenteval("run", *suites, cwd=tmp_path).status == 0
+        assert command("run", *suites).status == 0
         assert [len(suite.cases) for suite in results_in(tmp_path).suites] == [1]
 
-    def test_options_may_stand_between_suites(self, tmp_path: Path) -> None:
+    def test_options_may_stand_between_suites(self, tmp_path: Path, command: Command) -> None:
         for name in ("one", "two", "three"):
             (tmp_path / name).mkdir()
             write_suite(tmp_path / name, [case(name)], agent={"command": ["echo", "hello"]})
-        assert agenteval("run", "one", "--quiet", "two", "--iterations", "1", "three", cwd=tmp_path).status == 0
+        assert command("run", "one", "--quiet", "two", "--iterations", "1", "three").status == 0
         assert list(statuses(results_in(tmp_path))) == ["one", "two", "three"]
 
-    def test_cases_keep_the_order_of_the_suite_however_they_end(self, tmp_path: Path) -> None:
+    def test_cases_keep_the_order_of_the_suite_however_they_end(self, tmp_path: Path, command: Command) -> None:
         code = """
             import threading
             order = ["c", "a", "b"]
@@ -280,26 +295,28 @@ class TestWhichSuiteAndAgent:
                 return request["input"]
         """
         write_suite(tmp_path, [case(name) for name in "abc"], agent=python_agent(tmp_path, textwrap.dedent(code)))
-        assert agenteval("run", "--concurrency", "3", cwd=tmp_path).status == 0
+        assert command("run", "--concurrency", "3").status == 0
         assert list(statuses(results_in(tmp_path))) == ["a", "b", "c"]
         assert [item.get("name") for item in junit(tmp_path).iter("testcase")] == ["a", "b", "c"]
 
-    def test_the_option_names_an_agent_or_is_one(self, tmp_path: Path) -> None:
+    def test_the_option_names_an_agent_or_is_one(
+        self, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         write_suite(tmp_path, [case("a")], agent={"command": ["false"]})
         echo_agent(tmp_path)
         (tmp_path / "agenteval.yaml").write_text("agents: {polite: [echo, hello]}\n", encoding="utf-8")
         recording = {"case": "a", "response": "hello"}
         (tmp_path / "answers.jsonl").write_text(json.dumps(recording), encoding="utf-8")
-        env = environment(AGENTEVAL_PYTHON=sys.executable)
+        monkeypatch.setenv("AGENTEVAL_PYTHON", sys.executable)
         with serving(lambda body: Answer({"response": body["input"]})) as service:
             for chosen in ("polite", "command:echo hello", "python:agent:reply", "replay:answers.jsonl", service.url):
-                done = agenteval("run", "--agent", chosen, cwd=tmp_path, env=env)
+                done = command("run", "--agent", chosen)
                 assert done.status == 0, done.text
 
-    def test_a_filter_leaves_the_other_cases_out(self, tmp_path: Path) -> None:
+    def test_a_filter_leaves_the_other_cases_out(self, tmp_path: Path, command: Command) -> None:
         write_suite(tmp_path, [case("Refund a"), case("refund b"), case("other")], agent=echo_agent(tmp_path))
-        assert agenteval("run", "--out", "before", cwd=tmp_path).status == 0
-        assert agenteval("run", "-k", "REFUND", "--baseline", "before", cwd=tmp_path).status == 0
+        assert command("run", "--out", "before").status == 0
+        assert command("run", "-k", "REFUND", "--baseline", "before").status == 0
         results = results_in(tmp_path)
         assert list(statuses(results)) == ["Refund a", "refund b"]
         assert results.comparison is not None
@@ -307,24 +324,24 @@ class TestWhichSuiteAndAgent:
 
 
 class TestRunning:
-    def test_iterations(self, tmp_path: Path) -> None:
+    def test_iterations(self, tmp_path: Path, command: Command) -> None:
         obedient(tmp_path, [case("flaky", "flaky", "right"), PASS])
-        assert agenteval("run", cwd=tmp_path).status == 0
-        assert agenteval("run", "--iterations", "3", cwd=tmp_path).status == 1
+        assert command("run").status == 0
+        assert command("run", "--iterations", "3").status == 1
         flaky, steady = (found for _, found in results_in(tmp_path).cases())
         assert [iteration.status for iteration in flaky.iterations] == ["passed", "failed", "failed"]
         assert flaky.status == "failed"
         assert flaky.score == pytest.approx(1 / 3)
         assert steady.status == "passed"
         (tmp_path / "agenteval.yaml").write_text("iterations: 2\n", encoding="utf-8")
-        agenteval("run", cwd=tmp_path)
+        command("run")
         assert {len(found.iterations) for _, found in results_in(tmp_path).cases()} == {2}
 
-    def test_turns_share_a_session_and_its_history(self, tmp_path: Path) -> None:
+    def test_turns_share_a_session_and_its_history(self, tmp_path: Path, command: Command) -> None:
         code = "import json\ndef reply(request):\n    return json.dumps([request['session'], request['history']])\n"
         turns = [{"input": "one", "ground_truth": "x"}, {"input": "two", "ground_truth": "x"}]
         write_suite(tmp_path, [{"name": "chat", "turns": turns}], agent=python_agent(tmp_path, code))
-        agenteval("run", cwd=tmp_path)
+        command("run")
         ((_, found),) = results_in(tmp_path).cases()
         first, second = (json.loads(turn.response or "") for turn in found.iterations[0].turns)
         assert first == ["agent.yaml::chat#0", []]
@@ -389,10 +406,13 @@ def reply(request):
         assert "***" in done.out
 
     @pytest.mark.parametrize("secret", ["true", "null", "score", "passed", "1234", "turns", '","'])
-    def test_a_secret_that_looks_like_our_own_words_breaks_nothing(self, tmp_path: Path, secret: str) -> None:
+    def test_a_secret_that_looks_like_our_own_words_breaks_nothing(
+        self, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, secret: str
+    ) -> None:
         agent = echo_agent(tmp_path, config={"key": "${API_KEY}"})
         write_suite(tmp_path, [case("a", f"<{secret}>", f"<{secret}>"), case("b")], agent=agent)
-        done = agenteval("run", cwd=tmp_path, env=environment(API_KEY=secret))
+        monkeypatch.setenv("API_KEY", secret)
+        done = command("run")
         assert done.status == 0, done.text
         results = results_in(tmp_path)
         assert statuses(results) == {"a": "passed", "b": "passed"}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
-from tests.support import QUICKSTART, ROOT, agenteval, case, environment, python_agent, write_suite
+from tests.support import ROOT, agenteval, case, environment, python_agent, write_suite
 
 SCHEMAS = ROOT / "schemas"
 
@@ -163,9 +162,3 @@ def test_the_examples_follow_the_schema_of_the_configuration() -> None:
     for wrong in mistakes:
         with pytest.raises(ValidationError):
             validator.validate(wrong)
-
-
-def test_the_quickstart_follows_the_schema(tmp_path: Path) -> None:
-    assert agenteval("run", QUICKSTART, "--out", tmp_path, "--quiet", cwd=ROOT).status == 0
-    written = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    Draft202012Validator(committed("results.schema.json")).validate(written)

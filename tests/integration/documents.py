@@ -86,7 +86,7 @@ def pptx(*slides: tuple[str, str]) -> bytes:
         slide = presentation.slides.add_slide(presentation.slide_layouts[1])
         assert slide.shapes.title is not None
         slide.shapes.title.text = title
-        slide.placeholders[1].text = text  # type: ignore[attr-defined]
+        slide.placeholders[1].text = text
     written = io.BytesIO()
     presentation.save(written)
     return written.getvalue()

@@ -53,7 +53,8 @@ class TestPlain:
 
 class TestDocuments:
     def test_word(self, tmp_path: Path) -> None:
-        assert text(tmp_path, "word", docx("Opening hours", "From nine to six")) == "Opening hours\n\nFrom nine to six"
+        document = docx("Opening hours", "From nine to six")
+        assert text(tmp_path, "word", document) == "Opening hours\n\nFrom nine to six"
 
     def test_pdf(self, tmp_path: Path) -> None:
         found = text(tmp_path, "pdf", pdf("The deposit is 50 euros", "Helmets are free"))

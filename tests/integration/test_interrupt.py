@@ -74,7 +74,7 @@ def running(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]
     with subprocess.Popen(
         [str(AGENTEVAL), "run", *arguments],
         cwd=directory,
-        env=environment(PYTHONWARNINGS="always", PYTHONASYNCIODEBUG="1"),
+        env=environment(PYTHONWARNINGS="always"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

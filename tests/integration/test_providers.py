@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -22,6 +24,7 @@ from tests.integration.model_server import (
     serving,
 )
 
+from agenteval.llm.cache import ResponseCache
 from agenteval.llm.gateway import Gateway, LlmSettings
 from agenteval.llm.model import Call, Completion, LlmError
 from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
@@ -320,9 +323,11 @@ def scored(score: Any, reason: str = "So.") -> str:
     return json.dumps({"reason": reason, "score": score})
 
 
-def token(text: str, **alternatives: float) -> dict[str, Any]:
-    """A token as OpenAI reports it; alternatives are probabilities by their text, without a leading ``t``."""
-    listed = [{"token": name[1:], "logprob": math.log(share), "bytes": None} for name, share in alternatives.items()]
+def token(text: str, alternatives: Mapping[str, float] | None = None) -> dict[str, Any]:
+    """A token as OpenAI reports it, with the probabilities of what might have stood there."""
+    listed = [
+        {"token": other, "logprob": math.log(share), "bytes": None} for other, share in (alternatives or {}).items()
+    ]
     return {"token": text, "logprob": 0.0, "bytes": None, "top_logprobs": listed}
 
 
@@ -332,15 +337,15 @@ class TestGEval:
         [
             (8, None, 0.8),
             (8, [], 0.8),
-            (8, [token("8", t8=0.6, t9=0.2, t7=0.2)], 0.8),
-            (8, [token("8", t8=0.5, t10=0.5)], 0.9),
-            (8, [token("8", t8=0.5, t10=0.5), token("}")], 0.9),
-            (8, [token("8", t8=0.98, t9=0.001)], 0.8),
-            (8, [token('"', t8=0.5), token("8", t8=0.5, tx=0.5)], 0.8),
-            (10, [token("10", t10=0.5, t100=0.5)], 1.0),
-            (0, [token("0", t0=0.5, t00=0.5)], 0.0),
-            ("8", [token("8", t8=0.5, t10=0.5)], 0.9),
-            (8.5, [token("8", t8=0.5, t10=0.5), token("."), token("5", t5=1.0)], 0.85),
+            (8, [token("8", {"8": 0.6, "9": 0.2, "7": 0.2})], 0.8),
+            (8, [token("8", {"8": 0.5, "10": 0.5})], 0.9),
+            (8, [token("8", {"8": 0.5, "10": 0.5}), token("}")], 0.9),
+            (8, [token("8", {"8": 0.98, "9": 0.001})], 0.8),
+            (8, [token('"', {"8": 0.5}), token("8", {"8": 0.5, "x": 0.5})], 0.8),
+            (10, [token("10", {"10": 0.5, "100": 0.5})], 1.0),
+            (0, [token("0", {"0": 0.5, "00": 0.5})], 0.0),
+            ("8", [token("8", {"8": 0.5, "10": 0.5})], 0.9),
+            (8.5, [token("8", {"8": 0.5, "10": 0.5}), token("."), token("5", {"5": 1.0})], 0.85),
             (8, [token("8")], 0.8),
         ],
     )
@@ -354,10 +359,8 @@ class TestGEval:
         assert outcome.score == pytest.approx(expected)
         assert outcome.reason == "So."
 
-    def test_the_weights_outlive_the_cache(self, server: ModelServer, tmp_path: Any) -> None:
-        from agenteval.llm.cache import ResponseCache
-
-        logprobs = {"content": [token("8", t8=0.5, t10=0.5)], "refusal": None}
+    def test_the_weights_outlive_the_cache(self, server: ModelServer, tmp_path: Path) -> None:
+        logprobs = {"content": [token("8", {"8": 0.5, "10": 0.5})], "refusal": None}
         server.respond = lambda asked: says(asked, scored(8), logprobs=logprobs)
         first, second = (judge(geval(), server.model(), CASE, cache=ResponseCache(tmp_path))[0] for _ in range(2))
 
@@ -368,10 +371,8 @@ class TestGEval:
     @pytest.mark.parametrize("provider", PROVIDERS)
     @pytest.mark.parametrize("score", [42, 10.5, -1, 1e308, float("nan"), float("inf")])
     def test_out_of_scale_is_an_error_and_not_kept(
-        self, server: ModelServer, tmp_path: Any, provider: str, score: float
+        self, server: ModelServer, tmp_path: Path, provider: str, score: float
     ) -> None:
-        from agenteval.llm.cache import ResponseCache
-
         server.script(scored(score), scored(8))
         cache = ResponseCache(tmp_path)
         (first,) = judge(geval(), server.model(provider), CASE, cache=cache)
@@ -382,7 +383,7 @@ class TestGEval:
         assert second.score == 0.8
 
     def test_probabilities_do_not_hide_a_score_out_of_scale(self, server: ModelServer) -> None:
-        logprobs = {"content": [token("11", t11=0.5, t9=0.5)], "refusal": None}
+        logprobs = {"content": [token("11", {"11": 0.5, "9": 0.5})], "refusal": None}
         server.respond = lambda asked: says(asked, scored(11), logprobs=logprobs)
         (outcome,) = judge(geval(), server.model(), CASE)
 
@@ -435,7 +436,7 @@ class TestGEval:
             [False, False, False, True],
         ]
 
-    def test_an_answer_is_only_text(self, server: ModelServer, tmp_path: Any) -> None:
+    def test_an_answer_is_only_text(self, server: ModelServer, tmp_path: Path) -> None:
         secret = tmp_path / "secret"
         secret.write_text("the secret", encoding="utf-8")
         marks = (
@@ -517,6 +518,30 @@ class TestRag:
         (outcome,) = judge(rag("contextual_relevancy", include_reason=False), server.model(), CASE)
 
         assert str(outcome) == "the judge gave no verdict on anything, so there is no score"
+
+    def test_a_failed_judgement_leaves_nothing_running(self, server: ModelServer) -> None:
+        release = Event()
+
+        def respond(asked: Asked) -> Answer:
+            if "Bread" in asked.prompt:
+                return says(asked, "no idea")
+            release.wait(PATIENCE_S)
+            return says(asked, "too late")
+
+        server.respond = respond
+
+        async def run() -> None:
+            gateway = Gateway(LlmSettings(retries=0))
+            metric = Rag("contextual_relevancy", server.model(), Resources(gateway=gateway, graders=GraderPool()))
+            with pytest.raises(MetricError, match="not JSON"):
+                await metric.measure(CASE)
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+            await gateway.close()
+
+        try:
+            asyncio.run(run())
+        finally:
+            release.set()
 
     @pytest.mark.parametrize("mode", ["hybrid", "system_one"])
     def test_the_environment_does_not_choose_another_judge(

@@ -868,7 +868,7 @@ class TestProcess:
 
     RUN = "import sys; from agenteval.cli import main; sys.exit(main(['run', 'agent.yaml', '--out', '../report']))"
 
-    @each_provider
+    @pytest.mark.parametrize("judge", [GPT, CLAUDE, OLLAMA], ids=lambda judge: judge.provider)
     def test_nobody_else_hears_of_it(self, bench: Bench, tmp_path: Path, judge: Judge) -> None:
         bench.write(SIX, judge)
         (bench.directory / ".env").write_text("DEEPEVAL_TELEMETRY_OPT_OUT=0\nCONFIDENT_API_KEY=x\n", encoding="utf-8")

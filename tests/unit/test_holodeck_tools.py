@@ -154,11 +154,19 @@ class TestResponseFormat:
         [
             ("none.json", "3: response_format: none.json: no such file"),
             ("{type: array}", "3: response_format: must be a JSON Schema of `type: object`"),
-            ("{properties: {}}", "3: response_format: must be a JSON Schema of `type: object`"),
+            ("{}", "3: response_format: must be a JSON Schema of `type: object`"),
+            ("list.json", "3: response_format: must be a JSON Schema of `type: object`"),
         ],
     )
     def test_what_keeps_it_from_running(self, folder: Path, written: str, problem: str) -> None:
+        (folder / "list.json").write_text("[1]")
         assert obstacles(folder, f"response_format: {written}\n") == [problem]
+
+    def test_properties_are_those_of_an_object(self, folder: Path) -> None:
+        assert agent(folder, "response_format: {properties: {}}\n").response_schema == {
+            "type": "object",
+            "properties": {},
+        }
 
     def test_neither_schema_nor_path(self, folder: Path) -> None:
         assert problems(folder, "response_format: [a]\n") == [

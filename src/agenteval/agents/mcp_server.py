@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import re
@@ -150,7 +151,8 @@ class McpConnection:
                 raise AgentError(f"the MCP server {self._server.name!r} broke off: {_cause(error)}") from None
             value = content_of(result)
             if result.is_error:
-                raise AgentError(value if isinstance(value, str) else "\n".join(map(str, value)))
+                said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                raise AgentError(said if value else f"{name} failed without saying why")
             return value
 
         return Tool(model_name(name), description, schema, self._server.is_retrieval, call)
@@ -189,9 +191,11 @@ def model_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME]
 
 
-def content_of(result: CallToolResult) -> str | list[str]:
-    """What a tool returned: its text, or one text per block where there are several."""
+def content_of(result: CallToolResult) -> Any:
+    """What a tool returned: its text, or one text per block where there are several; else its structured content."""
     blocks = [_block_text(block) for block in result.content]
+    if not blocks and result.structured_content is not None:
+        return result.structured_content
     return blocks[0] if len(blocks) == 1 else blocks
 
 

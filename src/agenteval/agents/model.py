@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import Agent, NativeOutput, StructuredDict, ToolOutput
 from pydantic_ai.exceptions import AgentRunError, UnexpectedModelBehavior, UsageLimitExceeded, UserError
@@ -15,7 +15,6 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.usage import UsageLimits
 
 from agenteval.agents.base import Reply, Request, agent_problem
-from agenteval.agents.mcp_server import McpConnection, check_server
 from agenteval.agents.model_client import MeteredModel, ModelClient, Tally
 from agenteval.agents.tools import Tool, function_tool, prompt_tool
 from agenteval.agents.toolset import Toolset, by_name
@@ -26,6 +25,9 @@ from agenteval.llm.model import BudgetSpentError, LlmError
 from agenteval.results.model import Usage
 from agenteval.suite.model import AgentSpec
 from agenteval.suite.model_agent import FunctionTool, McpServer, ModelAgentSpec, PromptTool, model_agent_of
+
+if TYPE_CHECKING:
+    from agenteval.agents.mcp_server import McpConnection
 
 # A conversation that goes on longer than that in one turn is a loop.
 _MOST_REQUESTS = 50
@@ -84,6 +86,8 @@ class ModelAgent:
 
     async def _check(self, tool: FunctionTool | McpServer | PromptTool) -> None:
         if isinstance(tool, McpServer):
+            from agenteval.agents.mcp_server import check_server
+
             check_server(tool, self._spec.directory)
         elif isinstance(tool, PromptTool):
             self._gateway.check(tool.model)
@@ -140,7 +144,7 @@ class ModelSession:
                 usage_limits=UsageLimits(request_limit=_MOST_REQUESTS),
             )
         except (LlmError, BudgetSpentError, AgentRunError, UserError) as error:
-            raise AgentError(_said(error)) from None
+            raise AgentError(self._said(error)) from None
         self._messages = result.all_messages()
         return Reply(
             response=_text(result.output),
@@ -167,13 +171,18 @@ class ModelSession:
         tools = self._shared.agent.tools
         own = [(tool.name, [self._own(tool, sample)]) for tool in tools if not isinstance(tool, McpServer)]
         servers = [tool for tool in tools if isinstance(tool, McpServer)]
-        # What an earlier attempt left.
-        await asyncio.gather(*(connection.close() for connection in self._connections))
-        self._connections = [McpConnection(server, self._shared.directory) for server in servers]
-        offered = await _all([connection.open() for connection in self._connections])
+        offered = await self._connect(servers) if servers else []
         names = (server.name for server in servers)
         self._toolset = Toolset(by_name([*own, *zip(names, offered, strict=True)]))
         return self._toolset
+
+    async def _connect(self, servers: Sequence[McpServer]) -> list[list[Tool]]:
+        from agenteval.agents.mcp_server import McpConnection
+
+        # What an earlier attempt left.
+        await asyncio.gather(*(connection.close() for connection in self._connections))
+        self._connections = [McpConnection(server, self._shared.directory) for server in servers]
+        return await _all([connection.open() for connection in self._connections])
 
     def _own(self, tool: FunctionTool | PromptTool, sample: int) -> Tool:
         if isinstance(tool, PromptTool):
@@ -194,6 +203,16 @@ class ModelSession:
         answer = StructuredDict(dict(schema), name="answer")
         marker = NativeOutput if self._shared.client.writes_json else ToolOutput
         return marker(answer, name="answer")
+
+    def _said(self, error: Exception) -> str:
+        if isinstance(error, UsageLimitExceeded):
+            return f"the model was asked {_MOST_REQUESTS} times in one turn and came to no answer"
+        if isinstance(error, UnexpectedModelBehavior):
+            wanted = "by `response_format`" if self._shared.agent.response_schema else "that can be used"
+            return f"the model gave no answer {wanted}: {error.message}"
+        if isinstance(error, BudgetSpentError):
+            return f"the model was not asked: {error}"
+        return str(error)
 
 
 async def _problems(check: Awaitable[None]) -> tuple[Problem, ...]:
@@ -223,13 +242,3 @@ def _text(output: Any) -> str:
 
 def _usage(tally: Tally) -> Usage:
     return Usage(input_tokens=tally.input_tokens, output_tokens=tally.output_tokens, cost_usd=tally.cost_usd)
-
-
-def _said(error: Exception) -> str:
-    if isinstance(error, UsageLimitExceeded):
-        return f"the model was asked {_MOST_REQUESTS} times in one turn and came to no answer"
-    if isinstance(error, UnexpectedModelBehavior):
-        return f"the model gave no answer that can be used: {error.message}"
-    if isinstance(error, BudgetSpentError):
-        return f"the model was not asked: {error}"
-    return str(error)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
+from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
@@ -23,6 +23,8 @@ from agenteval.suite.model import ModelSpec
 
 _OLLAMA_PORT = 11434
 _SETTINGS = ("temperature", "top_p", "max_tokens")
+# What some of them are called in requests to some providers.
+_OTHER_NAMES = {"max_tokens": "max_completion_tokens"}
 # What a request says about itself; none of it reaches the model.
 _MESSAGE_CONTENT = ("kind", "instructions", "parts")
 _PARAMETERS = TypeAdapter(ModelRequestParameters)
@@ -91,18 +93,24 @@ class ModelClient:
         try:
             return await self.model.request(messages, settings, parameters)
         except ModelHTTPError as error:
-            refused = refusal(self.spec, error.status_code, error.body, (*_SETTINGS, "max_completion_tokens"))
+            # Those of this request: others under way may have been refused the same.
+            options = {_OTHER_NAMES.get(name, name): name for name in _SETTINGS if name in settings}
+            options |= {name: name for name in options.values()}
+            refused = refusal(self.spec, error.status_code, error.body, options)
             if refused is not None:
-                option = "max_tokens" if refused.option == "max_completion_tokens" else refused.option
-                if option not in self._refused:
-                    self._refused.add(option)
-                    raise refused from None
+                self._refused.add(options[refused.option])
+                raise refused from None
             raise status_error(self.spec, error.status_code, error.body, error.headers or {}) from None
         except ModelAPIError as error:
             cause = error.__cause__.__cause__ if error.__cause__ else None
             raise LlmError(f"{label} cannot be reached: {cause or error}", transient=True) from None
+        except ContentFilterError as error:
+            raise LlmError(f"{label} gave no answer: {error.message}") from None
         except UnexpectedModelBehavior as error:
-            raise LlmError(f"{label} sent a reply that cannot be used: {error.message}") from None
+            raise LlmError(f"{label} sent a reply that cannot be used: {error.message}", transient=True) from None
+        except (TypeError, ValueError, AttributeError, LookupError) as error:
+            # What the library runs into where a reply has another shape than the provider's.
+            raise LlmError(f"{label} sent a reply that cannot be read: {error}", transient=True) from None
 
     async def close(self) -> None:
         """Close the connections."""

@@ -73,6 +73,7 @@ class Gateway:
         self.budget = Budget(settings.limits)
         self.input_tokens = 0
         self.output_tokens = 0
+        self.unpriced: set[str] = set()
 
     def check(self, model: ModelSpec) -> None:
         """Make sure, before anything runs, that a model can be asked.
@@ -170,6 +171,8 @@ class Gateway:
             self.output_tokens += completion.output_tokens or 0
             booking.answered = True
             booking.cost_usd = cost_usd(model, completion.input_tokens, completion.output_tokens)
+            if booking.cost_usd is None:
+                self.unpriced.add(model.label)
             booking.prompt_usd = cost_usd(model, completion.input_tokens, 0)
             return replace(completion, cost_usd=booking.cost_usd)
         except TimeoutError:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -63,6 +65,8 @@ class AzureMetric:
         except ConfigError as error:
             message = f"the deprecated metric {self.metric}: {error.problems[0].message}"
             raise ConfigError(Problem(message, file=self.where.file, line=self.where.line)) from None
+        # It takes seconds, which no measurement's limit of time should have to hold.
+        _sdk()
 
     @property
     def requires(self) -> frozenset[str]:
@@ -122,13 +126,9 @@ class AzureMetric:
 
     def _evaluate(self, inputs: Mapping[str, str]) -> Mapping[str, Any]:
         """One evaluation; it blocks."""
-        # It logs what servers answer, with tracebacks; that stands in the score's error.
-        logging.getLogger("azure.ai.evaluation").setLevel(logging.CRITICAL + 1)
-        from azure.ai import evaluation
-
         from agenteval.llm.providers.openai_client import is_reasoning
 
-        kind = getattr(evaluation, _CLASSES[self.metric])
+        kind = getattr(_sdk(), _CLASSES[self.metric])
         # Made anew each time, as an evaluator keeps state.
         evaluator = kind(self._configuration(), is_reasoning_model=is_reasoning(self.model.name))
         found: Mapping[str, Any] = evaluator(**inputs)
@@ -142,6 +142,14 @@ class AzureMetric:
             return {**shared, "model": model.name, "base_url": model.endpoint or _OPENAI}
         versioned = {"api_version": model.api_version} if model.api_version else {}
         return {**shared, "azure_deployment": model.name, "azure_endpoint": model.endpoint or "", **versioned}
+
+
+def _sdk() -> Any:
+    """The SDK, without what it would log: what servers answer, to standard output."""
+    logging.getLogger("azure.ai.evaluation").setLevel(logging.CRITICAL + 1)
+    # Some of its loggers are its own, and know this variable only.
+    os.environ["PF_LOGGING_LEVEL"] = "CRITICAL"
+    return import_module("azure.ai.evaluation")
 
 
 def _rating(text: str) -> tuple[float, str]:

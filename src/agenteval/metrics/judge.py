@@ -123,7 +123,10 @@ async def _measured(metric: Any, judge: JudgeModel, observation: Observation) ->
     """Run one deepeval metric, which is made for one measurement: it keeps state."""
     try:
         async with judge.budget.measurement():
-            await metric.a_measure(_test_case(observation), _show_indicator=False)
+            try:
+                await metric.a_measure(_test_case(observation), _show_indicator=False)
+            finally:
+                await judge.stop()
     except (ValueError, KeyError, TypeError) as error:
         # What deepeval raises about a reply that it cannot use.
         raise MetricError(f"the judge's reply cannot be used: {type(error).__name__}: {error}") from None

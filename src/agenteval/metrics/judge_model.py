@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from dataclasses import dataclass, replace
@@ -65,6 +66,7 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         self._gateway = gateway
         self._sample = sample
         self._strict = strict
+        self._asking: set[asyncio.Task[Any] | None] = set()
         self.spent = Spent()
         super().__init__(spec.name)
 
@@ -119,9 +121,21 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
     async def _ask(self, call: Call, accept: Accept) -> Completion:
         # An agent may answer with what no encoding has: halves of characters.
         sendable = replace(call, prompt=call.prompt.encode("utf-8", "replace").decode("utf-8"))
-        completion = await self._gateway.complete(sendable, accept)
+        task = asyncio.current_task()
+        self._asking.add(task)
+        try:
+            completion = await self._gateway.complete(sendable, accept)
+        finally:
+            self._asking.discard(task)
         self.spent.add(completion)
         return completion
+
+    async def stop(self) -> None:
+        """Give up what is still being asked: where one of several questions fails, deepeval leaves the others."""
+        left = [task for task in self._asking if task is not None]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     def _read(self, text: str, schema: type[Reply]) -> Reply:
         reply = read_reply(text, schema)

@@ -93,7 +93,9 @@ def _has(observation: Observation, name: str) -> bool:
 
 def _not_applicable(config: MetricConfig, missing: list[str]) -> Score:
     what = " and ".join(_MEANT.get(name, name) for name in missing)
-    if config.requested_by != "suite" and missing != ["ground_truth"]:
+    # What compares with a ground truth was checked when the suite was loaded; there, a single turn may have none.
+    checked = missing == ["ground_truth"] and config.kind == "standard"
+    if config.requested_by != "suite" and not checked:
         # The case itself asked for it, so leaving it out silently would hide a mistake.
         return _error(config, f"this {config.requested_by} asks for {config.id} but has no {what}", None)
     return _skipped(config, f"the case has no {what}")

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from agenteval.errors import AgentEvalError
 from agenteval.llm.cache import files_directory
 from agenteval.run.convert import load_libraries, read_file
-from agenteval.run.download import Downloader
 from agenteval.suite.model import FileRef
 from agenteval.threads import in_thread
+
+if TYPE_CHECKING:
+    from agenteval.run.download import Downloader
 
 ResultT = TypeVar("ResultT")
 
@@ -87,14 +89,17 @@ class Attachments:
     async def _located(self, file: FileRef) -> Path:
         if file.url is None:
             return Path(file.path or "")
-        url = file.url
         if self._downloader is None:
-            temporary = self._cleanup.enter_context(
-                TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
-            )
-            self._downloader = Downloader(self._kept or files_directory(), Path(temporary))
-        get = partial(self._downloader.get, url, file.kind, file.download_s, keep=file.cache)
-        return await self._once((url, file.cache), lambda: in_thread(get))
+            self._downloader = self._new_downloader()
+        get = partial(self._downloader.get, file.url, file.kind, file.download_s, keep=file.cache)
+        return await self._once((file.url, file.cache), lambda: in_thread(get))
+
+    def _new_downloader(self) -> Downloader:
+        # Imported here, as most suites name no address, and the HTTP library takes its time.
+        from agenteval.run.download import Downloader
+
+        temporary = TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
+        return Downloader(self._kept or files_directory(), Path(self._cleanup.enter_context(temporary)))
 
     async def _read(self, file: FileRef, path: Path) -> str:
         async with self._reading:

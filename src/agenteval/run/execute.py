@@ -102,7 +102,7 @@ def execute(plan: Plan) -> Execution:
         finished=runner.finished,
         signal=runner.signal,
         models=_asking(plan.catalog.resources.gateway),
-        warnings=_unasked(plan.catalog.resources.gateway),
+        warnings=_budget_warnings(plan.catalog.resources.gateway),
     )
 
 
@@ -120,14 +120,19 @@ def _asking(gateway: Gateway) -> RunUsage:
     )
 
 
-def _unasked(gateway: Gateway) -> tuple[str, ...]:
+def _budget_warnings(gateway: Gateway) -> tuple[str, ...]:
+    """What a spent or powerless budget means for the results."""
+    warnings = []
     refused = gateway.budget.refused
-    if not refused:
-        return ()
-    return (
-        f"the budget for models is used up: {refused} calls were not made; "
-        "what they would judge is skipped, and turns that a model was to answer are errors",
-    )
+    if refused:
+        warnings.append(
+            f"the budget for models is used up: {refused} calls were not made; "
+            "what they would judge is skipped, and turns that a model was to answer are errors"
+        )
+    if gateway.unpriced and gateway.budget.limits.max_cost_usd is not None:
+        names = ", ".join(sorted(gateway.unpriced))
+        warnings.append(f"max_cost_usd does not hold for {names}: the price is not known")
+    return tuple(warnings)
 
 
 class _Runner:

@@ -144,6 +144,8 @@ class _Reader:
             except ConfigError as error:
                 self._obstacle(at, str(error.problems[0]))
                 return None
+        if isinstance(schema, dict) and "properties" in schema:
+            schema = {"type": "object", **schema}
         if schema is not None and not (isinstance(schema, dict) and schema.get("type") == "object"):
             self._obstacle(at, "must be a JSON Schema of `type: object`")
             return None

@@ -1,0 +1,385 @@
+"""From a case's files to what agents and judges get: found, downloaded, read once, and errors of their case."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import yaml
+from tests.integration.documents import docx, pdf, xlsx
+from tests.integration.model_server import serving as model_server
+from tests.integration.test_scheduler import EQUALITY, Scripted, echo, one_turn, run
+from tests.support import PATIENCE_S, agenteval, case, environment, error_of, python_agent, results_in, statuses
+
+from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.scoring import MetricCatalog
+from agenteval.run import attachments as module
+from agenteval.run.attachments import Attached, AttachmentError, Attachments
+from agenteval.run.convert import read_file
+from agenteval.run.download import Downloader, DownloadError, file_name
+from agenteval.suite.model import Case, FileKind, FileRef, MetricConfig, Turn
+
+
+@dataclass
+class Sent:
+    """What the server answers."""
+
+    body: bytes = b"From nine to six"
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    then: Literal["end", "drip", "wait"] = "end"
+
+
+@dataclass
+class FileServer:
+    """A web server with one answer for all, or one after the other."""
+
+    url: str = ""
+    answers: list[Sent] = field(default_factory=lambda: [Sent()])
+    asked: list[str] = field(default_factory=list)
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def answer(self, path: str) -> Sent:
+        self.asked.append(path)
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@pytest.fixture
+def server() -> Iterator[FileServer]:
+    files = FileServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            sent = files.answer(self.path)
+            self.send_response(sent.status)
+            for name, value in sent.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(sent.body)
+            self.wfile.flush()
+            while sent.then != "end" and not files.stopped.wait(0.05):
+                with contextlib.suppress(OSError):
+                    self.wfile.write(b"." if sent.then == "drip" else b"")
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+            """Tests are quiet."""
+
+    web = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    files.url = f"http://127.0.0.1:{web.server_address[1]}"
+    thread = threading.Thread(target=web.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield files
+    files.stopped.set()
+    web.shutdown()
+    thread.join()
+    web.server_close()
+
+
+@pytest.fixture
+def downloader(tmp_path: Path) -> Downloader:
+    return Downloader(tmp_path / "kept", tmp_path / "temporary", sleep=lambda _: None)
+
+
+def local(folder: Path, name: str, data: bytes, kind: FileKind = "text", **fields: Any) -> FileRef:
+    path = folder / name
+    path.write_bytes(data)
+    return FileRef(name=name, kind=kind, path=str(path), **fields)
+
+
+def attach(*turns: Sequence[FileRef], kept: Path | None = None) -> list[Attached | BaseException]:
+    """What turns get that are asked at once."""
+
+    async def get() -> list[Attached | BaseException]:
+        async with asyncio.timeout(PATIENCE_S), Attachments(kept) as attachments:
+            return await asyncio.gather(*(attachments.get(files) for files in turns), return_exceptions=True)
+
+    return asyncio.run(get())
+
+
+def attached(*files: FileRef, kept: Path | None = None) -> Attached:
+    (found,) = attach(files, kept=kept)
+    assert isinstance(found, Attached), found
+    return found
+
+
+class TestAttachments:
+    def test_none(self) -> None:
+        assert attached() == Attached()
+
+    def test_paths_and_texts(self, tmp_path: Path) -> None:
+        notes = local(tmp_path, "notes.txt", b"Helmets are free.\n")
+        hours = local(tmp_path, "hours.docx", docx("From nine to six"), "word", description="When we are open")
+        empty = local(tmp_path, "empty.csv", b" \n", "csv")
+
+        found = attached(notes, hours, empty)
+
+        assert found.paths == (str(tmp_path / "notes.txt"), str(tmp_path / "hours.docx"), str(tmp_path / "empty.csv"))
+        assert found.texts == (
+            "File: notes.txt\nHelmets are free.",
+            "File: hours.docx\nDescription: When we are open\nFrom nine to six",
+            "File: empty.csv\n(no text could be read from this file)",
+        )
+
+    def test_each_is_read_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        read: list[tuple[str, tuple[int, ...] | None]] = []
+
+        def counted(file: FileRef, path: Path) -> str:
+            read.append((file.name, file.pages))
+            return read_file(file, path)
+
+        monkeypatch.setattr(module, "read_file", counted)
+        whole = local(tmp_path, "rules.pdf", pdf("First", "Second"), "pdf")
+        second = replace(whole, pages=(2,))
+        described = replace(whole, description="The rules")
+
+        attach([whole, second], [described], [second])
+
+        assert sorted(read, key=str) == [("rules.pdf", (2,)), ("rules.pdf", None)]
+
+    def test_what_takes_too_long(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        release = threading.Event()
+
+        def hang(file: FileRef, path: Path) -> str:
+            release.wait(PATIENCE_S)
+            return ""
+
+        monkeypatch.setattr(module, "read_file", hang)
+        try:
+            (problem,) = attach([local(tmp_path, "endless.txt", b"", convert_s=0.05)])
+        finally:
+            release.set()
+        assert str(problem) == "endless.txt: reading it took longer than 0.05 s"
+
+    def test_problems_are_of_one_type(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        good = local(tmp_path, "good.txt", b"text")
+        damaged = local(tmp_path, "bad.pdf", pdf("text")[:100], "pdf")
+        gone = FileRef(name="gone.txt", kind="text", path=str(tmp_path / "gone.txt"))
+
+        found = attach([good, damaged], [gone], [good])
+
+        assert [type(item) for item in found] == [AttachmentError, AttachmentError, Attached]
+        assert str(found[0]).startswith("bad.pdf cannot be read as pdf: ")
+
+        monkeypatch.setattr(module, "read_file", lambda file, path: 1 / 0)
+        assert str(attach([good])[0]) == "good.txt: ZeroDivisionError: division by zero"
+
+    def test_a_download_is_a_file_like_any_other(self, server: FileServer, tmp_path: Path) -> None:
+        server.answers = [Sent(xlsx(Prices=[("City", 18)], Stock=[("City", 3)]))]
+        prices = FileRef(name="prices", kind="excel", url=f"{server.url}/prices.xlsx", sheet="Stock")
+
+        found = attached(prices, replace(prices, sheet="Prices"), kept=tmp_path)
+
+        assert len(server.asked) == 1
+        assert found.paths[0] == found.paths[1]
+        assert Path(found.paths[0]).name == "prices.xlsx"
+        assert found.texts[0] == "File: prices\n## Stock\n| City | 3 |\n| --- | --- |"
+
+    def test_what_is_not_kept_is_gone_afterwards(self, server: FileServer, tmp_path: Path) -> None:
+        hours = FileRef(name="hours", kind="text", url=f"{server.url}/hours.txt", cache=False)
+
+        found = attached(hours, kept=tmp_path / "kept")
+
+        assert found.texts == ("File: hours\nFrom nine to six",)
+        assert not Path(found.paths[0]).parent.parent.exists()
+        assert not (tmp_path / "kept").exists()
+
+
+class TestDownloader:
+    def test_kept_for_later_runs(self, server: FileServer, downloader: Downloader) -> None:
+        url = f"{server.url}/docs/opening%20hours.txt?version=2"
+        first = downloader.get(url, "text", 10, keep=True)
+        assert first.read_text() == "From nine to six"
+        assert first.name == "opening_hours.txt"
+        assert downloader.get(url, "text", 10, keep=True) == first
+        assert server.asked == ["/docs/opening%20hours.txt?version=2"]
+        assert downloader.get(f"{server.url}/docs/opening%20hours.txt", "text", 10, keep=True) != first
+
+    def test_not_kept(self, server: FileServer, downloader: Downloader) -> None:
+        url = f"{server.url}/hours.txt"
+        downloader.get(url, "text", 10, keep=True)
+        server.answers = [Sent(b"From ten to five")]
+        assert downloader.get(url, "text", 10, keep=False).read_text() == "From ten to five"
+        assert downloader.get(url, "text", 10, keep=True).read_text() == "From nine to six"
+
+    def test_a_cache_that_cannot_be_written_only_costs_time(self, server: FileServer, tmp_path: Path) -> None:
+        (tmp_path / "kept").write_text("a file where the directory should be")
+        downloader = Downloader(tmp_path / "kept", tmp_path / "temporary")
+        found = downloader.get(f"{server.url}/hours.txt", "text", 10, keep=True)
+        assert found.is_relative_to(tmp_path / "temporary")
+
+    def test_nowhere_to_store(self, server: FileServer, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        downloader = Downloader(tmp_path / "file", tmp_path / "file")
+        with pytest.raises(DownloadError, match="cannot be stored: "):
+            downloader.get(server.url, "text", 10, keep=True)
+
+    def test_redirects_are_followed(self, server: FileServer, downloader: Downloader) -> None:
+        server.answers = [Sent(b"", 302, {"Location": "/elsewhere.txt"}), Sent(b"found")]
+        assert downloader.get(f"{server.url}/hours.txt", "text", 10, keep=True).read_text() == "found"
+
+    def test_passing_failures_are_repeated(self, server: FileServer, downloader: Downloader) -> None:
+        waits: list[float] = []
+        server.answers = [Sent(status=503), Sent(status=429), Sent()]
+        patient = replace(downloader, sleep=waits.append)
+        assert patient.get(f"{server.url}/hours.txt", "text", 10, keep=True).read_text() == "From nine to six"
+        assert waits == [1.0, 2.0]
+
+    @pytest.mark.parametrize(
+        ("answer", "said", "attempts"),
+        [
+            (Sent(status=404), "answered with status 404", 1),
+            (Sent(status=403), "answered with status 403", 1),
+            (Sent(status=500), "answered with status 500", 3),
+            (Sent(b"", 302, {"Location": "file:///etc/passwd"}), "cannot be downloaded: ", 1),
+            (Sent(headers={"Content-Encoding": "gzip"}), "cannot be downloaded: ", 1),
+            (Sent(headers={"Content-Length": "100"}), "cannot be reached: ", 3),
+            (Sent(b"x" * 3000), "is larger than 0.00195312 MB", 1),
+        ],
+    )
+    def test_what_cannot_be_had(
+        self, server: FileServer, downloader: Downloader, answer: Sent, said: str, attempts: int
+    ) -> None:
+        server.answers = [answer]
+        small = replace(downloader, max_bytes=2048)
+        with pytest.raises(DownloadError) as caught:
+            small.get(f"{server.url}/a.txt?token=secret", "text", 10, keep=True)
+        assert str(caught.value).startswith(f"{server.url}/a.txt {said}")
+        assert "secret" not in str(caught.value)
+        assert len(server.asked) == attempts
+        assert [path for path in downloader.kept.rglob("*") if path.is_file()] == []
+
+    @pytest.mark.parametrize("then", ["drip", "wait"])
+    def test_what_does_not_arrive(
+        self, server: FileServer, downloader: Downloader, then: Literal["drip", "wait"]
+    ) -> None:
+        server.answers = [Sent(then=then)]
+        with pytest.raises(DownloadError, match=r"did not arrive within 0\.2 s"):
+            downloader.get(f"{server.url}/hours.txt", "text", 0.2, keep=True)
+        assert len(server.asked) == 3
+
+    def test_nobody_there(self, downloader: Downloader) -> None:
+        with pytest.raises(DownloadError, match="cannot be reached: "):
+            downloader.get("http://127.0.0.1:9/hours.txt", "text", 10, keep=True)
+
+    @pytest.mark.parametrize(
+        ("url", "kind", "name"),
+        [
+            ("https://example.org/a/b.pdf?x=1#2", "pdf", "b.pdf"),
+            ("https://example.org/download/", "pdf", "file.pdf"),
+            ("https://example.org", "image", "file"),
+            ("https://example.org/..%2F..%2Fetc%2Fpasswd", "text", "passwd.txt"),
+            ("https://example.org/.bashrc", "text", "bashrc.txt"),
+            ("https://example.org/%00a%0A::error.csv", "csv", "a_error.csv"),
+            ("https://example.org/Stra%C3%9Fe.docx", "word", "Straße.docx"),
+            (f"https://example.org/{'x' * 300}.csv", "csv", "x" * 96 + ".csv"),
+        ],
+    )
+    def test_names_on_disk(self, url: str, kind: FileKind, name: str) -> None:
+        assert file_name(url, kind) == name
+
+
+@dataclass(frozen=True)
+class Seeing:
+    """A metric that remembers what it saw."""
+
+    seen: list[Observation]
+    requires: frozenset[str] = frozenset()
+
+    def measure(self, observation: Observation) -> Outcome:
+        self.seen.append(observation)
+        return Outcome(1.0, passed=True)
+
+
+class TestTurns:
+    def test_agents_and_metrics_get_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        seen: list[Observation] = []
+        monkeypatch.setattr(MetricCatalog, "get", lambda self, config: Seeing(seen))
+        notes = local(tmp_path, "notes.txt", b"Helmets are free.")
+        turns = (
+            Turn(input="Are they?", files=(notes,), metrics=(EQUALITY,)),
+            Turn(input="Sure?", metrics=(EQUALITY,)),
+        )
+        agent = Scripted(echo)
+
+        run(agent, [Case(id="suite::a", name="a", turns=turns)])
+
+        first, second = agent.requests
+        assert (first.files, first.to_json()["files"]) == ((notes.path,), [notes.path])
+        assert first.prompt == "File: notes.txt\nHelmets are free.\n\nAre they?"
+        assert (second.files, second.prompt) == ((), "Sure?")
+        assert [item.context for item in seen] == [("File: notes.txt\nHelmets are free.",), None]
+        assert seen[0].sources == ("File: notes.txt\nHelmets are free.",)
+        assert (seen[0].input, seen[1].sources) == ("Are they?", ())
+
+    def test_geval_sees_them_as_context(self, tmp_path: Path) -> None:
+        options = {"name": "grounded", "criteria": "-", "evaluation_steps": ("-",), "evaluation_params": ("context",)}
+        with model_server() as judge:
+            judge.script('{"reason": "It says so.", "score": 8}')
+            metric = MetricConfig("grounded", "geval", "geval", options={**options, "model": judge.model("ollama")})
+            notes = local(tmp_path, "notes.txt", b"Helmets are free.")
+            turn = Turn(input="a", files=(notes,), metrics=(metric,))
+            found = run(Scripted(echo), [Case(id="suite::a", name="a", turns=(turn,))])
+            (asked,) = judge.asked
+
+        (score,) = found["a"].iterations[0].turns[0].scores
+        assert (score.status, score.score) == ("scored", 0.8), score.error
+        assert "File: notes.txt\\nHelmets are free." in asked.prompt
+
+    def test_one_that_cannot_be_had_is_an_error_of_its_case(self, server: FileServer, tmp_path: Path) -> None:
+        server.answers = [Sent(status=404)]
+        missing = FileRef(name="hours", kind="text", url=f"{server.url}/hours.txt", cache=False)
+        agent = Scripted(echo)
+
+        turn = Turn(input="a", ground_truth="a", files=(missing,), metrics=(EQUALITY,))
+        cases = [Case(id="suite::a", name="a", turns=(turn,)), one_turn("b")]
+
+        results = run(agent, cases)
+
+        assert {name: found.status for name, found in results.items()} == {"a": "error", "b": "passed"}
+        assert error_of(results["a"]) == f"{server.url}/hours.txt answered with status 404"
+        assert [request.input for request in agent.requests] == ["b"]
+
+
+class TestCommand:
+    def test_a_suite_with_files(self, server: FileServer, tmp_path: Path) -> None:
+        code = "def reply(request):\n    return open(request['files'][0]).read() if request['files'] else 'none'\n"
+        here = {"path": "hours.txt", "type": "text"}
+        there = {"url": f"{server.url}/hours.txt", "type": "text"}
+        cases = [
+            {**case("here", ground_truth="From nine to six"), "files": [here]},
+            {**case("there", ground_truth="far away"), "files": [there]},
+            case("none", ground_truth="none"),
+        ]
+        (tmp_path / "cases").mkdir()
+        (tmp_path / "cases" / "hours.txt").write_text("From nine to six")
+        (tmp_path / "cases" / "all.yaml").write_text(yaml.safe_dump(cases))
+        server.answers = [Sent(b"far away")]
+        suite = {
+            "agent": python_agent(tmp_path, code),
+            "evaluations": {"metrics": [{"type": "standard", "metric": "equality"}]},
+            "test_cases_file": "cases/all.yaml",
+        }
+        (tmp_path / "agent.yaml").write_text(yaml.safe_dump(suite))
+
+        ended = agenteval("run", cwd=tmp_path, env=environment(AGENTEVAL_CACHE=str(tmp_path / "cache")))
+
+        assert ended.status == 0, ended.text
+        assert set(statuses(results_in(tmp_path)).values()) == {"passed"}
+        (kept,) = (path for path in (tmp_path / "cache" / "files").rglob("*") if path.is_file())
+        assert kept.name == "hours.txt"
+
+    def test_one_that_is_not_there(self, tmp_path: Path) -> None:
+        (tmp_path / "agent.yaml").write_text(
+            "agent: {python: 'agent:reply'}\n"
+            "test_cases:\n- input: hello\n  files:\n  - {path: hours.txt, type: text}\n"
+        )
+        ended = agenteval("run", cwd=tmp_path)
+        assert ended.status == 2
+        assert "agent.yaml:5: test_cases[0].files[0].path: there is no file hours.txt; paths start in" in ended.err
