@@ -16,11 +16,11 @@ test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 # Against independent programs: needs npm, and Debian's cmark-gfm; with AGENTEVAL_IMAGE also the built image.
 test-peers: $(VENV)/.dev peers
-	$(BIN)/python -m pytest tests/peers
+	$(BIN)/python -m pytest -n auto tests/peers
 
 # Installs the programs that those tests run against.
 peers: tests/peers/node_modules/.done

@@ -30,9 +30,7 @@ MIN_CONFIDENCE = 0.35  # below it a passage shares too little with the question
 NOT_FOUND = "I could not find that on our help pages."
 CURRENCY = "EUR"
 
-WANTS_NUMBER = re.compile(
-    r"\b(how (far|heavy|late|long|many|much|old|tall)|until|what time|when)\b", re.IGNORECASE
-)
+WANTS_NUMBER = re.compile(r"\b(how (far|heavy|late|long|many|much|old|tall)|until|what time|when)\b", re.IGNORECASE)
 NUMBER = re.compile(rf"\d|\b({'|'.join(NUMBER_WORDS)})\b")
 NUMBER_BONUS = 1.25
 

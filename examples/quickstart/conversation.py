@@ -11,9 +11,7 @@ FOLLOW_UP = re.compile(r"(and|but|what about|how about|what if|then)\b[\s,]*", r
 PRONOUN = re.compile(r"\b(it|its|they|them|that one|this one)\b", re.IGNORECASE)
 OWN_QUESTION = re.compile(r"(how|what|when|where|which|who|why|can|do|does|is|are|may|must)\b", re.IGNORECASE)
 QUANTITY = re.compile(rf"\b(\d+(?:\.\d+)?|an?|{'|'.join(NUMBER_WORDS)}) ([a-z-]+)", re.IGNORECASE)
-AMOUNT = re.compile(
-    r"\b(how much (is|are|do|does|for|will|would)|costs?|price|total|what deposit)\b", re.IGNORECASE
-)
+AMOUNT = re.compile(r"\b(how much (is|are|do|does|for|will|would)|costs?|price|total|what deposit)\b", re.IGNORECASE)
 
 
 def standalone(messages: Sequence[str], names: Mapping[str, str]) -> str:

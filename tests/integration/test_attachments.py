@@ -18,8 +18,11 @@ from tests.integration.model_server import serving as model_server
 from tests.integration.test_scheduler import EQUALITY, Scripted, echo, one_turn, run
 from tests.support import PATIENCE_S, agenteval, case, environment, error_of, python_agent, results_in, statuses
 
-from agenteval.metrics.base import Observation, Outcome
-from agenteval.metrics.scoring import MetricCatalog
+from agenteval.llm.gateway import Gateway, LlmSettings
+from agenteval.metrics.base import Observation, Outcome, Resources
+from agenteval.metrics.graders import GraderPool
+from agenteval.metrics.scoring import MetricCatalog, score_turn
+from agenteval.results.model import Score
 from agenteval.run import attachments as module
 from agenteval.run.attachments import Attached, AttachmentError, Attachments
 from agenteval.run.convert import read_file
@@ -297,6 +300,14 @@ class Seeing:
         return Outcome(1.0, passed=True)
 
 
+async def scored(metric: MetricConfig, observation: Observation) -> list[Score]:
+    resources = Resources(Gateway(LlmSettings()), GraderPool())
+    try:
+        return await score_turn([metric], observation, MetricCatalog(resources))
+    finally:
+        await resources.close()
+
+
 class TestTurns:
     def test_agents_and_metrics_get_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[Observation] = []
@@ -323,12 +334,10 @@ class TestTurns:
         with model_server() as judge:
             judge.script('{"reason": "It says so.", "score": 8}')
             metric = MetricConfig("grounded", "geval", "geval", options={**options, "model": judge.model("ollama")})
-            notes = local(tmp_path, "notes.txt", b"Helmets are free.")
-            turn = Turn(input="a", files=(notes,), metrics=(metric,))
-            found = run(Scripted(echo), [Case(id="suite::a", name="a", turns=(turn,))])
+            texts = attached(local(tmp_path, "notes.txt", b"Helmets are free.")).texts
+            (score,) = asyncio.run(scored(metric, Observation(input="a", response="b", context=texts)))
             (asked,) = judge.asked
 
-        (score,) = found["a"].iterations[0].turns[0].scores
         assert (score.status, score.score) == ("scored", 0.8), score.error
         assert "File: notes.txt\\nHelmets are free." in asked.prompt
 

@@ -18,6 +18,7 @@ from tests.support import PATIENCE_S
 from agenteval.llm.budget import Limits
 from agenteval.llm.cache import ResponseCache
 from agenteval.llm.gateway import Gateway, LlmSettings
+from agenteval.llm.providers.openai_client import AZURE_API_VERSION
 from agenteval.metrics.base import Observation, Resources
 from agenteval.metrics.graders import GraderPool
 from agenteval.metrics.scoring import MetricCatalog, score_turn
@@ -113,9 +114,12 @@ class TestScores:
         assert [text for text in shown if text not in sent] == []
         assert [text for text in hidden if text in sent] == []
 
-    def test_versions_of_the_api(self, server: ModelServer) -> None:
-        score(metric("fluency", server.model("azure_openai", api_version="2025-01-01-preview")))
-        assert server.asked[0].path.endswith("?api-version=2025-01-01-preview")
+    @pytest.mark.parametrize(
+        ("given", "sent"), [(None, AZURE_API_VERSION), ("2025-01-01-preview", "2025-01-01-preview")]
+    )
+    def test_versions_of_the_api(self, server: ModelServer, given: str | None, sent: str) -> None:
+        score(metric("fluency", server.model("azure_openai", api_version=given)))
+        assert server.asked[0].path.endswith(f"?api-version={sent}")
 
     def test_reasoning_models_take_no_temperature(self, server: ModelServer) -> None:
         score(metric("fluency", server.model("azure_openai", "o3-mini")))

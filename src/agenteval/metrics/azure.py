@@ -136,12 +136,18 @@ class AzureMetric:
 
     def _configuration(self) -> dict[str, str]:
         """The model in the SDK's terms."""
+        from agenteval.llm.providers.openai_client import AZURE_API_VERSION
+
         model = reachable(self.model)
         shared = {"type": model.provider, "api_key": api_key(model)}
         if model.provider == "openai":
             return {**shared, "model": model.name, "base_url": model.endpoint or _OPENAI}
-        versioned = {"api_version": model.api_version} if model.api_version else {}
-        return {**shared, "azure_deployment": model.name, "azure_endpoint": model.endpoint or "", **versioned}
+        return {
+            **shared,
+            "azure_deployment": model.name,
+            "azure_endpoint": model.endpoint or "",
+            "api_version": model.api_version or AZURE_API_VERSION,
+        }
 
 
 def _sdk() -> Any:

@@ -11,7 +11,7 @@ from agenteval.llm.providers.failures import refusal, status_error
 from agenteval.llm.schema import strict_schema
 from agenteval.suite.model import ModelSpec
 
-_AZURE_API_VERSION = "2024-10-21"
+AZURE_API_VERSION = "2024-10-21"
 # Reasoning models take no temperature and count their limit under another name.
 _REASONING = ("o1", "o3", "o4", "gpt-5")
 
@@ -27,7 +27,7 @@ def make_client(model: ModelSpec, key: str) -> openai.AsyncOpenAI:
         return openai.AsyncAzureOpenAI(
             azure_endpoint=model.endpoint or "",
             api_key=key,
-            api_version=model.api_version or _AZURE_API_VERSION,
+            api_version=model.api_version or AZURE_API_VERSION,
             max_retries=0,
             timeout=None,
         )
