@@ -94,7 +94,7 @@ class FileReader:
             if install:
                 message = f"reading {entry.type} files takes an extra that is not installed: {install}"
                 found.append(("type", message))
-        if entry.url is not None:
+        if entry.url:
             if not _is_web_address(entry.url):
                 found.append(("url", f"{entry.url!r} is no address that begins with http:// or https://"))
             return found
@@ -106,7 +106,7 @@ class FileReader:
         return found
 
     def _warning(self, entry: FileInput, source: Document) -> str | None:
-        if entry.path is not None and (warning := self._look(entry, source).warning):
+        if entry.path and (warning := self._look(entry, source).warning):
             return warning if self._first(entry.path) else None
         if entry.type == "image" and not shutil.which("tesseract") and self._first("image"):
             return "the text in images is read by tesseract, which is not installed here: agents get the path only"
@@ -134,7 +134,7 @@ class FileReader:
             name=shown_url(entry.url) if entry.url else entry.path or "",
             kind=entry.type,
             path=str((source.directory / entry.path).resolve()) if entry.path else None,
-            url=entry.url,
+            url=entry.url or None,
             description=entry.description,
             pages=tuple(entry.pages) if entry.pages else None,
             sheet=entry.sheet,

@@ -1,0 +1,134 @@
+"""Every example of HoloDeck's documentation runs as it stands there."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.peers import aimock
+from tests.peers.aimock import KEY, Aimock, read_fixtures
+
+from agenteval.cli import main
+from agenteval.results.model import Score
+from agenteval.results.store import read_results
+
+pytestmark = pytest.mark.peer
+
+EXAMPLES: list[dict[str, str]] = yaml.safe_load(
+    (Path(__file__).parents[1] / "data" / "holodeck" / "documented.yaml").read_text(encoding="utf-8")
+)
+LEGACY = ("groundedness", "relevance", "coherence", "safety")
+CASE = """
+test_cases:
+  - name: sample
+    input: "What is the capital of France?"
+    ground_truth: "42"
+    retrieval_context: ["Paris is the capital of France.", "It lies on the Seine.", "It is old."]
+    files: [{path: notes.txt, type: text}]
+"""
+GRADERS = {
+    "exact_tool_call": """
+from holodeck.lib.test_runner.code_grader import GraderContext, GraderResult
+
+def called_subtract_with(ctx: GraderContext) -> GraderResult:
+    called = [call for call in ctx.tool_invocations if call.name == "subtract"]
+    return GraderResult(score=1.0, passed=True, reason=f"{len(called)} calls")
+""",
+    "turn_program_equivalence": """
+def turn_program_equivalence(ctx):
+    call = ctx.tool_invocations[0]
+    return ctx.turn_config["turn_program"] == f"{call.name}({call.args['a']}, {call.args['b']})"
+""",
+}
+ANSWERS = ["60.94", "25.14", "35.8"]
+SUBTRACT = {"name": "subtract", "args": {"a": "60.94", "b": "25.14"}, "result": 35.8}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
+    with aimock.running(tmp_path_factory.mktemp("aimock")) as server:
+        server.play(*read_fixtures(Path(__file__).parent / "fixtures" / "judges.json"))
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path, models: Aimock, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A suite's folder whose judges, wherever the suite takes them from, are the mock."""
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{models.url}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OLLAMA_HOST", models.url)
+    monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("Paris has been the capital for long.", encoding="utf-8")
+    (tmp_path / "graders").mkdir()
+    for name, code in GRADERS.items():
+        (tmp_path / "graders" / f"{name}.py").write_text(code, encoding="utf-8")
+    return tmp_path
+
+
+def _suite(text: str) -> dict[str, Any]:
+    """The example as a suite: a metric list goes where metric lists stand, and without cases there is one."""
+    if isinstance(yaml.safe_load(text), list):
+        text = "evaluations:\n  metrics:\n" + textwrap.indent(text, "    ")
+    if "test_cases" not in yaml.safe_load(text):
+        text += CASE
+    Path("agent.yaml").write_text(text, encoding="utf-8")
+    suite: dict[str, Any] = yaml.safe_load(text)
+    return suite
+
+
+def _recorded(suite: dict[str, Any]) -> None:
+    lines = [
+        {"case": case["name"], "turn": turn, "response": answer, "tool_calls": [SUBTRACT]}
+        | ({"retrieval_context": ["Founded in 2010."]} if "turns" not in case else {})
+        for case in suite["test_cases"]
+        for turn, answer in enumerate(ANSWERS)
+    ]
+    Path("answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def _scores() -> list[Score]:
+    results = read_results(Path("agenteval-report"))
+    turns = (turn for _, case in results.cases() for iteration in case.iterations for turn in iteration.turns)
+    return [score for turn in turns for score in turn.scores]
+
+
+def _is_legacy(example: dict[str, str]) -> bool:
+    return any(f"metric: {name}\n" in example["text"] + "\n" for name in LEGACY)
+
+
+@pytest.mark.parametrize(
+    "example", [item for item in EXAMPLES if not _is_legacy(item)], ids=lambda item: item["name"]
+)
+def test_it_runs(example: dict[str, str], folder: Path) -> None:
+    suite = _suite(example["text"])
+    _recorded(suite)
+
+    status = main(["run", "--agent", "replay:answers.jsonl", "--quiet", "--fail-on", "none"])
+
+    disabled = "enabled: false" in example["text"]
+    assert status == (2 if disabled else 0)
+    scores = _scores()
+    assert {score.status for score in scores} <= {"scored"}, [
+        (score.id, score.error or score.reason) for score in scores
+    ]
+    assert bool(scores) != disabled
+
+
+@pytest.mark.parametrize("example", [item for item in EXAMPLES if _is_legacy(item)], ids=lambda item: item["name"])
+def test_a_legacy_metric_says_what_it_needs(
+    example: dict[str, str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _recorded(_suite(example["text"]))
+
+    status = main(["run", "--agent", "replay:answers.jsonl", "--quiet"])
+
+    assert status == 2
+    said = capsys.readouterr().err
+    assert "agent.yaml:" in said
+    assert "azure" in said.lower()
