@@ -449,11 +449,11 @@ class TestRepeats:
 
         server.respond = respond
         try:
-            (problem,) = ask(no_waits(retries=1, timeout_s=0.2), Call(server.model(provider), "Is it?"))
+            (problem,) = ask(no_waits(retries=1, timeout_s=0.6), Call(server.model(provider), "Is it?"))
         finally:
             release.set()
 
-        assert str(problem) == f"{server.model(provider).label} did not answer within 0.2 s (after 2 attempts)"
+        assert str(problem) == f"{server.model(provider).label} did not answer within 0.6 s (after 2 attempts)"
         assert len(server.asked) == 2
 
     def test_a_repeated_call_counts_again(self, server: ModelServer, provider: str) -> None:
