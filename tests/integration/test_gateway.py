@@ -441,6 +441,9 @@ class TestRepeats:
         assert str(problem).endswith("(after 2 attempts)")
 
     def test_an_answer_that_does_not_come(self, server: ModelServer, provider: str) -> None:
+        # The libraries import much with their first request.
+        ask(no_waits(), Call(server.model(provider), "Are you there?"))
+        before = len(server.asked)
         release = Event()
 
         def respond(asked: Asked) -> Answer:
@@ -454,7 +457,7 @@ class TestRepeats:
             release.set()
 
         assert str(problem) == f"{server.model(provider).label} did not answer within 0.6 s (after 2 attempts)"
-        assert len(server.asked) == 2
+        assert len(server.asked) == before + 2
 
     def test_a_repeated_call_counts_again(self, server: ModelServer, provider: str) -> None:
         server.script(error(500, "oops"))

@@ -27,12 +27,14 @@ class AnthropicProvider:
         self._model = model
         self._refused: set[str] = set()
         self._client = make_client(model, key)
+        # The library imports this part when it is first used; here it takes nothing of a call's time limit.
+        self._messages = self._client.messages
 
     async def complete(self, call: Call) -> Completion:
         """Send one request."""
         options = {name: value for name, value in self._options(call).items() if name not in self._refused}
         try:
-            reply = await self._client.messages.create(
+            reply = await self._messages.create(
                 model=self._model.name,
                 max_tokens=self._model.max_tokens or _MAX_TOKENS,
                 messages=[{"role": "user", "content": call.prompt}],

@@ -45,12 +45,14 @@ class OpenAIProvider:
         self._model = model
         self._refused: set[str] = set()
         self._client = make_client(model, key)
+        # The library imports this part when it is first used; here it takes nothing of a call's time limit.
+        self._completions = self._client.chat.completions
 
     async def complete(self, call: Call) -> Completion:
         """Send one request."""
         options = {name: value for name, value in self._options(call).items() if name not in self._refused}
         try:
-            reply = await self._client.chat.completions.create(
+            reply = await self._completions.create(
                 model=self._model.name,
                 messages=[{"role": "user", "content": call.prompt}],
                 **options,
