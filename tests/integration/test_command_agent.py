@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import agent_spec, answer, eventually, is_alive, number_in, request, started
+from tests.support import PATIENCE_S, agent_spec, answer, eventually, is_alive, number_in, request, started
 
 from agenteval.errors import AgentError, ConfigError
 from agenteval.results.model import ToolCall, Usage
@@ -205,7 +205,7 @@ def test_a_hanging_program_ends_with_all_its_children(tmp_path: Path) -> None:
     spec = shell(tmp_path, "sleep 1000 & echo $! > child; echo $$ > parent; wait")
 
     async def give_up() -> tuple[int, int]:
-        async with started(spec) as agent:
+        async with asyncio.timeout(PATIENCE_S), started(spec) as agent:
             asking = asyncio.create_task(agent.session().send(request()))
             pids = await asyncio.to_thread(lambda: (number_in(tmp_path / "parent"), number_in(tmp_path / "child")))
             asking.cancel()
@@ -215,6 +215,25 @@ def test_a_hanging_program_ends_with_all_its_children(tmp_path: Path) -> None:
 
     for pid in asyncio.run(give_up()):
         assert eventually(lambda pid=pid: not is_alive(pid))  # type: ignore[misc]
+
+
+def test_a_program_given_up_while_it_starts_ends_with_all_its_children(tmp_path: Path) -> None:
+    spec = shell(tmp_path, "sleep 1000 & echo $! > child; wait")
+
+    async def give_up() -> int:
+        async with asyncio.timeout(PATIENCE_S), started(spec) as agent:
+            asking = asyncio.create_task(agent.session().send(request()))
+            for _ in range(2):
+                await asyncio.sleep(0)
+            # Waits without the loop: asyncio has not finished starting when the program runs already.
+            pid = number_in(tmp_path / "child")
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            return pid
+
+    pid = asyncio.run(give_up())
+    assert eventually(lambda: not is_alive(pid))
 
 
 def test_what_runs_on_in_the_background_does_not_delay_the_answer(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import agent_spec, answer, ask, eventually, is_alive, number_in, request, started
+from tests.support import PATIENCE_S, agent_spec, answer, ask, eventually, is_alive, number_in, request, started
 
 from agenteval.agents.base import Reply
 from agenteval.agents.workers import find_interpreter
@@ -362,7 +362,7 @@ def test_a_hanging_call_is_given_up_without_harm_to_others(tmp_path: Path) -> No
     """
 
     async def run() -> tuple[str, str, str, int]:
-        async with started(agent(tmp_path, code)) as bot:
+        async with asyncio.timeout(PATIENCE_S), started(agent(tmp_path, code)) as bot:
 
             async def send(text: str) -> str:
                 return (await bot.session().send(request(text))).response

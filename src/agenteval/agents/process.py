@@ -9,6 +9,7 @@ import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from agenteval.agents.base import agent_problem
 from agenteval.errors import ConfigError
@@ -65,9 +66,17 @@ class Child(asyncio.SubprocessProtocol):
             OSError: it cannot be executed.
             ValueError: an argument or variable holds a character that no program can get.
         """
-        _, child = await asyncio.get_running_loop().subprocess_exec(
-            lambda: cls(on_output, on_errors), *argv, cwd=directory, env=dict(environment), start_new_session=True
+        starting = asyncio.ensure_future(
+            asyncio.get_running_loop().subprocess_exec(
+                lambda: cls(on_output, on_errors), *argv, cwd=directory, env=dict(environment), start_new_session=True
+            )
         )
+        try:
+            _, child = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # Given up half-way: asyncio would kill the program alone and wait for what that has started.
+            await _end_once_started(starting)
+            raise
         return child
 
     @property
@@ -133,6 +142,15 @@ class Child(asyncio.SubprocessProtocol):
     def _stdin(self) -> asyncio.WriteTransport | None:
         pipe = self._transport.get_pipe_transport(0) if self._transport else None
         return pipe if isinstance(pipe, asyncio.WriteTransport) else None
+
+
+async def _end_once_started(starting: asyncio.Future[tuple[Any, Child]]) -> None:
+    while not starting.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([starting])
+    if not starting.cancelled() and starting.exception() is None:
+        _, child = starting.result()
+        await child.close()
 
 
 def tail(output: bytes) -> str:

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -162,7 +163,7 @@ class Turn:
     metrics: tuple[MetricConfig, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Case:
     """A named exchange of one or more turns in one session."""
 
@@ -174,7 +175,7 @@ class Case:
     line: int | None = None
     iterations: int | None = None
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of what is asked and how it is judged, without the agent.
 
@@ -214,7 +215,7 @@ class AgentSpec:
         return DEFAULT_TURN_TIMEOUT_S if self.timeout_s is None else self.timeout_s
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Suite:
     """Every case of one suite file, ready to run.
 
@@ -242,7 +243,7 @@ class Suite:
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Hash over the fingerprints of all cases."""
         return _digest([[case.id, case.fingerprint] for case in self.cases])
