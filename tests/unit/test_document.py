@@ -406,3 +406,27 @@ class TestHarmfulFiles:
     def test_many_cases_may_share_their_defaults(self, folder: Path) -> None:
         text = "base: &base {answer: " + "x" * 1000 + "}\ncases:\n" + "- {<<: *base, input: q}\n" * 2_000
         assert len(read(folder, text).data["cases"]) == 2_000
+
+
+class TestVariablesInFlowStyle:
+    """``{key: ${X}}``: the braces of a variable are not YAML's."""
+
+    def test_they_are_replaced(self, tmp_path: Path) -> None:
+        file = tmp_path / "suite.yaml"
+        file.write_text(
+            'model: {name: ${X}, list: [${X}, "${Y:-d e}", ${Z:-q}]}\n${X}: key\n# ${NOBODY}\nplain: $X ${1} {a}\n',
+            encoding="utf-8",
+        )
+
+        assert read_yaml(file, environment={"X": "1: {}\n- 2"}).data == {
+            "model": {"name": "1: {}\n- 2", "list": ["1: {}\n- 2", "d e", "q"]},
+            "${X}": "key",
+            "plain": "$X ${1} {a}",
+        }
+
+    def test_an_unset_one_has_its_line(self, tmp_path: Path) -> None:
+        file = tmp_path / "suite.yaml"
+        file.write_text("a: 1\nmodel: {name: ${NOBODY}}\n", encoding="utf-8")
+
+        with pytest.raises(ConfigError, match=r"suite\.yaml:2: environment variable NOBODY is not set"):
+            read_yaml(file, environment={})

@@ -21,6 +21,9 @@ from agenteval.errors import ConfigError, Problem
 KeyPath = Sequence[str | int]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+# While YAML is parsed, variables wear other braces: inside {…} and […] theirs would be YAML's.
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_SEALED = re.compile(_VARIABLE.pattern.replace(r"\{", _OPEN).replace(r"\}", _CLOSE).replace("[^}]", f"[^{_CLOSE}]"))
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _STRING_TAG = "tag:yaml.org,2002:str"
 # What the parser says, and what people most often did.
@@ -138,7 +141,7 @@ def read_yaml(
         ConfigError: unreadable file, broken YAML, or unset variables (all of them at once).
     """
     name = shown_as or str(path)
-    text = read_text(path, name)
+    text = _seal(read_text(path, name))
     try:
         _check_shape(name, text)
         loader = _LOADER(text)
@@ -187,6 +190,19 @@ def read_text(path: Path, name: str) -> str:
         raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
 
 
+def _seal(text: str) -> str:
+    """The text with the braces of variables replaced by characters that mean nothing to YAML."""
+    if "${" not in text:
+        return text
+    plain = text.replace(_OPEN, "\ufffd").replace(_CLOSE, "\ufffd")
+    return _VARIABLE.sub(lambda match: f"${_OPEN}{match.group()[2:-1]}{_CLOSE}", plain)
+
+
+def _unseal(text: str) -> str:
+    """The text as it was written."""
+    return text.replace(_OPEN, "{").replace(_CLOSE, "}")
+
+
 def looks_secret(variable: str) -> bool:
     """Whether the name of an environment variable says that its value is a secret."""
     return _SECRET_NAME.search(variable) is not None
@@ -202,7 +218,7 @@ class _Variables:
         self.secrets: set[str] = set()
 
     def replace(self, node: yaml.ScalarNode) -> None:
-        if "${" not in node.value:
+        if _OPEN not in node.value:
             return
         line = node.start_mark.line + 1
 
@@ -220,15 +236,13 @@ class _Variables:
             if found is None or problem:
                 message = f"environment variable {variable} {problem}"
                 self.problems.append(Problem(message, file=self._file, line=line))
-                return match.group()
+                return _unseal(match.group())
             if found and looks_secret(variable):
                 self.secrets.add(found)
             return found
 
-        replaced, count = _VARIABLE.subn(value, node.value)
-        if count:
-            node.value = replaced
-            node.tag = _STRING_TAG
+        node.value = _SEALED.sub(value, node.value)
+        node.tag = _STRING_TAG
 
 
 def _check_shape(name: str, text: str) -> None:
@@ -282,6 +296,8 @@ def _prepare(
             keys: set[str] = set()
             for key, _ in node.value:
                 if isinstance(key, yaml.ScalarNode):
+                    # Keys are never replaced.
+                    key.value = _unseal(key.value)
                     if key.value in keys and key.value != "<<":
                         duplicate(key.value, key.start_mark)
                     keys.add(key.value)
