@@ -774,3 +774,11 @@ class TestAgent:
         suite = load(folder, "name: ${SHOP_NAME}\nagent: {command: [x, '--key=${SHOP_API_KEY}']}\ntest_cases: []")
         assert suite.secrets == {"s3cr3t-s3cr3t"}
         assert "s3cr3t" not in repr(replace(suite, agent=None))
+
+
+def test_a_threshold_out_of_reach_is_a_warning(folder: Path) -> None:
+    metric = "{type: standard, metric: bleu, threshold: 80}"
+    suite = load(folder, f"evaluations: {{metrics: [{metric}]}}\ntest_cases: [{{input: a, ground_truth: a}}]\n")
+
+    [warning] = suite.warnings
+    assert "evaluations.metrics[0].threshold: scores are 0 to 1, so bleu can never reach 80" in warning

@@ -199,6 +199,9 @@ class _Loader:
             if getattr(entry, key) is not None:
                 message = f"{entry.metric} needs no {what}; this one is not used"
                 self.warnings.append(str(document.problem((*at, key), message)))
+        if entry.threshold is not None and entry.threshold > 1 and entry.scale is None:
+            message = f"scores are 0 to 1, so {entry.metric} can never reach {entry.threshold:g}"
+            self.warnings.append(str(document.problem((*at, "threshold"), message)))
         return True
 
     def _problem(self, path: KeyPath, message: str) -> None:
