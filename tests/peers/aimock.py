@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
+
+from tests.peers.node_program import free_port, node_program, wait_until_up
 
 KEY = "sk-0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -93,52 +91,28 @@ def read_fixtures(file: Path) -> Sequence[Fixture]:
 @contextmanager
 def running(folder: Path) -> Iterator[Aimock]:
     """Runs the server for the length of the block; its log is kept in the folder."""
-    port = _free_port()
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     first, log = folder / "first.json", folder / "aimock.log"
     # It does not start without any.
     first.write_text(
         '{"fixtures": [{"match": {"userMessage": "-"}, "response": {"content": "-"}}]}', encoding="utf-8"
     )
-    command = [*_program(), "--host", "127.0.0.1", "--port", str(port), "--fixtures", str(first)]
+    command = [
+        *node_program("@copilotkit/aimock", "dist/cli.js", "20.15"),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--fixtures",
+        str(first),
+    ]
     command += ["--strict", "--journal-max", "0", "--log-level", "warn"]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
-        _wait_until_up(url, process, log)
+        wait_until_up(f"{url}/__aimock/health", process, log)
         yield Aimock(url)
     finally:
         process.terminate()
         process.wait()
-
-
-def _program() -> list[str]:
-    """Node and the server's script, from ``make peers``; ``AGENTEVAL_NODE`` names another node."""
-    script = _HERE / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
-    installed = sorted(_HERE.glob("node_modules/node*/bin/node"))
-    node = os.environ.get("AGENTEVAL_NODE") or (str(installed[0]) if installed else "")
-    if not node or not script.exists():
-        raise RuntimeError(
-            "The peer tests need node 20.15 or newer and the package @copilotkit/aimock: run `make peers`, "
-            "and set AGENTEVAL_NODE on systems other than Linux."
-        )
-    return [node, str(script)]
-
-
-def _wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _START_S
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            urllib.request.urlopen(f"{url}/__aimock/health", timeout=1).close()
-        except (URLError, OSError):
-            time.sleep(0.05)
-        else:
-            return
-    raise RuntimeError(f"aimock did not start:\n{log.read_text(encoding='utf-8', errors='replace')}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port

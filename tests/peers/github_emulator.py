@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import subprocess
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from urllib.error import URLError
 
 import yaml
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from github import Auth, Github, GithubIntegration
 from github.PullRequest import PullRequest
+from tests.peers.node_program import free_port, node_program, wait_until_up
 
 OWNER = "octocat"
 OWNER_TOKEN = "ghp_owner0000000000000000000000000000000"
@@ -73,52 +69,29 @@ class GithubEmulator:
 def running(folder: Path) -> Iterator[GithubEmulator]:
     """Runs the emulator for the length of the block; its seed and log are kept in the folder."""
     key = _private_key()
-    port = _free_port()
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     seed, log = folder / "seed.yaml", folder / "emulate.log"
     seed.write_text(yaml.safe_dump(_seed(key)), encoding="utf-8")
     # Without --base-url it calls itself localhost, and PyGithub accepts no URL of another host.
-    command = [*_program(), "start", "--service", "github", "--port", str(port), "--base-url", url]
+    command = [
+        *node_program("emulate", "dist/index.js", "22.15"),
+        "start",
+        "--service",
+        "github",
+        "--port",
+        str(port),
+        "--base-url",
+        url,
+    ]
     with log.open("wb") as output:
         process = subprocess.Popen([*command, "--seed", str(seed)], stdout=output, stderr=output)
     try:
-        _wait_until_up(url, process, log)
+        wait_until_up(f"{url}/rate_limit", process, log)
         yield GithubEmulator(url, key)
     finally:
         process.terminate()
         process.wait()
-
-
-def _program() -> list[str]:
-    """Node and the emulator's script, from ``make peers``; ``AGENTEVAL_NODE`` names another node."""
-    script = _HERE / "node_modules" / "emulate" / "dist" / "index.js"
-    installed = sorted(_HERE.glob("node_modules/node*/bin/node"))
-    node = os.environ.get("AGENTEVAL_NODE") or (str(installed[0]) if installed else "")
-    if not node or not script.exists():
-        raise RuntimeError(
-            "The peer tests need node 22.15 or newer and the emulate package: run `make peers`, "
-            "and set AGENTEVAL_NODE on systems other than Linux."
-        )
-    return [node, str(script)]
-
-
-def _wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _START_S
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            urllib.request.urlopen(f"{url}/rate_limit", timeout=1).close()
-        except (URLError, OSError):
-            time.sleep(0.05)
-        else:
-            return
-    raise RuntimeError(f"emulate did not start:\n{log.read_text(encoding='utf-8', errors='replace')}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def _private_key() -> str:

@@ -15,13 +15,13 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.usage import UsageLimits
 
 from agenteval.agents.base import Reply, Request, agent_problem
-from agenteval.agents.model_client import MeteredModel, ModelClient, Tally
+from agenteval.agents.model_client import MeteredModel, ModelClient
 from agenteval.agents.tools import Tool, function_tool, prompt_tool
 from agenteval.agents.toolset import Toolset, by_name
 from agenteval.agents.workers import WorkerPool
 from agenteval.errors import AgentError, ConfigError, Problem
 from agenteval.llm.gateway import Gateway
-from agenteval.llm.model import BudgetSpentError, LlmError
+from agenteval.llm.model import BudgetSpentError, LlmError, Tally
 from agenteval.results.model import Usage
 from agenteval.suite.model import AgentSpec
 from agenteval.suite.model_agent import FunctionTool, McpServer, ModelAgentSpec, PromptTool, model_agent_of
@@ -241,4 +241,9 @@ def _text(output: Any) -> str:
 
 
 def _usage(tally: Tally) -> Usage:
-    return Usage(input_tokens=tally.input_tokens, output_tokens=tally.output_tokens, cost_usd=tally.cost_usd)
+    """Tokens of every answer, those from the cache too; they cost nothing."""
+    return Usage(
+        input_tokens=tally.input_tokens + tally.cached_input_tokens,
+        output_tokens=tally.output_tokens + tally.cached_output_tokens,
+        cost_usd=tally.cost_usd,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -16,7 +16,7 @@ from pydantic_ai.settings import ModelSettings
 
 from agenteval.llm.cache import key_of
 from agenteval.llm.gateway import Gateway
-from agenteval.llm.model import Completion, Exchange, LlmError
+from agenteval.llm.model import Completion, Exchange, LlmError, Tally
 from agenteval.llm.providers import api_key, reachable
 from agenteval.llm.providers.failures import refusal, status_error
 from agenteval.suite.model import ModelSpec
@@ -28,26 +28,6 @@ _OTHER_NAMES = {"max_tokens": "max_completion_tokens"}
 # What a request says about itself; none of it reaches the model.
 _MESSAGE_CONTENT = ("kind", "instructions", "parts")
 _PARAMETERS = TypeAdapter(ModelRequestParameters)
-
-
-@dataclass
-class Tally:
-    """What one turn took; cached answers count their tokens, and cost nothing."""
-
-    calls: int = 0
-    cached: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = 0.0
-
-    def add(self, completion: Completion) -> None:
-        """Count one answer."""
-        self.calls += 0 if completion.cached else 1
-        self.cached += 1 if completion.cached else 0
-        self.input_tokens += completion.input_tokens or 0
-        self.output_tokens += completion.output_tokens or 0
-        known = self.cost_usd is not None and completion.cost_usd is not None
-        self.cost_usd = (self.cost_usd or 0.0) + (completion.cost_usd or 0.0) if known else None
 
 
 class ModelClient:

@@ -63,6 +63,32 @@ class Exchange:
     send: Callable[[], Awaitable[Completion]]
 
 
+@dataclass
+class Tally:
+    """What several answers took together; those from the cache are counted apart, as they cost nothing."""
+
+    calls: int = 0
+    cached: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    cached_output_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+    def add(self, completion: Completion) -> None:
+        """Count one answer; the cost is unknown as soon as that of one is."""
+        if completion.cached:
+            self.cached += 1
+            self.cached_input_tokens += completion.input_tokens or 0
+            self.cached_output_tokens += completion.output_tokens or 0
+            return
+        self.calls += 1
+        self.input_tokens += completion.input_tokens or 0
+        self.output_tokens += completion.output_tokens or 0
+        known = self.cost_usd is not None and completion.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (completion.cost_usd or 0.0) if known else None
+
+
 class LlmError(AgentEvalError):
     """A model could not be asked, or its provider refused.
 

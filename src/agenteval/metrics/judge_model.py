@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 # Before the first import of deepeval, which else reports home and reads .env files.
@@ -21,34 +21,12 @@ from pydantic import BaseModel
 
 from agenteval.llm.budget import Budget
 from agenteval.llm.gateway import Accept, Gateway
-from agenteval.llm.model import Call, Completion
+from agenteval.llm.model import Call, Completion, Tally
 from agenteval.metrics.base import MetricError
 from agenteval.metrics.judge_reply import Reply, check_scale, may_be_score, read_reply
 from agenteval.suite.model import ModelSpec
 
 _TOP_LOGPROBS = 5
-
-
-@dataclass
-class Spent:
-    """What one measurement took, cached answers apart."""
-
-    calls: int = 0
-    cached: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = 0.0
-
-    def add(self, completion: Completion) -> None:
-        """Count one answer."""
-        if completion.cached:
-            self.cached += 1
-            return
-        self.calls += 1
-        self.input_tokens += completion.input_tokens or 0
-        self.output_tokens += completion.output_tokens or 0
-        known = self.cost_usd is not None and completion.cost_usd is not None
-        self.cost_usd = (self.cost_usd or 0.0) + (completion.cost_usd or 0.0) if known else None
 
 
 class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's own hook has no types
@@ -67,7 +45,7 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         self._sample = sample
         self._strict = strict
         self._asking: set[asyncio.Task[Any] | None] = set()
-        self.spent = Spent()
+        self.spent = Tally()
         super().__init__(spec.name)
 
     @property
