@@ -8,8 +8,8 @@ import pytest
 
 from agenteval.errors import ConfigError
 from agenteval.suite.agent_spec import agent_from_text, is_inline_agent, read_agent
-from agenteval.suite.document import read_yaml
 from agenteval.suite.model import AgentSpec
+from agenteval.suite.yaml_document import read_yaml
 
 
 def read(folder: Path, text: str) -> tuple[AgentSpec | None, list[str]]:

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agenteval.errors import ConfigError, Problem
-from agenteval.suite.document import Document, KeyPath, dotted, looks_secret, read_yaml
+from agenteval.suite.document import Document, KeyPath, dotted, looks_secret
+from agenteval.suite.yaml_document import read_yaml
 
 
 @pytest.fixture(scope="module")

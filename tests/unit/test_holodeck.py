@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import ConfigError
-from agenteval.prepare import with_limit
 from agenteval.suite.holodeck import load_holodeck
 from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite
+from agenteval.targets import with_limit
 
 DATA = Path(__file__).parents[1] / "data" / "holodeck"
 NUMERIC = "evaluations:\n  metrics:\n  - {type: standard, metric: numeric}\n"

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
-from agenteval.suite.document import read_yaml
 from agenteval.suite.validation import did_you_mean, validate
+from agenteval.suite.yaml_document import read_yaml
 
 
 class Strict(BaseModel):

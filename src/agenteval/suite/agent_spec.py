@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from agenteval.suite.response_path import check_response_path
 from agenteval.suite.validation import validate
 
 KINDS = ("command", "http", "python", "replay")
+TOOL_KINDS = ("command", "http", "python")
 _CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _TEXT_KEYS = ("command", "env", "headers")
 
@@ -114,6 +116,20 @@ def read_agent(value: Any, document: Document, at: KeyPath) -> tuple[AgentSpec |
     line = document.line(at)
     where = f"{document.file}:{line}" if line else document.file
     return _spec(entry, document.directory, where), []
+
+
+def read_tool(value: Any, document: Document, at: KeyPath) -> tuple[AgentSpec | None, list[Problem]]:
+    """One entry of ``tools:``, written as an agent is; or its problems."""
+    spec, problems = read_agent(value, document, at)
+    if spec is None:
+        return None, problems
+    if spec.kind not in TOOL_KINDS:
+        return None, [document.problem(at, f"a tool is one of {', '.join(TOOL_KINDS)}, not {spec.kind}")]
+    if spec.options.get("response_path"):
+        return None, [
+            document.problem((*at, "response_path"), "this key is for agents; all of a tool's result counts")
+        ]
+    return replace(spec, kind=f"{spec.kind}_tool"), []
 
 
 def agent_from_text(text: str, directory: Path) -> AgentSpec:

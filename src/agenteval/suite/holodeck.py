@@ -10,7 +10,8 @@ from typing import Any
 
 from agenteval.errors import ConfigError, Problem
 from agenteval.suite.agent_spec import is_inline_agent, read_agent
-from agenteval.suite.document import Document, KeyPath, dotted, read_yaml
+from agenteval.suite.case_names import excerpt
+from agenteval.suite.document import Document, KeyPath, dotted
 from agenteval.suite.holodeck_agent import fallback_agent, repeated_names, written_secrets
 from agenteval.suite.holodeck_files import FileReader
 from agenteval.suite.holodeck_legacy import LegacyMetrics, is_legacy
@@ -33,12 +34,12 @@ from agenteval.suite.holodeck_schema import (
 from agenteval.suite.holodeck_tools import ToolEntry, tools_as_written
 from agenteval.suite.model import AgentSpec, Case, MetricConfig, ModelSpec, Place, Scope, Suite, Turn
 from agenteval.suite.validation import validate
+from agenteval.suite.yaml_document import read_yaml
 
 FORMAT = "holodeck"
 
 # Keys whose YAML numbers and booleans are meant as text, the way they are written.
 _TEXT_KEYS = ("name", "input", "ground_truth")
-_NAME_LENGTH = 60
 
 
 def load_holodeck(path: Path, shown_as: str) -> Suite:
@@ -233,7 +234,7 @@ class _CaseReader:
         self._require_ground_truth(turns, at)
         return Case(
             id=entry.name or _content_id([turn.input for turn in turns]),
-            name=entry.name or _excerpt(turns[0].input),
+            name=entry.name or excerpt(turns[0].input),
             turns=tuple(turns),
             line=self.source.line(at),
         )
@@ -342,8 +343,3 @@ def _patterns_as_written(source: Document, tool: Any, at: KeyPath) -> Any:
 def _content_id(inputs: Sequence[str]) -> str:
     digest = hashlib.sha256("\x1f".join(inputs).encode("utf-8", "surrogatepass"))
     return f"#{digest.hexdigest()[:12]}"
-
-
-def _excerpt(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _NAME_LENGTH else line[: _NAME_LENGTH - 1] + "…"

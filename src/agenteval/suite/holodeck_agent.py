@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.errors import ConfigError, Problem
-from agenteval.suite.document import Document, KeyPath, looks_secret, read_text, read_yaml
+from agenteval.suite.document import Document, KeyPath, looks_secret, read_text
 from agenteval.suite.dotenv import parse_dotenv
 from agenteval.suite.holodeck_schema import AgentFile, ModelEntry
 from agenteval.suite.holodeck_tools import (
@@ -21,6 +21,7 @@ from agenteval.suite.holodeck_tools import (
 from agenteval.suite.model import AgentSpec, ModelSpec
 from agenteval.suite.model_agent import KIND, FunctionTool, McpServer, ModelAgentSpec, PromptTool, Tool
 from agenteval.suite.validation import validate
+from agenteval.suite.yaml_document import read_yaml
 
 # HoloDeck's defaults for an agent's own model.
 _TEMPERATURE = 0.3

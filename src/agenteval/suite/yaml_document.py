@@ -1,0 +1,252 @@
+"""Reads YAML files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agenteval.errors import ConfigError, Problem
+from agenteval.suite.document import VARIABLE, Document, KeyPath, Variables, read_text
+
+# While YAML is parsed, variables wear other braces: inside {…} and […] theirs would be YAML's.
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_SEALED = re.compile(VARIABLE.pattern.replace(r"\{", _OPEN).replace(r"\}", _CLOSE).replace("[^}]", f"[^{_CLOSE}]"))
+_STRING_TAG = "tag:yaml.org,2002:str"
+# What the parser says, and what people most often did.
+_YAML_HINTS = (
+    ("cannot start any token", "indent with blanks, not tabs; a text that begins with @, ` or % needs quotes"),
+    ("tab character", "indent with blanks, not tabs"),
+    ("mapping values are not allowed", "a text that contains ': ' needs quotes"),
+    ("expected '-' indicator", "is a line indented too little?"),
+    ("expected <block end>", "is a line indented too little or too much?"),
+    ("expected key", "is a line indented too little or too much?"),
+)
+# Deeper files crash the parser itself.
+_MAX_DEPTH = 100
+# Aliases may repeat so many characters; a few lines of them can stand for terabytes.
+_MAX_REPEATED = 5_000_000
+
+
+def _value_or_text(loader: Any, node: yaml.ScalarNode) -> Any:
+    """A number or boolean; the text itself where it only looks like one (``0x_``, thousands of digits)."""
+    kind = node.tag.rpartition(":")[2]
+    try:
+        return getattr(loader, f"construct_yaml_{kind}")(node)
+    except (ValueError, LookupError, OverflowError):
+        return node.value
+
+
+_LOADER: type[Any] = type("_Loader", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
+for _kind in ("int", "float", "bool"):
+    _LOADER.add_constructor(f"tag:yaml.org,2002:{_kind}", _value_or_text)
+for _kind in ("timestamp", "value"):
+    # No key of any suite is a date, and "=" is an answer like any other.
+    _LOADER.add_constructor(f"tag:yaml.org,2002:{_kind}", _LOADER.construct_yaml_str)
+
+
+def read_yaml(
+    path: Path,
+    *,
+    shown_as: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    unset: list[Problem] | None = None,
+) -> Document:
+    """Read one YAML file.
+
+    Args:
+        path: the file.
+        shown_as: its name in messages; the path itself if not given.
+        environment: where ``${VAR}`` is looked up; the process environment if not given.
+        unset: receives the problems with variables, so that others in the file can be named beside them.
+
+    Raises:
+        ConfigError: unreadable file, broken YAML, or unset variables (all of them at once).
+    """
+    name = shown_as or str(path)
+    text = _seal(read_text(path, name))
+    try:
+        _check_shape(name, text)
+        loader = _LOADER(text)
+        try:
+            root = loader.get_single_node()
+            variables = Variables(name, os.environ if environment is None else environment, _SEALED)
+            duplicates: list[str] = []
+            if root is not None:
+                _prepare(
+                    root,
+                    lambda node: _replace(node, variables),
+                    lambda key, mark: duplicates.append(_duplicate(key, mark)),
+                )
+            if unset is not None:
+                unset.extend(variables.problems)
+            elif variables.problems:
+                raise ConfigError(variables.problems)
+            data = loader.construct_document(root) if root is not None else None
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(_yaml_problem(name, error)) from None
+    except yaml.reader.ReaderError:
+        raise ConfigError(_character_problem(name, text)) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(Problem(f"not valid YAML: {error}", file=name)) from None
+    return Document(
+        file=name,
+        directory=path.resolve().parent,
+        data=data,
+        secrets=frozenset(variables.secrets),
+        warnings=tuple(f"{name}{warning}" for warning in duplicates),
+        positions=_NodePositions(root),
+    )
+
+
+def _seal(text: str) -> str:
+    """The text with the braces of variables replaced by characters that mean nothing to YAML."""
+    if "${" not in text:
+        return text
+    plain = text.replace(_OPEN, "\ufffd").replace(_CLOSE, "\ufffd")
+    return VARIABLE.sub(lambda match: f"${_OPEN}{match.group()[2:-1]}{_CLOSE}", plain)
+
+
+def _unseal(text: str) -> str:
+    """The text as it was written."""
+    return text.replace(_OPEN, "{").replace(_CLOSE, "}")
+
+
+def _replace(node: yaml.ScalarNode, variables: Variables) -> None:
+    """Replace the variables in a scalar, which then is a text."""
+    if _OPEN in node.value:
+        # What could not be replaced is a problem by now, and wears its own braces again.
+        node.value = _unseal(variables.replace(node.value, node.start_mark.line + 1))
+        node.tag = _STRING_TAG
+
+
+def _check_shape(name: str, text: str) -> None:
+    """Refuse what would crash or choke the parser: endless nesting, anchors inside themselves, alias bombs.
+
+    Raises:
+        ConfigError: with the line at which it is too much.
+    """
+    sizes: dict[str | None, int] = {}
+    opened: list[tuple[str | None, int]] = []
+    characters = 0  # of the document with every alias written out
+    for event in yaml.parse(text, Loader=_LOADER):
+        problem = ""
+        if isinstance(event, yaml.CollectionStartEvent):
+            opened.append((event.anchor, characters))
+            characters += 1
+            problem = f"nested more than {_MAX_DEPTH} levels deep" if len(opened) > _MAX_DEPTH else ""
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = opened.pop()
+            sizes[anchor] = characters - before
+        elif isinstance(event, yaml.ScalarEvent):
+            characters += len(event.value) + 1
+            sizes[event.anchor] = len(event.value) + 1
+        elif isinstance(event, yaml.AliasEvent):
+            characters += sizes.get(event.anchor, 0)
+            if any(anchor == event.anchor for anchor, _ in opened):
+                problem = f"the anchor &{event.anchor} contains itself"
+        if characters > len(text) + _MAX_REPEATED:
+            problem = "aliases repeat too much text"
+        if problem:
+            mark = event.start_mark
+            raise ConfigError(Problem(problem, file=name, line=mark.line + 1 if mark else None))
+
+
+def _prepare(
+    root: Any, replace: Callable[[yaml.ScalarNode], None], duplicate: Callable[[str, yaml.Mark], None]
+) -> None:
+    """Visit every value once, in order (aliases share nodes): replace variables, notice repeated keys."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.ScalarNode):
+            replace(node)
+        elif isinstance(node, yaml.SequenceNode):
+            stack.extend(reversed(node.value))
+        elif isinstance(node, yaml.MappingNode):
+            keys: set[str] = set()
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    # Keys are never replaced.
+                    key.value = _unseal(key.value)
+                    if key.value in keys and key.value != "<<":
+                        duplicate(key.value, key.start_mark)
+                    keys.add(key.value)
+            stack.extend(value for _, value in reversed(node.value))
+
+
+def _duplicate(key: str, mark: yaml.Mark) -> str:
+    return f":{mark.line + 1}: key {key!r} is given twice; the last one counts"
+
+
+@dataclass(frozen=True)
+class _NodePositions:
+    """Positions by the nodes of PyYAML."""
+
+    root: Any
+
+    def line(self, path: KeyPath) -> int | None:
+        """The line of a key, or of the nearest parent that exists."""
+        node = self.root
+        line: int | None = None
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                break
+            mark, node = found
+            line = mark.line + 1
+        return line
+
+    def source_text(self, path: KeyPath) -> str | None:
+        """How a scalar is written."""
+        node = self.root
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                return None
+            node = found[1]
+        return node.value if isinstance(node, yaml.ScalarNode) else None
+
+
+def _child(node: Any, step: str | int) -> tuple[yaml.Mark, Any] | None:
+    if isinstance(node, yaml.MappingNode):
+        # The last of repeated keys is the one that counts.
+        for key, value in reversed(node.value):
+            if isinstance(key, yaml.ScalarNode) and key.value == str(step):
+                return key.start_mark, value
+    elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        item = node.value[step]
+        return item.start_mark, item
+    return None
+
+
+def _character_problem(name: str, text: str) -> Problem:
+    found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    character = f"the character U+{ord(found.group()):04X}" if found else "a character"
+    line = text.count("\n", 0, found.start()) + 1 if found else None
+    return Problem(f"not valid YAML: {character} is not allowed", file=name, line=line)
+
+
+def _yaml_problem(name: str, error: yaml.MarkedYAMLError) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    parts: Iterator[str] = (part for part in (error.context, error.problem) if part)
+    said = ", ".join(parts)
+    hint = next((hint for words, hint in _YAML_HINTS if words in said), None)
+    if "quoted scalar" in said and error.context_mark:
+        hint = f"the quote that opens in line {error.context_mark.line + 1} is never closed"
+    return Problem(
+        f"not valid YAML: {said}" + (f" ({hint})" if hint else ""),
+        file=name,
+        line=mark.line + 1 if mark else None,
+    )
