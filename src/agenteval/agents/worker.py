@@ -29,7 +29,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, Awaitable, Callable, Iterable
 
 # Modules of agenteval's that run here, and where they lie.
-OWN_FILES = {"agenteval.grader": "grader.py", "agenteval.agents.functions": "agents/functions.py"}
+OWN_FILES = {
+    "agenteval.grader": "grader.py",
+    "agenteval.agents.functions": "agents/functions.py",
+    "agenteval.agents.evaluation": "agents/evaluation.py",
+    "agenteval.agents.targets": "agents/targets.py",
+    "agenteval.agents.target_arguments": "agents/target_arguments.py",
+    "agenteval.agents.target_calls": "agents/target_calls.py",
+    "agenteval.agents.target_fields": "agents/target_fields.py",
+    "agenteval.agents.target_replies": "agents/target_replies.py",
+    "agenteval.agents.target_runners": "agents/target_runners.py",
+}
 OTHER_NAMES = {"holodeck.lib.test_runner.code_grader": "agenteval.grader"}
 
 

@@ -1,0 +1,77 @@
+"""Runs agents of frameworks whose agents have no method that takes a prompt.
+
+This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
+standard library.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+_USER = "user"
+_APP = "agenteval"
+
+
+def runner(agent: Any) -> Callable[..., Any] | None:
+    """A function that asks such an agent; ``None`` if the agent's own method ``run`` is the one to call.
+
+    The function takes the prompt as its only argument, under any name, and is to be awaited.
+    """
+    for kind in type(agent).__mro__:
+        package = kind.__module__.split(".")
+        if package[0] == "agents" and kind.__name__ == "Agent" and not hasattr(agent, "run"):
+            return _openai_agents(agent, package[0])
+        if package[:2] == ["google", "adk"] and kind.__name__ == "BaseAgent":
+            return _google_adk(agent)
+    return None
+
+
+def _openai_agents(agent: Any, package: str) -> Callable[..., Any]:
+    """OpenAI Agents SDK: https://openai.github.io/openai-agents-python/running_agents/."""
+    run = importlib.import_module(package).Runner.run
+
+    async def ask(*prompt: str, context: Any = None, **named: str) -> Any:
+        return await run(agent, *prompt, *named.values(), context=context)
+
+    return ask
+
+
+def _google_adk(agent: Any) -> Callable[..., Any]:
+    """Agent Development Kit: https://google.github.io/adk-docs/runtime/."""
+    runners = importlib.import_module("google.adk.runners")
+    types = importlib.import_module("google.genai.types")
+
+    async def ask(*prompt: str, **named: str) -> Any:
+        (text,) = (*prompt, *named.values())
+        running = runners.InMemoryRunner(agent=agent, app_name=_APP)
+        try:
+            session = await _awaited(running.session_service.create_session(app_name=_APP, user_id=_USER))
+            message = types.Content(role="user", parts=[types.Part(text=text)])
+            started = running.run_async(user_id=_USER, session_id=session.id, new_message=message)
+            events = [event async for event in started]
+        finally:
+            if hasattr(running, "close"):
+                await _awaited(running.close())
+        return {"output": _last_text(events), "messages": events}
+
+    return ask
+
+
+def _last_text(events: list[Any]) -> str:
+    """What the agent said last, without its thoughts."""
+    for event in reversed(events):
+        parts = getattr(getattr(event, "content", None), "parts", None) or []
+        said = [part.text for part in parts if getattr(part, "text", None) and not getattr(part, "thought", None)]
+        if said:
+            return "".join(said)
+    failed = [event for event in events if getattr(event, "error_code", None)]
+    if failed:
+        raise RuntimeError(f"{failed[-1].error_code}: {getattr(failed[-1], 'error_message', '')}")
+    return ""
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value

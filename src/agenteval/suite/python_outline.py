@@ -1,0 +1,170 @@
+"""What a Python file defines at module level and from what, without running it."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Something that a module defines.
+
+    Attributes:
+        name: its name in the module.
+        line: 1-based.
+        origins: full dotted names: of a variable what is called to make it, of a function its decorators,
+            of a class its bases. Names that no import explains are left out.
+    """
+
+    name: str
+    line: int
+    origins: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outline:
+    """The module level of a file.
+
+    Attributes:
+        imports: full names of everything imported.
+        variables: those that are assigned from a call; of several assignments the last.
+        functions: asynchronous ones included.
+    """
+
+    imports: frozenset[str]
+    variables: tuple[Definition, ...]
+    functions: tuple[Definition, ...]
+    classes: tuple[Definition, ...]
+
+
+def outline(source: bytes, module: str, *, is_package: bool = False) -> Outline:
+    """The outline of a file.
+
+    Args:
+        source: the file as it is; an encoding it declares counts.
+        module: the dotted name it is imported by, from which relative imports start.
+        is_package: whether the file is an ``__init__.py``.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it is no Python of this version.
+    """
+    with warnings.catch_warnings():
+        # Of doubtful escapes in users' code, which are not ours to report.
+        warnings.simplefilter("ignore")
+        tree = ast.parse(source)
+    statements = list(_module_level(tree.body))
+    imports = dict(_imports(statements, module if is_package else module.rpartition(".")[0]))
+    own = {
+        node.name: f"{module}.{node.name}"
+        for node in statements
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    # What is imported wins: a definition of the same name mostly stands in where the import fails.
+    names = {**own, **{bound: full for bound, (full, _) in imports.items()}}
+    return Outline(
+        imports=frozenset(imported for _, imported in imports.values()),
+        variables=tuple(_variables(statements, names)),
+        functions=tuple(
+            _definition(node, node.decorator_list, names)
+            for node in statements
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ),
+        classes=tuple(_definition(node, node.bases, names) for node in statements if isinstance(node, ast.ClassDef)),
+    )
+
+
+def _module_level(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """What runs when the module is imported, so nothing of ``if __name__ == "__main__"``."""
+    for node in statements:
+        yield node
+        if isinstance(node, ast.If):
+            if not _is_main(node.test):
+                yield from _module_level(node.body)
+            yield from _module_level(node.orelse)
+        elif isinstance(node, ast.Try):
+            yield from _module_level(node.body)
+            for handler in node.handlers:
+                yield from _module_level(handler.body)
+            yield from _module_level((*node.orelse, *node.finalbody))
+        elif isinstance(node, ast.With):
+            yield from _module_level(node.body)
+
+
+def _is_main(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and any(
+        isinstance(side, ast.Name) and side.id == "__name__" for side in (test.left, *test.comparators)
+    )
+
+
+def _imports(statements: Iterable[ast.stmt], package: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """For each name that an import binds: what it stands for, and what was imported."""
+    for node in statements:
+        if isinstance(node, ast.Import):
+            for item in node.names:
+                if item.asname:
+                    yield item.asname, (item.name, item.name)
+                else:
+                    yield item.name.partition(".")[0], (item.name.partition(".")[0], item.name)
+        elif isinstance(node, ast.ImportFrom):
+            source = _import_source(node, package)
+            for item in node.names if source is not None else ():
+                full = f"{source}.{item.name}"
+                yield item.asname or item.name, (full, full)
+
+
+def _import_source(node: ast.ImportFrom, package: str) -> str | None:
+    """The full name of the module after ``from``; ``None`` if it lies outside of all packages."""
+    if node.level == 0:
+        return node.module
+    parts = package.split(".") if package else []
+    if node.level > len(parts):
+        return None
+    above = parts[: len(parts) - node.level + 1]
+    return ".".join([*above, *([node.module] if node.module else [])])
+
+
+def _variables(statements: Iterable[ast.stmt], names: Mapping[str, str]) -> Iterator[Definition]:
+    last: dict[str, Definition] = {}
+    for node in statements:
+        if isinstance(node, ast.Assign):
+            targets: Sequence[ast.expr] = node.targets
+        elif isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        else:
+            continue
+        if isinstance(node.value, ast.Call):
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    last[target.id] = Definition(target.id, node.lineno, _full_names([node.value], names))
+    yield from last.values()
+
+
+def _definition(
+    node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, origins: Iterable[ast.expr], names: Mapping[str, str]
+) -> Definition:
+    return Definition(node.name, node.lineno, _full_names(origins, names))
+
+
+def _full_names(expressions: Iterable[ast.expr], names: Mapping[str, str]) -> tuple[str, ...]:
+    found = (_full_name(expression, names) for expression in expressions)
+    return tuple(name for name in found if name is not None)
+
+
+def _full_name(expression: ast.expr, names: Mapping[str, str]) -> str | None:
+    """``a.b.C`` of ``C``, ``C[…]``, ``C(…)`` or ``x.C``, by what the first name stands for."""
+    if isinstance(expression, ast.Call):
+        expression = expression.func
+    if isinstance(expression, ast.Subscript):
+        expression = expression.value
+    attributes: list[str] = []
+    while isinstance(expression, ast.Attribute):
+        attributes.append(expression.attr)
+        expression = expression.value
+        if isinstance(expression, ast.Subscript):
+            expression = expression.value
+    if not isinstance(expression, ast.Name) or expression.id not in names:
+        return None
+    return ".".join([names[expression.id], *reversed(attributes)])

@@ -1,0 +1,809 @@
+"""Agents and tools of frameworks: found in a repository, then called in real worker processes.
+
+Most frameworks are stood in for by packages of the same shape, in an interpreter that has nothing else
+installed; Pydantic AI is the real one.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import sys
+import textwrap
+import venv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import PATIENCE_S, agent_spec
+
+from agenteval.agents.base import reply_from_json
+from agenteval.agents.worker import OWN_FILES
+from agenteval.agents.workers import WorkerPool
+from agenteval.errors import AgentError
+from agenteval.suite.framework_scan import Found, discover_targets, lookup
+
+TARGETS = "agenteval.agents.targets"
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter without any packages, agenteval included."""
+    directory = tmp_path_factory.mktemp("python")
+    venv.create(directory, symlinks=True)
+    return str(directory / "bin" / "python")
+
+
+def write(directory: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+
+
+def call(directory: Path, interpreter: str, *calls: tuple[str, list[Any]]) -> Any:
+    """Call functions in a worker, one after the other; what the last one returns."""
+
+    async def run() -> Any:
+        pool = WorkerPool(agent_spec("python", "x:y", directory, options={"interpreter": interpreter}), 4)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return [await pool.call(f"{TARGETS}:{function}", arguments) for function, arguments in calls][-1]
+        finally:
+            await pool.close()
+
+    return asyncio.run(run())
+
+
+def check(found: Found) -> tuple[str, list[Any]]:
+    return "check", [found.reference, found.method, found.instantiate]
+
+
+def ask(directory: Path, interpreter: str, found: Found, prompt: str = "hello", **request: Any) -> dict[str, Any]:
+    """Check an agent and ask it; what comes back must be a reply of the agent protocol."""
+    arguments = [found.reference, found.method, found.prompt_argument, found.instantiate]
+    asked = ("ask", [*arguments, {"input": prompt, **request}])
+    reply: dict[str, Any] = call(directory, interpreter, check(found), asked)
+    reply_from_json(reply)
+    return reply
+
+
+def agent(directory: Path, name: str) -> Found:
+    found = lookup(discover_targets(directory).agents, name)
+    assert found is not None
+    return found
+
+
+def tool(directory: Path, name: str) -> Found:
+    found = lookup(discover_targets(directory).tools, name)
+    assert found is not None
+    return found
+
+
+def use(directory: Path, interpreter: str, found: Found, context: Any = None, prompt: str | None = None) -> Any:
+    """Check a tool and call it."""
+    called = ("call_tool", [found.reference, found.method, found.instantiate, context, prompt])
+    return call(directory, interpreter, check(found), called)
+
+
+def in_module(name: str, method: str = "__call__", *, prompt: str | None = None, instantiate: bool = False) -> Found:
+    return Found(name, f"app:{name}", "app.py", 1, method, prompt, instantiate)
+
+
+CALLED = [{"name": "weather", "args": {"city": "Oslo"}, "result": "rain"}]
+
+# Frameworks
+
+
+LANGGRAPH = {
+    "requirements.txt": "langgraph\nlangchain-core\n",
+    "langchain_core/messages.py": """\
+        class Message:
+            def __init__(self, content, **fields):
+                self.content = content
+                self.__dict__.update(fields)
+
+        class HumanMessage(Message):
+            type = "human"
+
+        class AIMessage(Message):
+            type = "ai"
+            tool_calls = ()
+            usage_metadata = None
+
+        class ToolMessage(Message):
+            type = "tool"
+            status = "success"
+        """,
+    "langgraph/prebuilt.py": """\
+        from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+        class Graph:
+            def __init__(self, tools):
+                self.tools = {tool.__name__: tool for tool in tools}
+
+            async def ainvoke(self, input, config=None, *, context=None):
+                (((role, text)),) = input["messages"]
+                assert role == "user"
+                usage = {"input_tokens": 10, "output_tokens": 2}
+                call = {"name": "weather", "args": {"city": text}, "id": "c1", "type": "tool_call"}
+                said = [
+                    {"type": "thinking", "thinking": "hm"},
+                    {"type": "text", "text": "It is "},
+                    {"type": "text", "text": self.tools["weather"](text) + str(context or "")},
+                ]
+                return {
+                    "messages": [
+                        HumanMessage(text),
+                        AIMessage("", tool_calls=[call], usage_metadata=usage),
+                        ToolMessage(self.tools["weather"](text), tool_call_id="c1", name="weather"),
+                        AIMessage(said, usage_metadata=usage),
+                    ],
+                    "content": "part of the state, no answer",
+                }
+
+        def create_react_agent(model, tools):
+            return Graph(tools)
+        """,
+    "app.py": """\
+        from langgraph.prebuilt import create_react_agent
+
+        def weather(city):
+            return "rain"
+
+        assistant = create_react_agent("model", [weather])
+        """,
+}
+
+
+def test_asks_a_langgraph_agent(tmp_path: Path, bare_python: str) -> None:
+    write(tmp_path, LANGGRAPH)
+    found = agent(tmp_path, "assistant")
+    assert ask(tmp_path, bare_python, found, "Oslo", context={}) == {
+        "response": "It is rain",
+        "tool_calls": CALLED,
+        "usage": {"input_tokens": 20, "output_tokens": 4},
+    }
+    assert ask(tmp_path, bare_python, found, context={"a": 1})["response"] == "It is rain{'a': 1}"
+
+
+OPENAI_AGENTS = {
+    "requirements.txt": "openai-agents\n",
+    "agents/__init__.py": """\
+        import asyncio
+        import json
+        from types import SimpleNamespace as Fields
+
+        class Agent:
+            def __init__(self, name, tools=()):
+                self.name, self.tools = name, tools
+
+        class Runner:
+            @classmethod
+            async def run(cls, starting_agent, input, *, context=None):
+                await asyncio.sleep(0)
+                function = Fields(type="function_call", name="weather", arguments='{"city": "Oslo"}', call_id="c1")
+                answered = {"type": "function_call_output", "call_id": "c1", "output": "rain"}
+                handoff = Fields(type="function_call", name="transfer_to_b", arguments="{}", call_id="c2")
+                message = Fields(type="message", role="assistant", content=[])
+                usage = Fields(requests=2, input_tokens=14, output_tokens=6)
+                return Fields(
+                    input=input,
+                    final_output="%s heard %s, %s" % (starting_agent.name, input, context),
+                    new_items=[
+                        Fields(type="tool_call_item", raw_item=function),
+                        Fields(type="tool_call_output_item", raw_item=answered, output="rain"),
+                        Fields(type="handoff_call_item", raw_item=handoff),
+                        Fields(type="message_output_item", raw_item=message),
+                    ],
+                    context_wrapper=Fields(usage=usage),
+                )
+
+        class FunctionTool:
+            def __init__(self, function):
+                self.__wrapped__ = function
+
+        def function_tool(function):
+            return FunctionTool(function)
+        """,
+    "app.py": """\
+        from agents import Agent, function_tool
+
+        @function_tool
+        async def weather(city: str):
+            return "rain in " + city
+
+        bot = Agent(name="bot", tools=[weather])
+        """,
+}
+
+
+def test_asks_an_agent_of_the_openai_agents_sdk(tmp_path: Path, bare_python: str) -> None:
+    write(tmp_path, OPENAI_AGENTS)
+    reply = ask(tmp_path, bare_python, agent(tmp_path, "bot"), context={"user": 7})
+    assert reply == {
+        "response": "bot heard hello, {'user': 7}",
+        "tool_calls": CALLED,
+        "usage": {"input_tokens": 14, "output_tokens": 6},
+    }
+    found = tool(tmp_path, "weather")
+    assert use(tmp_path, bare_python, found, {"city": "Oslo"}) == {"value": "rain in Oslo"}
+
+
+GOOGLE_ADK = {
+    "pyproject.toml": "[project]\ndependencies = ['google-adk']\n",
+    "google/genai/types.py": """\
+        class Fields:
+            def __init__(self, **fields):
+                self.__dict__.update(fields)
+
+        class Part(Fields):
+            text = thought = function_call = function_response = None
+
+        class Content(Fields):
+            pass
+        """,
+    "google/adk/agents.py": """\
+        class BaseAgent:
+            def run(self, *, ctx, node_input):
+                raise AssertionError("is not for users")
+
+        class Agent(BaseAgent):
+            def __init__(self, name):
+                self.name = name
+        """,
+    "google/adk/runners.py": """\
+        from google.genai.types import Content, Fields, Part
+
+        class Sessions:
+            async def create_session(self, *, app_name, user_id):
+                return Fields(id=app_name + "/" + user_id)
+
+        class InMemoryRunner:
+            def __init__(self, agent, app_name):
+                self.agent, self.session_service = agent, Sessions()
+
+            async def run_async(self, *, user_id, session_id, new_message):
+                tokens = Fields(prompt_token_count=5, candidates_token_count=1)
+                call = Fields(id="c1", name="weather", args={"city": "Oslo"})
+                yield Fields(content=Content(parts=[Part(function_call=call)]), usage_metadata=tokens)
+                response = Fields(id="c1", name="weather", response={"sky": "rain"})
+                yield Fields(content=Content(parts=[Part(function_response=response)]), usage_metadata=None)
+                if new_message.parts[0].text == "fail":
+                    yield Fields(content=None, error_code="429", error_message="too many")
+                else:
+                    parts = [Part(text="hm", thought=True), Part(text=new_message.parts[0].text + "!")]
+                    yield Fields(content=Content(parts=parts), usage_metadata=tokens)
+                    yield Fields(content=None, usage_metadata=None)
+        """,
+    "app.py": "from google.adk.agents import Agent\nbot = Agent(name='bot')\n",
+}
+
+
+def test_asks_an_agent_of_google_adk(tmp_path: Path, bare_python: str) -> None:
+    write(tmp_path, GOOGLE_ADK)
+    assert ask(tmp_path, bare_python, agent(tmp_path, "bot")) == {
+        "response": "hello!",
+        "tool_calls": [{"name": "weather", "args": {"city": "Oslo"}, "result": {"sky": "rain"}}],
+        "usage": {"input_tokens": 10, "output_tokens": 2},
+    }
+    with pytest.raises(AgentError, match="429: too many"):
+        ask(tmp_path, bare_python, agent(tmp_path, "bot"), "fail")
+
+
+LLAMA_INDEX = {
+    "setup.cfg": "[options]\ninstall_requires = llama-index\n",
+    "llama_index/core/agent/workflow.py": """\
+        from __future__ import annotations
+        import asyncio
+        from types import SimpleNamespace as Fields
+
+        class Handler:
+            def __init__(self, task):
+                self.task = task
+
+            def __await__(self):
+                return self.task.__await__()
+
+            async def stream_events(self):
+                yield Fields(tool_name="weather", tool_kwargs={"city": "Oslo"}, tool_id="c1")
+                output = Fields(tool_name="weather", raw_input={}, raw_output="rain", is_error=False)
+                yield Fields(tool_name="weather", tool_kwargs={"city": "Oslo"}, tool_id="c1", tool_output=output)
+                yield Fields(delta="r")
+
+        class FunctionAgent:
+            def run(self, user_msg=None, **kwargs) -> Handler:
+                async def answer():
+                    message = Fields(role=Fields(value="assistant"), content="heard " + user_msg)
+                    return Fields(response=message, structured_response=None, tool_calls=[])
+                return Handler(asyncio.get_running_loop().create_task(answer()))
+        """,
+    "llama_index/core/tools.py": """\
+        class ToolOutput:
+            def __init__(self, value):
+                self.tool_name, self.raw_output, self.content = "t", value, str(value)
+
+        class FunctionTool:
+            def __init__(self, fn):
+                self.fn = fn
+
+            @classmethod
+            def from_defaults(cls, fn):
+                return cls(fn)
+
+            def __call__(self, *args, **kwargs):
+                return ToolOutput(self.fn(*args, **kwargs))
+        """,
+    "app.py": """\
+        from llama_index.core.agent.workflow import FunctionAgent
+        from llama_index.core.tools import FunctionTool
+
+        def add(a: int, b: int) -> int:
+            return a + b
+
+        adder = FunctionTool.from_defaults(add)
+        bot = FunctionAgent()
+        """,
+}
+
+
+def test_asks_an_agent_of_llama_index(tmp_path: Path, bare_python: str) -> None:
+    write(tmp_path, LLAMA_INDEX)
+    reply = ask(tmp_path, bare_python, agent(tmp_path, "bot"))
+    assert reply == {"response": "heard hello", "tool_calls": CALLED, "usage": None}
+
+
+def test_calls_a_tool_of_llama_index(tmp_path: Path, bare_python: str) -> None:
+    write(tmp_path, LLAMA_INDEX)
+    assert use(tmp_path, bare_python, tool(tmp_path, "adder"), {"a": 1, "b": 2}) == {"value": 3}
+    with pytest.raises(
+        AgentError, match=r"do not fit app:adder\(a, b\): missing a required argument: 'b'; given: a, c"
+    ):
+        use(tmp_path, bare_python, tool(tmp_path, "adder"), {"a": 1, "c": 2})
+
+
+AGNO = {
+    "requirements.txt": "agno\n",
+    "agno/agent.py": """\
+        from types import SimpleNamespace as Fields
+
+        class Agent:
+            def run(self, input, *, stream=False):
+                asked = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+                used = Fields(tool_call_id="c1", tool_name="weather", tool_args={"city": "Oslo"}, result="rain")
+                broken = Fields(tool_name="news", tool_args={}, tool_call_error=True, result="offline")
+                return Fields(
+                    content="heard " + input,
+                    messages=[Fields(role="assistant", content=None, tool_calls=[asked])],
+                    tools=[used, broken],
+                    metrics=Fields(input_tokens=3, output_tokens=4),
+                )
+
+            def print_response(self, input):
+                print(input)
+        """,
+    "agno/tools/__init__.py": """\
+        class Function:
+            def __init__(self, entrypoint):
+                self.entrypoint = entrypoint
+
+        def tool(function):
+            return Function(function)
+        """,
+    "app.py": """\
+        from agno.agent import Agent
+        from agno.tools import tool
+
+        @tool
+        def weather(city):
+            return "rain in " + city
+
+        bot = Agent()
+        """,
+}
+
+
+def test_asks_an_agent_of_agno(tmp_path: Path, bare_python: str) -> None:
+    write(tmp_path, AGNO)
+    assert ask(tmp_path, bare_python, agent(tmp_path, "bot")) == {
+        "response": "heard hello",
+        "tool_calls": [*CALLED, {"name": "news", "args": {}, "error": "offline"}],
+        "usage": {"input_tokens": 3, "output_tokens": 4},
+    }
+    assert use(tmp_path, bare_python, tool(tmp_path, "weather"), {"city": "Rome"}) == {"value": "rain in Rome"}
+    with pytest.raises(AgentError, match=r"bot\.print_response returned nothing"):
+        ask(tmp_path, bare_python, in_module("bot", "print_response"))
+
+
+PYDANTIC_AI = """\
+    from pydantic import BaseModel
+    from pydantic_ai import Agent
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import FunctionModel
+    from pydantic_ai.models.test import TestModel
+
+    class City(BaseModel):
+        name: str
+        content: str = "no answer of its own"
+
+    def weather(city: str) -> str:
+        return "rain"
+
+    def answer(messages, info):
+        if len(messages) == 1:
+            return ModelResponse(parts=[ToolCallPart("weather", {"city": "Oslo"})])
+        return ModelResponse(parts=[TextPart("It rains")])
+
+    bot = Agent(FunctionModel(answer), tools=[weather])
+    typed = Agent[None, City](TestModel(custom_output_args={"name": "Oslo"}), output_type=City)
+    """
+
+
+def test_asks_real_agents_of_pydantic_ai(tmp_path: Path) -> None:
+    write(tmp_path, {"requirements.txt": "pydantic-ai-slim[openai]", "app.py": PYDANTIC_AI})
+    reply = ask(tmp_path, sys.executable, agent(tmp_path, "bot"))
+    assert (reply["response"], reply["tool_calls"]) == ("It rains", CALLED)
+    assert reply["usage"]["input_tokens"] > 0
+    assert reply["usage"]["output_tokens"] > 0
+    # The tool by which the model hands over structured output is none of the agent's.
+    typed = ask(tmp_path, sys.executable, agent(tmp_path, "typed"))
+    assert (typed["response"], typed["tool_calls"]) == ('{"name": "Oslo", "content": "no answer of its own"}', [])
+
+
+@pytest.mark.parametrize("method", ["run", "run_sync"])
+def test_runs_real_agents_synchronously_and_not(tmp_path: Path, method: str) -> None:
+    write(tmp_path, {"app.py": PYDANTIC_AI})
+    reply = ask(tmp_path, sys.executable, in_module("bot", method, prompt="user_prompt"))
+    assert reply["response"] == "It rains"
+
+
+def test_calls_plain_functions_of_a_pydantic_ai_project(tmp_path: Path) -> None:
+    write(tmp_path, {"requirements.txt": "pydantic-ai", "app.py": PYDANTIC_AI})
+    found = tool(tmp_path, "weather")
+    assert use(tmp_path, sys.executable, found, {"city": "Oslo"}) == {"value": "rain"}
+
+
+# Results of other shapes
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return prompt", "hello"),
+        ("return {'output': prompt, 'messages': []}", "hello"),
+        ("return {'answer': [1, 'ä']}", '{"answer": [1, "ä"]}'),
+        ("return 42", "42"),
+        ("return ['a', 'b']", '["a", "b"]'),
+        ("return Fields(text='words')", "words"),
+        ("return Fields(output=None, response=Fields(role='assistant', content='words'))", "words"),
+        ("return Fields(final_output=Fields(a=1))", "namespace(a=1)"),
+        ("return Point(1, {2})", '{"x": 1, "y": [2]}'),
+        ("return {'messages': [{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'content': 'a'}]}", "a"),
+        ("return {'messages': [Fields(type='ai', content=''), Fields(type='tool', content='direct')]}", "direct"),
+        (
+            "return {'messages': [Fields(type='ai', content='x')], 'structured_response': Point(1, 2)}",
+            '{"x": 1, "y": 2}',
+        ),
+        ("yield 'he'; yield 'llo'", "hello"),
+        ("yield Fields(content='he', type='AIMessageChunk'); yield Fields(content=[], type='AIMessageChunk')", "he"),
+        ("yield {'delta': 'he'}; yield {'text': 'llo'}", "hello"),
+        ("return later(prompt)", "hello"),
+        ("return pieces(prompt)", "hello"),
+        ("return ''", ""),
+    ],
+)
+def test_finds_the_answer_in_any_result(tmp_path: Path, bare_python: str, body: str, expected: str) -> None:
+    code = """\
+        import dataclasses
+        from types import SimpleNamespace as Fields
+
+        @dataclasses.dataclass
+        class Point:
+            x: int
+            y: object
+
+        async def later(text):
+            return text
+
+        async def pieces(text):
+            for letter in text:
+                yield letter
+        """
+    write(tmp_path, {"app.py": textwrap.dedent(code) + f"\ndef bot(prompt):\n    {body}\n"})
+    assert ask(tmp_path, bare_python, in_module("bot"))["response"] == expected
+
+
+def test_refuses_a_result_that_says_nothing(tmp_path: Path, bare_python: str) -> None:
+    write(tmp_path, {"app.py": "class Opaque: ...\ndef bot(prompt):\n    return Opaque()\n"})
+    with pytest.raises(AgentError, match="the agent returned a Opaque, in which no answer can be found"):
+        ask(tmp_path, bare_python, in_module("bot"))
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (
+            "{'output': '', 'intermediate_steps': [(Fields(tool='a', tool_input={'x': 1}, log=''), 'seen')]}",
+            [{"name": "a", "args": {"x": 1}, "result": "seen"}],
+        ),
+        (
+            "{'response': '', 'tool_calls': [{'name': 'a', 'args': {'x': 1}, 'result': [1]},"
+            " {'name': 'a', 'args': {}}]}",
+            [{"name": "a", "args": {"x": 1}, "result": [1]}, {"name": "a", "args": {}}],
+        ),
+        (
+            "{'messages': ["
+            "{'role': 'assistant', 'tool_calls': [{'id': '1', 'function': {'name': 'a', 'arguments': '{\"x\": 1}'}},"
+            " {'id': '2', 'function': {'name': 'b', 'arguments': 'no JSON'}}]},"
+            "{'role': 'tool', 'tool_call_id': '2', 'content': 'two'},"
+            "{'role': 'tool', 'tool_call_id': '1', 'content': 'one'},"
+            "{'role': 'assistant', 'content': 'done'}]}",
+            [{"name": "a", "args": {"x": 1}, "result": "one"}, {"name": "b", "args": "no JSON", "result": "two"}],
+        ),
+        (
+            "{'messages': [Fields(type='ai', content='', tool_calls=[{'name': 'a', 'args': {}, 'id': '1'}]),"
+            "Fields(type='tool', tool_call_id='1', name='a', status='error', content='broke')]}",
+            [{"name": "a", "args": {}, "error": "broke"}],
+        ),
+        (
+            "{'messages': [message for x in '12' for message in ("
+            "Fields(type='ai', content='', tool_calls=[{'name': 'a', 'args': {'x': x}, 'id': '1'}]),"
+            "Fields(type='tool', tool_call_id='1', content=x))]}",
+            [{"name": "a", "args": {"x": "1"}, "result": "1"}, {"name": "a", "args": {"x": "2"}, "result": "2"}],
+        ),
+        (
+            "{'messages': [Fields(parts=[Fields(function_call=Fields(name='a', args={'x': x})) for x in (1, 2)]),"
+            "Fields(parts=[Fields(function_response=Fields(name='a', response=x)) for x in (1, 2)])]}",
+            [{"name": "a", "args": {"x": 1}, "result": 1}, {"name": "a", "args": {"x": 2}, "result": 2}],
+        ),
+        (
+            "{'output': '', 'intermediate_steps': [(Fields(tool='a', tool_input='5'), None)]}",
+            [{"name": "a", "args": "5"}],
+        ),
+        (
+            "Fields(type='ai', content='x', tool_calls=[{'name': 'a', 'args': {}, 'id': '1'}])",
+            [{"name": "a", "args": {}}],
+        ),
+        ("{'output': '', 'tools': [Fields(name='a', args={'x': {'type': 'string'}})], 'sources': ['page']}", []),
+    ],
+    ids=["executor", "protocol", "openai-messages", "failed", "same-id", "no-ids", "text", "one-message", "no-calls"],
+)
+def test_finds_the_tool_calls_in_any_result(tmp_path: Path, bare_python: str, result: str, expected: Any) -> None:
+    code = f"from types import SimpleNamespace as Fields\ndef bot(prompt):\n    return {result}\n"
+    write(tmp_path, {"app.py": code})
+    assert ask(tmp_path, bare_python, in_module("bot"))["tool_calls"] == expected
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ("Fields(input_tokens=1, output_tokens=2)", {"input_tokens": 1, "output_tokens": 2}),
+        ("lambda: Fields(request_tokens=1, response_tokens=2)", {"input_tokens": 1, "output_tokens": 2}),
+        ("{'prompt_tokens': 1, 'completion_tokens': None}", {"input_tokens": 1}),
+        ("Fields(input_tokens=-1, output_tokens='2')", None),
+    ],
+)
+def test_finds_the_tokens_in_any_result(tmp_path: Path, bare_python: str, usage: str, expected: Any) -> None:
+    code = (
+        f"from types import SimpleNamespace as Fields\ndef bot(prompt):\n    return Fields(text='', usage={usage})\n"
+    )
+    write(tmp_path, {"app.py": code})
+    assert ask(tmp_path, bare_python, in_module("bot"))["usage"] == expected
+
+
+# How agents are called
+
+
+@pytest.mark.parametrize(
+    ("code", "prompt", "expected"),
+    [
+        ("def invoke(self, input): return input", None, "hello"),
+        ("def invoke(self, input): return {'output': sorted(input.items())}", "question", '[["question", "hello"]]'),
+        ("async def ainvoke(self, input): return str(input)", "messages", "{'messages': [('user', 'hello')]}"),
+        ("def run(self, *, text): return text", "text", "hello"),
+        ("def run(self, text, context): return [text, context]", None, '["hello", {"a": 1}]'),
+        ("def run(self, text, **others): return [text, others]", None, '["hello", {}]'),
+        ("def run(self, text): return __import__('asyncio').run(later(text))", None, "hello"),
+    ],
+)
+def test_passes_the_prompt_as_the_method_takes_it(
+    tmp_path: Path, bare_python: str, code: str, prompt: str | None, expected: str
+) -> None:
+    write(tmp_path, {"app.py": f"async def later(text): return text\nclass Bot:\n    {code}\n"})
+    method = next(name for name in ("ainvoke", "invoke", "run") if f"def {name}(" in code)
+    found = in_module("Bot", method, prompt=prompt, instantiate=True)
+    assert ask(tmp_path, bare_python, found, context={"a": 1})["response"] == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (in_module("nobody"), "AttributeError: module 'app' has no attribute 'nobody'"),
+        (
+            in_module("Bot", "go", instantiate=True),
+            "app:Bot, a Bot, has no method 'go' (execution.method); it has run",
+        ),
+        (in_module("Needy", "run", instantiate=True), "app:Needy cannot be instantiated without arguments"),
+        (in_module("bot", "run", prompt="question"), "the arguments do not fit app:bot(text): missing a required"),
+        (Found("x", "nowhere:x", "", 1, "run"), "No module named 'nowhere'"),
+    ],
+)
+def test_names_what_is_wrong_with_an_agent(tmp_path: Path, bare_python: str, found: Found, expected: str) -> None:
+    code = """\
+        class Bot:
+            def run(self, text): ...
+
+        class Needy(Bot):
+            def __init__(self, key): ...
+
+        bot = Bot()
+        """
+    write(tmp_path, {"app.py": code})
+    with pytest.raises(AgentError) as caught:
+        ask(tmp_path, bare_python, found)
+    assert expected in str(caught.value)
+
+
+def test_imports_modules_below_src(tmp_path: Path, bare_python: str) -> None:
+    write(tmp_path, LANGGRAPH)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "app.py").rename(tmp_path / "src" / "app.py")
+    found = agent(tmp_path, "assistant")
+    assert found.reference == "app:assistant"
+    assert ask(tmp_path, bare_python, found)["response"] == "It is rain"
+
+
+# How tools are called
+
+
+TOOLS = """\
+    import collections
+    import dataclasses
+    import sys
+
+    @dataclasses.dataclass
+    class Hit:
+        title: str
+        tags: set
+
+    class Dumped:
+        def model_dump(self, mode):
+            return {"mode": mode}
+
+    def add(a, b=1): return a + b
+    async def later(a): return a
+    def echo(text): return text
+    def none(): return None
+    def hit(): return Hit("x", {1})
+    def dumped(): return [Dumped()]
+    def binary(): return {"data": b"x", 1: float("inf")}
+    def circular():
+        found = []
+        found.append(found)
+        return found
+    def pieces():
+        yield 1
+        yield 2
+    def fails(a): raise ValueError("no " + a)
+    async def fails_later(a): raise ValueError("no " + a)
+    def inner(a): return echo(wrong=a)
+    def leaves(): sys.exit(3)
+    def interrupts(): raise KeyboardInterrupt
+    def stops(): raise StopIteration
+
+    class Tool:
+        def invoke(self, input, config=None): return input
+    search = Tool()
+    class Search:
+        def run(self, query): return "found " + query
+    class Asynchronous:
+        func = None
+        async def coroutine(self): ...
+        def invoke(self, input): raise NotImplementedError
+        async def ainvoke(self, input): return input
+    class Schema:
+        args_schema = {"properties": {"q": {}, "limit": {}}, "required": ["q"]}
+        def invoke(self, input): return input
+    """
+
+
+@pytest.mark.parametrize(
+    ("found", "context", "prompt", "expected"),
+    [
+        (in_module("add"), {"a": 1}, None, {"value": 2}),
+        (in_module("later"), {"a": [1]}, "unused", {"value": [1]}),
+        (in_module("echo"), None, "hello", {"value": "hello"}),
+        (in_module("echo"), {}, "hello", {"value": "hello"}),
+        (in_module("none"), None, None, {"value": None}),
+        (in_module("hit"), {}, None, {"value": {"title": "x", "tags": [1]}}),
+        (in_module("dumped"), None, None, {"value": [{"mode": "json"}]}),
+        (in_module("binary"), None, None, {"value": {"data": "b'x'", "1": float("inf")}}),
+        (in_module("circular"), None, None, {"value": "[[...]]"}),
+        (in_module("pieces"), None, None, {"value": [1, 2]}),
+        (in_module("Tool", "invoke", instantiate=True), {"a": 1}, None, {"value": {"a": 1}}),
+        (in_module("Tool", "invoke", instantiate=True), None, "hello", {"value": "hello"}),
+        (in_module("search.invoke"), {"input": 1}, None, {"value": 1}),
+        (in_module("Search", "run", instantiate=True), {"query": "x"}, None, {"value": "found x"}),
+        (in_module("Asynchronous", "invoke", instantiate=True), {"a": 1}, None, {"value": {"a": 1}}),
+        (
+            in_module("Schema", "invoke", instantiate=True),
+            {"q": "x", "limit": 1},
+            None,
+            {"value": {"q": "x", "limit": 1}},
+        ),
+        (in_module("fails"), {"a": "way"}, None, {"raised": "ValueError: no way"}),
+        (in_module("fails_later"), {"a": "way"}, None, {"raised": "ValueError: no way"}),
+        (
+            in_module("inner"),
+            {"a": 1},
+            None,
+            {"raised": "TypeError: echo() got an unexpected keyword argument 'wrong'"},
+        ),
+        (in_module("leaves"), None, None, {"raised": "SystemExit: 3"}),
+        (in_module("interrupts"), None, None, {"raised": "KeyboardInterrupt: "}),
+        (in_module("stops"), None, None, {"raised": "RuntimeError: coroutine raised StopIteration"}),
+    ],
+    ids=lambda value: value.name if isinstance(value, Found) else "",
+)
+def test_calls_a_tool(
+    *, tmp_path: Path, bare_python: str, found: Found, context: Any, prompt: str | None, expected: dict[str, Any]
+) -> None:
+    write(tmp_path, {"app.py": TOOLS})
+    assert use(tmp_path, bare_python, found, context, prompt) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "context", "prompt", "expected"),
+    [
+        (in_module("add"), {"c": 1}, None, "app:add(a, b=1): missing a required argument: 'a'; given: c"),
+        (in_module("add"), {"a": 1, "c": 1}, None, "got an unexpected keyword argument 'c'"),
+        (in_module("none"), None, "hello", "app:none(): too many positional arguments"),
+        (in_module("echo"), None, None, "missing a required argument: 'text'"),
+        (
+            in_module("Schema", "invoke", instantiate=True),
+            {"limit": 1, "p": 2},
+            None,
+            "app:Schema(q, limit): 'q' is missing, 'p' is unknown",
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit_are_no_doing_of_the_tool(
+    *, tmp_path: Path, bare_python: str, found: Found, context: Any, prompt: str | None, expected: str
+) -> None:
+    write(tmp_path, {"app.py": TOOLS})
+    with pytest.raises(AgentError) as caught:
+        use(tmp_path, bare_python, found, context, prompt)
+    assert "TypeError: the arguments do not fit" in str(caught.value)
+    assert expected in str(caught.value)
+
+
+def test_many_calls_run_at_once(tmp_path: Path, bare_python: str) -> None:
+    # None ends before all have begun.
+    code = """\
+        import threading
+        gate = threading.Barrier(24)
+
+        def bot(text):
+            gate.wait(30)
+            return text
+        """
+    write(tmp_path, {"app.py": code})
+
+    async def run() -> list[Any]:
+        spec = agent_spec("python", "x:y", tmp_path, options={"interpreter": bare_python})
+        pool = WorkerPool(spec, 24)
+        try:
+            arguments = [["app:bot", "__call__", None, False, {"input": str(number)}] for number in range(24)]
+            async with asyncio.timeout(PATIENCE_S):
+                return await asyncio.gather(*(pool.call(f"{TARGETS}:ask", item) for item in arguments))
+        finally:
+            await pool.close()
+
+    assert [reply["response"] for reply in asyncio.run(run())] == [str(number) for number in range(24)]
+
+
+def test_what_runs_in_the_worker_is_python_3_8() -> None:
+    root = Path(sys.modules["agenteval"].__file__ or "").parent
+    for file in (*OWN_FILES.values(), "agents/worker.py"):
+        ast.parse((root / file).read_text(encoding="utf-8"), feature_version=(3, 8))
