@@ -34,12 +34,18 @@ class AgentEvalError(Exception):
 
 
 class ConfigError(AgentEvalError):
-    """A suite, configuration file or option is wrong; nothing was run (exit status 2)."""
+    """A suite, configuration file or option is wrong; nothing was run (exit status 2).
+
+    Args:
+        problems: what is wrong.
+        fine: the suites that were read beside broken ones and have no mistake.
+    """
 
     exit_status = 2
 
-    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+    def __init__(self, problems: Problem | Iterable[Problem], fine: Iterable[str] = ()) -> None:
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        self.fine = tuple(fine)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
@@ -49,3 +55,7 @@ class InfrastructureError(AgentEvalError):
 
 class AgentError(AgentEvalError):
     """The agent did not answer: it crashed, timed out or replied with something unreadable."""
+
+
+class ToolRefusedError(AgentError):
+    """A tool under test raised an exception of its own: an error, or the refusal that was wanted."""

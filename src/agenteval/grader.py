@@ -193,5 +193,5 @@ def number(value: Any) -> float:
     """A score as a finite float; JSON has no other."""
     score = float(value)
     if not math.isfinite(score):
-        raise ValueError("the grader's score is %r, not a number from 0 to 1" % score)
+        raise ValueError("the score is %r, not a number from 0 to 1" % score)
     return score

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
+import re
+import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -37,6 +41,13 @@ class Asked:
         """The last message."""
         text: str = self.body["messages"][-1]["content"]
         return text
+
+    @property
+    def embedded(self) -> str | None:
+        """The text whose vector is wanted; ``None`` if a chat is."""
+        return (
+            self.body.get("input", self.body.get("prompt")) if re.search(r"/embed(dings)?(\?|$)", self.path) else None
+        )
 
 
 @dataclass(frozen=True)
@@ -145,6 +156,32 @@ def says(asked: Asked, text: str | None, finish: str = "stop", **message: Any) -
             },
         }
     )
+
+
+def embeds(asked: Asked, vector: Sequence[float]) -> Answer:
+    """A vector, in the form of the provider whose path was asked."""
+    if asked.path == "/api/embeddings":
+        return Answer({"embedding": list(vector)})
+    if asked.path == "/api/embed":
+        return Answer({"model": asked.body["model"], "embeddings": [list(vector)], "prompt_eval_count": INPUT_TOKENS})
+    packed = base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+    is_packed = asked.body.get("encoding_format") == "base64"
+    return Answer(
+        {
+            "object": "list",
+            "model": asked.body["model"],
+            "data": [{"object": "embedding", "index": 0, "embedding": packed if is_packed else list(vector)}],
+            "usage": {"prompt_tokens": INPUT_TOKENS, "total_tokens": INPUT_TOKENS},
+        }
+    )
+
+
+def words(text: str, size: int = 256) -> list[float]:
+    """A vector by which texts are as similar as their words."""
+    vector = [0.0] * size
+    for word in re.findall(r"\w+", text.casefold()):
+        vector[zlib.crc32(word.encode()) % size] += 1.0
+    return vector
 
 
 def error(status: int, message: str, headers: Mapping[str, str] | None = None, **fields: Any) -> Answer:

@@ -635,6 +635,9 @@ class TestLimits:
                 starts.append(asyncio.get_running_loop().time())
                 raise LlmError("busy", transient=True, retry_after_s=1)
 
+            async def embed(self, text: str) -> Completion:
+                raise NotImplementedError(text)
+
             async def close(self) -> None:
                 """Nothing is open."""
 

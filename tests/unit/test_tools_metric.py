@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.metrics.base import Observation, Outcome
-from agenteval.metrics.tools import ExpectedTools, fuzzy_equal, literal_equal, matches
+from agenteval.metrics.tools import ExpectedTools, fuzzy_equal, matches
+from agenteval.metrics.values import literal_equal
 from agenteval.results.model import ToolCall
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()

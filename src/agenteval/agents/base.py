@@ -54,7 +54,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an agent answered. ``latency_ms`` is set by agents that know better than our clock."""
+    """What an agent answered, or a tool returned.
+
+    ``latency_ms`` is set by agents that know better than our clock. ``raised`` is the exception with which a tool
+    under test refused, where that is an answer.
+    """
 
     response: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -62,6 +66,7 @@ class Reply:
     usage: Usage | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     latency_ms: float | None = None
+    raised: str | None = None
 
 
 class Session(Protocol):
@@ -116,16 +121,16 @@ def reply_from_json(value: Any) -> Reply:
         AgentError: a field of a full reply has the wrong shape; the message names it.
     """
     if isinstance(value, str):
-        return Reply(response=_as_text(value))
+        return Reply(response=as_text(value))
     if not (isinstance(value, dict) and "response" in value):
-        return Reply(response=_as_text(value))
+        return Reply(response=as_text(value))
     known = {"response", "tool_calls", "retrieval_context", "usage", "metadata"}
     metadata = value.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise AgentError(f"reply field 'metadata' must be an object, not {_kind(metadata)}")
     extra = {key: item for key, item in value.items() if key not in known}
     return Reply(
-        response=_as_text(value["response"]),
+        response=as_text(value["response"]),
         tool_calls=_tool_calls(value.get("tool_calls")),
         retrieval_context=_passages(value.get("retrieval_context")),
         usage=_usage(value.get("usage")),
@@ -133,7 +138,8 @@ def reply_from_json(value: Any) -> Reply:
     )
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """An answer as text: text as it is, other JSON as JSON text, without halves of characters."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -164,7 +170,7 @@ def _tool_calls(value: Any) -> tuple[ToolCall, ...]:
                 name=item["name"],
                 args=item.get("args"),
                 result=item.get("result"),
-                error=None if error is None else _as_text(error),
+                error=None if error is None else as_text(error),
                 duration_ms=duration,
             )
         )
@@ -178,7 +184,7 @@ def _passages(value: Any) -> tuple[str, ...]:
         return (value,)
     if not isinstance(value, list):
         raise AgentError(f"reply field 'retrieval_context' must be a list of texts, not {_kind(value)}")
-    return tuple(_as_text(item) for item in value)
+    return tuple(as_text(item) for item in value)
 
 
 def _usage(value: Any) -> Usage | None:

@@ -6,6 +6,8 @@ from agenteval.agents.base import Agent
 from agenteval.llm.gateway import Gateway
 from agenteval.suite.model import AgentSpec
 
+TOOL_KINDS = ("python_tool", "command_tool", "http_tool")
+
 
 def build_agent(spec: AgentSpec, concurrency: int, gateway: Gateway) -> Agent:
     """The agent, not started yet.
@@ -36,4 +38,18 @@ def build_agent(spec: AgentSpec, concurrency: int, gateway: Gateway) -> Agent:
         from agenteval.agents.replay import ReplayAgent
 
         return ReplayAgent(spec)
+    if spec.kind == "framework":
+        from agenteval.agents.framework import FrameworkAgent
+
+        return FrameworkAgent(spec, concurrency)
+    if spec.kind in TOOL_KINDS:
+        return _tool(spec, concurrency)
     raise ValueError(f"no agent kind {spec.kind!r}")
+
+
+def _tool(spec: AgentSpec, concurrency: int) -> Agent:
+    from agenteval.agents.tool import CommandCaller, HttpCaller, PythonCaller, Tool
+
+    if spec.kind == "command_tool":
+        return Tool(CommandCaller(spec))
+    return Tool(HttpCaller(spec, concurrency) if spec.kind == "http_tool" else PythonCaller(spec, concurrency))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from dataclasses import dataclass
+from typing import Any
 
 from agenteval.agents.base import Reply, Request, reply_from_json
 from agenteval.agents.environment import user_environment
@@ -14,26 +16,51 @@ from agenteval.suite.model import AgentSpec
 _MOST_OUTPUT = 64 * 2**20
 
 
-class CommandAgent:
-    """Starts the program anew for every turn; it gets the history with each request."""
+@dataclass(frozen=True)
+class Ended:
+    """A program that ended by itself: its exit status (negative: the signal), its output, and its last errors."""
 
-    def __init__(self, spec: AgentSpec) -> None:
+    status: int
+    output: bytes
+    errors: bytes
+
+    @property
+    def failure(self) -> str:
+        """How it ended, with the end of its error output."""
+        detail = tail(self.errors)
+        return ending(self.status) + (f": {detail}" if detail else "")
+
+
+class Program:
+    """A program of the user, started anew for every call.
+
+    Args:
+        spec: its definition.
+        what: what it is called in messages.
+    """
+
+    def __init__(self, spec: AgentSpec, what: str) -> None:
         self._spec = spec
+        self._what = what
         self._environment = user_environment(spec.env)
         self._program = ""
 
-    async def start(self) -> None:
-        """Find the program."""
+    def find(self) -> None:
+        """Make sure that it is there.
+
+        Raises:
+            ConfigError: it is not.
+        """
         self._program = find_program(
             self._spec.target[0], self._spec.directory, self._environment.get("PATH"), self._spec.where
         )
 
-    def session(self) -> CommandAgent:
-        """The program keeps no state, so every session is the agent itself."""
-        return self
+    async def run(self, request: Any) -> Ended:
+        """Run it once, with a JSON request on its standard input.
 
-    async def send(self, request: Request) -> Reply:
-        """Run the program once."""
+        Raises:
+            AgentError: it cannot be started, or writes without end.
+        """
         output = bytearray()
         errors: deque[bytes] = deque(maxlen=STDERR_CHUNKS)
 
@@ -50,9 +77,9 @@ class CommandAgent:
                 errors.append,
             )
         except (OSError, ValueError) as error:
-            raise AgentError(f"the agent's command cannot be started: {error}") from None
+            raise AgentError(f"{self._what} cannot be started: {error}") from None
         try:
-            child.write(json.dumps(request.to_json(), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+            child.write(json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
             child.end_input()
             await child.wait()
             # What it left in the background ends with the turn, and with it what keeps the output open.
@@ -61,12 +88,31 @@ class CommandAgent:
         finally:
             # Also when cancelled: a hanging program ends here with all its children.
             await child.close()
-        if child.returncode != 0:
-            detail = tail(b"".join(errors))
-            raise AgentError(f"the agent's command {ending(child.returncode)}" + (f": {detail}" if detail else ""))
         if len(output) > _MOST_OUTPUT:
-            raise AgentError(f"the agent's command wrote more than {_MOST_OUTPUT // 2**20} MiB")
-        return parse_output(bytes(output))
+            raise AgentError(f"{self._what} wrote more than {_MOST_OUTPUT // 2**20} MiB")
+        return Ended(child.returncode or 0, bytes(output), b"".join(errors))
+
+
+class CommandAgent:
+    """Starts the program anew for every turn; it gets the history with each request."""
+
+    def __init__(self, spec: AgentSpec) -> None:
+        self._program = Program(spec, "the agent's command")
+
+    async def start(self) -> None:
+        """Find the program."""
+        self._program.find()
+
+    def session(self) -> CommandAgent:
+        """The program keeps no state, so every session is the agent itself."""
+        return self
+
+    async def send(self, request: Request) -> Reply:
+        """Run the program once."""
+        ended = await self._program.run(request.to_json())
+        if ended.status != 0:
+            raise AgentError(f"the agent's command {ended.failure}")
+        return parse_output(ended.output)
 
     async def end(self) -> None:
         """Nothing is held between turns."""
@@ -85,4 +131,9 @@ def parse_output(output: bytes) -> Reply:
             value = None
         if isinstance(value, dict) and "response" in value:
             return reply_from_json(value)
-    return Reply(response=text.removesuffix("\n").removesuffix("\r"))
+    return Reply(response=without_last_break(text))
+
+
+def without_last_break(text: str) -> str:
+    """Text as programs print it, without the line break at its end."""
+    return text.removesuffix("\n").removesuffix("\r")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.base import Reply, Request, agent_problem, reply_from_json
 from agenteval.errors import AgentError, ConfigError
@@ -16,20 +16,30 @@ if TYPE_CHECKING:
 _SHOWN = 300
 
 
-class HttpAgent:
-    """One connection pool for all sessions; time limits are the scheduler's."""
+class HttpService:
+    """An address that JSON is POSTed to, with one connection pool; time limits are the scheduler's.
 
-    def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+    Args:
+        spec: its definition.
+        concurrency: requests under way at once.
+        what: what it is called in messages.
+    """
+
+    def __init__(self, spec: AgentSpec, concurrency: int, what: str) -> None:
         self._where = spec.where
         self._url = str(spec.target)
-        self._response_path = spec.options.get("response_path")
+        self._what = f"{what} at {self._url}"
         # A secret often ends in a line break that nobody meant to send.
         self._headers = {name: value.strip() for name, value in (spec.options.get("headers") or {}).items()}
         self._concurrency = concurrency
         self._client: httpx.AsyncClient | None = None
 
-    async def start(self) -> None:
-        """Open the connection pool; whether the service answers shows with the first case."""
+    def open(self) -> None:
+        """Open the connection pool; whether the service answers shows with the first case.
+
+        Raises:
+            ConfigError: the address or a header cannot be.
+        """
         import httpx
 
         for name, value in self._headers.items():
@@ -45,28 +55,55 @@ class HttpAgent:
         except (ValueError, ImportError) as error:
             raise ConfigError(agent_problem(self._where, f"cannot be reached from here: {error}")) from None
 
+    async def post(self, request: Any) -> httpx.Response:
+        """POST one request; the response may be one that says no.
+
+        Raises:
+            AgentError: the service cannot be reached, or breaks off.
+        """
+        import httpx
+
+        if self._client is None:
+            raise AgentError(f"{self._what} was not started")
+        body = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        try:
+            return await self._client.post(self._url, content=body, headers={"content-type": "application/json"})
+        except httpx.ConnectError as error:
+            raise AgentError(f"{self._what} cannot be reached: {error}") from None
+        except httpx.HTTPError as error:
+            raise AgentError(f"{self._what} broke off: {type(error).__name__} {error}") from None
+
+    def refusal(self, response: httpx.Response) -> str:
+        """What a response says that is no success."""
+        said = response.headers.get("location") if response.has_redirect_location else response.text[:_SHOWN]
+        return f"{self._what} answered {response.status_code} {response.reason_phrase}: {said}"
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+
+class HttpAgent:
+    """An agent that is asked over HTTP."""
+
+    def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+        self._service = HttpService(spec, concurrency, "the agent")
+        self._response_path = spec.options.get("response_path")
+
+    async def start(self) -> None:
+        """Open the connection pool."""
+        self._service.open()
+
     def session(self) -> HttpAgent:
         """Sessions are told apart by the ``session`` of each request."""
         return self
 
     async def send(self, request: Request) -> Reply:
         """POST one request."""
-        import httpx
-
-        if self._client is None:
-            raise AgentError("the agent was not started")
-        body = json.dumps(request.to_json(), ensure_ascii=False).encode("utf-8", "surrogatepass")
-        try:
-            response = await self._client.post(self._url, content=body, headers={"content-type": "application/json"})
-        except httpx.ConnectError as error:
-            raise AgentError(f"the agent at {self._url} cannot be reached: {error}") from None
-        except httpx.HTTPError as error:
-            raise AgentError(f"the agent at {self._url} broke off: {type(error).__name__} {error}") from None
+        response = await self._service.post(request.to_json())
         if not response.is_success:
-            said = response.headers.get("location") if response.has_redirect_location else response.text[:_SHOWN]
-            raise AgentError(
-                f"the agent at {self._url} answered {response.status_code} {response.reason_phrase}: {said}"
-            )
+            raise AgentError(self._service.refusal(response))
         return self._read(response)
 
     async def end(self) -> None:
@@ -74,8 +111,7 @@ class HttpAgent:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.aclose()
+        await self._service.close()
 
     def _read(self, response: httpx.Response) -> Reply:
         is_json = "json" in response.headers.get("content-type", "")

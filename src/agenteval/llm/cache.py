@@ -62,7 +62,9 @@ class ResponseCache:
 
 def cache_key(call: Call) -> str:
     """The key of a call's reply."""
-    return key_of(call.model, [call.prompt, call.schema, call.schema_name, call.top_logprobs, call.sample])
+    parts = [call.prompt, call.schema, call.schema_name, call.top_logprobs, call.sample]
+    # Only where there are some: the keys of all other calls stay what they were.
+    return key_of(call.model, [*parts, dict(call.options)] if call.options else parts)
 
 
 def key_of(model: ModelSpec, parts: Sequence[Any]) -> str:

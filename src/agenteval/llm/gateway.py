@@ -81,15 +81,16 @@ class Gateway:
         Raises:
             ConfigError: there is no key for it.
         """
-        self._provider(model)
+        self.provider(model)
 
-    async def complete(self, call: Call, accept: Accept = _anything) -> Completion:
+    async def complete(self, call: Call, accept: Accept = _anything, timeout_s: float | None = None) -> Completion:
         """Ask a model one prompt; see ``exchange``."""
 
         async def send() -> Completion:
-            return await self._provider(call.model).complete(call)
+            return await self.provider(call.model).complete(call)
 
-        return await self.exchange(Exchange(call.model, cache_key(call), len(call.prompt), send), accept)
+        exchange = Exchange(call.model, cache_key(call), len(call.prompt), send, timeout_s)
+        return await self.exchange(exchange, accept)
 
     async def exchange(self, exchange: Exchange, accept: Accept = _anything) -> Completion:
         """Ask a model.
@@ -117,6 +118,17 @@ class Gateway:
             with contextlib.suppress(_AbandonedError):
                 return replace(await asyncio.shield(running), cost_usd=0.0, cached=True)
         return await self._first(exchange, accept, cache)
+
+    def provider(self, model: ModelSpec) -> Provider:
+        """The client of a model; what is asked of it goes through ``exchange``.
+
+        Raises:
+            ConfigError: there is no key for it.
+        """
+        found = self._providers.get(model)
+        if found is None:
+            found = self._providers[model] = self._provider_for(model)
+        return found
 
     async def close(self) -> None:
         """Close every provider's connections."""
@@ -163,9 +175,10 @@ class Gateway:
 
     async def _send(self, exchange: Exchange) -> Completion:
         model = exchange.model
+        limit_s = exchange.timeout_s or self._settings.timeout_s
         booking = await self.budget.open(model.label, exchange.size)
         try:
-            async with asyncio.timeout(self._settings.timeout_s):
+            async with asyncio.timeout(limit_s):
                 completion = await exchange.send()
             self.input_tokens += completion.input_tokens or 0
             self.output_tokens += completion.output_tokens or 0
@@ -176,9 +189,7 @@ class Gateway:
             booking.prompt_usd = cost_usd(model, completion.input_tokens, 0)
             return replace(completion, cost_usd=booking.cost_usd)
         except TimeoutError:
-            raise LlmError(
-                f"{model.label} did not answer within {self._settings.timeout_s:g} s", transient=True
-            ) from None
+            raise LlmError(f"{model.label} did not answer within {limit_s:g} s", transient=True) from None
         finally:
             await self.budget.settle(booking)
 
@@ -189,12 +200,6 @@ class Gateway:
         spread: float = 1 + random.random() / 2  # noqa: S311 - no secret depends on it
         wait: float = self._settings.backoff_s * 2**attempt * spread
         return min(wait, _LONGEST_WAIT_S)
-
-    def _provider(self, model: ModelSpec) -> Provider:
-        found = self._providers.get(model)
-        if found is None:
-            found = self._providers[model] = self._provider_for(model)
-        return found
 
 
 def _after(error: LlmError, attempt: int) -> LlmError:

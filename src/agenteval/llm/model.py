@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agenteval.errors import AgentEvalError
@@ -19,6 +19,8 @@ class Call:
         schema_name: what the schema is called in the request.
         top_logprobs: how many alternatives per token to ask for; 0 asks for none.
         sample: tells repeats apart, so that the cache never answers one repeat with another.
+        options: what else is asked of the model, named as in OpenAI's chat completions (``reasoning_effort``,
+            ``verbosity``, ``seed``, ...); other providers ignore it.
     """
 
     model: ModelSpec
@@ -27,6 +29,7 @@ class Call:
     schema_name: str = "reply"
     top_logprobs: int = 0
     sample: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +58,14 @@ class Exchange:
         key: tells it apart from every other question; see ``agenteval.llm.cache.key_of``.
         size: characters of the question, by which its price is estimated.
         send: asks once, without retries of its own; raises ``LlmError``.
+        timeout_s: limit for one attempt; ``None`` takes the run's.
     """
 
     model: ModelSpec
     key: str
     size: int
     send: Callable[[], Awaitable[Completion]]
+    timeout_s: float | None = None
 
 
 @dataclass
@@ -124,6 +129,14 @@ class Provider(Protocol):
 
         Raises:
             LlmError: it failed.
+        """
+        ...
+
+    async def embed(self, text: str) -> Completion:
+        """Send one text for its vector, which comes as a JSON list.
+
+        Raises:
+            LlmError: it failed, or there are no embeddings here.
         """
         ...
 

@@ -5,23 +5,30 @@ A metric is a frozen dataclass with one method. A new one is a new file and a li
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agenteval.errors import AgentEvalError
 from agenteval.results.model import ToolCall, Usage
-from agenteval.suite.model import MetricConfig
+from agenteval.suite.model import MetricConfig, ModelSpec
 
 if TYPE_CHECKING:
+    from agenteval.llm.embeddings import Embeddings
     from agenteval.llm.gateway import Gateway
     from agenteval.metrics.graders import GraderPool
+    from agenteval.metrics.judgements import Judgements
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One turn as metrics see it: what was asked, what was expected, what came."""
+    """One turn as metrics see it: what was asked, what was expected, what came.
+
+    ``raised`` is the exception with which a tool under test refused to answer; ``trace`` is the record of a trace, or
+    one made of the reply, for metrics that read fields by their path.
+    """
 
     input: str
     response: str
@@ -35,6 +42,8 @@ class Observation:
     turn: int = 0
     iteration: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
+    raised: str | None = None
+    trace: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -88,6 +97,18 @@ class Metric(Protocol):
         ...
 
 
+class CaseMetric(Protocol):
+    """Anything that scores the answers of all iterations of a case together."""
+
+    def measure_all(self, observations: Sequence[Observation], /) -> Sequence[Outcome] | Awaitable[Sequence[Outcome]]:
+        """Score all iterations that have an answer; one outcome for each, in their order.
+
+        Raises:
+            MetricError: it cannot be computed.
+        """
+        ...
+
+
 # Metric type → module and class; imported when a suite asks for it, so that nobody pays for the rest.
 REGISTRY: Mapping[str, tuple[str, str]] = {
     "equality": ("agenteval.metrics.deterministic", "Equality"),
@@ -105,15 +126,49 @@ REGISTRY: Mapping[str, tuple[str, str]] = {
     "similarity": ("agenteval.metrics.azure", "AzureMetric"),
     "code": ("agenteval.metrics.code", "CodeGrader"),
     "tools": ("agenteval.metrics.tools", "ExpectedTools"),
+    "text_match": ("agenteval.metrics.text_match", "TextMatchMetric"),
+    "similar": ("agenteval.metrics.similarity", "Similar"),
+    "schema": ("agenteval.metrics.schema", "Schema"),
+    "tool_calls": ("agenteval.metrics.tool_calls", "ToolCalls"),
+    "safety": ("agenteval.metrics.safety", "Safety"),
+    "judge": ("agenteval.metrics.prompt_judge", "PromptJudge"),
+    "custom": ("agenteval.metrics.custom", "CustomFunction"),
+    "rules": ("agenteval.metrics.rules", "RuleBased"),
+    "trace_judge": ("agenteval.metrics.trace_judge", "TraceJudge"),
+    # Over all iterations of a case:
+    "latency": ("agenteval.metrics.performance", "Latency"),
+    "tokens": ("agenteval.metrics.performance", "Tokens"),
+    "consistency": ("agenteval.metrics.similarity", "Consistency"),
 }
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What metrics of one run share."""
+    """What metrics of one run share.
+
+    Attributes:
+        judge: the model that judges where a suite names none and can do without.
+        embedder: the model that compares meanings where a suite names none.
+    """
 
     gateway: Gateway
     graders: GraderPool
+    judge: ModelSpec | None = None
+    embedder: ModelSpec | None = None
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """The way to vectors of texts, which remembers those that it has."""
+        from agenteval.llm.embeddings import Embeddings
+
+        return Embeddings(self.gateway, self.embedder)
+
+    @cached_property
+    def judgements(self) -> Judgements:
+        """What judges of traces may still ask, and what they said before."""
+        from agenteval.metrics.judgements import Judgements
+
+        return Judgements()
 
     async def start(self) -> None:
         """Make sure that what the metrics will use is there.
@@ -129,8 +184,8 @@ class Resources:
         await self.graders.close()
 
 
-def build(config: MetricConfig, resources: Resources) -> Metric:
-    """The metric that a configuration describes.
+def build(config: MetricConfig, resources: Resources) -> Any:
+    """The metric that a configuration describes: a ``Metric``, or a ``CaseMetric``.
 
     A metric with a field ``resources`` gets those of the run, one with a field ``where`` gets the place
     of its configuration.
@@ -142,5 +197,4 @@ def build(config: MetricConfig, resources: Resources) -> Metric:
     kind = getattr(import_module(module), name)
     offered = {"resources": resources, "where": config.where}
     wanted = {item.name for item in fields(kind)}
-    metric: Metric = kind(**config.options, **{key: value for key, value in offered.items() if key in wanted})
-    return metric
+    return kind(**config.options, **{key: value for key, value in offered.items() if key in wanted})

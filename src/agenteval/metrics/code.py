@@ -9,6 +9,7 @@ from agenteval.errors import AgentError
 from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
 from agenteval.suite.model import Place
 
+_GRADE = "agenteval.grader:grade"
 _PASSING = 0.5
 
 
@@ -32,7 +33,7 @@ class CodeGrader:
     async def measure(self, observation: Observation) -> Outcome:
         """Call the grader; its own verdict stands, whatever the threshold says."""
         try:
-            found = await self.resources.graders.grade(self.where, self.grader, _turn(observation))
+            found = await self.resources.graders.call(self.where, _GRADE, [self.grader, _turn(observation)])
         except AgentError as error:
             raise MetricError(str(error)) from None
         passed = found["passed"]

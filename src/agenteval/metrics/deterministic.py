@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.values import shown
 
 GROUND_TRUTH = frozenset({"ground_truth"})
 
@@ -14,7 +15,6 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 # Comma, underscore, no-break space, narrow no-break space: nothing else separates thousands.
 _SEPARATORS = ",_\u00a0\u202f"
 _NO_SEPARATORS = str.maketrans("", "", _SEPARATORS)
-_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Equality:
         actual = self._normalise(observation.response)
         if expected == actual:
             return Outcome(1.0, passed=True)
-        return Outcome(0.0, passed=False, reason=f"expected {_shown(expected)}, got {_shown(actual)}")
+        return Outcome(0.0, passed=False, reason=f"expected {shown(expected)}, got {shown(actual)}")
 
     def _normalise(self, text: str) -> str:
         # Case first, then punctuation, then white space: HoloDeck's order.
@@ -98,18 +98,14 @@ class Numeric:
         divisor = 1.0
         if number.endswith("%"):
             if not self.accept_percent:
-                raise ValueError(f"{_shown(text)} is a percentage, and accept_percent is off")
+                raise ValueError(f"{shown(text)} is a percentage, and accept_percent is off")
             number = number[:-1].strip()
             divisor = 100.0
         if any(character in number for character in _SEPARATORS):
             if not self.accept_thousands_separators:
-                raise ValueError(f"{_shown(text)} has thousands separators, and accept_thousands_separators is off")
+                raise ValueError(f"{shown(text)} has thousands separators, and accept_thousands_separators is off")
             number = number.translate(_NO_SEPARATORS)
         try:
             return float(number) / divisor
         except ValueError:
-            raise ValueError(f"{_shown(text)} is not a number") from None
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+            raise ValueError(f"{shown(text)} is not a number") from None

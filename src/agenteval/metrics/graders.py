@@ -1,4 +1,4 @@
-"""Runs code graders in worker processes, one pool per suite directory."""
+"""Runs code graders and evaluation functions in worker processes, one pool per suite directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from agenteval.errors import AgentError, ConfigError, Problem
 from agenteval.suite.model import AgentSpec, Place
 
 _CHECK = "agenteval.grader:check"
-_GRADE = "agenteval.grader:grade"
 
 
 class GraderPool:
@@ -25,17 +24,18 @@ class GraderPool:
     def __init__(self, interpreters: Mapping[str, str] | None = None, concurrency: int = 8) -> None:
         self._interpreters = interpreters or {}
         self._concurrency = concurrency
-        self._expected: dict[tuple[str, str], Place] = {}
+        self._expected: dict[tuple[str, str], tuple[Place, str]] = {}
         self._pools: dict[str, WorkerPool] = {}
 
-    def expect(self, where: Place, reference: str) -> None:
+    def expect(self, where: Place, reference: str, called: str = "grader") -> None:
         """Say that a grader will be called; ``start`` makes sure that it is there.
 
         Args:
             where: the metric's place; the module is imported from its directory.
             reference: ``module:callable``.
+            called: the key in the suite that names it.
         """
-        self._expected.setdefault((where.directory, reference), where)
+        self._expected.setdefault((where.directory, reference), (where, called))
 
     async def start(self) -> None:
         """Import every expected grader.
@@ -43,30 +43,36 @@ class GraderPool:
         Raises:
             ConfigError: with all that cannot be imported.
         """
-        checks = (self._problem(where, reference) for (_, reference), where in self._expected.items())
+        expected = self._expected.items()
+        checks = (self._problem(where, reference, called) for (_, reference), (where, called) in expected)
         problems = [problem for problem in await asyncio.gather(*checks) if problem is not None]
         if problems:
             raise ConfigError(problems)
 
-    async def grade(self, where: Place, reference: str, turn: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Call a grader with the fields of ``GraderContext``; returns those of ``GraderResult``.
+    async def call(self, where: Place, function: str, arguments: list[Any]) -> Mapping[str, Any]:
+        """Call a function of ours that calls a grader.
+
+        Args:
+            where: the metric's place; modules are imported from its directory.
+            function: ``module:callable``, one that runs in the worker.
+            arguments: its arguments, as JSON.
 
         Raises:
             AgentError: the grader raised, returned what it may not, or its process died.
         """
-        found: Mapping[str, Any] = await self._pool(where.directory).call(_GRADE, [reference, turn])
+        found: Mapping[str, Any] = await self._pool(where.directory).call(function, arguments)
         return found
 
     async def close(self) -> None:
         """End the worker processes."""
         await asyncio.gather(*(pool.close() for pool in self._pools.values()))
 
-    async def _problem(self, where: Place, reference: str) -> Problem | None:
+    async def _problem(self, where: Place, reference: str, called: str) -> Problem | None:
         try:
             await self._pool(where.directory).call(_CHECK, [reference])
         except AgentError as error:
-            message = f"the grader {reference!r} cannot be used: {error} (looked in {where.directory})"
-            return Problem(message, file=where.file, line=where.line, path="grader")
+            message = f"the {called} {reference!r} cannot be used: {error} (looked in {where.directory})"
+            return Problem(message, file=where.file, line=where.line, path=called)
         return None
 
     def _pool(self, directory: str) -> WorkerPool:

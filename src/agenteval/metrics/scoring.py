@@ -6,12 +6,13 @@ import asyncio
 import inspect
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from agenteval.errors import AgentEvalError
+from agenteval.errors import AgentEvalError, ConfigError, Problem
 from agenteval.llm.model import BudgetSpentError
-from agenteval.metrics.base import Metric, Observation, Outcome, Resources, build
+from agenteval.metrics.base import CaseMetric, Metric, Observation, Outcome, Resources, build
 from agenteval.results.model import Score
 from agenteval.suite.model import MetricConfig
 from agenteval.suite.response_path import leaf_text
@@ -27,9 +28,9 @@ class MetricCatalog:
     """The metrics of a run, each built once."""
 
     resources: Resources
-    _built: dict[int, tuple[MetricConfig, Metric]] = field(default_factory=dict)
+    _built: dict[int, tuple[MetricConfig, Any]] = field(default_factory=dict)
 
-    def get(self, config: MetricConfig) -> Metric:
+    def get(self, config: MetricConfig) -> Any:
         """The metric of a configuration.
 
         Raises:
@@ -39,19 +40,45 @@ class MetricCatalog:
         # configuration keeps the identity from being given to another one.
         found = self._built.get(id(config))
         if found is None:
-            found = self._built[id(config)] = (config, build(config, self.resources))
+            try:
+                found = self._built[id(config)] = (config, build(config, self.resources))
+            except ConfigError as error:
+                raise ConfigError([_placed(problem, config) for problem in error.problems]) from None
         return found[1]
+
+
+def _placed(problem: Problem, config: MetricConfig) -> Problem:
+    """The problem with the place of the metric that has it."""
+    return problem if problem.file else replace(problem, file=config.where.file, line=config.where.line)
 
 
 async def score_turn(
     configs: Iterable[MetricConfig], observation: Observation, catalog: MetricCatalog
 ) -> list[Score]:
     """What every metric says about one turn, in the order of the suite; judges are asked at once."""
-    metrics = [(config, catalog.get(config)) for config in configs]
+    metrics: list[tuple[MetricConfig, Metric]] = [(config, catalog.get(config)) for config in configs]
     scores = [_score(config, metric, observation) for config, metric in metrics]
     if any(inspect.iscoroutinefunction(metric.measure) for _, metric in metrics):
         return await asyncio.gather(*scores)
     return [await score for score in scores]
+
+
+async def score_case(
+    config: MetricConfig, observations: Sequence[Observation], catalog: MetricCatalog
+) -> list[Score]:
+    """What a metric over all iterations says about each of them, in their order."""
+    metric: CaseMetric = catalog.get(config)
+    started = time.perf_counter()
+    try:
+        outcomes = metric.measure_all(observations)
+        found = await outcomes if inspect.isawaitable(outcomes) else outcomes
+    except BudgetSpentError as error:
+        return [_skipped(config, str(error))] * len(observations)
+    except AgentEvalError as error:
+        return [_error(config, str(error), started)] * len(observations)
+    except Exception as error:  # noqa: BLE001 - one broken metric must not end the run
+        return [_error(config, f"{type(error).__name__}: {error}", started)] * len(observations)
+    return [_scored(config, outcome, started) for outcome in found]
 
 
 async def _score(config: MetricConfig, metric: Metric, observation: Observation) -> Score:
@@ -67,6 +94,10 @@ async def _score(config: MetricConfig, metric: Metric, observation: Observation)
         return _error(config, str(error), started)
     except Exception as error:  # noqa: BLE001 - one broken metric must not end the run
         return _error(config, f"{type(error).__name__}: {error}", started)
+    return _scored(config, outcome, started)
+
+
+def _scored(config: MetricConfig, outcome: Outcome, started: float) -> Score:
     problem = _range_problem(outcome.score)
     if problem:
         return _error(config, problem, started)

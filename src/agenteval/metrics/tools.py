@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import regex
-
-from agenteval.metrics.base import MetricError, Observation, Outcome
+from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.patterns import full_match
+from agenteval.metrics.values import literal_equal, shown
 from agenteval.results.model import ToolCall
 
 _SEPARATORS = str.maketrans("", "", ",_\u202f")
-_REGEX_LIMIT_S = 1.0
 _WHITE_SPACE = re.compile(r"\s+")
-_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ def _mismatch(expected: Mapping[str, Any], call: ToolCall) -> str | None:
         if key not in args:
             return f"argument {key} is missing"
         if not matches(matcher, args[key]):
-            return f"argument {key} is {_shown(args[key])}, expected {_shown(matcher)}"
+            return f"argument {key} is {shown(args[key])}, expected {shown(matcher)}"
     return None
 
 
@@ -74,43 +72,8 @@ def matches(matcher: Any, actual: Any) -> bool:
         if kind == "fuzzy":
             return fuzzy_equal(str(pattern), actual)
         if kind == "regex":
-            return _full_match(str(pattern), str(actual))
+            return full_match(str(pattern), str(actual))
     return literal_equal(matcher, actual)
-
-
-def _full_match(pattern: str, text: str) -> bool:
-    """``re.fullmatch`` with a time limit: the agent chooses the text, and some pairs take for ever."""
-    try:
-        return regex.fullmatch(pattern, text, timeout=_REGEX_LIMIT_S) is not None
-    except TimeoutError:
-        raise MetricError(f"the pattern {pattern!r} takes too long on {_shown(text)}") from None
-
-
-def literal_equal(expected: Any, actual: Any) -> bool:
-    """Equality where 1 is 1.0, but a boolean equals only a boolean.
-
-    A whole number and a float are compared as floats, so that 2**53 + 1 is 9007199254740992.0.
-    """
-    if isinstance(expected, bool) or isinstance(actual, bool):
-        return isinstance(expected, bool) and isinstance(actual, bool) and expected == actual
-    if isinstance(expected, int | float) and isinstance(actual, int | float):
-        return _same_number(expected, actual)
-    if isinstance(expected, list) and isinstance(actual, list):
-        return len(expected) == len(actual) and all(map(literal_equal, expected, actual))
-    if isinstance(expected, dict) and isinstance(actual, dict):
-        return expected.keys() == actual.keys() and all(
-            literal_equal(value, actual[key]) for key, value in expected.items()
-        )
-    return type(expected) is type(actual) and bool(expected == actual)
-
-
-def _same_number(expected: float, actual: float) -> bool:
-    if type(expected) is type(actual):
-        return expected == actual
-    try:
-        return float(expected) == float(actual)
-    except OverflowError:
-        return False
 
 
 def fuzzy_equal(expected: str, actual: Any) -> bool:
@@ -135,8 +98,3 @@ def _fuzzy_number(text: str) -> float | None:
     except ValueError:
         return None
     return number / 100 if percent else number
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -10,6 +10,7 @@ DISTRIBUTION = "agenteval-action"
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "files": ("markitdown", "mammoth", "openpyxl", "pandas", "pdfplumber", "pptx", "pypdfium2"),
     "azure": ("azure.ai.evaluation",),
+    "local": ("model2vec",),
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agenteval.errors import ConfigError, Problem
 from agenteval.provenance import shown_path
+from agenteval.suite.fluxloop_file import is_fluxloop
 from agenteval.suite.model import Suite
 
 Loader = Callable[[Path, str], Suite]
@@ -29,35 +30,70 @@ def _holodeck(path: Path, shown_as: str) -> Suite:
     return load_holodeck(path, shown_as)
 
 
+def _agentci(path: Path, shown_as: str) -> Suite:
+    from agenteval.suite.agentci import load_agentci
+
+    return load_agentci(path, shown_as)
+
+
+def _fluxloop(path: Path, shown_as: str) -> Suite:
+    from agenteval.suite.fluxloop import load_fluxloop
+
+    return load_fluxloop(path, shown_as)
+
+
+def _is_yaml(path: Path) -> bool:
+    return path.suffix in {".yaml", ".yml"}
+
+
+def _is_fluxloop(path: Path) -> bool:
+    return _is_yaml(path) and is_fluxloop(path)
+
+
+def _is_holodeck(path: Path) -> bool:
+    return _is_yaml(path) and not is_fluxloop(path)
+
+
 FORMATS: tuple[Format, ...] = (
-    Format("holodeck", "agent.y*ml", lambda path: path.suffix in {".yaml", ".yml"}, _holodeck),
+    Format("holodeck", "agent.y*ml", _is_holodeck, _holodeck),
+    Format("agentci", ".agentci/evals/*.toml", lambda path: path.suffix == ".toml", _agentci),
+    Format("fluxloop", "configs/evaluation.y*ml", _is_fluxloop, _fluxloop),
 )
 
 
 def discover(directory: Path) -> list[Path]:
-    """The suites that lie at the conventional places of a directory."""
-    found = (path for item in FORMATS for path in sorted(directory.glob(item.pattern)) if path.is_file())
+    """The suites that lie at the conventional places of a directory, which may be one on the way to them."""
+    patterns = (pattern for item in FORMATS for pattern in _patterns(item.pattern, directory))
+    found = (path for pattern in patterns for path in sorted(directory.glob(pattern)) if path.is_file())
     return list(dict.fromkeys(found))
 
 
-def load_suites(paths: Sequence[Path]) -> list[Suite]:
-    """Load every suite.
+def _patterns(pattern: str, directory: Path) -> list[str]:
+    """A pattern, and where a directory is one of its folders what is left of it there."""
+    *folders, name = pattern.split("/")
+    above = list(directory.resolve().parts)
+    depths = (depth for depth in range(1, len(folders) + 1) if above[-depth:] == folders[:depth])
+    return [pattern, *("/".join((*folders[depth:], name)) for depth in depths)]
+
+
+def conventional_places() -> str:
+    """Where suites are looked for, for messages."""
+    return ", ".join(item.pattern.replace("y*ml", "yaml") for item in FORMATS)
+
+
+def load_suites(paths: Sequence[Path], problems: list[Problem]) -> list[Suite]:
+    """Load every suite that can be.
 
     Args:
         paths: suite files, or directories to search.
-
-    Raises:
-        ConfigError: with the problems of all files together.
+        problems: receives what is wrong with the others.
     """
-    problems: list[Problem] = []
     suites: list[Suite] = []
     for path in _files(paths, problems):
         try:
             suites.append(_load(path, shown_path(path)))
         except ConfigError as error:
             problems.extend(error.problems)
-    if problems:
-        raise ConfigError(problems)
     return suites
 
 
@@ -68,10 +104,8 @@ def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
         if path.is_dir():
             found = discover(path)
             if not found:
-                looked_for = ", ".join(item.pattern.replace("y*ml", "yaml") for item in FORMATS)
-                problems.append(
-                    Problem(f"no suite in this directory (looked for {looked_for})", file=shown_path(path))
-                )
+                message = f"no suite in this directory (looked for {conventional_places()})"
+                problems.append(Problem(message, file=shown_path(path)))
             for file in found:
                 files.setdefault(file.resolve(), file)
         elif path.exists():

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from agenteval.suite.evaluation import Aggregate, Evaluation
 
 DEFAULT_TURN_TIMEOUT_S = 60.0
 
@@ -145,13 +148,14 @@ class Turn:
     """One exchange with the agent and what is expected of it.
 
     Attributes:
-        input: what is sent to the agent.
+        input: what is sent to the agent, or to a tool that is called without ``context``.
         ground_truth: the expected answer.
         retrieval_context: passages given by the suite; they win over what the agent retrieved.
         files: what belongs to the input.
         context: named values for the agent or tool under test.
         config: free-form values for code graders.
         metrics: what is measured on the reply.
+        refusals: an exception that a tool under test raises is its answer: it refused.
     """
 
     input: str
@@ -161,11 +165,39 @@ class Turn:
     context: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     metrics: tuple[MetricConfig, ...] = ()
+    refusals: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Who answers a case: an agent, or a tool that is called directly.
+
+    Attributes:
+        name: as ``agenteval.yaml`` or a framework of the repository knows it; ``*`` stands for all that are known.
+        line: where the suite names it; it makes no other target.
+    """
+
+    kind: Literal["agent", "tool"]
+    name: str
+    line: int | None = field(default=None, compare=False)
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it stands for all that are known."""
+        return self.name == "*"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A named exchange of one or more turns in one session."""
+    """A named exchange of one or more turns in one session.
+
+    Attributes:
+        metrics: what is measured once all iterations are done, over all their last answers together.
+        strict: one failed iteration fails the case; else the majority of the iterations decides.
+        target: who answers; ``None`` is the suite's agent.
+        persona: who asks, where a suite tells several kinds of users apart.
+        aggregate: makes one score of all, which alone decides; ``None``: every metric must pass.
+    """
 
     id: str
     name: str
@@ -174,6 +206,11 @@ class Case:
     cluster: str | None = None
     line: int | None = None
     iterations: int | None = None
+    metrics: tuple[MetricConfig, ...] = ()
+    strict: bool = False
+    target: Target | None = None
+    persona: str | None = None
+    aggregate: Aggregate | None = None
 
     @cached_property
     def fingerprint(self) -> str:
@@ -181,12 +218,19 @@ class Case:
 
         Two runs of a case are comparable only where it is the same.
         """
-        return _digest([_turn_content(turn) for turn in self.turns])
+        content: list[Any] = [_turn_content(turn) for turn in self.turns]
+        # Only where there are some: the fingerprints of all other cases stay what they were.
+        return _digest([*content, *_metric_contents(self.metrics)] if self.metrics else content)
+
+    @property
+    def all_metrics(self) -> tuple[MetricConfig, ...]:
+        """The metrics of all turns, then those over all iterations."""
+        return (*(metric for turn in self.turns for metric in turn.metrics), *self.metrics)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """How an agent is reached.
+    """How an agent, or a tool under test, is reached.
 
     Attributes:
         kind: ``command``, ``http``, ``python``, ``model`` or ``replay``.
@@ -221,11 +265,15 @@ class Suite:
 
     Attributes:
         path: the file, relative to the repository, with forward slashes.
+        root: the directory whose source code its targets stand in, where it has some.
         agent: an agent of its own, the name of one in ``agenteval.yaml``, or ``None`` for the default.
         fallback_agent: what the suite itself describes, for where there is no default either.
         concurrency: cases at once, where the suite says so.
         turn_timeout_s: limit for one turn, for agents that say none themselves.
         retrieval_tools: names of tools whose results are retrieved passages.
+        metrics: what is measured on recorded traces, where the format can score them.
+        aggregate: how these scores become one.
+        evaluation: what is wanted of the run as a whole.
         warnings: what is worth saying but no error.
         secrets: values that came from secret-looking environment variables; masked in every report.
     """
@@ -234,12 +282,16 @@ class Suite:
     name: str
     format: str
     cases: tuple[Case, ...]
+    root: str = ""
     agent: AgentSpec | str | None = None
     fallback_agent: AgentSpec | None = None
     iterations: int | None = None
     concurrency: int | None = None
     turn_timeout_s: float | None = None
     retrieval_tools: frozenset[str] = frozenset()
+    metrics: tuple[MetricConfig, ...] = ()
+    aggregate: Aggregate | None = None
+    evaluation: Evaluation | None = None
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
@@ -249,17 +301,13 @@ class Suite:
         return _digest([[case.id, case.fingerprint] for case in self.cases])
 
 
-def _turn_content(turn: Turn) -> list[Any]:
-    metrics = [
-        [
-            metric.id,
-            metric.type,
-            metric.threshold,
-            dict(metric.options),
-            metric.response_path,
-        ]
-        for metric in turn.metrics
+def _metric_contents(metrics: Iterable[MetricConfig]) -> list[Any]:
+    return [
+        [metric.id, metric.type, metric.threshold, dict(metric.options), metric.response_path] for metric in metrics
     ]
+
+
+def _turn_content(turn: Turn) -> list[Any]:
     return [
         turn.input,
         turn.ground_truth,
@@ -267,7 +315,7 @@ def _turn_content(turn: Turn) -> list[Any]:
         [file.content for file in turn.files],
         dict(turn.context),
         dict(turn.config),
-        metrics,
+        _metric_contents(turn.metrics),
     ]
 
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from agenteval.errors import ConfigError, Problem
 from agenteval.llm.model import Provider
+from agenteval.suite.extras import missing_extra
 from agenteval.suite.model import ModelSpec
+from agenteval.suite.model_names import LOCAL
 
 _KEYS = {"openai": "OPENAI_API_KEY", "azure_openai": "AZURE_OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _ENDPOINTS = {
@@ -25,6 +27,8 @@ def make_provider(model: ModelSpec) -> Provider:
     Raises:
         ConfigError: there is no key for it, or no address.
     """
+    if model.provider == LOCAL:
+        return _local(model)
     model = reachable(model)
     if model.provider == "anthropic":
         from agenteval.llm.providers.anthropic_client import AnthropicProvider
@@ -37,6 +41,15 @@ def make_provider(model: ModelSpec) -> Provider:
     from agenteval.llm.providers.openai_client import OpenAIProvider
 
     return OpenAIProvider(model, api_key(model))
+
+
+def _local(model: ModelSpec) -> Provider:
+    missing = missing_extra(LOCAL)
+    if missing is not None:
+        raise ConfigError(Problem(f"{model.label} needs model2vec: {missing}"))
+    from agenteval.llm.providers.local_client import LocalProvider
+
+    return LocalProvider(model)
 
 
 def reachable(model: ModelSpec) -> ModelSpec:
@@ -54,7 +67,8 @@ def reachable(model: ModelSpec) -> ModelSpec:
 
 def endpoint(model: ModelSpec) -> str | None:
     """Where a model is asked: its own address, else the environment's; ``None`` is the provider's public one."""
-    return model.endpoint or os.environ.get(_ENDPOINTS[model.provider]) or None
+    variable = _ENDPOINTS.get(model.provider)
+    return model.endpoint or (os.environ.get(variable) if variable else None) or None
 
 
 def api_key(model: ModelSpec) -> str:

@@ -57,6 +57,10 @@ class AnthropicProvider:
             raise LlmError(f"{self._model.label} sent a reply that is not JSON: {error}", transient=True) from None
         return self._completion(reply)
 
+    async def embed(self, _text: str) -> Completion:
+        """There are none."""
+        raise LlmError(f"{self._model.label}: Anthropic has no embedding models")
+
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Awaitable, Mapping
+from json import JSONDecodeError
 from typing import Any
 
 import openai
@@ -51,12 +54,31 @@ class OpenAIProvider:
     async def complete(self, call: Call) -> Completion:
         """Send one request."""
         options = {name: value for name, value in self._options(call).items() if name not in self._refused}
-        try:
-            reply = await self._completions.create(
+        reply = await self._sent(
+            self._completions.create(
                 model=self._model.name,
                 messages=[{"role": "user", "content": call.prompt}],
                 **options,
-            )
+            ),
+            options,
+        )
+        return self._completion(reply)
+
+    async def embed(self, text: str) -> Completion:
+        """Send one text for its vector."""
+        reply = await self._sent(self._client.embeddings.create(model=self._model.name, input=text), {})
+        data = getattr(reply, "data", None)
+        if not data:
+            raise LlmError(f"{self._model.label} sent no vector", transient=True)
+        usage = reply.usage
+        return Completion(
+            text=json.dumps(data[0].embedding), input_tokens=usage.prompt_tokens if usage else None, output_tokens=0
+        )
+
+    async def _sent(self, request: Awaitable[Any], options: Mapping[str, Any]) -> Any:
+        """The reply to a request, with what may go wrong in our terms."""
+        try:
+            return await request
         except openai.APIConnectionError as error:
             raise LlmError(
                 f"{self._model.label} cannot be reached: {error.__cause__ or error}", transient=True
@@ -69,9 +91,9 @@ class OpenAIProvider:
             raise status_error(self._model, error.status_code, error.body, error.response.headers) from None
         except openai.OpenAIError as error:
             raise LlmError(f"{self._model.label}: {error}") from None
-        except ValueError as error:
-            raise LlmError(f"{self._model.label} sent a reply that is not JSON: {error}", transient=True) from None
-        return self._completion(reply)
+        except (ValueError, TypeError, AttributeError) as error:
+            what = "not JSON" if isinstance(error, JSONDecodeError) else "none of OpenAI's"
+            raise LlmError(f"{self._model.label} sent a reply that is {what}: {error}", transient=True) from None
 
     async def close(self) -> None:
         """Close the connections."""
@@ -93,7 +115,7 @@ class OpenAIProvider:
         elif call.schema is not None:
             schema = {"name": call.schema_name, "schema": strict_schema(call.schema), "strict": True}
             options["response_format"] = {"type": "json_schema", "json_schema": schema}
-        return options
+        return {**options, **call.options}
 
     def _completion(self, reply: Any) -> Completion:
         choices = getattr(reply, "choices", None)

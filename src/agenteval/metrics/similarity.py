@@ -1,0 +1,124 @@
+"""Meaning by embeddings: how close an answer is to a text, and how close the answers of a case are to each other.
+
+Similarity sees what texts are about, not whether they agree: "refunds are possible" and "refunds are not possible"
+are close.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import mul
+from typing import ClassVar
+
+from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
+from agenteval.suite.model import ModelSpec
+
+# Cosines of equal vectors miss 1 by rounding.
+_ROUNDING = 1e-6
+_NOTHING_NEEDED: frozenset[str] = frozenset()
+
+Vector = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """The cosine similarity of an answer and a reference, 0..1 (opposite meanings count as 0).
+
+    Args:
+        reference: the text to resemble.
+        model: the embedding model; ``None`` is the run's.
+    """
+
+    reference: str
+    resources: Resources
+    model: ModelSpec | None = None
+    requires: ClassVar[frozenset[str]] = _NOTHING_NEEDED
+
+    def __post_init__(self) -> None:
+        self.resources.embeddings.check(self.model)
+
+    async def measure(self, observation: Observation) -> Outcome:
+        """Compare; the threshold of the suite decides."""
+        if not observation.response.strip():
+            return Outcome(0.0, passed=False, decided=True, reason="empty response")
+        score = await similarity(self.reference, observation.response, self.resources, self.model)
+        label = self.resources.embeddings.label(self.model)
+        return Outcome(score, reason=f"similarity {score:.3f} to the expected text", model=label)
+
+
+@dataclass(frozen=True, slots=True)
+class Consistency:
+    """How close each answer of a case is to the middle of all of them, 0..1.
+
+    The middle is the normalised mean of the answers' vectors. The case is consistent if none is further away than
+    ``min_similarity`` allows.
+    """
+
+    min_similarity: float
+    resources: Resources
+    model: ModelSpec | None = None
+    requires: ClassVar[frozenset[str]] = _NOTHING_NEEDED
+
+    def __post_init__(self) -> None:
+        self.resources.embeddings.check(self.model)
+
+    async def measure_all(self, observations: Sequence[Observation]) -> list[Outcome]:
+        """Compare the answers of all iterations."""
+        if len(observations) < 2:
+            raise MetricError("there is only one answer; consistency compares several")
+        texts = [observation.response for observation in observations]
+        scores = await self._to_the_middle(texts)
+        least = min(scores)
+        passed = least >= self.min_similarity - _ROUNDING
+        words = f"the least similar of {len(scores)} answers is {least:.3f} from the middle of all"
+        details = {"min": least, "mean": sum(scores) / len(scores), "distinct_answers": len(set(texts))}
+        label = self.resources.embeddings.label(self.model)
+        return [
+            Outcome(score, passed=passed, decided=True, reason=words, details=details, model=label)
+            for score in scores
+        ]
+
+    async def _to_the_middle(self, texts: Sequence[str]) -> list[float]:
+        if len(set(texts)) == 1:
+            return [1.0] * len(texts)
+        vectors = await self.resources.embeddings.vectors(texts, self.model)
+        _check_sizes(vectors)
+        middle = [sum(column) for column in zip(*map(_unit, vectors), strict=True)]
+        return [_clamped(cosine(vector, middle)) for vector in vectors]
+
+
+async def similarity(left: str, right: str, resources: Resources, model: ModelSpec | None) -> float:
+    """The cosine similarity of two texts, 0..1."""
+    if left == right:
+        return 1.0
+    first, second = await resources.embeddings.vectors([left, right], model)
+    return _clamped(cosine(first, second))
+
+
+def cosine(left: Vector, right: Vector) -> float:
+    """The cosine of the angle between two vectors; 0 where one of them has no direction.
+
+    Raises:
+        MetricError: they are of different models.
+    """
+    _check_sizes((left, right))
+    lengths = math.hypot(*left) * math.hypot(*right)
+    return sum(map(mul, left, right)) / lengths if lengths else 0.0
+
+
+def _check_sizes(vectors: Sequence[Vector]) -> None:
+    sizes = sorted(set(map(len, vectors)))
+    if len(sizes) > 1:
+        raise MetricError(f"the embeddings have {' and '.join(map(str, sizes))} dimensions")
+
+
+def _unit(vector: Vector) -> Vector:
+    length = math.hypot(*vector)
+    return [value / length for value in vector] if length else vector
+
+
+def _clamped(value: float) -> float:
+    value = max(0.0, min(1.0, value))
+    return 1.0 if value > 1 - _ROUNDING else value

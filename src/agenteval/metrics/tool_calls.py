@@ -1,0 +1,106 @@
+"""The tool calls that an answer must come with, with arguments by name or in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.values import literal_equal, shown
+from agenteval.results.model import ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalls:
+    """1 if every expected call was made, else 0.
+
+    Each expected call needs one of its own; order and further calls do not matter.
+
+    Args:
+        expected: mappings with ``name`` and ``args``: a mapping, whose arguments a call must have beside others, or a
+            list, which must be all of its arguments in order.
+    """
+
+    expected: Sequence[Mapping[str, Any]]
+    requires: ClassVar[frozenset[str]] = frozenset()
+
+    def measure(self, observation: Observation) -> Outcome:
+        """Compare; the verdict is the metric's own."""
+        calls = observation.tool_calls
+        missing = _unmatched(self.expected, calls)
+        if not missing:
+            return Outcome(1.0, passed=True)
+        reasons = "; ".join(_why(entry, calls) for entry in missing)
+        called = ", ".join(call.name for call in calls) or "no tool"
+        return Outcome(0.0, passed=False, reason=f"{reasons}; called: {called}")
+
+
+def _unmatched(expected: Sequence[Mapping[str, Any]], calls: Sequence[ToolCall]) -> list[Mapping[str, Any]]:
+    """The expected calls that find none in the best assignment of calls (augmenting paths, breadth first)."""
+    taken: dict[int, int] = {}
+    found: dict[int, int] = {}
+
+    def assign(entry: int) -> bool:
+        """Give an entry a call; those that have one already may have to change it."""
+        wanted_by: dict[int, int] = {}
+        waiting = [entry]
+        for current in waiting:
+            for index, call in enumerate(calls):
+                if index in wanted_by or _mismatch(expected[current], call) is not None:
+                    continue
+                wanted_by[index] = current
+                if index not in taken:
+                    hand_over(index, wanted_by)
+                    return True
+                waiting.append(taken[index])
+        return False
+
+    def hand_over(free: int, wanted_by: Mapping[int, int]) -> None:
+        index: int | None = free
+        while index is not None:
+            entry = wanted_by[index]
+            taken[index] = entry
+            found[entry], index = index, found.get(entry)
+
+    return [entry for number, entry in enumerate(expected) if not assign(number)]
+
+
+def _why(entry: Mapping[str, Any], calls: Sequence[ToolCall]) -> str:
+    name = entry["name"]
+    named = [call for call in calls if call.name == name]
+    if not named:
+        return f"{name} was not called"
+    reason = next((reason for call in named if (reason := _mismatch(entry, call)) is not None), None)
+    if reason is None:
+        times = "once" if len(named) == 1 else f"{len(named)} times"
+        return f"{name} was called {times} with these arguments, expected once more"
+    return f"{name} was not called as expected: {reason}"
+
+
+def _mismatch(entry: Mapping[str, Any], call: ToolCall) -> str | None:
+    """What distinguishes a call from an expected one."""
+    if call.name != entry["name"]:
+        return f"it is {call.name}"
+    expected = entry["args"]
+    if isinstance(expected, Mapping):
+        given = call.args if isinstance(call.args, dict) else {}
+        for name, value in expected.items():
+            if name not in given:
+                return f"argument {name} is missing"
+            if not literal_equal(value, given[name]):
+                return f"argument {name} is {shown(given[name])}, expected {shown(value)}"
+        return None
+    given_in_order = _in_order(call.args)
+    if literal_equal(list(expected), given_in_order):
+        return None
+    return f"its arguments are {shown(given_in_order)}, expected {shown(list(expected))}"
+
+
+def _in_order(args: Any) -> list[Any]:
+    """The arguments of a call in the order in which they were given."""
+    if isinstance(args, dict):
+        return list(args.values())
+    if args is None:
+        return []
+    return args if isinstance(args, list) else [args]

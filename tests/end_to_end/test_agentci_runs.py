@@ -1,0 +1,1378 @@
+"""AgentCI suites as people run them: found by their place, against agents and tools of every kind."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from tests.end_to_end.conftest import Command
+from tests.integration.model_server import KEY
+from tests.support import ROOT, Answer, Ended, agenteval, results_in, serving
+
+from agenteval.results.model import CaseResult, Results, Score
+from agenteval.suite.framework_scan import Discovered, discover_targets
+
+# Answers with the question, or by a table, and says what it was given.
+AGENT = """
+import json, sys
+request = json.load(sys.stdin)
+table = json.load(open("replies.json")) if len(sys.argv) > 1 else {}
+reply = table.get(request["input"], request["input"] + json.dumps(request["context"]) * bool(request["context"]))
+reply = reply[int(request["session"].rpartition("#")[2]) % len(reply)] if isinstance(reply, list) else reply
+print(json.dumps(reply) if isinstance(reply, dict) else reply)
+"""
+TOOLS = '''
+import dataclasses, decimal
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int
+
+def weather(city, units="metric"):
+    """Raises for cities that are none."""
+    if city == "Atlantis":
+        raise ValueError("no such city: Atlantis")
+    return {"city": city, "temperature": 21, "units": units}
+
+async def shout(text):
+    return text.upper()
+
+def give(kind):
+    return {
+        "none": None, "true": True, "number": 2.5, "list": [1, "a"], "nested": {"a": {"b": []}}, "text": "so",
+        "point": Point(1, 2), "object": decimal.Decimal("1.5"), "empty": "", "unicode": "Zürich \\U0001f600",
+    }[kind]
+
+def clumsy(city):
+    return weather(town=city)
+
+def leave(city):
+    raise SystemExit("I am out")
+
+class Shop:
+    def price(self, item):
+        return f"{item}: 3 EUR"
+
+shop = Shop()
+'''
+# A program that refuses with a message, like the others.
+PROGRAM = """
+import json, sys
+given = json.load(sys.stdin)
+if given == {"city": "Atlantis"}:
+    sys.exit("no such city: Atlantis")
+print(json.dumps({"given": given}))
+"""
+
+
+@dataclass
+class Repository:
+    """A repository with suites, run by the command in this process."""
+
+    folder: Path
+    _command: Command = field(repr=False)
+
+    def file(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+
+    def suite(self, name: str, kind: str, cases: str, targets: str = 'agents = ["echo"]', rest: str = "") -> None:
+        """A suite; its cases begin in line 6, if there is no ``rest``."""
+        head = f'[eval]\ndescription = "{name}"\ntype = "{kind}"\ntargets.{targets}\n{rest}\n'
+        self.file(f".agentci/evals/{name}.toml", head + textwrap.dedent(cases))
+
+    def config(self, **keys: Any) -> None:
+        self.file("agenteval.yaml", yaml.safe_dump(keys, sort_keys=False))
+
+    def call(self, *arguments: str | Path) -> Ended:
+        return self._command(*arguments)
+
+    def run(self, *arguments: str | Path, status: int | None = None) -> Results:
+        """A run that came to its end."""
+        ended = self._command("run", "--quiet", *arguments)
+        assert "internal error" not in ended.err
+        assert ended.status != 2, ended.text
+        assert status is None or ended.status == status, ended.text
+        return results_in(self.folder)
+
+    def cases(self, *arguments: str | Path) -> list[tuple[str, str, str]]:
+        """Name, status and reason of every case."""
+        return [(case.name, case.status, reason(case)) for _, case in self.run(*arguments).cases()]
+
+    def statuses(self, *arguments: str | Path) -> list[str]:
+        return [status for _, status, _ in self.cases(*arguments)]
+
+
+def reason(case: CaseResult, iteration: int = 0) -> str:
+    """Why an iteration of a case has the status that it has."""
+    (turn,) = case.iterations[iteration].turns
+    return "; ".join(filter(None, [turn.error, *(score.reason or score.error for score in turn.scores)]))
+
+
+def scores(case: CaseResult) -> list[Score]:
+    """The scores of the first answer."""
+    return case.iterations[0].turns[0].scores
+
+
+def responses(results: Results) -> list[str | None]:
+    return [turn.response for _, case in results.cases() for run in case.iterations for turn in run.turns]
+
+
+def command_agent(*arguments: str, **keys: Any) -> dict[str, Any]:
+    return {"command": [sys.executable, "-S", "-E", "agent.py", *arguments], **keys}
+
+
+@pytest.fixture
+def repository(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """With agents ``echo`` and ``table`` and some tools."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "cache"))
+    made = Repository(tmp_path, command)
+    made.file("agent.py", AGENT)
+    made.file("tools.py", TOOLS)
+    made.file("program.py", PROGRAM)
+    made.config(**CONFIG)
+    return made
+
+
+CONFIG: Mapping[str, Any] = {
+    "agents": {"echo": command_agent(), "table": command_agent("by-table")},
+    "tools": {
+        **{name: {"python": f"tools:{name}"} for name in ("weather", "shout", "give", "clumsy", "leave")},
+        "price": {"python": "tools:shop.price"},
+        "program": {"command": [sys.executable, "-S", "-E", "program.py"]},
+    },
+}
+ECHO = """
+[[eval.cases]]
+prompt = "Paris"
+output = "paris"
+"""
+
+# Which suites, agents and cases
+
+
+def test_suites_are_found_by_their_place(repository: Repository) -> None:
+    for name in ("b", "a", ".hidden"):
+        repository.suite(name, "accuracy", ECHO)
+    repository.file(".agentci/evals/deeper/c.toml", "not looked at")
+    repository.file(".agentci/evals/notes.md", "not looked at")
+    results = repository.run(status=0)
+
+    evals = ".agentci/evals/"
+    assert [(suite.path, suite.name, suite.format) for suite in results.suites] == [
+        (evals + ".hidden.toml", ".hidden", "agentci"),
+        (evals + "a.toml", "a", "agentci"),
+        (evals + "b.toml", "b", "agentci"),
+    ]
+
+
+@pytest.mark.parametrize("given", [".", ".agentci/evals/a.toml", "./.agentci/../.agentci/evals/a.toml"])
+def test_suites_are_given_by_path(repository: Repository, given: str) -> None:
+    repository.suite("a", "accuracy", ECHO)
+    (case,) = (case for _, case in repository.run(given, status=0).cases())
+    assert case.id.startswith(".agentci/evals/a.toml::agents.echo#")
+
+
+def test_one_case_has_its_name_tag_line_and_scores(repository: Repository) -> None:
+    repository.suite("a", "accuracy", ECHO)
+    ((_, case),) = repository.run(status=0).cases()
+
+    assert (case.name, case.tags, case.line) == ("Paris", ["accuracy"], 7)
+    assert [(score.id, score.kind, score.score, score.passed) for score in scores(case)] == [
+        ("match", "match", 1.0, True)
+    ]
+
+
+def test_ids_do_not_change_with_order_or_expectation(repository: Repository) -> None:
+    def ids(cases: str) -> dict[str, str]:
+        repository.suite("a", "accuracy", cases)
+        return {case.name: case.id for _, case in repository.run().cases()}
+
+    more = '[[eval.cases]]\nprompt = "Rome"\noutput = "rome"\n'
+    assert ids(ECHO + more) == ids(more + ECHO) == ids((ECHO + more).replace('"rome"', '"other"'))
+
+
+def test_the_same_question_twice_is_two_cases(repository: Repository) -> None:
+    repository.suite("a", "accuracy", ECHO + ECHO.replace('"paris"', '"rome"'))
+    results = repository.run(status=1)
+    first, second = (case for _, case in results.cases())
+
+    assert (first.status, second.status) == ("passed", "failed")
+    assert second.id == f"{first.id}#2"
+
+
+def test_every_question_to_every_target(repository: Repository) -> None:
+    cases = (
+        '[[eval.cases]]\nprompt = "one"\noutput.contains = "one"\n\n[[eval.cases]]\nprompt = "two"\noutput = "two"\n'
+    )
+    repository.suite("a", "accuracy", cases, 'agents = ["table", "echo"]\ntargets.tools = ["shout"]')
+    repository.file("replies.json", '{"one": "not it"}')
+    results = repository.run()
+
+    assert [(case.name, case.status) for _, case in results.cases()] == [
+        ("one [table]", "failed"),
+        ("two [table]", "passed"),
+        ("one [echo]", "passed"),
+        ("two [echo]", "passed"),
+        ("one [shout]", "passed"),
+        ("two [shout]", "passed"),
+    ]
+    ids = [case.id for _, case in results.cases()]
+    assert [case.partition("::")[2].partition("#")[0] for case in ids] == [
+        *["agents.table"] * 2,
+        *["agents.echo"] * 2,
+        *["tools.shout"] * 2,
+    ]
+    assert len(set(ids)) == 6
+
+
+def test_a_star_is_all_agents(repository: Repository) -> None:
+    repository.file("replies.json", "{}")
+    repository.suite("a", "accuracy", ECHO, 'agents = ["*"]')
+    assert [name for name, _, _ in repository.cases()] == ["Paris [echo]", "Paris [table]"]
+    repository.config(agents={"only": command_agent()})
+    assert [name for name, _, _ in repository.cases()] == ["Paris"]
+
+
+def test_a_star_beside_names_is_still_a_star(repository: Repository) -> None:
+    repository.file("replies.json", "{}")
+    repository.suite("a", "accuracy", ECHO, 'agents = ["echo", "*", "table"]')
+    assert len(repository.cases()) == 2
+
+
+def test_a_star_is_all_tools(repository: Repository) -> None:
+    repository.config(tools={name: {"python": "tools:shout"} for name in ("first", "second")})
+    repository.suite("a", "accuracy", ECHO, 'tools = ["*"]')
+    assert [name for name, _, _ in repository.cases()] == ["Paris [first]", "Paris [second]"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "parts"),
+    [
+        (
+            'agents = ["eco"]',
+            (
+                "a.toml:4: eval.targets.agents: no agent is called 'eco'; did you mean 'echo'? ",
+                "(known: echo, table); ",
+                "define it in agenteval.yaml:\n    agents:\n      eco:\n        command: [python, agent.py]\n",
+            ),
+        ),
+        (
+            'tools = ["send-mail"]',
+            (
+                "a.toml:4: eval.targets.tools: no tool is called 'send-mail' (known: weather, shout, ",
+                "    tools:\n      send-mail:\n        python: my_tools:send_mail\n",
+            ),
+        ),
+        (
+            'agents = ["echo"]\ntargets.tools = [\n  "shout",\n  "shoot",\n]',
+            ("a.toml:7: eval.targets.tools: no tool is called 'shoot'; did you mean 'shout'?",),
+        ),
+    ],
+)
+def test_undefined_targets(repository: Repository, targets: str, parts: tuple[str, ...]) -> None:
+    repository.suite("a", "accuracy", ECHO, targets)
+    for name in ("run", "validate"):
+        ended = repository.call(name)
+        assert ended.status == 2
+        for part in parts:
+            assert part in ended.err
+
+
+def test_all_undefined_targets_at_once(repository: Repository) -> None:
+    repository.suite("a", "accuracy", ECHO, 'agents = ["x1", "echo", "x2"]\ntargets.tools = ["x3"]')
+    repository.suite("b", "accuracy", ECHO, 'agents = ["x4"]')
+    ended = repository.call("run")
+
+    assert ended.status == 2
+    assert [name for name in ("x1", "x2", "x3", "x4") if f"is called '{name}'" not in ended.err] == []
+    assert "4 problems; nothing was run" in ended.err
+
+
+@pytest.mark.parametrize(("targets", "kind"), [('agents = ["*"]', "agent"), ('tools = ["*"]', "tool")])
+def test_a_star_without_anything(repository: Repository, targets: str, kind: str) -> None:
+    (repository.folder / "agenteval.yaml").unlink()
+    repository.suite("a", "accuracy", ECHO, targets)
+    ended = repository.call("run")
+
+    assert ended.status == 2
+    assert f'a.toml:4: eval.targets.{kind}s: ["*"] stands for all {kind}s, but no {kind} is known: ' in ended.err
+    assert f"define one in agenteval.yaml:\n    {kind}s:\n" in ended.err
+
+
+def test_without_configuration_validate_has_nothing_against_names(repository: Repository) -> None:
+    (repository.folder / "agenteval.yaml").unlink()
+    repository.suite("a", "accuracy", ECHO, 'agents = ["anyone"]')
+    assert repository.call("validate").status == 0
+
+
+def test_an_agent_of_the_command_line_stands_in_for_all(repository: Repository) -> None:
+    repository.suite("a", "accuracy", ECHO, 'agents = ["unknown", "other"]\ntargets.tools = ["shout"]')
+    repository.file("replies.json", '{"Paris": "Rome"}')
+    assert repository.statuses("--agent", "echo") == ["passed"] * 3
+    assert repository.statuses("--agent", "table") == ["failed", "failed", "passed"]
+    inline = f"command:{sys.executable} -S -E agent.py"
+    assert repository.statuses("--agent", inline) == ["passed"] * 3
+
+
+def test_an_agent_of_the_command_line_is_the_star(repository: Repository) -> None:
+    repository.suite("a", "accuracy", ECHO, 'agents = ["*"]')
+    (repository.folder / "agenteval.yaml").unlink()
+    repository.file("answers.jsonl", '{"case": "Paris", "response": "Paris"}\n')
+    assert repository.cases("--agent", "replay:answers.jsonl")[0][:2] == ("Paris", "passed")
+
+
+def test_filter_and_tag(repository: Repository) -> None:
+    repository.suite("a", "accuracy", ECHO + ECHO.replace("Paris", "Lyon").replace("paris", "lyon"))
+    repository.suite("b", "safety", '[[eval.cases]]\nprompt = "Paris"\nblocked = false\n')
+
+    assert [name for name, _, _ in repository.cases("--filter", "lyon")] == ["Lyon"]
+    assert [name for name, _, _ in repository.cases("-k", "b.toml")] == ["Paris"]
+    assert len(repository.cases("--tag", "accuracy")) == 2
+    assert len(repository.cases("--tag", "safety", "--tag", "accuracy")) == 3
+    assert len(repository.cases("--tag", "accuracy", "--filter", "paris")) == 1
+    nothing = repository.call("run", "--tag", "custom")
+    assert (nothing.status, nothing.err) == (2, "agenteval: no case matches --tag custom\n")
+
+
+@pytest.mark.parametrize("given", ["app", "app/.agentci", "app/.agentci/evals", "app/.agentci/evals/a.toml"])
+def test_a_project_in_a_folder(repository: Repository, given: str) -> None:
+    """Configuration, tools and functions are those of the folder that holds ``.agentci``."""
+    project = Repository(repository.folder / "app", repository.call)
+    project.file("tools.py", TOOLS)
+    project.file("checks/own.py", CHECKS)
+    project.file("checks/words.py", "LENGTH = 3\n")
+    project.config(tools={"shout": {"python": "tools:shout"}})
+    project.suite("a", "custom", CUSTOM.format("output_only").replace("context", "# context"), 'tools = ["shout"]')
+    for name in ("tools.py", "agenteval.yaml"):
+        (repository.folder / name).unlink()
+    ((suite, case),) = repository.run(given, status=0).cases()
+
+    assert suite.path == "app/.agentci/evals/a.toml"
+    assert case.iterations[0].turns[0].response == "PARIS"
+
+
+def test_agentci_beside_holodeck(repository: Repository) -> None:
+    repository.suite("a", "accuracy", ECHO)
+    holodeck = {
+        "agent": "echo",
+        "evaluations": {"metrics": [{"type": "standard", "metric": "equality"}]},
+        "test_cases": [{"name": "h", "input": "x", "ground_truth": "x"}],
+    }
+    repository.file("agent.yaml", yaml.safe_dump(holodeck))
+    assert [suite.format for suite in repository.run(status=0).suites] == ["holodeck", "agentci"]
+
+
+# Prompt and context
+
+
+@pytest.mark.parametrize(
+    ("case", "answer"),
+    [
+        ('prompt = "Hi"', "Hi"),
+        ('prompt = "Hi"\ncontext = { user = "Ann", n = 1 }', 'Hi{"user": "Ann", "n": 1}'),
+        ('context = { user = "Ann" }', '{"user": "Ann"}{"user": "Ann"}'),
+        ('prompt = "Hi"\ncontext = {}', "Hi"),
+        ('prompt = "Zoë\\n\\u4F60 \\"q\\""', 'Zoë\n你 "q"'),
+    ],
+)
+def test_agents_get_prompt_and_context(repository: Repository, case: str, answer: str) -> None:
+    repository.suite("a", "accuracy", f'[[eval.cases]]\n{case}\noutput.contains = ""\n')
+    assert responses(repository.run()) == [answer]
+
+
+@pytest.mark.parametrize(
+    ("tool", "case", "answer"),
+    [
+        ("weather", 'context = { city = "Oslo" }', '{"city": "Oslo", "temperature": 21, "units": "metric"}'),
+        (
+            "weather",
+            'prompt = "not used"\ncontext = { units = "imperial", city = "Rome" }',
+            '{"city": "Rome", "temperature": 21, "units": "imperial"}',
+        ),
+        ("weather", 'prompt = "Oslo"', '{"city": "Oslo", "temperature": 21, "units": "metric"}'),
+        ("shout", 'prompt = "hi"', "HI"),
+        ("shout", 'context = { text = "ünï" }', "ÜNÏ"),
+        ("price", 'context = { item = "Lamp" }', "Lamp: 3 EUR"),
+        ("program", 'context = { city = "Oslo", n = [1, 2] }', '{"given": {"city": "Oslo", "n": [1, 2]}}'),
+        ("program", 'prompt = "Oslo"', '{"given": "Oslo"}'),
+        ("program", "context = {}", '{"given": {}}'),
+        ("give", 'prompt = "none"', ""),
+        ("give", 'prompt = "true"', "true"),
+        ("give", 'prompt = "number"', "2.5"),
+        ("give", 'prompt = "list"', '[1, "a"]'),
+        ("give", 'prompt = "nested"', '{"a": {"b": []}}'),
+        ("give", 'prompt = "text"', "so"),
+        ("give", 'prompt = "point"', '{"x": 1, "y": 2}'),
+        ("give", 'prompt = "object"', "1.5"),
+        ("give", 'prompt = "empty"', ""),
+        ("give", 'prompt = "unicode"', "Zürich \U0001f600"),
+        ("give", 'context = { kind = "true" }', "true"),
+    ],
+)
+def test_tools_get_the_context_or_the_prompt_alone(repository: Repository, tool: str, case: str, answer: str) -> None:
+    repository.suite("a", "accuracy", f'[[eval.cases]]\n{case}\noutput.contains = ""\n', f'tools = ["{tool}"]')
+    results = repository.run(status=0)
+    assert responses(results) == [answer]
+
+
+def test_dates_and_numbers_of_toml_reach_tools_as_json(repository: Repository) -> None:
+    case = """
+    [[eval.cases]]
+    context = { day = 2024-01-15, at = 2024-01-15T08:00:00Z, n = 1, x = 1.0, yes = true, list = [1, "a"] }
+    output.contains = ""
+    """
+    repository.suite("a", "accuracy", case, 'tools = ["program"]')
+    (answer,) = responses(repository.run(status=0))
+    assert json.loads(answer or "")["given"] == {
+        "day": "2024-01-15",
+        "at": "2024-01-15T08:00:00+00:00",
+        "n": 1,
+        "x": 1.0,
+        "yes": True,
+        "list": [1, "a"],
+    }
+
+
+def test_a_tool_behind_an_address(repository: Repository) -> None:
+    def respond(body: Any) -> Answer:
+        if body == {"city": "Atlantis"}:
+            return Answer("no such city", status=404, content_type="text/plain")
+        return Answer({"error": "down"}, status=503) if body == "fall" else Answer({"given": body})
+
+    cases = """
+    [[eval.cases]]
+    context = { city = "Oslo" }
+    output.schema.given.city = { type = "str", value = "oslo" }
+
+    [[eval.cases]]
+    prompt = "Oslo"
+    output.schema.given = { type = "str" }
+
+    [[eval.cases]]
+    context = { city = "Atlantis" }
+    output.contains = "Atlantis"
+
+    [[eval.cases]]
+    prompt = "fall"
+    output.contains = "x"
+    """
+    with serving(respond) as service:
+        repository.config(tools={"api": {"http": service.url, "headers": {"x-key": "k-1"}}})
+        repository.suite("a", "accuracy", cases, 'tools = ["api"]')
+        found = repository.cases()
+
+    assert [status for _, status, _ in found] == ["passed", "passed", "error", "error"]
+    assert "answered 404 Not Found: no such city" in found[2][2]
+    assert "answered 503" in found[3][2]
+    assert {headers["x-key"] for headers in service.headers} == {"k-1"}
+
+
+# Tools that raise
+
+
+RAISING = """
+[[eval.cases]]
+context.city = "Atlantis"
+{expectation}
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ("weather", "ValueError: no such city: Atlantis"),
+        ("program", "ended with exit status 1: no such city: Atlantis"),
+        ("clumsy", "TypeError: weather() got an unexpected keyword argument 'town'"),
+        ("leave", "SystemExit: I am out"),
+    ],
+)
+def test_a_tool_that_raises(repository: Repository, tool: str, said: str) -> None:
+    targets = f'tools = ["{tool}"]'
+    repository.suite("a", "accuracy", RAISING.format(expectation='output.contains = "city"'), targets)
+    ((_, status, why),) = repository.cases()
+    assert status == "error"
+    assert said in why
+
+    repository.suite("a", "safety", RAISING.format(expectation="blocked = true"), targets)
+    ((_, status, why),) = repository.cases()
+    assert (status, said in why, why.startswith("the tool refused: ")) == ("passed", True, True)
+
+    repository.suite("a", "safety", RAISING.format(expectation="blocked = false"), targets)
+    ((_, status, why),) = repository.cases()
+    assert status == "failed"
+    assert why.startswith("expected an answer, not a refusal; the tool refused: ")
+
+
+@pytest.mark.parametrize("kind", ["safety", "accuracy"])
+@pytest.mark.parametrize(
+    ("tool", "case", "said"),
+    [
+        ("weather", "context = { town = 1 }", "missing a required argument: 'city'; given: town"),
+        (
+            "weather",
+            'context = { city = "a", town = 1 }',
+            "got an unexpected keyword argument 'town'; given: city, town",
+        ),
+        ("shout", "context = { text = 1, more = 2 }", "got an unexpected keyword argument 'more'"),
+        ("price", "context = {}", "missing a required argument: 'item'"),
+    ],
+)
+def test_wrong_arguments_are_no_refusal(repository: Repository, kind: str, tool: str, case: str, said: str) -> None:
+    expectation = "blocked = true" if kind == "safety" else 'output.contains = ""'
+    repository.suite("a", kind, f"[[eval.cases]]\n{case}\n{expectation}\n", f'tools = ["{tool}"]')
+    ((_, status, why),) = repository.cases()
+
+    assert status == "error"
+    assert "the arguments do not fit tools:" in why
+    assert said in why
+
+
+def test_a_program_that_is_killed_has_not_refused(repository: Repository) -> None:
+    repository.file("program.py", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    repository.suite("a", "safety", RAISING.format(expectation="blocked = true"), 'tools = ["program"]')
+    assert repository.statuses() == ["error"]
+
+
+@pytest.mark.parametrize("status", [126, 127])
+def test_a_program_that_a_shell_cannot_run_has_not_refused(repository: Repository, status: int) -> None:
+    repository.file("program.py", f"raise SystemExit({status})\n")
+    repository.suite("a", "safety", RAISING.format(expectation="blocked = true"), 'tools = ["program"]')
+    assert repository.statuses() == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        *((status, "passed") for status in (400, 401, 403, 409, 422, 451)),
+        *((status, "error") for status in (301, 404, 405, 408, 415, 429, 500, 503)),
+    ],
+)
+def test_which_answers_of_an_address_are_refusals(repository: Repository, status: int, outcome: str) -> None:
+    with serving(lambda body: Answer("no", status=status)) as service:
+        repository.config(tools={"api": {"http": service.url}})
+        repository.suite("a", "safety", RAISING.format(expectation="blocked = true"), 'tools = ["api"]')
+        assert repository.statuses() == [outcome]
+
+
+def test_a_program_may_print_json_text(repository: Repository) -> None:
+    repository.file("program.py", "import json\nprint(json.dumps('Zürich'))\n")
+    repository.suite("a", "accuracy", ECHO.replace('"paris"', '"zürich"'), 'tools = ["program"]')
+    assert responses(repository.run(status=0)) == ["Zürich"]
+
+
+def test_a_tool_that_hangs(repository: Repository) -> None:
+    repository.file("tools.py", "import time\ndef wait(city):\n    time.sleep(60)\n")
+    repository.config(tools={"wait": {"python": "tools:wait", "timeout": 0.5}})
+    repository.suite("a", "safety", RAISING.format(expectation="blocked = true"), 'tools = ["wait"]')
+    ((_, status, why),) = repository.cases()
+    assert (status, why) == ("error", "no answer within 0.5 s")
+
+
+def test_a_slow_import_is_no_slow_answer(repository: Repository) -> None:
+    repository.file("tools.py", "import time\ntime.sleep(2.5)\ndef shout(text):\n    return text.upper()\n")
+    repository.config(tools={"shout": {"python": "tools:shout", "timeout": 2}})
+    repository.suite("a", "accuracy", ECHO, 'tools = ["shout"]')
+    assert repository.statuses() == ["passed"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ({"python": "missing:call"}, "No module named 'missing'"),
+        ({"python": "tools:missing"}, "missing"),
+        ({"python": "tools:__name__"}, "__name__"),
+        ({"command": ["no-such-program"]}, "no-such-program"),
+    ],
+)
+def test_a_tool_that_is_not_there(repository: Repository, tool: dict[str, Any], said: str) -> None:
+    repository.config(tools={"gone": tool})
+    repository.suite("a", "accuracy", ECHO, 'tools = ["gone"]')
+    ended = repository.call("run")
+
+    assert ended.status == 2
+    assert ended.err.startswith("agenteval: agenteval.yaml:2: ")
+    assert said in ended.err
+
+
+def test_a_tool_is_not_asked_for_tool_calls(repository: Repository) -> None:
+    case = ECHO + 'tools = [{ name = "search", args = {} }]\n'
+    repository.suite("a", "accuracy", case, 'agents = ["echo"]\ntargets.tools = ["shout"]')
+    found = repository.cases()
+    assert [(name, status) for name, status, _ in found] == [("Paris [echo]", "failed"), ("Paris [shout]", "passed")]
+
+
+def test_only_tools_and_only_tool_calls_expected(repository: Repository) -> None:
+    case = '[[eval.cases]]\nprompt = "x"\ntools = [{ name = "search", args = {} }]\n'
+    repository.suite("a", "accuracy", case, 'tools = ["shout"]')
+    ended = repository.call("run")
+    assert ended.status == 2
+    assert "only agents call tools, and no agent is a target: this is not checked" in ended.text
+
+
+# Tool calls
+
+
+CALLS = [{"name": "search", "args": {"q": "lamp", "limit": 5}}, {"name": "buy", "args": {"id": 7}}]
+
+
+@pytest.mark.parametrize(
+    ("expected", "why"),
+    [
+        ('[{ name = "search", args = { q = "lamp" } }]', ""),
+        ('[{ name = "search", args = ["lamp", 5] }]', ""),
+        ('[{ name = "buy", args = {} }, { name = "search", args = { limit = 5.0 } }]', ""),
+        ('[{ name = "sell", args = {} }]', "sell was not called; called: search, buy"),
+        ('[{ name = "search", args = { q = "Lamp" } }]', "argument q is 'lamp', expected 'Lamp'"),
+        ('[{ name = "search", args = { page = 1 } }]', "argument page is missing"),
+        ('[{ name = "search", args = ["lamp"] }]', "its arguments are ['lamp', 5], expected ['lamp']"),
+        ('[{ name = "buy", args = { id = "7" } }]', "argument id is 7, expected '7'"),
+        ('[{ name = "buy", args = {} }, { name = "buy", args = {} }]', "expected once more"),
+    ],
+)
+def test_tool_calls(repository: Repository, expected: str, why: str) -> None:
+    repository.file("replies.json", json.dumps({"order": {"response": "Done", "tool_calls": CALLS}}))
+    case = f'[[eval.cases]]\nprompt = "order"\noutput = "done"\ntools = {expected}\n'
+    repository.suite("a", "accuracy", case, 'agents = ["table"]')
+    ((_, status, said),) = repository.cases()
+
+    assert status == ("failed" if why else "passed")
+    assert why in said
+
+
+def test_output_and_tool_calls_must_both_be_right(repository: Repository) -> None:
+    repository.file("replies.json", json.dumps({"order": {"response": "No", "tool_calls": CALLS}}))
+    case = '[[eval.cases]]\nprompt = "order"\noutput = "done"\ntools = [{ name = "buy", args = [7] }]\n'
+    repository.suite("a", "accuracy", case, 'agents = ["table"]')
+    ((_, found),) = repository.run(status=1).cases()
+
+    assert [(score.id, score.passed) for score in scores(found)] == [("match", False), ("tools", True)]
+
+
+# Iterations, and who decides
+
+
+@pytest.mark.parametrize(
+    ("answers", "status"),
+    [
+        (["4", "4", "4"], "passed"),
+        (["4", "4", "5"], "passed"),
+        (["4", "5", "5"], "failed"),
+        (["5", "5", "5"], "failed"),
+    ],
+)
+def test_the_majority_decides(repository: Repository, answers: list[str], status: str) -> None:
+    repository.file("replies.json", json.dumps({"2+2": answers}))
+    case = '[[eval.cases]]\nprompt = "2+2"\noutput = "4"\n'
+    repository.suite("a", "accuracy", case, 'agents = ["table"]', rest="iterations = 3")
+    ((_, found),) = repository.run().cases()
+
+    assert found.status == status
+    assert [run.status for run in found.iterations] == ["passed" if text == "4" else "failed" for text in answers]
+
+
+def test_a_tie_counts_against_the_agent(repository: Repository) -> None:
+    repository.file("replies.json", json.dumps({"2+2": ["4", "5"]}))
+    case = '[[eval.cases]]\nprompt = "2+2"\noutput = "4"\n'
+    repository.suite("a", "accuracy", case, 'agents = ["table"]', rest="iterations = 2")
+    assert repository.statuses() == ["failed"]
+
+
+def test_one_answer_that_should_have_been_blocked_is_too_many(repository: Repository) -> None:
+    refusals = ["I can't help with that."] * 4
+    repository.file("replies.json", json.dumps({"attack": [*refusals, "Sure!"], "other": refusals}))
+    cases = '[[eval.cases]]\nprompt = "attack"\nblocked = true\n[[eval.cases]]\nprompt = "other"\nblocked = true\n'
+    repository.suite("a", "safety", cases, 'agents = ["table"]', rest="iterations = 5")
+    assert repository.statuses() == ["failed", "passed"]
+
+
+def test_iterations_of_the_command_line_win(repository: Repository) -> None:
+    repository.suite("a", "accuracy", ECHO, rest="iterations = 2")
+    assert [len(case.iterations) for _, case in repository.run().cases()] == [2]
+    assert [len(case.iterations) for _, case in repository.run("--iterations", "3").cases()] == [3]
+
+
+# Performance
+
+
+def replay(repository: Repository, *records: Mapping[str, Any]) -> None:
+    """An agent ``replay`` that answers with these records in turn."""
+    lines = ({"case": "go", "iteration": index, "response": "ok", **record} for index, record in enumerate(records))
+    repository.file("answers.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    repository.config(agents={"replay": {"replay": "answers.jsonl"}})
+
+
+def spent(into: int, out: int) -> dict[str, Any]:
+    return {"usage": {"input_tokens": into, "output_tokens": out}}
+
+
+@pytest.mark.parametrize(
+    ("limits", "times", "status", "why"),
+    [
+        ("max = 1", [900, 1000, 1100], "passed", "mean 1 s, p95 1.1 s"),
+        ("max_ms = 999", [900, 1000, 1100], "failed", "expected at most 0.999 s, got 1; mean 1 s, p95 1.1 s"),
+        ("max = 0.5", [100, 100, 1000], "passed", "mean 0.4 s, p95 1 s"),
+        ("max = 0.3", [100, 100, 1000], "failed", "expected at most 0.3 s, got 0.4"),
+        ("min_ms = 200, max = 5", [100, 100, 1000], "passed", "mean 0.4 s"),
+        ("min = 0.5", [100, 100, 1000], "failed", "expected at least 0.5 s, got 0.4"),
+        ("equal = 0.4", [100, 100, 1000], "passed", "mean 0.4 s"),
+        # Seconds win over milliseconds.
+        ("max = 1, max_ms = 1", [900, 900, 900], "passed", "mean 0.9 s"),
+    ],
+)
+def test_latency_is_judged_by_its_mean(
+    repository: Repository, limits: str, times: list[int], status: str, why: str
+) -> None:
+    replay(repository, *({"latency_ms": time} for time in times))
+    case = f'[[eval.cases]]\nprompt = "go"\nlatency = {{ {limits} }}\n'
+    repository.suite("a", "performance", case, 'agents = ["replay"]', rest="iterations = 3")
+    ((_, found),) = repository.run().cases()
+
+    assert (found.status, why in reason(found)) == (status, True), reason(found)
+    details = scores(found)[0].details or {}
+    assert details["mean"] == pytest.approx(sum(times) / 3000)
+    assert details["p95"] == pytest.approx(max(times) / 1000)
+    assert (details["n"], details["max"], details["min"]) == (3, max(times) / 1000, min(times) / 1000)
+
+
+def test_tokens_and_latency_together(repository: Repository) -> None:
+    replay(repository, {"latency_ms": 100, **spent(70, 30)}, {"latency_ms": 300, **spent(90, 50)})
+    case = (
+        '[[eval.cases]]\nprompt = "go"\nlatency.max = 0.2\ntokens = { max = 119, output_max = 40, input_min = 81 }\n'
+    )
+    repository.suite("a", "performance", case, 'agents = ["replay"]', rest="iterations = 2")
+    ((_, found),) = repository.run(status=1).cases()
+
+    assert [(score.id, score.passed) for score in scores(found)] == [("latency", True), ("tokens", False)]
+    assert "expected at most 119 tokens, got 120" in reason(found)
+    assert "expected at least 81 input tokens, got 80" in reason(found)
+
+
+def test_the_time_of_a_program_is_taken(repository: Repository) -> None:
+    cases = (
+        '[[eval.cases]]\nprompt = "a"\nlatency = { max = 30 }\n[[eval.cases]]\nprompt = "b"\nlatency = { min = 30 }\n'
+    )
+    repository.suite("a", "performance", cases, 'agents = ["echo"]\ntargets.tools = ["shout"]')
+    assert repository.statuses() == ["passed", "failed"] * 2
+
+
+def test_an_agent_that_crashes_has_no_time(repository: Repository) -> None:
+    repository.file("agent.py", "raise SystemExit('no model')")
+    repository.suite("a", "performance", '[[eval.cases]]\nprompt = "a"\nlatency = { max = 30 }\n')
+    assert repository.statuses() == ["error"]
+
+
+# Similarity without a model
+
+
+@pytest.mark.parametrize(
+    ("kind", "cases", "rest", "line"),
+    [
+        ("accuracy", '[[eval.cases]]\nprompt = "a"\noutput = { similar = "b", threshold = 0.5 }\n', "", 8),
+        ("semantic", '[[eval.cases]]\nprompt = "a"\noutput = { similar = "b", threshold = 0.5 }\n', "", 8),
+        ("consistency", '[[eval.cases]]\nprompt = "a"\nmin_similarity = 0.5\n', "iterations = 2", 6),
+        (
+            "accuracy",
+            '[[eval.cases]]\nprompt = "a"\n[eval.cases.output.schema]\n'
+            'text = { type = "str", value = { similar = "b", threshold = 0.5 } }\n',
+            "",
+            8,
+        ),
+    ],
+)
+def test_without_an_embedding_model_it_says_what_to_do(
+    repository: Repository, kind: str, cases: str, rest: str, line: int
+) -> None:
+    repository.suite("a", kind, cases, rest=rest)
+    ended = repository.call("run")
+
+    assert ended.status == 2
+    assert ended.err.startswith(f"agenteval: .agentci/evals/a.toml:{line}: similarity needs an embedding model, ")
+    assert "set OPENAI_API_KEY" in ended.err
+    assert "embeddings: ollama/nomic-embed-text\n" in ended.err
+    assert "pip install 'agenteval-action[local]'" in ended.err
+    assert ended.err.count("agenteval: ") == 1
+    assert not (repository.folder / "agenteval-report" / "results.json").exists()
+
+
+def test_it_is_said_once_however_many_cases_need_it(repository: Repository) -> None:
+    case = '[[eval.cases]]\nprompt = "a"\noutput = { similar = "b", threshold = 0.5 }\n'
+    for name in ("a", "b"):
+        repository.suite(name, "accuracy", case * 3)
+    assert repository.call("run").err.count("needs an embedding model") == 1
+
+
+def test_a_model_that_cannot_be_is_named_with_its_line(repository: Repository) -> None:
+    case = '[[eval.cases]]\nprompt = "a"\n[eval.consistency]\nmodel = "anthropic/claude-3"\n'
+    repository.suite("a", "consistency", case, rest="iterations = 2")
+    ended = repository.call("validate")
+    assert ended.status == 2
+    assert "a.toml:9: eval.consistency.model: anthropic has no embedding models; use openai/…" in ended.err
+
+
+# Functions of the user
+
+
+CUSTOM = """
+[[eval.cases]]
+prompt = "Paris"
+context = {{ user = "Ann" }}
+parameters = {{ threshold = 0.8, words = ["a", "b"], deep = {{ x = 1 }} }}
+
+[eval.custom]
+module = "checks.own"
+function = "{}"
+"""
+CHECKS = """
+import asyncio, json, numpy
+from checks.words import LENGTH
+
+def everything(output, parameters, prompt=None, context=None):
+    given = {"output": output, "parameters": parameters, "prompt": prompt, "context": context}
+    return {"passed": True, "score": 0.25, "message": json.dumps(given, sort_keys=True), "metadata": {"n": LENGTH}}
+
+def by_keyword(output, parameters, **kwargs):
+    return {"passed": sorted(kwargs) == ["context", "prompt"]}
+
+def output_only(output):
+    return True
+
+async def slow(output, parameters):
+    await asyncio.sleep(0.01)
+    return {"passed": False, "score": 0.9, "message": "no"}
+
+def returns_coroutine(output, parameters):
+    return slow(output, parameters)
+
+def no(output, parameters):
+    return False
+
+def low_but_passed(output, parameters):
+    return {"passed": True, "score": 0.0}
+
+def text(output, parameters):
+    return "fine"
+
+def nothing(output, parameters):
+    return None
+
+def without_passed(output, parameters):
+    return {"score": 1.0}
+
+def of_numpy(output, parameters):
+    score = numpy.float32(0.5)
+    array = numpy.array([1.5, 2.0])
+    return {"passed": score >= 0.5, "score": score, "metadata": {"share": numpy.float64(0.25), "array": array}}
+
+def metadata_as_text(output, parameters):
+    return {"passed": True, "metadata": "much"}
+
+def passed_as_text(output, parameters):
+    return {"passed": "yes"}
+
+def score_above(output, parameters):
+    return {"passed": True, "score": 7}
+
+def score_text(output, parameters):
+    return {"passed": True, "score": "high"}
+
+def score_nan(output, parameters):
+    return {"passed": True, "score": float("nan")}
+
+def raises(output, parameters):
+    raise KeyError("threshold")
+
+def leaves(output, parameters):
+    raise SystemExit(4)
+
+def odd_metadata(output, parameters):
+    return {"passed": True, "message": 5, "metadata": {1: {2, 3}, "when": object}}
+
+NUMBER = 5
+"""
+
+
+def custom(repository: Repository, function: str) -> CaseResult:
+    repository.file("checks/own.py", CHECKS)
+    repository.file("checks/words.py", "LENGTH = 3\n")
+    repository.suite("a", "custom", CUSTOM.format(function))
+    ((_, found),) = repository.run().cases()
+    return found
+
+
+def test_a_function_gets_all_there_is(repository: Repository) -> None:
+    found = custom(repository, "everything")
+    (score,) = scores(found)
+
+    assert (found.status, score.status, score.score, score.passed) == ("passed", "scored", 0.25, True)
+    assert json.loads(score.reason or "") == {
+        "output": 'Paris{"user": "Ann"}',
+        "parameters": {"threshold": 0.8, "words": ["a", "b"], "deep": {"x": 1}},
+        "prompt": "Paris",
+        "context": {"user": "Ann"},
+    }
+    assert score.details == {"n": 3}
+
+
+@pytest.mark.parametrize(
+    ("function", "status", "score", "said"),
+    [
+        ("by_keyword", "passed", 1.0, None),
+        ("output_only", "passed", 1.0, None),
+        ("slow", "failed", 0.9, "no"),
+        ("returns_coroutine", "failed", 0.9, "no"),
+        ("no", "failed", 0.0, None),
+        ("low_but_passed", "passed", 0.0, None),
+        ("odd_metadata", "passed", 1.0, "5"),
+        ("of_numpy", "passed", 0.5, None),
+    ],
+)
+def test_what_a_function_may_return(
+    repository: Repository, function: str, status: str, score: float, said: str | None
+) -> None:
+    found = custom(repository, function)
+    assert (found.status, scores(found)[0].score, scores(found)[0].reason) == (status, score, said)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("text", "the evaluation function returned str; it must return a dict with 'passed' (true or false)"),
+        ("nothing", "the evaluation function returned NoneType; it must return a dict"),
+        ("without_passed", "returned a dict without a boolean 'passed'"),
+        ("metadata_as_text", "the evaluation function returned str as 'metadata', not a dict"),
+        ("passed_as_text", "returned a dict without a boolean 'passed'"),
+        ("score_above", "the score 7 is outside 0..1"),
+        ("score_text", "high"),
+        ("score_nan", "nan"),
+        ("raises", "KeyError: 'threshold'"),
+        ("leaves", "SystemExit: 4"),
+    ],
+)
+def test_what_it_may_not(repository: Repository, function: str, said: str) -> None:
+    found = custom(repository, function)
+    assert (found.status, scores(found)[0].status) == ("error", "error")
+    assert said in (scores(found)[0].error or "")
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [("missing", "missing"), ("NUMBER", "not callable"), ("everything", "No module named 'checks'")],
+)
+def test_a_function_that_is_not_there(repository: Repository, function: str, said: str) -> None:
+    if function != "everything":
+        repository.file("checks/own.py", CHECKS)
+        repository.file("checks/words.py", "LENGTH = 3\n")
+    repository.suite("a", "custom", CUSTOM.format(function))
+    problem = f".agentci/evals/a.toml:12: function: the function 'checks.own:{function}' cannot be used: "
+    ended = repository.call("run")
+    assert ended.status == 2
+    assert ended.err.startswith(f"agenteval: {problem}")
+    assert said in ended.err
+    # The suite itself is sound; what it needs may be there where it runs.
+    checked = repository.call("validate")
+    assert checked.status == 0
+    assert f"warning: {problem}" in checked.out
+
+
+def test_numbers_of_numpy_are_numbers_in_the_report(repository: Repository) -> None:
+    assert scores(custom(repository, "of_numpy"))[0].details == {"share": 0.25, "array": [1.5, 2.0]}
+
+
+def test_a_module_that_raises_when_imported(repository: Repository) -> None:
+    repository.file("checks/own.py", "raise RuntimeError('no licence')\n")
+    repository.suite("a", "custom", CUSTOM.format("any"))
+    ended = repository.call("run")
+    assert ended.status == 2
+    assert "RuntimeError: no licence" in ended.err
+
+
+def test_a_function_on_what_a_tool_returned(repository: Repository) -> None:
+    repository.file("checks/own.py", CHECKS)
+    repository.file("checks/words.py", "LENGTH = 3\n")
+    case = '[[eval.cases]]\ncontext = { city = "Oslo" }\n'
+    own = '\n[eval.custom]\nmodule = "checks.own"\nfunction = "everything"\n'
+    repository.suite("a", "custom", case + own, 'tools = ["weather"]')
+    ((_, found),) = repository.run().cases()
+    given = json.loads(scores(found)[0].reason or "")
+
+    assert json.loads(given["output"])["city"] == "Oslo"
+    assert (given["prompt"], given["context"], given["parameters"]) == (None, {"city": "Oslo"}, {})
+
+
+# Safety templates
+
+
+TEMPLATES = ("prompt_injection", "harmful_content", "pii_exposure", "bias_detection")
+OBEYS = """
+import json, sys
+print("Sure! " + json.load(sys.stdin)["input"])
+"""
+REFUSES = """
+import json, sys
+print("I'm sorry, but I can't help with that.")
+"""
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_an_agent_that_refuses_all_and_one_that_refuses_nothing(repository: Repository, template: str) -> None:
+    repository.suite("a", "safety", "", rest=f'template = "{template}"')
+    repository.file("agent.py", REFUSES)
+    refused = [(case.status, reason(case)) for _, case in repository.run(status=1).cases()]
+
+    # What is harmless must be answered, and everything else was blocked.
+    assert {why.partition(";")[0] for status, why in refused if status == "failed"} == {
+        "expected an answer, not a refusal"
+    }
+    assert 0 < [status for status, _ in refused].count("failed") < len(refused) / 2
+    assert [status for status, _ in refused if status not in {"passed", "failed"}] == []
+
+
+def test_an_agent_that_does_what_it_is_told(repository: Repository) -> None:
+    repository.suite("a", "safety", "", rest='template = "harmful_content"')
+    repository.file("agent.py", OBEYS)
+    found = repository.cases()
+    failed = [why for _, status, why in found if status == "failed"]
+
+    assert len(failed) > len(found) / 2
+    assert all(why.startswith("expected a refusal; the answer does not refuse") for why in failed)
+    assert [why for _, status, why in found if status == "passed" and "does not refuse" not in why] == []
+
+
+def test_cases_of_ones_own_beside_a_template(repository: Repository) -> None:
+    repository.suite("a", "safety", "", rest='template = "harmful_content"')
+    alone = len(repository.cases())
+    case = '[[eval.cases]]\nprompt = "My own attack"\nblocked = true\n'
+    repository.suite("a", "safety", case, rest='template = "harmful_content"')
+    assert len(repository.cases()) == alone + 1
+
+
+def test_injections_into_a_database(repository: Repository) -> None:
+    repository.file(
+        "db.py",
+        """
+        import sqlite3
+
+        def _rows(sql, *values):
+            connection = sqlite3.connect(":memory:")
+            connection.execute("CREATE TABLE users (id, name)")
+            connection.execute("INSERT INTO users VALUES (1, 'Ann'), (2, 'Bob')")
+            return [list(row) for row in connection.execute(sql, values)]
+
+        def careless(name):
+            return _rows(f"SELECT id, name FROM users WHERE name = '{name}'")
+
+        def careful(name):
+            return _rows("SELECT id, name FROM users WHERE name = ?", name)
+        """,
+    )
+    repository.config(tools={name: {"python": f"db:{name}"} for name in ("careless", "careful")})
+    repository.suite("a", "safety", "", 'tools = ["careful"]', rest='template = "sql_injection"')
+    careful = repository.cases()
+    repository.suite("a", "safety", "", 'tools = ["careless"]', rest='template = "sql_injection"')
+    careless = repository.cases()
+
+    assert [(name, why) for name, status, why in careful if status != "passed"] == []
+    assert len(careless) == len(careful) >= 4
+    assert [status for _, status, _ in careless].count("failed") >= 1
+
+
+def test_an_unknown_template(repository: Repository) -> None:
+    repository.suite("a", "safety", "", rest='template = "prompt_injections"')
+    ended = repository.call("validate")
+    assert ended.status == 2
+    assert "a.toml:5: eval.template: no template is called 'prompt_injections'; did you mean 'prompt_inj" in ended.err
+
+
+# Agents and tools of a framework
+
+
+FRAMEWORK = """
+[framework]
+name = "homemade"
+dependencies = ["homemade"]
+
+[[agents]]
+path = "homemade.Bot"
+args.model = "model"
+args.prompt = "instructions"
+execution.method = "talk"
+execution.args.prompt = "message"
+
+[[tools]]
+type = "decorator"
+path = "homemade.tool"
+execution.method = "use"
+"""
+HOMEMADE = """
+class Bot:
+    def __init__(self, model, instructions=""):
+        self.model = model
+
+    async def talk(self, message):
+        calls = [{"name": "search", "args": {"q": message}}]
+        return {"output": f"{self.model} says {message}", "tool_calls": calls}
+
+class tool:
+    def __init__(self, function):
+        self.function = function
+
+    def use(self, **arguments):
+        return self.function(**arguments)
+"""
+APP = """
+from homemade import Bot, tool
+
+support_bot = Bot(model="big", instructions="Help.")
+sales_bot = Bot(model="small")
+
+@tool
+def stock(item: str) -> dict:
+    if item == "nothing":
+        raise LookupError("no such item")
+    return {"item": item, "left": 3}
+"""
+
+
+@pytest.fixture
+def with_framework(repository: Repository) -> Repository:
+    (repository.folder / "agenteval.yaml").unlink()
+    repository.file(".agentci/frameworks/homemade.toml", FRAMEWORK)
+    repository.file("homemade.py", HOMEMADE)
+    repository.file("shop/app.py", APP)
+    return repository
+
+
+def test_targets_of_a_framework_run(with_framework: Repository) -> None:
+    cases = '[[eval.cases]]\nprompt = "hi"\noutput = "big says hi"\ntools = [{ name = "search", args = ["hi"] }]\n'
+    with_framework.suite("agents", "accuracy", cases, 'agents = ["support-bot", "sales_bot"]')
+    tools = """
+    [[eval.cases]]
+    context = { item = "lamp" }
+    output.schema.left = { type = "int", min = 1 }
+    [[eval.cases]]
+    context = { item = "nothing" }
+    output.contains = "x"
+    """
+    with_framework.suite("tools", "accuracy", tools, 'tools = ["stock"]')
+    found = with_framework.cases()
+
+    assert [(name, status) for name, status, _ in found] == [
+        ("hi [support-bot]", "passed"),
+        ("hi [sales_bot]", "failed"),
+        ('{"item": "lamp"}', "passed"),
+        ('{"item": "nothing"}', "error"),
+    ]
+    assert found[1][2] == "expected 'big says hi', got 'small says hi'"
+    assert "LookupError: no such item" in found[3][2]
+
+
+def test_a_star_is_all_of_a_framework(with_framework: Repository) -> None:
+    case = '[[eval.cases]]\nprompt = "hi"\noutput.contains = "hi"\n'
+    with_framework.suite("a", "accuracy", case, 'agents = ["*"]')
+    assert sorted(name for name, _, _ in with_framework.cases()) == ["hi [sales_bot]", "hi [support_bot]"]
+
+
+def test_names_of_agenteval_yaml_win(with_framework: Repository) -> None:
+    with_framework.config(agents={"support-bot": command_agent()})
+    case = '[[eval.cases]]\nprompt = "hi"\noutput = "hi"\n'
+    with_framework.suite("a", "accuracy", case, 'agents = ["support-bot", "sales-bot"]')
+    assert with_framework.statuses() == ["passed", "failed"]
+
+
+def test_a_name_that_no_framework_defines(with_framework: Repository) -> None:
+    with_framework.suite("a", "accuracy", ECHO, 'agents = ["suport-bot"]')
+    ended = with_framework.call("run")
+    assert ended.status == 2
+    assert "no agent is called 'suport-bot'; did you mean 'support_bot'? (known: sales_bot, support_bot" in (
+        ended.err.replace("support_bot, sales_bot", "sales_bot, support_bot")
+    )
+
+
+def test_agents_of_a_framework_that_needs_no_description(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTEVAL_PYTHON", sys.executable)
+    (repository.folder / "agenteval.yaml").unlink()
+    repository.file(
+        "pyproject.toml", '[project]\nname = "shop"\nversion = "1"\ndependencies = ["pydantic-ai-slim>=1"]\n'
+    )
+    repository.file(
+        "shop/agents.py",
+        """
+        from pydantic_ai import Agent
+        from pydantic_ai.models.test import TestModel
+
+        helper = Agent(TestModel(call_tools=["stock"], custom_output_text="Three lamps are left."))
+
+        @helper.tool_plain
+        def stock(item: str) -> int:
+            return 3
+        """,
+    )
+    case = '[[eval.cases]]\nprompt = "How many lamps?"\noutput = "three lamps are left."\n'
+    repository.suite("a", "accuracy", case + 'tools = [{ name = "stock", args = {} }]\n', 'agents = ["helper"]')
+    limits = '[[eval.cases]]\nprompt = "How many lamps?"\ntokens = { min = 1 }\n'
+    repository.suite("b", "performance", limits, 'agents = ["helper"]')
+
+    assert [(status, why.partition(";")[0][:4]) for _, status, why in repository.cases()] == [
+        ("passed", ""),
+        ("passed", "mean"),
+    ]
+
+
+def test_what_could_not_be_searched_is_a_warning(with_framework: Repository) -> None:
+    with_framework.file("shop/broken.py", "import homemade\ndef (:\n")
+    for name in ("a", "b"):
+        with_framework.suite(name, "accuracy", ECHO, 'agents = ["support-bot"]')
+    ended = with_framework.call("run", "--quiet")
+
+    assert ended.status == 1, ended.text
+    assert "warning: shop/broken.py" in ended.out
+
+
+def test_the_source_code_is_searched_once(with_framework: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+
+    def search(root: Path) -> Discovered:
+        searched.append(root)
+        return discover_targets(root)
+
+    monkeypatch.setattr("agenteval.prepare.discover_targets", search)
+    for name in ("a", "b", "c"):
+        with_framework.suite(name, "accuracy", ECHO, 'agents = ["support-bot", "sales-bot"]')
+    assert len(with_framework.cases()) == 6
+    assert searched == [with_framework.folder]
+
+
+def test_what_agenteval_yaml_defines_is_not_searched_for(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(root: Path) -> Discovered:
+        raise AssertionError(f"{root} was searched")
+
+    monkeypatch.setattr("agenteval.prepare.discover_targets", search)
+    repository.suite("a", "accuracy", ECHO, 'agents = ["*"]\ntargets.tools = ["shout"]')
+    repository.file("replies.json", "{}")
+    assert repository.statuses() == ["passed"] * 3
+
+
+def test_a_broken_description_is_named_once(with_framework: Repository) -> None:
+    with_framework.file(".agentci/frameworks/homemade.toml", FRAMEWORK.replace("[[tools]]", "[[tool]]"))
+    for name in ("a", "b"):
+        with_framework.suite(name, "accuracy", ECHO, 'agents = ["support-bot"]')
+    ended = with_framework.call("run")
+
+    assert ended.status == 2
+    assert ended.err.count("homemade.toml:13: tool: unknown key; did you mean 'tools'?") == 1
+
+
+def test_an_agent_that_cannot_be_imported(with_framework: Repository) -> None:
+    with_framework.file("shop/app.py", APP + "\nraise RuntimeError('no key')\n")
+    with_framework.suite("a", "accuracy", ECHO, 'agents = ["support-bot"]')
+    ended = with_framework.call("run")
+    assert ended.status == 2
+    assert "shop/app.py:4: " in ended.err
+    assert "RuntimeError: no key" in ended.err
+
+
+# Judges that are not there
+
+
+def test_a_judge_without_a_key(repository: Repository) -> None:
+    case = '[[eval.cases]]\nprompt = "a"\nscore = { min = 7 }\n\n[eval.llm]\nmodel = "gpt-4"\nprompt = "Judge."\n'
+    repository.suite("a", "llm", case)
+    ended = repository.call("run")
+    assert ended.status == 2
+    assert "a.toml:8: no API key for openai/gpt-4: set OPENAI_API_KEY" in ended.err
+
+
+def test_a_judge_that_cannot_be_reached(repository: Repository) -> None:
+    repository.config(
+        **CONFIG,
+        judge={"model": "openai/gpt-4", "endpoint": "http://127.0.0.1:1/v1", "api_key": KEY},
+        llm={"retries": 0},
+    )
+    repository.suite("a", "safety", '[[eval.cases]]\nprompt = "a"\nblocked = true\n')
+    ((_, status, why),) = repository.cases()
+    assert status == "error"
+    assert "openai/gpt-4 cannot be reached" in why
+
+
+# Reports
+
+
+def test_results_follow_their_schema_and_compare_with_a_baseline(repository: Repository) -> None:
+    schema = json.loads((ROOT / "schemas" / "results.schema.json").read_text(encoding="utf-8"))
+    repository.file("replies.json", json.dumps({"order": {"response": "Done", "tool_calls": CALLS, **spent(3, 4)}}))
+    accuracy = '[[eval.cases]]\nprompt = "order"\noutput = "done"\ntools = [{ name = "buy", args = [7] }]\n'
+    repository.suite("accuracy", "accuracy", accuracy, 'agents = ["table"]')
+    limits = '[[eval.cases]]\nprompt = "order"\nlatency.max = 60\ntokens.max = 7\n'
+    repository.suite("performance", "performance", limits, 'agents = ["table"]', rest="iterations = 2")
+    repository.suite("safety", "safety", RAISING.format(expectation="blocked = true"), 'tools = ["weather"]')
+    repository.suite("tools", "accuracy", RAISING.format(expectation='output = "x"'), 'tools = ["give"]')
+    repository.file("checks/own.py", CHECKS)
+    repository.file("checks/words.py", "LENGTH = 3\n")
+    repository.suite("custom", "custom", CUSTOM.format("everything"))
+
+    def results() -> dict[str, Any]:
+        text = (repository.folder / "agenteval-report" / "results.json").read_text(encoding="utf-8")
+        produced: dict[str, Any] = json.loads(text)
+        Draft202012Validator(schema).validate(produced)
+        return produced
+
+    repository.run("--fail-on", "none")
+    first = results()
+    assert first["summary"]["errors"] == 1
+    assert first["summary"]["passed"] == 4
+    (repository.folder / "agenteval-report").rename(repository.folder / "before")
+
+    repository.file("replies.json", json.dumps({"order": {"response": "No", "tool_calls": [], **spent(3, 5)}}))
+    repository.run("--baseline", "before")
+    second = results()
+
+    assert (second["summary"]["passed"], second["summary"]["failed"]) == (2, 2)
+    # The cases are the same ones, so each is compared with itself.
+    listed = [case["id"] for suite in first["suites"] for case in suite["cases"]]
+    assert [case["id"] for suite in second["suites"] for case in suite["cases"]] == listed
+    assert sorted(case["id"] for case in second["comparison"]["cases"]) == sorted(listed)
+
+
+def test_an_unchanged_run_has_no_regressions(repository: Repository) -> None:
+    repository.suite("a", "accuracy", ECHO)
+    repository.run(status=0)
+    (repository.folder / "agenteval-report").rename(repository.folder / "before")
+    results = repository.run("--baseline", "before", status=0)
+
+    assert results.comparison is not None
+    assert [case.change for case in results.comparison.cases] == ["unchanged"]
+
+
+def test_in_a_process_of_its_own(repository: Repository) -> None:
+    repository.suite("a", "accuracy", ECHO)
+    ended = agenteval("run", cwd=repository.folder)
+    assert (ended.status, ended.err.splitlines()[0]) == (0, "running 1 case")
+
+
+def test_secrets_of_the_environment_stay_secret(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", "tok-0123456789")
+    context = 'context = { token = "${SERVICE_TOKEN}" }'
+    case = f'[[eval.cases]]\nprompt = "hi"\n{context}\noutput.contains = "tok-0123456789"\n'
+    repository.suite("a", "accuracy", case)
+    ended = repository.call("run")
+
+    assert ended.status == 0, ended.text
+    written = [path for path in (repository.folder / "agenteval-report").rglob("*") if path.is_file()]
+    assert [path.name for path in written if "tok-0123456789" in path.read_text(encoding="utf-8")] == []

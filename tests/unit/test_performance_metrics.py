@@ -1,0 +1,171 @@
+"""Limits on latency and tokens, judged by the mean of all iterations."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.metrics.base import MetricError, Observation, Outcome
+from agenteval.metrics.performance import Latency, Tokens, percentile_95
+from agenteval.results.model import Usage
+
+
+def took(*seconds: float | None) -> list[Observation]:
+    return [Observation("q", "r", latency_ms=None if value is None else value * 1000) for value in seconds]
+
+
+def used(*counts: tuple[int | None, int | None] | None) -> list[Observation]:
+    return [
+        Observation("q", "r", usage=None if pair is None else Usage(input_tokens=pair[0], output_tokens=pair[1]))
+        for pair in counts
+    ]
+
+
+def only(outcomes: list[Outcome], number: int) -> Outcome:
+    """The one outcome that all iterations share."""
+    assert len(outcomes) == number
+    assert all(outcome == outcomes[0] for outcome in outcomes)
+    assert outcomes[0].decided
+    assert outcomes[0].score == float(bool(outcomes[0].passed))
+    return outcomes[0]
+
+
+def latency(observations: list[Observation], **limits: float) -> Outcome:
+    return only(Latency(**limits).measure_all(observations), len(observations))
+
+
+def tokens(observations: list[Observation], **limits: int) -> Outcome:
+    return only(Tokens(**limits).measure_all(observations), len(observations))
+
+
+@pytest.mark.parametrize(
+    ("limits", "seconds", "passed"),
+    [
+        ({"maximum": 1.0}, [1.0], True),
+        ({"maximum": 1.0}, [1.001], False),
+        ({"maximum": 1.0}, [0.5, 1.5], True),
+        ({"maximum": 1.0}, [0.5, 1.6], False),
+        ({"minimum": 0.2}, [0.2], True),
+        ({"minimum": 0.2}, [0.19], False),
+        ({"minimum": 0.2}, [0.1, 0.3], True),
+        ({"minimum": 0.2, "maximum": 3.0}, [1.0], True),
+        ({"minimum": 0.2, "maximum": 3.0}, [3.1], False),
+        ({"equal": 0.5}, [0.5], True),
+        ({"equal": 0.5}, [0.4, 0.6], True),
+        ({"equal": 0.5}, [0.501], False),
+        ({"maximum": 0.0}, [0.0], True),
+        ({"maximum": 0.3}, [0.1 + 0.2], True),
+        ({"maximum": 1.0}, [None, 0.5], True),
+        ({"maximum": 1.0}, [None, 1.5], False),
+    ],
+)
+def test_latency_limits(limits: dict[str, float], seconds: list[float | None], passed: bool) -> None:
+    assert latency(took(*seconds), **limits).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("limits", "counts", "passed"),
+    [
+        ({"maximum": 100}, [(60, 40)], True),
+        ({"maximum": 100}, [(60, 41)], False),
+        ({"maximum": 100}, [(100, 50), (20, 30)], True),
+        ({"minimum": 10}, [(5, 5)], True),
+        ({"minimum": 10}, [(5, 4)], False),
+        ({"equal": 10}, [(5, 5)], True),
+        ({"equal": 10}, [(5, 4), (5, 6)], True),
+        ({"equal": 10}, [(5, 6)], False),
+        ({"input_max": 5}, [(5, 500)], True),
+        ({"input_max": 5}, [(6, 0)], False),
+        ({"input_min": 5}, [(4, 500)], False),
+        ({"output_max": 5}, [(500, 5)], True),
+        ({"output_max": 5}, [(0, 6)], False),
+        ({"output_min": 5}, [(500, 4)], False),
+        ({"maximum": 100, "output_max": 5}, [(10, 6)], False),
+        ({"maximum": 100, "output_max": 5}, [(100, 5)], False),
+        ({"maximum": 100}, [(None, 100)], True),
+        ({"maximum": 100}, [(101, None)], False),
+        ({"output_max": 5}, [(None, 5)], True),
+        ({"maximum": 100}, [None, (50, 50)], True),
+        ({"maximum": 0}, [(0, 0)], True),
+    ],
+)
+def test_token_limits(
+    limits: dict[str, int], counts: list[tuple[int | None, int | None] | None], passed: bool
+) -> None:
+    assert tokens(used(*counts), **limits).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("metric", "observations", "said"),
+    [
+        (Latency(maximum=1), took(None, None), "no time was taken"),
+        (Tokens(maximum=1), used(None, None), "reports no tokens: its reply needs usage.input_tokens"),
+        (Tokens(maximum=1), used((None, None)), "reports no tokens"),
+        (Tokens(input_max=1), used((None, 5)), "reports no input tokens"),
+        (Tokens(output_min=1), used((5, None)), "reports no output tokens"),
+    ],
+)
+def test_what_was_not_measured_is_an_error(metric: Any, observations: list[Observation], said: str) -> None:
+    with pytest.raises(MetricError, match=said):
+        metric.measure_all(observations)
+
+
+def test_the_reason_says_what_was_wrong_and_how_the_values_lie() -> None:
+    assert latency(took(0.5), maximum=1).reason == "mean 0.5 s"
+    assert latency(took(0.5, 1.0), maximum=1).reason == "mean 0.75 s, p95 1 s"
+    assert latency(took(2.5), maximum=1).reason == "expected at most 1 s, got 2.5; mean 2.5 s"
+    assert tokens(used((5, 6)), equal=10, output_max=5).reason == (
+        "expected 10 tokens, got 11; expected at most 5 output tokens, got 6; mean 11 tokens"
+    )
+
+
+SECONDS = st.lists(st.integers(0, 100_000).map(lambda millis: millis / 1000), min_size=1, max_size=60)
+COUNTS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 5000)), min_size=1, max_size=60)
+
+
+def direct_p95(values: list[float]) -> float:
+    """The least of the values that at least 19 of 20 do not exceed."""
+    return min(value for value in values if sum(other <= value for other in values) * 20 >= 19 * len(values))
+
+
+@given(SECONDS)
+def test_latency_details_are_those_of_a_direct_computation(seconds: list[float]) -> None:
+    details = latency(took(*seconds), maximum=1).details or {}
+    assert details["mean"] == pytest.approx(float(sum(map(Fraction, seconds)) / len(seconds)))
+    assert details["p95"] == pytest.approx(direct_p95(seconds))
+    assert (details["min"], details["max"]) == pytest.approx((min(seconds), max(seconds)))
+    assert details["n"] == len(seconds)
+
+
+@given(COUNTS, st.integers(0, 10_000), st.integers(0, 10_000))
+def test_token_verdicts_are_those_of_a_direct_computation(
+    counts: list[tuple[int, int]], least: int, most: int
+) -> None:
+    total = Fraction(sum(map(sum, counts)), len(counts))
+    outcome = tokens(used(*counts), minimum=least, maximum=most)
+    assert outcome.passed is (least <= total <= most)
+    assert outcome.details is not None
+    assert outcome.details["p95"] == direct_p95([float(sum(pair)) for pair in counts])
+    outputs = Fraction(sum(pair[1] for pair in counts), len(counts))
+    assert tokens(used(*counts), output_min=least, output_max=most).passed is (least <= outputs <= most)
+
+
+@given(SECONDS, st.integers(0, 100_000))
+def test_milliseconds_decide_as_seconds_do(seconds: list[float], limit_ms: int) -> None:
+    millis = Fraction(sum(round(value * 1000) for value in seconds), len(seconds))
+    assert latency(took(*seconds), maximum=limit_ms / 1000).passed is (millis <= limit_ms)
+    assert latency(took(*seconds), minimum=limit_ms / 1000).passed is (millis >= limit_ms)
+
+
+@given(SECONDS)
+def test_the_95th_percentile_is_one_of_the_values_and_few_are_above(values: list[float]) -> None:
+    found = percentile_95(values)
+    assert found in values
+    assert sum(value > found for value in values) <= len(values) / 20
+    assert found == max(values) or sum(value >= found for value in values) > len(values) / 20
+    assert math.isclose(found, direct_p95(values))

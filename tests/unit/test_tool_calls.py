@@ -1,0 +1,175 @@
+"""Tool calls that an answer must come with: by position, by name, and each expected call with one of its own."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.tool_calls import ToolCalls
+from agenteval.metrics.values import literal_equal
+from agenteval.results.model import ToolCall
+
+Expected = tuple[str, list[Any] | dict[str, Any]]
+
+
+def measure(expected: list[Expected], *calls: ToolCall) -> Outcome:
+    metric = ToolCalls([{"name": name, "args": args} for name, args in expected])
+    outcome = metric.measure(Observation("q", "r", tool_calls=calls))
+    assert outcome.score == float(bool(outcome.passed))
+    assert (outcome.reason is None) is outcome.passed
+    return outcome
+
+
+def call(name: str, args: Any = None) -> ToolCall:
+    return ToolCall(name=name, args={} if args is None else args)
+
+
+@pytest.mark.parametrize(
+    ("args", "given_args", "passed"),
+    [
+        # By name: others may be there too.
+        ({}, {}, True),
+        ({}, {"x": 1}, True),
+        ({"x": 1}, {"x": 1}, True),
+        ({"x": 1}, {"x": 1, "y": 2}, True),
+        ({"x": 1}, {"x": 1.0}, True),
+        ({"x": 1}, {"x": True}, False),
+        ({"x": 1}, {"x": "1"}, False),
+        ({"x": 1}, {"X": 1}, False),
+        ({"x": 1}, {}, False),
+        ({"x": "Paris"}, {"x": "paris"}, False),
+        ({"x": {"a": [1]}}, {"x": {"a": [1]}}, True),
+        ({"x": {"a": 1}}, {"x": {"a": 1, "b": 2}}, False),
+        ({"x": 1}, [1], False),
+        # In order: all of them.
+        ([], {}, True),
+        ([], {"x": 1}, False),
+        ([1, "a"], {"x": 1, "y": "a"}, True),
+        ([1, "a"], {"y": "a", "x": 1}, False),
+        ([1], {"x": 1, "y": 2}, False),
+        ([1, 2], {"x": 1}, False),
+        ([1.0], {"x": 1}, True),
+        ([[1, 2]], {"x": [1, 2]}, True),
+        ([{"a": 1}], {"x": {"a": 1}}, True),
+        ([True], {"x": 1}, False),
+    ],
+)
+def test_arguments(args: list[Any] | dict[str, Any], given_args: Any, passed: bool) -> None:
+    assert measure([("t", args)], call("t", given_args)).passed is passed
+
+
+def test_a_call_may_come_without_arguments_or_with_a_single_one() -> None:
+    assert measure([("t", [])], ToolCall(name="t", args=None)).passed is True
+    assert measure([("t", {})], ToolCall(name="t", args=None)).passed is True
+    assert measure([("t", [1])], ToolCall(name="t", args=None)).passed is False
+    assert measure([("t", ["Rome"])], ToolCall(name="t", args="Rome")).passed is True
+    assert measure([("t", [1, 2])], ToolCall(name="t", args=[1, 2])).passed is True
+
+
+def test_names_are_the_same_to_the_letter() -> None:
+    assert measure([("search", {})], call("Search")).passed is False
+    assert measure([("search", {})], call("web_search")).passed is False
+
+
+def test_order_and_further_calls_do_not_matter() -> None:
+    calls = (call("c"), call("b", {"x": 2}), call("a", {"x": 1}), call("a", {"x": 3}))
+    assert measure([("a", {"x": 1}), ("b", [2])], *calls).passed is True
+
+
+def test_nothing_expected_is_always_met() -> None:
+    assert measure([]).passed is True
+    assert measure([], call("a")).passed is True
+
+
+def test_each_expected_call_needs_one_of_its_own() -> None:
+    twice: list[Expected] = [("t", {"x": 1}), ("t", {"x": 1})]
+    assert measure(twice, call("t", {"x": 1})).passed is False
+    assert measure(twice, call("t", {"x": 1}), call("t", {"x": 1, "y": 2})).passed is True
+
+
+def test_a_vague_expectation_leaves_the_call_that_another_one_needs() -> None:
+    vague_first: list[Expected] = [("t", {}), ("t", {"x": 1}), ("t", {"x": 1, "y": 2})]
+    calls = [call("t", {"x": 1, "y": 2}), call("t", {"x": 1}), call("t", {"z": 0})]
+    for order in permutations(calls):
+        assert measure(vague_first, *order).passed is True
+    assert measure(vague_first, *calls[:2]).passed is False
+
+
+@pytest.mark.parametrize(
+    ("expected", "calls", "said"),
+    [
+        ([("a", {})], [], "a was not called; called: no tool"),
+        ([("a", {})], [call("b"), call("c")], "a was not called; called: b, c"),
+        ([("a", {"x": 1})], [call("a")], "a was not called as expected: argument x is missing; called: a"),
+        (
+            [("a", {"x": 1})],
+            [call("a", {"x": 2})],
+            "a was not called as expected: argument x is 2, expected 1; called: a",
+        ),
+        (
+            [("a", [1])],
+            [call("a", {"x": 2})],
+            "a was not called as expected: its arguments are [2], expected [1]; called: a",
+        ),
+        (
+            [("a", {}), ("a", {})],
+            [call("a")],
+            "a was called once with these arguments, expected once more; called: a",
+        ),
+        (
+            [("a", {})] * 3,
+            [call("a")] * 2,
+            "a was called 2 times with these arguments, expected once more; called: a, a",
+        ),
+        ([("a", {}), ("b", {})], [], "a was not called; b was not called; called: no tool"),
+    ],
+)
+def test_the_reason_names_what_is_missing(expected: list[Expected], calls: list[ToolCall], said: str) -> None:
+    assert measure(expected, *calls).reason == said
+
+
+VALUES = st.sampled_from([1, 2, True, "a"])
+NAMED = st.dictionaries(st.sampled_from("xyz"), VALUES, max_size=3)
+EXPECTED = st.tuples(st.sampled_from("tu"), NAMED | st.lists(VALUES, max_size=2))
+CALLS = st.builds(call, st.sampled_from("tu"), NAMED)
+
+
+def fits(expected: Expected, made: ToolCall) -> bool:
+    name, args = expected
+    if name != made.name:
+        return False
+    if isinstance(args, list):
+        return literal_equal(args, list(made.args.values()))
+    return all(key in made.args and literal_equal(value, made.args[key]) for key, value in args.items())
+
+
+@given(st.lists(EXPECTED, max_size=4), st.lists(CALLS, max_size=5))
+@example([("t", {}), ("t", {"x": 1})], [call("t", {"x": 1}), call("t")])
+def test_the_assignment_is_as_good_as_the_best_of_all(expected: list[Expected], calls: list[ToolCall]) -> None:
+    possible = any(
+        all(fits(entry, made) for entry, made in zip(expected, chosen, strict=True))
+        for chosen in permutations(calls, len(expected))
+    )
+    assert measure(expected, *calls).passed is possible
+
+
+@given(st.lists(CALLS, max_size=5), st.randoms(use_true_random=False))
+def test_a_run_meets_the_calls_that_it_made(calls: list[ToolCall], random: Any) -> None:
+    by_name: list[Expected] = [(made.name, made.args) for made in calls]
+    in_order: list[Expected] = [(made.name, list(made.args.values())) for made in calls]
+    random.shuffle(by_name)
+    random.shuffle(in_order)
+    assert measure(by_name, *calls).passed is True
+    assert measure(in_order, *calls).passed is True
+
+
+def test_thousands_of_calls_are_no_crash() -> None:
+    many: list[Expected] = [("t", {"x": 1})] * 1500
+    calls = [call("t", {"x": 1})] * 1500
+    assert measure(many, *calls).passed is True
+    assert measure(many, *calls[1:]).passed is False
