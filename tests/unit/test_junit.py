@@ -11,44 +11,49 @@ from tests.unit import report_samples as samples
 from tests.unit.test_escape import TEXTS
 
 from agenteval.report import junit
+from agenteval.results.archive import InMemory
 from agenteval.results.model import CaseResult, Results
 
 _DATA = Path(__file__).parents[1] / "data"
 _SCHEMAS = ["junit-10.xsd", "junit-10-2014.xsd"]
 
 
+def _rendered(results: Results) -> str:
+    return "".join(junit.render(results, InMemory()))
+
+
 @pytest.mark.parametrize("name", samples.SAMPLES)
 def test_golden(name: str) -> None:
-    samples.check_golden(f"junit-{name}.xml", junit.render(samples.SAMPLES[name]().results))
+    samples.check_golden(f"junit-{name}.xml", _rendered(samples.SAMPLES[name]().results))
 
 
 @pytest.mark.parametrize("schema", _SCHEMAS)
 @pytest.mark.parametrize("name", samples.SAMPLES)
 def test_valid_for_jenkins(name: str, schema: str) -> None:
-    _assert_valid(junit.render(samples.SAMPLES[name]().results), schema)
+    _assert_valid(_rendered(samples.SAMPLES[name]().results), schema)
 
 
 def test_no_suite_and_no_case_are_valid() -> None:
     for results in (samples.results(), samples.results(samples.suite())):
-        _assert_valid(junit.render(results), _SCHEMAS[0])
+        _assert_valid(_rendered(results), _SCHEMAS[0])
 
 
 @given(TEXTS)
 def test_any_text_is_valid_xml(text: str) -> None:
     case = samples.failed_case(text, text, text, samples.score(text, 0.0, reason=text))
     suite = samples.suite(case, path=text, name=text)
-    document = junit.render(samples.results(suite))
+    document = _rendered(samples.results(suite))
     assert document.encode()
     assert _parse(document).get("failures") == "1"
 
 
 def test_rendering_twice_gives_the_same() -> None:
     results = samples.hostile().results
-    assert junit.render(results) == junit.render(results)
+    assert _rendered(results) == _rendered(results)
 
 
 def test_junitparser_reads_the_counts() -> None:
-    report: Any = JUnitXml.fromstring(junit.render(samples.broken().results).encode())
+    report: Any = JUnitXml.fromstring(_rendered(samples.broken().results).encode())
     (suite,) = report
     assert (report.tests, report.failures, report.errors) == (5, 0, 2)
     assert (suite.name, suite.tests, suite.failures, suite.errors, suite.skipped) == ("support", 5, 0, 2, 1)
@@ -63,7 +68,7 @@ def test_junitparser_reads_the_counts() -> None:
 def test_root_sums_over_suites() -> None:
     one = samples.suite(samples.passed_case("a"), path="one.yaml", name="one")
     two = samples.suite(samples.failed_case("b", "1", "2"), path="two.yaml", name="two")
-    root = _parse(junit.render(samples.results(one, two)))
+    root = _parse(_rendered(samples.results(one, two)))
     assert dict(root.attrib) == {"name": "agenteval", "tests": "2", "failures": "1", "errors": "0", "time": "0.500"}
     assert [suite.get("name") for suite in root] == ["one", "two"]
 
@@ -120,7 +125,7 @@ def test_long_answers_are_cut() -> None:
 
 
 def _testcase(case: CaseResult) -> Any:
-    (testcase,) = _parse(junit.render(samples.results(samples.suite(case)))).iter("testcase")
+    (testcase,) = _parse(_rendered(samples.results(samples.suite(case)))).iter("testcase")
     return testcase
 
 
@@ -135,5 +140,5 @@ def _assert_valid(document: str, schema: str) -> None:
 def test_results_are_left_as_they_were() -> None:
     results = samples.regressed().results
     copy = Results.model_validate(results.model_dump())
-    junit.render(results)
+    _rendered(results)
     assert results == copy

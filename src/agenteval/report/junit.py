@@ -6,15 +6,15 @@ file or line in a testcase, no ``disabled``, three decimals in a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from agenteval.report import escape, view
+from agenteval.results.archive import Archive
 from agenteval.results.model import CaseResult, IterationResult, Results, Score, SuiteResult, TurnResult
 
 if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
     from junit_xml import TestCase
 
 _LONGEST_MESSAGE = 1_000
@@ -22,36 +22,66 @@ _LONGEST_TEXT = 10_000
 _INDENT = "    "
 _TIMESTAMP = len("2026-11-21T10:00:00")
 _COUNTS = ("tests", "failures", "errors")
+_STEP = "  "
+_CHUNK = 500
 
 
-def render(results: Results) -> str:
-    """The run as a JUnit document that declares UTF-8; write it with that encoding."""
+def render(results: Results, archive: Archive) -> Iterator[str]:
+    """The run as a JUnit document that declares UTF-8, piece by piece; write it with that encoding.
+
+    Args:
+        results: the run.
+        archive: where its cases are in full.
+    """
+    # Readers of JUnit expect a time without a zone: cut to seconds, as the run writes it in UTC.
+    timestamp = _line(results.run.started_at[:_TIMESTAMP])
+    heads = [_suite_head(suite, archive, timestamp) for suite in results.suites]
+    root = {key: str(sum(int(head[key]) for head in heads)) for key in _COUNTS}
+    root["time"] = _time(sum(map(archive.seconds, results.suites)))
+    yield '<?xml version="1.0" encoding="utf-8"?>\n'
+    yield _open_tag("testsuites", {"name": "agenteval", **root}, "")
+    for suite, head in zip(results.suites, heads, strict=True):
+        yield _open_tag("testsuite", head, _STEP)
+        yield from _testcases(archive.cases(suite), _line(suite.path))
+        yield f"{_STEP}</testsuite>\n"
+    yield "</testsuites>\n"
+
+
+def _suite_head(suite: SuiteResult, archive: Archive, timestamp: str) -> dict[str, str]:
+    counts = archive.counts(suite)
+    return {
+        "errors": str(counts["error"]),
+        "failures": str(counts["failed"]),
+        "name": _line(suite.name),
+        "skipped": str(counts["skipped"]),
+        "tests": str(counts.total()),
+        "time": _time(archive.seconds(suite)),
+        "timestamp": timestamp,
+    }
+
+
+def _open_tag(name: str, attributes: Mapping[str, str], indent: str) -> str:
+    from xml.sax.saxutils import quoteattr
+
+    written = " ".join(f"{key}={quoteattr(value)}" for key, value in attributes.items())
+    return f"{indent}<{name} {written}>\n"
+
+
+def _testcases(cases: Iterable[CaseResult], path: str) -> Iterator[str]:
+    """The cases as XML, so many at a time that very long suites need no memory."""
     # Imported here: a program start that renders nothing does not pay for it.
     from xml.etree import ElementTree
 
-    # Readers of JUnit expect a time without a zone: cut to seconds, as the run writes it in UTC.
-    timestamp = _line(results.run.started_at[:_TIMESTAMP])
-    suites = [_suite(suite, timestamp) for suite in results.suites]
-    root = ElementTree.Element("testsuites", {"name": "agenteval"})
-    for key in _COUNTS:
-        root.set(key, str(sum(int(suite.get(key, "0")) for suite in suites)))
-    root.set("time", _time(sum(float(suite.get("time", "0")) for suite in suites)))
-    root.extend(suites)
-    ElementTree.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
-
-
-def _suite(suite: SuiteResult, timestamp: str) -> Element:
     from junit_xml import TestSuite
 
-    path = _line(suite.path)
-    cases = [_case(case, path) for case in suite.cases]
-    element: Element = TestSuite(_line(suite.name), cases, timestamp=timestamp).build_xml_doc()
-    element.attrib.pop("disabled", None)
-    element.set("time", _time(sum(map(view.seconds, suite.cases))))
-    for testcase, case in zip(element.iter("testcase"), suite.cases, strict=True):
-        testcase.set("time", _time(view.seconds(case)))
-    return element
+    remaining = iter(cases)
+    while chunk := list(islice(remaining, _CHUNK)):
+        document = TestSuite("", [_case(case, path) for case in chunk]).build_xml_doc()
+        for element, case in zip(document.iter("testcase"), chunk, strict=True):
+            element.set("time", _time(view.seconds(case)))
+            ElementTree.indent(element, level=2)
+            element.tail = ""
+            yield f"{_STEP * 2}{ElementTree.tostring(element, encoding='unicode')}\n"
 
 
 def _case(case: CaseResult, path: str) -> TestCase:

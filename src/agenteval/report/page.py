@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from agenteval.report import view
 from agenteval.report.budget import Detail
+from agenteval.report.evidence import EvidenceRow, evidence_rows, history_note, resource_change, verdict_note
 from agenteval.report.view import Fact, GateView, MetricRow
 from agenteval.results.model import (
     AnswerChange,
+    CaseNote,
     CaseResult,
     ComparedCase,
     Comparison,
@@ -99,6 +101,10 @@ class Page:
     Attributes:
         title: ``agenteval``, with the comment's id where there is one.
         failures: failed and broken cases that are no regressions; ``failures_title`` counts them.
+        suspects: cases that fail where they passed, which may be chance; with how they did before.
+        flaky: cases that passed and failed in the baseline, quarantined ones included.
+        evidence: how sure the comparison is, metric by metric.
+        resources: changes of latency, tokens and cost.
         criteria: conditions on whole suites, with the suite's name.
     """
 
@@ -121,8 +127,17 @@ class Page:
     new: Section[str]
     removed: Section[str]
     changed: Section[str]
+    suspects: Section[Row]
+    flaky: Section[Row]
+    evidence: Section[EvidenceRow]
+    resources: tuple[str, ...]
     cases: Section[Row]
     criteria: Section[tuple[str, Criterion]]
+
+    @property
+    def verdict_note(self) -> str:
+        """What the comparison says where it found no regression."""
+        return verdict_note(self.comparison) if self.comparison else ""
 
     @property
     def partial(self) -> bool:
@@ -144,6 +159,7 @@ class Source:
     title: str
     entries: list[_Entry]
     located: Mapping[str, _Entry]
+    compared: list[ComparedCase]
     by_change: Mapping[str, list[ComparedCase]]
     failures: list[_Failure]
     metrics: list[MetricRow]
@@ -161,6 +177,7 @@ class Source:
             title=title,
             entries=entries,
             located={case.id: (suite, case) for suite, case in entries} if compared else {},
+            compared=compared,
             by_change={change: [case for case in compared if case.change == change] for change in _CHANGES},
             failures=_failures(entries, compared),
             metrics=view.metric_rows(results),
@@ -170,7 +187,7 @@ class Source:
 
     def page(self, detail: Detail) -> Page:
         """As much of the run as the detail allows."""
-        results, gate = self.results, self.gate
+        results, gate, comparison = self.results, self.gate, self.results.comparison
         reasons = max(_FEWEST_REASONS, min(detail.max_rows, _MOST_REASONS))
         criteria = ((suite.name, criterion) for suite in results.suites for criterion in suite.criteria)
         skipped = [entry for entry in self.entries if entry[1].status == "skipped"]
@@ -183,7 +200,7 @@ class Source:
             summary=results.summary,
             run=results.run,
             version=results.tool.version,
-            comparison=results.comparison,
+            comparison=comparison,
             score_change=self.score_change,
             metrics=Section.of(self.metrics, detail.max_rows),
             regressions=_regressions(self.by_change["regressed"], self.located, detail.max_cases),
@@ -196,7 +213,11 @@ class Source:
             new=_names(self.by_change["new"], detail),
             removed=_names(self.by_change["removed"], detail),
             changed=_names(self.by_change["changed"], detail),
-            cases=_rows(self.entries, detail.max_rows),
+            suspects=_noted(self.compared, "suspect", detail.max_rows),
+            flaky=_noted(self.compared, "flaky", detail.max_rows),
+            evidence=Section.of(evidence_rows(comparison) if comparison else (), detail.max_rows),
+            resources=tuple(map(resource_change, comparison.resources)) if comparison else (),
+            cases=replace(_rows(self.entries, detail.max_rows), total=results.summary.cases),
             criteria=Section.of(criteria, detail.max_rows),
         )
 
@@ -212,7 +233,7 @@ def _regression(compared: ComparedCase, located: Mapping[str, _Entry]) -> Story:
     case = found[1] if found else None
     before, after = view.distinct(compared.score_before, compared.score_after)
     score = f"score {before} → {after}" if compared.score_before != compared.score_after else ""
-    notes = (score, view.iterations_note(case) if case else "")
+    notes = (score, view.iterations_note(case) if case else "", history_note(compared))
     return Story(
         name=compared.name,
         where=view.location(*found) if found else "",
@@ -289,6 +310,10 @@ def _failure(suite: SuiteResult, case: CaseResult, compared: ComparedCase | None
 def _history_note(compared: ComparedCase | None) -> str:
     if compared is None:
         return ""
+    if "quarantined" in compared.notes:
+        return "in quarantine"
+    if compared.history is not None:
+        return history_note(compared)
     if compared.change == "new":
         return "new case"
     if compared.change == "changed":
@@ -335,6 +360,26 @@ def _rows(entries: list[_Entry], most: int) -> Section[Row]:
         Row(case.status, case.name, view.location(suite, case), case.score, view.why(case)) for suite, case in first
     )
     return Section(tuple(rows), len(entries))
+
+
+def _noted(compared: list[ComparedCase], note: CaseNote, most: int) -> Section[Row]:
+    """The cases with a note, and how they did in the baseline."""
+    noted = [case for case in compared if note in case.notes]
+    rows = (
+        Row(
+            status=_status_change(case),
+            name=case.name,
+            where="",
+            score=case.score_after,
+            why="; ".join(part for part in (history_note(case), _quarantined(case)) if part),
+        )
+        for case in noted[:most]
+    )
+    return Section(tuple(rows), len(noted))
+
+
+def _quarantined(case: ComparedCase) -> str:
+    return "in quarantine" if "quarantined" in case.notes else ""
 
 
 def _names(cases: list[ComparedCase], detail: Detail) -> Section[str]:

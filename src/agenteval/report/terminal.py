@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TextIO
 
 from agenteval.report import escape, view
+from agenteval.report.evidence import evidence_rows
 from agenteval.report.view import GateView
 from agenteval.results.model import ComparedCase, Results
 
@@ -68,6 +69,7 @@ def _parts(results: Results, gate: GateView) -> Iterator[_Grid | _Line]:
     yield from _cases(results)
     yield from _changes(results)
     yield from _metrics(results)
+    yield from _evidence(results)
     yield _Line(_totals(results))
     yield from _listed([*gate.warnings, *view.metric_errors(results)], "warning: ", "yellow")
     yield from _listed([reason for reason in gate.reasons if reason != gate.headline], "- ", "")
@@ -147,6 +149,29 @@ def _metrics(results: Results) -> Iterator[_Grid]:
         name = _text(row.id, _LONGEST_NAME)
         cells.append((name, view.number(row.current), *change, f"{row.n:,}", view.percent(row.pass_rate)))
     yield _Grid("", header, tuple(cells), numbers=frozenset(range(1, len(header))))
+
+
+def _evidence(results: Results) -> Iterator[_Grid]:
+    """How sure the comparison is."""
+    if results.comparison is None:
+        return
+    rows = list(evidence_rows(results.comparison))
+    if rows:
+        yield _Grid(
+            "",
+            ("metric", "verdict", "change (interval)", "p", "why"),
+            tuple(
+                (
+                    _text(row.id, _LONGEST_NAME),
+                    row.verdict if row.gating else f"({row.verdict})",
+                    row.change,
+                    row.p,
+                    _text(row.reason, _LONGEST_REASON),
+                )
+                for row in rows[:_MOST_ROWS]
+            ),
+            numbers=frozenset({3}),
+        )
 
 
 _PLAIN_METRICS = ("metric", "mean", "scores", "passed")

@@ -186,7 +186,22 @@ def facts(case: CaseResult) -> tuple[Fact, ...]:
     iteration = shown_iteration(case)
     if iteration is None:
         return ()
-    return tuple(fact for turn in iteration.turns for fact in _turn_facts(turn, len(iteration.turns), case.status))
+    turns = iteration.turns
+    found = tuple(fact for turn in turns for fact in _turn_facts(turn, len(turns), case.status))
+    # Where all scores become one, none of them says no by itself.
+    return found or (tuple(_lost_points(iteration)) if case.status == "failed" else ())
+
+
+def _lost_points(iteration: IterationResult) -> Iterator[Fact]:
+    """The scores that are not full, the lowest first."""
+    lost = [
+        (score.score, turn.index + 1 if len(iteration.turns) > 1 else None, score)
+        for turn in iteration.turns
+        for score in turn.scores
+        if score.score is not None and score.score < 1
+    ]
+    for _, place, score in sorted(lost, key=lambda item: item[0]):
+        yield Fact(score.id, score_values(score), score_reason(score), place)
 
 
 def _turn_facts(turn: TurnResult, turns: int, status: str) -> Iterator[Fact]:

@@ -7,21 +7,28 @@ from pathlib import Path
 from typing import TextIO
 
 from agenteval.report.view import GateView
+from agenteval.results.archive import Archive
 from agenteval.results.model import Results
 from agenteval.results.store import RESULTS_FILE, results_json, write_atomic
 
 
-def write_reports(results: Results, view: GateView, directory: Path) -> None:
+def write_reports(results: Results, view: GateView, directory: Path, archive: Archive) -> None:
     """Write ``results.json``, then what is rendered from it, so that a rendering error loses no result.
+
+    Args:
+        results: the run.
+        view: what the gate says.
+        directory: where to.
+        archive: where the run's cases are in full.
 
     Raises:
         InfrastructureError: a file cannot be written.
     """
-    write_atomic(directory / RESULTS_FILE, results_json(results))
-    render_reports(results, view, directory)
+    write_atomic(directory / RESULTS_FILE, results_json(results, archive))
+    render_reports(results, view, directory, archive)
 
 
-def render_reports(results: Results, view: GateView, directory: Path) -> None:
+def render_reports(results: Results, view: GateView, directory: Path, archive: Archive) -> None:
     """Write ``junit.xml``, ``summary.md`` and ``comment.md``.
 
     Raises:
@@ -29,7 +36,7 @@ def render_reports(results: Results, view: GateView, directory: Path) -> None:
     """
     from agenteval.report import junit, markdown
 
-    write_atomic(directory / "junit.xml", junit.render(results))
+    write_atomic(directory / "junit.xml", junit.render(results, archive))
     write_atomic(directory / "summary.md", markdown.render_summary(results, view))
     write_atomic(directory / "comment.md", markdown.render_comment(results, view))
 

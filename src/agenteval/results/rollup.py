@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from agenteval.results.model import (
     CaseResult,
@@ -13,6 +15,9 @@ from agenteval.results.model import (
     Summary,
     TurnResult,
 )
+
+# A weighted sum of thirds may miss its threshold by rounding.
+_ROUNDING = 1e-9
 
 
 def iteration_status(turns: Sequence[TurnResult], fatal: Collection[tuple[int, str]] = ()) -> CaseStatus:
@@ -39,6 +44,22 @@ def iteration_status(turns: Sequence[TurnResult], fatal: Collection[tuple[int, s
     return "failed" if any(score.passed is False for score in applied) else "passed"
 
 
+def aggregated_status(turns: Sequence[TurnResult], final: float | None, threshold: float | None) -> CaseStatus:
+    """The status of one pass through a case whose scores become one.
+
+    Args:
+        turns: the turns in order.
+        final: the score that they became; ``None`` where none was there.
+        threshold: the score needed.
+    """
+    if any(turn.error is not None for turn in turns):
+        return "error"
+    if final is None:
+        broken = any(score.status == "error" for turn in turns for score in turn.scores)
+        return "error" if broken else "skipped"
+    return "passed" if threshold is None or final >= threshold - _ROUNDING else "failed"
+
+
 def case_status(iterations: Sequence[CaseStatus]) -> CaseStatus:
     """The status of a case over its iterations.
 
@@ -53,9 +74,24 @@ def case_status(iterations: Sequence[CaseStatus]) -> CaseStatus:
     return "skipped"
 
 
+def strict_case_status(iterations: Sequence[CaseStatus]) -> CaseStatus:
+    """The status of a case that one failed iteration fails; else as ``case_status``."""
+    return "failed" if "failed" in iterations else case_status(iterations)
+
+
 def mean_score(turns: Iterable[TurnResult]) -> float | None:
     """The mean over all scores of an iteration; ``None`` if there is none."""
     return mean([score.score for turn in turns for score in turn.scores])
+
+
+def turn_means(turns: Iterable[TurnResult]) -> dict[str, float]:
+    """Per metric the mean over the turns that it scored."""
+    found: dict[str, list[float]] = {}
+    for turn in turns:
+        for score in turn.scores:
+            if score.score is not None:
+                found.setdefault(score.id, []).append(score.score)
+    return {name: sum(values) / len(values) for name, values in found.items()}
 
 
 def mean(values: Iterable[float | None]) -> float | None:
@@ -64,59 +100,91 @@ def mean(values: Iterable[float | None]) -> float | None:
     return sum(present) / len(present) if present else None
 
 
-def summarise(cases: Sequence[CaseResult], models: RunUsage | None = None, metered: Collection[str] = ()) -> Summary:
-    """The whole run in numbers.
+class Tally:
+    """Counts cases as they come, so that a summary needs none of them afterwards.
 
     Args:
-        cases: all cases that ran.
-        models: what all models took that we asked ourselves: judges, and agents that are only a model.
-        metered: ids of cases that such an agent answered; the usage of their turns is in ``models`` already.
+        metered: ids of cases that an agent answered which is only a model: the usage of their turns is counted with
+            the models' own.
     """
-    statuses = [case.status for case in cases]
-    counts = {name: statuses.count(name) for name in ("passed", "failed", "error", "skipped")}
-    judged = counts["passed"] + counts["failed"] + counts["error"]
-    turns = [turn for case in cases for iteration in case.iterations for turn in iteration.turns]
-    return Summary(
-        cases=len(cases),
-        passed=counts["passed"],
-        failed=counts["failed"],
-        errors=counts["error"],
-        skipped=counts["skipped"],
-        pass_rate=counts["passed"] / judged if judged else None,
-        score=mean([case.score for case in cases]),
-        metrics=_metric_summaries(score for turn in turns for score in turn.scores),
-        usage=_usage(_foreign_turns(cases, metered), models or RunUsage()),
-    )
 
+    def __init__(self, metered: Collection[str] = ()) -> None:
+        self._metered = metered
+        self._statuses: Counter[CaseStatus] = Counter()
+        self._scores = _Mean()
+        self._metrics: dict[str, _Mean] = {}
+        self._verdicts: dict[str, _Mean] = {}
+        self._input_tokens = self._output_tokens = 0
+        self._cost_usd = 0.0
 
-def _metric_summaries(scores: Iterable[Score]) -> dict[str, MetricSummary]:
-    values: dict[str, list[float]] = {}
-    verdicts: dict[str, list[bool]] = {}
-    for score in scores:
-        if score.score is not None:
-            values.setdefault(score.id, []).append(score.score)
-            if score.passed is not None:
-                verdicts.setdefault(score.id, []).append(score.passed)
-    return {
-        name: MetricSummary(
-            n=len(found),
-            mean=mean(found),
-            pass_rate=sum(verdicts[name]) / len(verdicts[name]) if name in verdicts else None,
+    def add(self, case: CaseResult) -> None:
+        """One more case."""
+        self._statuses[case.status] += 1
+        self._scores.add(case.score)
+        for iteration in case.iterations:
+            for turn in iteration.turns:
+                self._add_scores(turn.scores)
+                if turn.usage is not None and case.id not in self._metered:
+                    self._input_tokens += turn.usage.input_tokens or 0
+                    self._output_tokens += turn.usage.output_tokens or 0
+                    self._cost_usd += turn.usage.cost_usd or 0.0
+
+    def _add_scores(self, scores: Iterable[Score]) -> None:
+        for score in scores:
+            if score.score is not None:
+                self._metrics.setdefault(score.id, _Mean()).add(score.score)
+                self._verdicts.setdefault(score.id, _Mean()).add(score.passed)
+
+    def summary(self, models: RunUsage | None = None) -> Summary:
+        """The whole run in numbers.
+
+        Args:
+            models: what all models took that we asked ourselves: judges, and agents that are only a model.
+        """
+        counts = self._statuses
+        judged = counts["passed"] + counts["failed"] + counts["error"]
+        asked = models or RunUsage()
+        return Summary(
+            cases=counts.total(),
+            passed=counts["passed"],
+            failed=counts["failed"],
+            errors=counts["error"],
+            skipped=counts["skipped"],
+            pass_rate=counts["passed"] / judged if judged else None,
+            score=self._scores.value,
+            metrics={
+                name: MetricSummary(n=found.n, mean=found.value, pass_rate=self._verdicts[name].value)
+                for name, found in self._metrics.items()
+            },
+            usage=RunUsage(
+                input_tokens=asked.input_tokens + self._input_tokens,
+                output_tokens=asked.output_tokens + self._output_tokens,
+                llm_calls=asked.llm_calls,
+                cost_usd=asked.cost_usd + self._cost_usd,
+            ),
         )
-        for name, found in values.items()
-    }
 
 
-def _foreign_turns(cases: Iterable[CaseResult], metered: Collection[str]) -> list[TurnResult]:
-    others = (case for case in cases if case.id not in metered)
-    return [turn for case in others for iteration in case.iterations for turn in iteration.turns]
+@dataclass
+class _Mean:
+    """The mean of what is there."""
+
+    n: int = 0
+    total: float = 0.0
+
+    def add(self, value: float | None) -> None:
+        if value is not None:
+            self.n += 1
+            self.total += value
+
+    @property
+    def value(self) -> float | None:
+        return self.total / self.n if self.n else None
 
 
-def _usage(turns: Iterable[TurnResult], models: RunUsage) -> RunUsage:
-    used = [turn.usage for turn in turns if turn.usage is not None]
-    return RunUsage(
-        input_tokens=models.input_tokens + sum(usage.input_tokens or 0 for usage in used),
-        output_tokens=models.output_tokens + sum(usage.output_tokens or 0 for usage in used),
-        llm_calls=models.llm_calls,
-        cost_usd=models.cost_usd + sum(usage.cost_usd or 0.0 for usage in used),
-    )
+def summarise(cases: Iterable[CaseResult], models: RunUsage | None = None, metered: Collection[str] = ()) -> Summary:
+    """The whole run in numbers; see ``Tally``."""
+    tally = Tally(metered)
+    for case in cases:
+        tally.add(case)
+    return tally.summary(models)

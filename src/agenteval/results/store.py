@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from agenteval.errors import ConfigError, InfrastructureError, Problem
-from agenteval.results.model import SCHEMA_VERSION, Results
+from agenteval.results.archive import Archive
+from agenteval.results.model import SCHEMA_VERSION, PoolEntry, Results
 
 RESULTS_FILE = "results.json"
+_NO_CASES = '"cases": []'
 
 
-def write_atomic(path: Path, text: str) -> None:
+def write_atomic(path: Path, text: str | Iterable[str]) -> None:
     """Write a file so that it is there as a whole or not at all.
+
+    Args:
+        path: the file.
+        text: its content, as one text or piece by piece.
 
     Raises:
         InfrastructureError: the directory cannot be written, or the disk is full.
@@ -28,7 +36,7 @@ def write_atomic(path: Path, text: str) -> None:
         raise InfrastructureError(f"cannot write to {path.parent}: {error.strerror}") from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            file.write(text)
+            file.writelines([text] if isinstance(text, str) else text)
         # mkstemp makes files that only their owner reads; reports are for everybody.
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
@@ -38,9 +46,27 @@ def write_atomic(path: Path, text: str) -> None:
         raise InfrastructureError(f"cannot write {path}: {error.strerror}") from None
 
 
-def results_json(results: Results) -> str:
-    """The text of results.json."""
-    return results.model_dump_json(indent=1) + "\n"
+def results_json(results: Results, archive: Archive) -> Iterator[str]:
+    """The text of results.json, piece by piece: one line per case.
+
+    Args:
+        results: the run.
+        archive: where its cases are in full.
+    """
+    suites = [suite.model_copy(update={"cases": []}) for suite in results.suites]
+    frame = results.model_copy(update={"suites": suites}).model_dump_json(indent=1)
+    # Suites come before everything else that has such a key, and no text can hold its quotes as they are.
+    before, *after = frame.split(_NO_CASES, len(suites))
+    yield before
+    for suite, rest in zip(results.suites, after, strict=True):
+        yield '"cases": ['
+        separator = "\n"
+        for case in archive.cases(suite):
+            yield f"{separator}{case.model_dump_json()}"
+            separator = ",\n"
+        yield "]"
+        yield rest
+    yield "\n"
 
 
 def read_results(path: Path) -> Results:
@@ -60,9 +86,70 @@ def read_results(path: Path) -> Results:
     except OSError as error:
         raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(file))) from None
     try:
-        return Results.model_validate_json(content)
+        with _nothing_to_collect():
+            return Results.model_validate_json(content)
     except ValidationError as error:
         raise ConfigError(_unreadable(content, str(file), error)) from None
+
+
+@contextlib.contextmanager
+def _nothing_to_collect() -> Iterator[None]:
+    """All of a large file stays: looking for garbage in it, now and later, takes as long as reading it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
+def read_baseline(path: Path) -> tuple[Results, tuple[str, ...]]:
+    """Read a results file to compare with; earlier runs that it carries along do no harm if they are broken.
+
+    Args:
+        path: as for `read_results`.
+
+    Returns:
+        The results without the broken entries of its pool, and in words what was left out.
+
+    Raises:
+        ConfigError: as of `read_results`.
+    """
+    try:
+        return read_results(path), ()
+    except ConfigError as error:
+        file = path / RESULTS_FILE if path.is_dir() else path
+        rest = _without_broken_pool(file)
+        if rest is None:
+            raise error from None
+        return rest
+
+
+def _without_broken_pool(file: Path) -> tuple[Results, tuple[str, ...]] | None:
+    """The results, where nothing but the pool keeps them from being read."""
+    try:
+        value = json.loads(file.read_bytes())
+        pool = value.pop("pool")
+        results = Results.model_validate(value)
+    except (OSError, ValueError, RecursionError, AttributeError, KeyError, TypeError):
+        return None
+    if not isinstance(pool, list):
+        return results, ("the baseline's pool of earlier runs is broken and left out",)
+    sound = [entry for item in pool if (entry := _pool_entry(item)) is not None]
+    broken = len(pool) - len(sound)
+    if not broken:
+        return None
+    what = "1 run of the baseline's pool is" if broken == 1 else f"{broken} runs of the baseline's pool are"
+    return results.model_copy(update={"pool": sound}), (f"{what} broken and left out",)
+
+
+def _pool_entry(value: object) -> PoolEntry | None:
+    try:
+        return PoolEntry.model_validate(value)
+    except ValidationError:
+        return None
 
 
 def _unreadable(content: bytes, file: str, error: ValidationError) -> Problem:

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel
 
 from agenteval.agents.base import Agent
 from agenteval.agents.build import build_agent
+from agenteval.analysis.answers import evaluated
+from agenteval.analysis.model import Evaluated
 from agenteval.errors import ConfigError, Problem
-from agenteval.llm.gateway import Gateway
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.report.escape import Redactor
-from agenteval.results.model import CaseResult, IterationResult, RunUsage, Score, TurnResult
+from agenteval.results.model import CaseResult, IterationResult, Score, TurnResult
+from agenteval.results.rollup import summarise
+from agenteval.run.execution import Execution, asked_models, budget_warnings
+from agenteval.run.interrupt import until_signal
 from agenteval.run.journal import Journal
+from agenteval.run.masking import redacted
 from agenteval.run.progress import Progress
 from agenteval.run.scheduler import BoundAgent, Job, checkable, run_jobs
 from agenteval.suite.model import AgentSpec, Case, Suite
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_NEVER_MASKED = frozenset({"id", "kind", "status"})
+from agenteval.suite.model_agent import KIND as MODEL_AGENT
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class PlannedCase:
     case: Case
     agent: AgentSpec
     iterations: int
+    first_iteration: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,27 +52,6 @@ class Plan:
     progress: Progress
 
 
-@dataclass(frozen=True)
-class Execution:
-    """What came of a plan.
-
-    Attributes:
-        finished: results by case id; a case that was under way when a signal came is missing.
-        signal: the signal that ended the run early.
-        models: what asking models took, to judge or to answer.
-        nothing_to_check: no metric could say anything about any case, so no agent was called.
-    """
-
-    run_id: str
-    started: float
-    duration_s: float
-    finished: Mapping[str, CaseResult]
-    signal: int | None = None
-    nothing_to_check: bool = False
-    models: RunUsage = field(default_factory=RunUsage)
-    warnings: tuple[str, ...] = ()
-
-
 def execute(plan: Plan) -> Execution:
     """Run every case.
 
@@ -80,59 +60,74 @@ def execute(plan: Plan) -> Execution:
         InfrastructureError: the journal cannot be written.
     """
     # Built first: a metric that cannot run here must show before an agent is paid for.
-    checked = [checkable(planned.case, plan.catalog) for planned in plan.cases]
+    checked = _checkable(plan)
     started = time.time()
     if plan.cases and not any(checked):
         skipped = {planned.case.id: _skipped(planned) for planned in plan.cases}
-        return Execution(
-            run_id=plan.run_id,
-            started=started,
-            duration_s=0.0,
-            finished=skipped,
-            nothing_to_check=True,
-            warnings=tuple(_why_unchecked(planned) for planned in plan.cases[:1]),
-        )
+        warnings = tuple(_why_unchecked(planned) for planned in plan.cases[:1])
+        execution = _execution(plan, skipped, started, 0.0)
+        return replace(execution, nothing_to_check=True, warnings=warnings)
     clock = time.perf_counter()
     runner = _Runner(plan)
     asyncio.run(runner.run())
+    execution = _execution(plan, runner.finished, started, time.perf_counter() - clock)
+    return replace(execution, signal=runner.signal, warnings=budget_warnings(plan.catalog.resources.gateway))
+
+
+def _execution(plan: Plan, finished: Mapping[str, CaseResult], started: float, duration_s: float) -> Execution:
+    cases: dict[str, list[CaseResult]] = {item.suite.path: [] for item in plan.cases}
+    answers: dict[str, list[Evaluated]] = {}
+    for item in plan.cases:
+        # As the suite lists them, whatever order they ended in.
+        result = finished.get(item.case.id)
+        if result is not None:
+            cases[item.suite.path].append(result)
+            if item.suite.evaluation is not None:
+                answers.setdefault(item.suite.path, []).extend(_answers(item, result))
+    # What a model of ours answered is counted with the models.
+    metered = frozenset(item.case.id for item in plan.cases if item.agent.kind == MODEL_AGENT)
+    asked = asked_models(plan.catalog.resources.gateway)
+    summary = summarise(chain.from_iterable(cases.values()), asked, metered)
     return Execution(
+        asked=asked,
         run_id=plan.run_id,
         started=started,
-        duration_s=time.perf_counter() - clock,
-        finished=runner.finished,
-        signal=runner.signal,
-        models=_asking(plan.catalog.resources.gateway),
-        warnings=_budget_warnings(plan.catalog.resources.gateway),
+        duration_s=duration_s,
+        cases=cases,
+        summary=summary,
+        total=len(plan.cases),
+        fingerprints={item.case.id: item.case.fingerprint for item in plan.cases},
+        answers=answers,
     )
+
+
+def _answers(item: PlannedCase, result: CaseResult) -> Iterator[Evaluated]:
+    for iteration in result.iterations:
+        yield evaluated(result, iteration, item.case.persona, {"success": iteration.status != "error"})
+
+
+def _checkable(plan: Plan) -> list[bool]:
+    """For each case whether any metric can say anything about it.
+
+    Raises:
+        ConfigError: with every thing that metrics need and that is missing; once, however many need it.
+    """
+    checked: list[bool] = []
+    problems: dict[str, Problem] = {}
+    for planned in plan.cases:
+        try:
+            checked.append(checkable(planned.case, plan.catalog))
+        except ConfigError as error:
+            for problem in error.problems:
+                problems.setdefault(problem.message, problem)
+    if problems:
+        raise ConfigError(problems.values())
+    return checked
 
 
 def _fingerprints(plan: Plan) -> dict[str, str]:
     suites = {item.suite.path: item.suite for item in plan.cases}
     return {path: suite.fingerprint for path, suite in suites.items()}
-
-
-def _asking(gateway: Gateway) -> RunUsage:
-    return RunUsage(
-        input_tokens=gateway.input_tokens,
-        output_tokens=gateway.output_tokens,
-        llm_calls=gateway.budget.calls,
-        cost_usd=gateway.budget.cost_usd,
-    )
-
-
-def _budget_warnings(gateway: Gateway) -> tuple[str, ...]:
-    """What a spent or powerless budget means for the results."""
-    warnings = []
-    refused = gateway.budget.refused
-    if refused:
-        warnings.append(
-            f"the budget for models is used up: {refused} calls were not made; "
-            "what they would judge is skipped, and turns that a model was to answer are errors"
-        )
-    if gateway.unpriced and gateway.budget.limits.max_cost_usd is not None:
-        names = ", ".join(sorted(gateway.unpriced))
-        warnings.append(f"max_cost_usd does not hold for {names}: the price is not known")
-    return tuple(warnings)
 
 
 class _Runner:
@@ -145,36 +140,22 @@ class _Runner:
 
     async def run(self) -> None:
         agents: dict[int, Agent] = {}
-        task = asyncio.create_task(self._run_jobs(agents))
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, self._stop, number, task)
         try:
-            await task
-        except asyncio.CancelledError:
-            if self.signal is None:
-                raise
+            self.signal = await until_signal(self._run_jobs(agents))
         finally:
             resources = self._plan.catalog.resources
             await asyncio.gather(resources.close(), *(agent.close() for agent in agents.values()))
-
-    def _stop(self, number: int, task: asyncio.Task[None]) -> None:
-        self.signal = number
-        task.cancel()
 
     async def _run_jobs(self, agents: dict[int, Agent]) -> None:
         plan = self._plan
         await plan.catalog.resources.start()
         await self._start(agents)
-        jobs = [
-            Job(item.suite, item.case, BoundAgent(agents[id(item.agent)], item.agent), item.iterations)
-            for item in plan.cases
-        ]
+        jobs = [_job(item, agents[id(item.agent)]) for item in plan.cases]
         with plan.progress, Journal(plan.journal) as journal:
             journal.begin(plan.run_id, _fingerprints(plan))
 
             def finished(job: Job, result: CaseResult) -> None:
-                clean = _redacted(result, plan.redact)
+                clean = redacted(result, plan.redact)
                 self.finished[job.case.id] = clean
                 journal.add(job.suite.path, clean)
                 plan.progress.finished(clean)
@@ -198,20 +179,14 @@ class _Runner:
             raise ConfigError(problems)
 
 
-def _redacted(result: CaseResult, redact: Redactor) -> CaseResult:
-    """The result without secrets that an agent or a metric repeated."""
-    text = result.model_dump_json()
-    return result if redact(text) == text else _masked(result, redact)
-
-
-def _masked(value: Any, redact: Redactor) -> Any:
-    """Masks the texts inside our models; what identifies and classifies stays, as it is matched later."""
-    if isinstance(value, BaseModel):
-        masked = {name: _masked(item, redact) for name, item in value if name not in _NEVER_MASKED}
-        return value.model_copy(update=masked)
-    if isinstance(value, list):
-        return [_masked(item, redact) for item in value]
-    return redact.data(value)
+def _job(item: PlannedCase, agent: Agent) -> Job:
+    return Job(
+        suite=item.suite,
+        case=item.case,
+        agent=BoundAgent(agent, item.agent),
+        iterations=item.iterations,
+        first_iteration=item.first_iteration,
+    )
 
 
 def _skipped(planned: PlannedCase) -> CaseResult:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
 from agenteval import __version__
 from agenteval.errors import InfrastructureError
-from agenteval.results.model import CaseResult
+from agenteval.results.model import CaseResult, CaseStatus, SuiteResult
+
+JOURNAL_FILE = "journal.jsonl"
+# Of the runs that confirm what looks worse.
+CONFIRMATION_FILE = "confirmation.jsonl"
 
 
 class Journal:
@@ -70,3 +76,36 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             continue
     return lines
+
+
+class JournalArchive:
+    """The cases of a run as its journal has them, for runs too long to be held in memory.
+
+    They come in the order in which they were written.
+
+    Args:
+        path: the journal.
+        seconds: the agent's time in all cases, by suite path.
+        counts: how many cases ended how, by suite path.
+    """
+
+    def __init__(self, path: Path, seconds: Mapping[str, float], counts: Mapping[str, Counter[CaseStatus]]) -> None:
+        self._path = path
+        self._seconds = seconds
+        self._counts = counts
+
+    def cases(self, suite: SuiteResult) -> Iterator[CaseResult]:
+        """Every case of a suite in full."""
+        prefix = f'{{"suite": {json.dumps(suite.path)}, "case": '
+        with self._path.open(encoding="utf-8", newline="\n") as lines:
+            for line in lines:
+                if line.startswith(prefix):
+                    yield CaseResult.model_validate_json(line.rstrip("\n")[len(prefix) : -1])
+
+    def seconds(self, suite: SuiteResult) -> float:
+        """The agent's time in all cases of a suite."""
+        return self._seconds.get(suite.path, 0.0)
+
+    def counts(self, suite: SuiteResult) -> Counter[CaseStatus]:
+        """How many cases of a suite ended how."""
+        return self._counts.get(suite.path, Counter())

@@ -27,11 +27,11 @@ class Progress(Protocol):
         ...
 
 
-def make_progress(total: int, stream: TextIO, *, bar: bool, quiet: bool) -> Progress:
+def make_progress(total: int | None, stream: TextIO, *, bar: bool, quiet: bool) -> Progress:
     """The progress display for a stream.
 
     Args:
-        total: cases to run.
+        total: cases to run; ``None`` where that is not known before.
         stream: where to write; progress belongs on stderr.
         bar: draw a bar; otherwise write lines.
         quiet: show nothing.
@@ -59,7 +59,7 @@ class SilentProgress:
 class LineProgress:
     """For logs: how many are done and how many of those did not pass."""
 
-    def __init__(self, total: int, stream: TextIO) -> None:
+    def __init__(self, total: int | None, stream: TextIO) -> None:
         self._total = total
         self._noun = "case" if total == 1 else "cases"
         self._stream = stream
@@ -68,7 +68,7 @@ class LineProgress:
 
     def __enter__(self) -> LineProgress:
         self._started = self._last = time.monotonic()
-        self._write(f"running {self._total} {self._noun}")
+        self._write("scoring traces" if self._total is None else f"running {self._total} {self._noun}")
         return self
 
     def __exit__(
@@ -83,7 +83,8 @@ class LineProgress:
         now = time.monotonic()
         if done == self._total or now - self._last >= _LOG_INTERVAL_S:
             self._last = now
-            self._write(f"{done}/{self._total} {self._noun}, {describe(self._counts)}, {now - self._started:.1f} s")
+            of_all = "" if self._total is None else f"/{self._total}"
+            self._write(f"{done}{of_all} {self._noun}, {describe(self._counts)}, {now - self._started:.1f} s")
 
     def _write(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
@@ -92,7 +93,7 @@ class LineProgress:
 class BarProgress:
     """For people: a bar with rate and remaining time."""
 
-    def __init__(self, total: int, stream: TextIO) -> None:
+    def __init__(self, total: int | None, stream: TextIO) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress

@@ -1,0 +1,38 @@
+"""One score of several: how the scores of an answer become its final score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from agenteval.suite.evaluation import Aggregate
+
+#: Scores closer than this are the same: weighted sums of floats miss their threshold by less.
+ROUNDING = 1e-9
+
+
+def final_score(scores: Mapping[str, float | None], aggregate: Aggregate) -> float | None:
+    """The final score of one answer, 0..1; ``None`` where nothing that has a weight could be scored.
+
+    Args:
+        scores: metric id → score, 0..1, or ``None`` where it is absent: then its weight takes no part either.
+        aggregate: the method and the weights. A metric without a weight of its own weighs 1; one with a weight of 0
+            or less takes no part.
+    """
+    weighted = [
+        (score, weight)
+        for name, score in scores.items()
+        if score is not None and (weight := aggregate.weights.get(name, 1.0)) > 0
+    ]
+    if not weighted:
+        return None
+    if aggregate.method == "average":
+        total = math.fsum(score for score, _ in weighted) / len(weighted)
+    else:
+        total = math.fsum(score * weight for score, weight in weighted) / math.fsum(weight for _, weight in weighted)
+    return min(1.0, max(0.0, total))
+
+
+def passes(score: float | None, threshold: float) -> bool | None:
+    """Whether a score reaches the threshold; ``None`` where there is no score."""
+    return None if score is None else score >= threshold - ROUNDING

@@ -1,0 +1,74 @@
+"""Makes of the results of a case what analyses need of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from agenteval.analysis.model import Evaluated
+from agenteval.analysis.tool_checks import tool_checks
+from agenteval.results.model import CaseResult, IterationResult, Score
+from agenteval.results.rollup import turn_means
+
+_SHORT = 300
+# One for all of very many answers.
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+def evaluated(
+    case: CaseResult, iteration: IterationResult, persona: str | None, trace: Mapping[str, Any]
+) -> Evaluated:
+    """One pass through a case, or one recorded trace.
+
+    Args:
+        case: the case.
+        iteration: the pass.
+        persona: who asked.
+        trace: the record of the trace, or one made of the reply.
+    """
+    turns = iteration.turns
+    scores = [score for turn in turns for score in turn.scores]
+    durations = [turn.latency_ms for turn in turns if turn.latency_ms is not None]
+    tokens = [
+        (turn.usage.input_tokens or 0) + (turn.usage.output_tokens or 0) for turn in turns if turn.usage is not None
+    ]
+    return Evaluated(
+        case_id=case.id,
+        name=case.name,
+        trace_id=str(trace.get("trace_id") or ""),
+        order=_order(trace, iteration),
+        persona=persona,
+        success=_success(trace, iteration),
+        duration_ms=sum(durations) if durations else None,
+        tokens=sum(tokens) if tokens else None,
+        scores=turn_means(turns),
+        absent={score.id: _why_absent(score) for score in scores if score.score is None} or _NONE,
+        final_score=iteration.score,
+        passed={"passed": True, "failed": False, "error": False}.get(iteration.status),
+        reasons=dict(_reasons(scores)) or _NONE,
+        tool_checks=tool_checks(trace, [call for turn in turns for call in turn.tool_calls]) or _NONE,
+    )
+
+
+def _success(trace: Mapping[str, Any], iteration: IterationResult) -> bool:
+    """What the trace says of itself; where it says nothing, whether it is good enough."""
+    if any(turn.error for turn in iteration.turns):
+        return False
+    said = trace.get("success")
+    return iteration.status not in {"failed", "error"} if said is None else bool(said)
+
+
+def _order(trace: Mapping[str, Any], iteration: IterationResult) -> int:
+    order = trace.get("iteration")
+    return order if isinstance(order, int) and not isinstance(order, bool) else iteration.index
+
+
+def _why_absent(score: Score) -> str:
+    return (score.error or score.reason or score.status)[:_SHORT]
+
+
+def _reasons(scores: list[Score]) -> Iterator[tuple[str, str]]:
+    for score in scores:
+        if score.reason and score.score is not None and score.score < 1:
+            yield score.id, score.reason[:_SHORT]

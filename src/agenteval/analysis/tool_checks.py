@@ -1,0 +1,55 @@
+"""What a trace says about its tool calls, as shares from 0 to 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agenteval.results.model import ToolCall
+
+# Where traces keep such figures, and what checks are called in them.
+_PLACES = ("tool_calling", "tool_calling_metrics", "tool_metrics", "tool_usage")
+_CHECKS = (
+    "all_calls_successful",
+    "appropriate_selection",
+    "correct_parameters",
+    "proper_timing",
+    "handles_failures",
+)
+
+
+def tool_checks(trace: Mapping[str, Any], calls: Sequence[ToolCall]) -> dict[str, tuple[float, ...]]:
+    """Check → shares of tool calls for which it held.
+
+    A trace may say so itself, in one mapping or in a list of them. Whether all calls succeeded is also known from the
+    calls, where the trace does not say it.
+
+    Args:
+        trace: the record.
+        calls: the calls that were recorded with the answer.
+    """
+    found: dict[str, list[float]] = {}
+    for entry in _entries(trace):
+        for check in _CHECKS:
+            found.setdefault(check, []).extend(_shares(entry.get(check)))
+    if calls and not found.get("all_calls_successful"):
+        found["all_calls_successful"] = [sum(call.error is None for call in calls) / len(calls)]
+    return {check: tuple(shares) for check, shares in found.items() if shares}
+
+
+def _entries(trace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What the first of the places says."""
+    value = next((trace[place] for place in _PLACES if place in trace), None)
+    entries = value if isinstance(value, list) else [value]
+    return [entry for entry in entries if isinstance(entry, Mapping)]
+
+
+def _shares(value: Any) -> Iterator[float]:
+    """A boolean, a number, or a list of these; what is neither says nothing."""
+    if isinstance(value, bool):
+        yield float(value)
+    elif isinstance(value, int | float):
+        yield min(1.0, float(value))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _shares(item)

@@ -1,0 +1,83 @@
+"""What the judges of a suite share in a run: how often they may still ask, and what they said before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agenteval.llm.model import BudgetSpentError
+from agenteval.metrics.judgement_cache import JudgementCache
+from agenteval.suite.judge_limits import JudgeLimits
+from agenteval.suite.model import Place
+
+
+@dataclass
+class Judgements:
+    """The accounts of all suites of a run."""
+
+    _books: dict[tuple[str, str], Book] = field(default_factory=dict)
+
+    def of(self, suite: Place, limits: JudgeLimits) -> Book:
+        """The account of a suite.
+
+        Args:
+            suite: the file that asks.
+            limits: what it allows.
+        """
+        key = (suite.directory, suite.file)
+        if key not in self._books:
+            cache = JudgementCache(Path(suite.directory) / limits.cache) if limits.cache else None
+            self._books[key] = Book(limits.max_calls, cache)
+        return self._books[key]
+
+
+@dataclass
+class Question:
+    """A call under way; ``answered`` is set once a model answered it, which is what counts."""
+
+    answered: bool = False
+
+
+@dataclass
+class Book:
+    """Counts the answers of models for one suite.
+
+    Attributes:
+        max_calls: how many there may be; ``None`` is no limit.
+        cache: what judges said before; ``None`` keeps nothing.
+    """
+
+    max_calls: int | None
+    cache: JudgementCache | None
+    answered: int = 0
+    _under_way: int = 0
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    @asynccontextmanager
+    async def question(self) -> AsyncIterator[Question]:
+        """Hold this while a model is asked.
+
+        Raises:
+            BudgetSpentError: no call is left.
+        """
+        async with self._changed:
+            await self._changed.wait_for(self._is_decided)
+            if self.max_calls is not None and self.answered >= self.max_calls:
+                raise BudgetSpentError(f"limits.max_llm_calls ({self.max_calls}) is used up")
+            self._under_way += 1
+        question = Question()
+        try:
+            yield question
+        finally:
+            async with self._changed:
+                self._under_way -= 1
+                self.answered += question.answered
+                self._changed.notify_all()
+
+    def _is_decided(self) -> bool:
+        """Whether a call under way does not matter for whether there is another one."""
+        limit = self.max_calls
+        return limit is None or self.answered >= limit or self.answered + self._under_way < limit

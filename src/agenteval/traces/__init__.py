@@ -1,0 +1,1 @@
+"""Recorded traces: what one is, and how files of them are read."""

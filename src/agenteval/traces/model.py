@@ -1,0 +1,154 @@
+"""What a trace is: one recorded answer of an agent, and how its fields are found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agenteval.results.model import ToolCall, Usage
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One recorded answer.
+
+    Attributes:
+        line: its 1-based line in the file.
+        trace_id: empty where the record has none.
+        iteration: which pass over the inputs it belongs to, from 0.
+        persona: who asked.
+        input: what was asked; JSON text where it is no text.
+        output: the answer; JSON text where it is no text, empty where there is none.
+        duration_ms: the time it took.
+        success: what the record says of itself.
+        record: everything, for fields that are named by their path.
+    """
+
+    line: int
+    trace_id: str
+    iteration: int
+    persona: str | None
+    input: str
+    output: str
+    duration_ms: float | None
+    success: bool | None
+    record: Record = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that is no trace: where it stands, what is wrong, and what would be right."""
+
+    file: Path
+    line: int
+    message: str
+
+
+def trace_of_reply(
+    *,
+    input: str,  # noqa: A002 - the field is called so
+    output: str,
+    duration_ms: float | None = None,
+    success: bool = True,
+    persona: str | None = None,
+    iteration: int = 0,
+    trace_id: str = "",
+    metadata: Record | None = None,
+    expected: Record | None = None,
+    usage: Usage | None = None,
+    tool_calls: Sequence[ToolCall] = (),
+) -> dict[str, Any]:
+    """The record of an answer that was not recorded but just given.
+
+    Args:
+        input: what was asked.
+        output: the answer.
+        duration_ms: the time it took.
+        success: whether there was an answer.
+        persona: who asked.
+        iteration: which pass it is, from 0.
+        trace_id: what identifies it; the same in every run, as sampling and caches go by it.
+        metadata: what the agent sent with its answer.
+        expected: what the suite says of the input; it wins over what the agent says.
+        usage: tokens of the answer.
+        tool_calls: they become the timeline.
+    """
+    record: dict[str, Any] = {
+        "trace_id": trace_id,
+        "iteration": iteration,
+        "persona": persona,
+        "input": input,
+        "output": output,
+        "duration_ms": duration_ms,
+        "success": success,
+        "metadata": {**(metadata or {}), **(expected or {})},
+        "timeline": [_observation(call) for call in tool_calls],
+    }
+    tokens = _token_usage(usage)
+    return {**record, "token_usage": tokens} if tokens else record
+
+
+def value_at(record: Record, path: str) -> Any:
+    """The value of a field; ``None`` where there is none.
+
+    A key that is written like the path comes first, then the path through nested objects (also inside JSON texts),
+    then the same in ``summary.raw``, where FluxLoop keeps what it does not know.
+    """
+    found = record[path] if path in record else _nested(record, path.split("."))
+    if found is not None or "summary" not in record:
+        return found
+    unknown = _nested(record, ("summary", "raw"))
+    if not isinstance(unknown, dict):
+        return None
+    return unknown[path] if path in unknown else _nested(unknown, path.split("."))
+
+
+def text_of(value: Any) -> str:
+    """A value as text: texts as they are, nothing for ``None``, JSON for the rest."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _nested(record: Record, path: Sequence[str]) -> Any:
+    value: Any = record if isinstance(record, dict) else dict(record)
+    for step in path:
+        if isinstance(value, str):
+            value = _object(value)
+        if not isinstance(value, dict) or step not in value:
+            return None
+        value = value[step]
+    return value
+
+
+def _object(text: str) -> Any:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _observation(call: ToolCall) -> dict[str, Any]:
+    return {
+        "type": "tool",
+        "name": call.name,
+        "input": call.args,
+        "output": call.result,
+        "error": call.error,
+        "duration_ms": call.duration_ms,
+    }
+
+
+def _token_usage(usage: Usage | None) -> dict[str, int]:
+    if usage is None:
+        return {}
+    parts = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
+    known = {name: count for name, count in parts.items() if count is not None}
+    return {**known, "total_tokens": sum(known.values())} if known else {}
