@@ -1,0 +1,140 @@
+"""From the cases of a foreign run to results."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from agenteval.results.model import (
+    CaseResult,
+    IterationResult,
+    PoolCase,
+    PoolEntry,
+    Results,
+    Run,
+    SuiteResult,
+    Summary,
+    Tool,
+)
+from agenteval.results.rollup import summarise, turn_means
+
+_DIGITS = 16
+# What the comparison calls the one score that all scores of a case become.
+_OVERALL = "score"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run of another tool.
+
+    Attributes:
+        tool: which one.
+        version: of the tool; empty where the file does not say.
+        started_at: as the file has it, as is
+        finished_at: most files have one of the two, or none.
+        questions: id of a case that asks something else than the known case of that id → what it asks.
+        summary: where the file has one, but no cases to make it of.
+    """
+
+    tool: str
+    version: str
+    suites: Sequence[SuiteResult]
+    started_at: str | None = None
+    finished_at: str | None = None
+    duration_s: float = 0.0
+    commit: str | None = None
+    questions: Mapping[str, str] = field(default_factory=dict)
+    summary: Summary | None = None
+
+
+def results_of(recording: Recording, digest: str, modified: datetime) -> Results:
+    """The run as results.
+
+    Args:
+        recording: the run.
+        digest: of the content of its files: the run's id, so that one file is one run.
+        modified: when the file was written; the run's time where the file does not say it.
+    """
+    started, finished = _period(recording, modified)
+    run = Run(
+        id=f"{recording.tool}-{digest[:_DIGITS]}",
+        started_at=_timestamp(started),
+        finished_at=_timestamp(finished),
+        duration_s=round((finished - started).total_seconds(), 3),
+        complete=True,
+        commit=recording.commit,
+    )
+    cases = [case for suite in recording.suites for case in suite.cases]
+    return Results(
+        tool=Tool(name=recording.tool, version=recording.version),
+        run=run,
+        summary=recording.summary or summarise(cases),
+        suites=list(recording.suites),
+        pool=[_pool_entry(recording, run)],
+    )
+
+
+def _pool_entry(recording: Recording, run: Run) -> PoolEntry:
+    """How a foreign run judged is unknown, so only cases that asked something else have a fingerprint."""
+    return PoolEntry(
+        commit=run.commit,
+        run_id=run.id,
+        created_at=run.started_at,
+        cases={
+            case.id: PoolCase(
+                fingerprint=_fingerprint(recording.questions.get(case.id)), scores=_pool_scores(suite, case)
+            )
+            for suite in recording.suites
+            for case in suite.cases
+        },
+    )
+
+
+def _fingerprint(question: str | None) -> str:
+    if question is None:
+        return ""
+    # No fingerprint of a known case looks like this one: it says that the question is not the same.
+    return f"asked:{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
+
+
+def _pool_scores(suite: SuiteResult, case: CaseResult) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for iteration in case.iterations:
+        for name, score in _iteration_scores(suite, iteration).items():
+            found.setdefault(name, []).append(score)
+    return found
+
+
+def _iteration_scores(suite: SuiteResult, iteration: IterationResult) -> dict[str, float]:
+    overall = {_OVERALL: iteration.score} if suite.threshold is not None and iteration.score is not None else {}
+    return turn_means(iteration.turns) | overall
+
+
+def _period(recording: Recording, modified: datetime) -> tuple[datetime, datetime]:
+    started, finished = _time(recording.started_at), _time(recording.finished_at)
+    try:
+        duration = timedelta(seconds=recording.duration_s)
+        if started is not None:
+            return started, started + duration
+        finished = finished or modified
+        return finished - duration, finished
+    except OverflowError:
+        # Longer than there are dates: the file is wrong, but its scores need not be.
+        return modified, modified
+
+
+def _time(written: str | None) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(written or "")
+    except ValueError:
+        return None
+    try:
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except OverflowError:
+        return None
+
+
+def _timestamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
