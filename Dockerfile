@@ -22,9 +22,9 @@ FROM python:${PYTHON}-slim-bookworm
 LABEL org.opencontainers.image.title="agenteval-action" \
       org.opencontainers.image.description="Evaluate an LLM agent against its suite, compare with the base branch, and gate the merge." \
       org.opencontainers.image.licenses="Apache-2.0"
-# WordNet 3.0, which the metric METEOR reads, and what reads the text in images.
+# WordNet 3.0, which the metric METEOR reads, what reads the text in images, and what checks out the base commit.
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends tesseract-ocr wordnet-base \
+ && apt-get install --yes --no-install-recommends git tesseract-ocr wordnet-base \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/agenteval /opt/agenteval
 # Isolated mode: neither the job's PYTHONPATH nor the workspace can change what agenteval imports.

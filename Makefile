@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation
 
-.PHONY: demo test test-peers peers schemas lock clean
+.PHONY: demo test test-peers peers bench-gate schemas lock clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/agenteval run examples/quickstart/agent.yaml --out agenteval-report
@@ -29,6 +29,10 @@ tests/peers/node_modules/.done: tests/peers/package-lock.json
 	npm ci --prefix tests/peers --no-audit --no-fund --loglevel error
 	@touch $@
 
+# Error rates and power of the gate, by simulation; ARGS="--quick" takes less than a minute.
+bench-gate: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.gate $(ARGS)
+
 # Regenerates the published JSON Schemas from the models.
 schemas: $(VENV)/.dev
 	$(BIN)/agenteval schema results > schemas/results.schema.json
@@ -37,7 +41,7 @@ schemas: $(VENV)/.dev
 # Writes the hash-pinned lock files anew; needs uv.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/build.in -o requirements/build.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra dev --extra files --extra azure -c requirements/constraints.in pyproject.toml -o requirements/dev.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra dev --extra files --extra azure --extra local -c requirements/constraints.in pyproject.toml -o requirements/dev.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra files -c requirements/dev.lock -c requirements/constraints.in pyproject.toml -o requirements/runtime.lock
 
 $(VENV)/bin/python:

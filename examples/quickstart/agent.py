@@ -8,6 +8,7 @@ anything else, with the sentence of the help pages that fits best.
 one JSON reply on standard output.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -38,15 +39,16 @@ NUMBER_BONUS = 1.25
 class Tools:
     """The two tools of the assistant; every call is recorded."""
 
-    def __init__(self, ranking: str) -> None:
+    def __init__(self, ranking: str, overlooked: int = 0) -> None:
         self.ranking = ranking
+        self.overlooked = overlooked  # how many of the best hits every search misses
         self.calls: list[dict[str, Any]] = []
         self.retrieved: dict[Passage, None] = {}  # in order, each once
 
     def search_docs(self, query: str, top_k: int = TOP_K) -> list[Hit]:
         """Find passages of the help pages."""
         started = time.perf_counter()
-        hits = index().search(query, top_k, self.ranking)
+        hits = index().search(query, top_k + self.overlooked, self.ranking)[self.overlooked :]
         self.retrieved.update((hit.passage, None) for hit in hits)
         args = {"query": query, "top_k": top_k}
         self._record("search_docs", args, [str(hit.passage) for hit in hits], started)
@@ -67,7 +69,7 @@ class Tools:
 def reply(request: dict[str, Any]) -> dict[str, Any]:
     """Answer one turn of a conversation."""
     earlier = [message["content"] for message in request.get("history") or [] if message["role"] == "user"]
-    tools = Tools(ranking_of(request))
+    tools = Tools(ranking_of(request), overlooked=1 if is_unlucky(request) else 0)
     question = standalone([*earlier, request["input"]], known_names())
     return {
         "response": answer(question, tools),
@@ -81,6 +83,16 @@ def ranking_of(request: dict[str, Any]) -> str:
     """Return which ranking to use: the environment wins over the suite's `config`."""
     config = request.get("config") or {}
     return os.environ.get("QUICKSTART_RANKING") or str(config.get("ranking", "bm25"))
+
+
+def is_unlucky(request: dict[str, Any]) -> bool:
+    """Whether this answer misses the best passage, as a model now and then would: `QUICKSTART_NOISE` says how often.
+
+    Chance is a hash of `QUICKSTART_SEED`, the session and the question, so that the same run can be had again.
+    """
+    noise = float(os.environ.get("QUICKSTART_NOISE") or 0)
+    drawn = "\n".join([os.environ.get("QUICKSTART_SEED", ""), str(request.get("session", "")), request["input"]])
+    return int.from_bytes(hashlib.sha256(drawn.encode()).digest()[:8], "big") < noise * 2**64
 
 
 def answer(question: str, tools: Tools) -> str:

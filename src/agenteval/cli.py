@@ -24,7 +24,6 @@ _EPILOG = """exit status:
 # Part of the published interface, and not available yet: asking for one is an error, never ignored.
 _LATER_OPTIONS = (
     ("--shard", "I/N"),
-    ("--traces", "PATH"),
     ("--seed", "N"),
 )
 _LATER_FLAGS = ("--resume",)
@@ -87,6 +86,8 @@ def _fail(error: AgentEvalError) -> int:
         print(terminal(redact(f"agenteval: {problem}"), multiline=True), file=sys.stderr)
     if len(problems) > 1:
         print(f"agenteval: {len(problems)} problems; nothing was run", file=sys.stderr)
+    if isinstance(error, ConfigError) and error.fine:
+        print(terminal(f"agenteval: without a mistake: {', '.join(error.fine)}"), file=sys.stderr)
     return error.exit_status
 
 
@@ -115,6 +116,9 @@ def _run(arguments: argparse.Namespace) -> int:
         max_cost_usd=arguments.max_cost_usd,
         use_cache=not arguments.no_cache,
         quiet=arguments.quiet,
+        traces=Path(arguments.traces) if arguments.traces else None,
+        keep_going=arguments.keep_going,
+        control=arguments.control,
     )
     outcome = run(settings)
     if not arguments.quiet:
@@ -240,6 +244,7 @@ def _add_run(commands: Any) -> None:
     add("--config", metavar="FILE", help="configuration (agenteval.yaml here, beside the suite, or above)")
     add("--agent", metavar="AGENT", help="name in agenteval.yaml, replay:FILE, python:MODULE:CALLABLE, or a URL")
     add("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
+    add("--control", metavar="AGENT", help="with `confirm: base`: this agent stands for the base commit's")
     add("--out", metavar="DIR", default="agenteval-report", help="where reports go (%(default)s)")
     add("--iterations", metavar="N", type=_positive, help="times every case runs")
     add("--concurrency", metavar="N", type=_positive, help="cases at once")
@@ -249,6 +254,10 @@ def _add_run(commands: Any) -> None:
     add("--max-llm-calls", metavar="N", type=_count, help="requests to models, repeated ones included")
     add("--max-cost-usd", metavar="USD", type=_amount, help="what models may cost")
     add("--no-cache", action="store_true", help="ask models again, whatever the cache holds")
+    add(
+        "--traces", metavar="PATH", help="score recorded traces (JSON Lines, or a folder of them); no agent is called"
+    )
+    add("--keep-going", action="store_true", help="with --traces: leave out lines that are no traces")
     add("--quiet", action="store_true", help="no progress, only the result")
     for name, value in _LATER_OPTIONS:
         add(name, metavar=value, help=argparse.SUPPRESS)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from agenteval.compare.compare import compare
-from agenteval.compare.gate import Gate, GatePolicy, judge, parse_fail_on
+from agenteval.compare.compare import Comparer
+from agenteval.compare.gate import FailOn, Gate, judge, parse_fail_on
 from agenteval.config import CONFIG_FILE, DEFAULT_AGENT, Config, find_config, read_config, resolve_agent
 from agenteval.errors import ConfigError, Problem
 from agenteval.metrics.graders import GraderPool
@@ -18,10 +19,16 @@ from agenteval.provenance import shown_path
 from agenteval.report.escape import terminal
 from agenteval.report.view import GateView, count
 from agenteval.report.write import print_table, render_reports
+from agenteval.results.archive import InMemory
+from agenteval.results.model import Results
 from agenteval.results.store import read_results
 from agenteval.suite.load import discover, load_suites
 from agenteval.suite.model import Suite
 from agenteval.suite.model_agent import model_agent_of
+from agenteval.targets import bind
+
+# Metric types that call Python code of the user, and the option that names it.
+_GRADERS = {"code": "grader", "custom": "function"}
 
 
 def compare_files(current: Path, baseline: Path, fail_on: str | None) -> int:
@@ -31,15 +38,20 @@ def compare_files(current: Path, baseline: Path, fail_on: str | None) -> int:
         ConfigError: a file cannot be read, or ``fail_on`` is wrong.
     """
     try:
-        policy = GatePolicy() if fail_on is None else GatePolicy(fail_on=parse_fail_on(fail_on))
+        words = parse_fail_on(fail_on) if fail_on is not None else frozenset[FailOn]()
     except ValueError as error:
         raise ConfigError(Problem(f"--fail-on: {error}")) from None
+    from agenteval.results.foreign.detect import read_run
+    from agenteval.results.foreign.known import suites_of
+
     config = read_config(find_config(None, [Path.cwd()]))
-    now, then = read_results(current), read_results(baseline)
+    now, _ = read_run(current)
+    then, notes = read_run(baseline, suites_of(now))
     known = {case.id for _, case in now.cases()}
-    results = now.model_copy(update={"comparison": compare(now, then, known, config.tolerance)})
-    gate = judge(results, policy if fail_on is not None else config.gate)
-    print_table(results, _view(gate), sys.stdout)
+    comparison = Comparer(now, then, known, config.compare, notes=notes).decide()
+    results = now.model_copy(update={"comparison": comparison})
+    gate = judge(results, config.gate if fail_on is None else replace(config.gate, fail_on=words))
+    print_table(results, _view(gate, results), sys.stdout)
     return gate.exit_status
 
 
@@ -54,8 +66,8 @@ def render_again(path: Path, out: Path | None) -> int:
     directory = out or (path if path.is_dir() else path.parent)
     make_directory(directory)
     gate = judge(results, read_config(find_config(None, [Path.cwd()])).gate)
-    view = _view(gate)
-    render_reports(results, view, directory)
+    view = _view(gate, results)
+    render_reports(results, view, directory, InMemory())
     print_table(results, view, sys.stdout)
     return 0
 
@@ -76,24 +88,38 @@ def validate_files(suites: Sequence[Path], config: Path | None) -> int:
     except ConfigError as error:
         problems += error.problems
     if found is not None and settings is not None:
-        _say(f"{shown_path(found)}: ok, {count(len(settings.agents), 'agent')}")
+        tools = f", {count(len(settings.tools), 'tool')}" if settings.tools else ""
+        _say(f"{shown_path(found)}: ok, {count(len(settings.agents), 'agent')}{tools}")
     if not paths and found is None:
         problems.append(Problem(f"nothing to check: no suite and no {CONFIG_FILE} in this directory"))
-    for path in paths:
+    for suite in load_suites(paths, problems):
         try:
-            for suite in load_suites([path]):
-                # Only a name must be defined: a suite that names no agent may get one with --agent.
-                if settings is not None and suite.agent is not None:
-                    resolve_agent(suite.agent, settings, suite.path)
-                check_graders(suite)
-                _say(f"{suite.path}: ok, {suite.format}, {count(len(suite.cases), 'case')}")
-                for warning in (*suite.warnings, *_obstacles(suite, settings)):
-                    _say(f"  warning: {warning}")
+            _check_names(suite, settings)
+            unusable = check_graders(suite)
+            _say(f"{suite.path}: ok, {suite.format}, {count(len(suite.cases), 'case')}")
+            for warning in (*suite.warnings, *unusable, *_obstacles(suite, settings)):
+                _say(f"  warning: {warning}")
         except ConfigError as error:
             problems += error.problems
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError(dict.fromkeys(problems))
     return 0
+
+
+def _check_names(suite: Suite, config: Config | None) -> None:
+    """What a suite names must be defined; what it leaves open may still come with ``--agent``.
+
+    Raises:
+        ConfigError: a name is not defined.
+    """
+    if config is None:
+        return
+    if suite.agent is not None:
+        resolve_agent(suite.agent, config, suite.path)
+    elif config.agents or config.tools:
+        named = [case for case in suite.cases if case.target is not None and not case.target.is_pattern]
+        if named:
+            bind(replace(suite, cases=tuple(named)), None, config)
 
 
 def _obstacles(suite: Suite, config: Config | None) -> list[str]:
@@ -103,17 +129,29 @@ def _obstacles(suite: Suite, config: Config | None) -> list[str]:
     return [str(problem) for problem in model_agent_of(suite.fallback_agent).obstacles]
 
 
-def check_graders(suite: Suite) -> None:
-    """Import the code graders of a suite.
+def check_graders(suite: Suite) -> list[str]:
+    """Import the Python code that judges the answers of a suite.
+
+    Returns:
+        What of AgentCI's evaluation functions cannot be imported here: that tool looks for them when they are called.
 
     Raises:
-        ConfigError: with all that cannot be imported.
+        ConfigError: with all code graders that cannot be imported.
     """
+    _import_graders(suite, "code")
+    try:
+        _import_graders(suite, "custom")
+    except ConfigError as error:
+        return [str(problem) for problem in error.problems]
+    return []
+
+
+def _import_graders(suite: Suite, kind: str) -> None:
     pool = GraderPool()
-    metrics = (metric for case in suite.cases for turn in case.turns for metric in turn.metrics)
-    graders = [metric for metric in metrics if metric.type == "code"]
-    for metric in graders:
-        pool.expect(metric.where, str(metric.options["grader"]))
+    called = _GRADERS[kind]
+    metrics = [metric for case in suite.cases for metric in case.all_metrics if metric.type == kind]
+    for metric in metrics:
+        pool.expect(metric.where, str(metric.options[called]), called)
 
     async def check() -> None:
         try:
@@ -121,12 +159,13 @@ def check_graders(suite: Suite) -> None:
         finally:
             await pool.close()
 
-    if graders:
+    if metrics:
         asyncio.run(check())
 
 
-def _view(gate: Gate) -> GateView:
-    return GateView(passed=gate.passed, headline=gate.headline, reasons=gate.reasons, warnings=())
+def _view(gate: Gate, results: Results) -> GateView:
+    notes = tuple(results.comparison.notes) if results.comparison else ()
+    return GateView(passed=gate.passed, headline=gate.headline, reasons=gate.reasons, warnings=notes)
 
 
 def _say(text: str) -> None:

@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
-from agenteval.compare.compare import DEFAULT_TOLERANCE
-from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy, parse_fail_on
+from agenteval.compare.gate import FailOn, GatePolicy
+from agenteval.compare.policy import ComparePolicy
+from agenteval.config_gate import GateEntry
 from agenteval.errors import ConfigError, Problem
 from agenteval.llm.budget import Limits
 from agenteval.llm.cache import ResponseCache, default_directory
 from agenteval.llm.gateway import LlmSettings
 from agenteval.provenance import shown_path
-from agenteval.suite.agent_spec import AgentEntry, agent_from_text, is_inline_agent, read_agent
-from agenteval.suite.document import read_yaml
-from agenteval.suite.model import AgentSpec
+from agenteval.suite.agent_spec import AgentEntry, agent_from_text, is_inline_agent, read_agent, read_tool
+from agenteval.suite.document import Document, KeyPath
+from agenteval.suite.evaluation import Criteria, ToolCheck
+from agenteval.suite.model import AgentSpec, ModelSpec
 from agenteval.suite.model_agent import model_agent_of
+from agenteval.suite.model_names import chat_model, embedding_model
 from agenteval.suite.validation import did_you_mean, one_of, validate
+from agenteval.suite.yaml_document import read_yaml
 
 CONFIG_FILE = "agenteval.yaml"
 DEFAULT_AGENT = "default"
 DEFAULT_CONCURRENCY = 8
-
-
-class GateEntry(BaseModel):
-    """``gate:`` - what fails the gate."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    fail_on: frozenset[FailOn] = Field(
-        DEFAULT_FAIL_ON,
-        validation_alias=AliasChoices("fail_on", "fail-on"),
-        description="failures, regressions, errors, inconclusive; or none",
-        # A set has no order, and a schema must be the same each time; the text form is checked when it is read.
-        json_schema_extra={
-            "type": ["array", "string"],
-            "items": {"enum": [*FAIL_ON, "none"]},
-            "default": [word for word in FAIL_ON if word in DEFAULT_FAIL_ON],
-        },
-    )
-    tolerance: float = Field(DEFAULT_TOLERANCE, ge=0, le=1, description="how far the mean of a metric may fall")
-    max_error_rate: float = Field(0.10, ge=0, le=1, description="share of cases that may break")
-
-    @field_validator("fail_on", mode="before")
-    @classmethod
-    def _words(cls, value: Any) -> Any:
-        if isinstance(value, frozenset):
-            return value
-        return parse_fail_on(",".join(str(item) for item in value) if isinstance(value, list) else str(value))
 
 
 class LlmEntry(BaseModel):
@@ -69,12 +46,45 @@ class LlmEntry(BaseModel):
     timeout: float = Field(60.0, gt=0, description="seconds for one attempt")
 
 
+class ModelEntry(BaseModel):
+    """A model; the short form is its name alone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str = Field(min_length=1, description="as in openai/gpt-4o, anthropic/claude-…, ollama/llama3, azure/…")
+    endpoint: str | None = Field(None, description="address of the API")
+    api_key: str | None = Field(None, repr=False, description="else the provider's environment variable")
+    api_version: str | None = Field(None, description="of Azure OpenAI")
+
+
+class CriteriaEntry(BaseModel):
+    """``criteria:`` - conditions on a run as a whole; one that is not met fails the gate."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    all_successful: bool = Field(False, description="every case has an answer")
+    avg_response_ms: float | None = Field(None, gt=0, description="most milliseconds for an answer, on average")
+    max_response_ms: float | None = Field(None, gt=0, description="most milliseconds for any answer")
+    error_rate_percent: float | None = Field(
+        None, ge=0, le=100, description="most cases without an answer, in percent"
+    )
+    quality: dict[str, float] = Field(default_factory=dict, description="metric → mean score that is needed, 0..1")
+    tool_calls: list[ToolCheck] = Field(default_factory=list, description="what must hold of all tool calls")
+
+
 class ConfigFile(BaseModel):
     """The whole of ``agenteval.yaml``; every key is optional."""
 
     model_config = ConfigDict(extra="forbid")
 
     agents: dict[str, Any] = Field(default_factory=dict, description="name → how the agent is reached")
+    tools: dict[str, Any] = Field(default_factory=dict, description="name → how a tool under test is called")
+    judge: str | ModelEntry | None = Field(None, description="model that judges where a suite can do without one")
+    embeddings: str | ModelEntry | None = Field(None, description="model that compares meanings (openai/…-3-small)")
+    criteria: CriteriaEntry | None = Field(None, description="conditions on the run of every suite")
+    personas: dict[str, list[str]] = Field(
+        default_factory=dict, description="persona → the cases it asks, by name; * stands for any text"
+    )
     iterations: int | None = Field(None, ge=1, description="times every case runs (1)")
     concurrency: int | None = Field(None, ge=1, description=f"cases at once ({DEFAULT_CONCURRENCY})")
     gate: GateEntry = Field(default_factory=GateEntry)
@@ -85,6 +95,7 @@ class PublishedConfig(ConfigFile):
     """``agenteval.yaml`` with its agents spelled out, for the published JSON Schema."""
 
     agents: dict[str, AgentEntry | list[str] | str] = Field(default_factory=dict)
+    tools: dict[str, AgentEntry | list[str] | str] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,10 +103,15 @@ class Config:
     """What ``agenteval.yaml`` says, or the defaults if there is none."""
 
     agents: Mapping[str, AgentSpec] = field(default_factory=dict)
+    tools: Mapping[str, AgentSpec] = field(default_factory=dict)
+    judge: ModelSpec | None = None
+    embeddings: ModelSpec | None = None
+    criteria: Criteria | None = None
+    personas: Mapping[str, Sequence[str]] = field(default_factory=dict)
     iterations: int | None = None
     concurrency: int | None = None
     gate: GatePolicy = field(default_factory=GatePolicy)
-    tolerance: float = DEFAULT_TOLERANCE
+    compare: ComparePolicy = field(default_factory=ComparePolicy)
     llm: LlmSettings = field(default_factory=LlmSettings)
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
@@ -119,6 +135,9 @@ class Settings:
     max_cost_usd: float | None = None
     use_cache: bool = True
     quiet: bool = False
+    traces: Path | None = None
+    keep_going: bool = False
+    control: str | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -152,25 +171,72 @@ def read_config(path: Path | None) -> Config:
     document = read_yaml(path, shown_as=shown_path(path), unset=problems)
     entry, wrong = validate(ConfigFile, {} if document.data is None else document.data, document)
     problems += wrong
-    agents: dict[str, AgentSpec] = {}
-    listed = document.data.get("agents") if isinstance(document.data, dict) else None
-    for name, value in (listed if isinstance(listed, dict) else {}).items():
-        spec, wrong = read_agent(value, document, ("agents", name))
-        problems += wrong
-        if spec is not None:
-            agents[str(name)] = spec
+    agents = _specs(document, "agents", read_agent, problems)
+    tools = _specs(document, "tools", read_tool, problems)
+    judge = _model(entry.judge, chat_model, document, "judge", problems) if entry else None
+    embeddings = _model(entry.embeddings, embedding_model, document, "embeddings", problems) if entry else None
     if problems or entry is None:
         raise ConfigError(problems)
     return Config(
         agents=agents,
+        tools=tools,
+        judge=judge,
+        embeddings=embeddings,
+        criteria=_criteria(entry.criteria) if entry.criteria is not None else None,
+        personas=entry.personas,
         iterations=entry.iterations,
         concurrency=entry.concurrency,
-        gate=GatePolicy(fail_on=entry.gate.fail_on, max_error_rate=entry.gate.max_error_rate),
-        tolerance=entry.gate.tolerance,
+        gate=entry.gate.gate_policy(),
+        compare=entry.gate.compare_policy(),
         llm=_llm_settings(entry.llm, document.directory),
         warnings=document.warnings,
         secrets=document.secrets,
     )
+
+
+def _criteria(entry: CriteriaEntry) -> Criteria:
+    return Criteria(
+        all_successful=entry.all_successful,
+        avg_response_ms=entry.avg_response_ms,
+        max_response_ms=entry.max_response_ms,
+        error_rate_percent=entry.error_rate_percent,
+        quality=dict(entry.quality),
+        tool_calls=tuple(entry.tool_calls),
+    )
+
+
+_Reader = Callable[[Any, Document, KeyPath], tuple[AgentSpec | None, list[Problem]]]
+
+
+def _specs(document: Document, key: str, read: _Reader, problems: list[Problem]) -> dict[str, AgentSpec]:
+    """The agents or tools below a key, by name."""
+    listed = document.data.get(key) if isinstance(document.data, dict) else None
+    specs: dict[str, AgentSpec] = {}
+    for name, value in (listed if isinstance(listed, dict) else {}).items():
+        spec, wrong = read(value, document, (key, name))
+        problems += wrong
+        if spec is not None:
+            specs[str(name)] = spec
+    return specs
+
+
+def _model(
+    entry: str | ModelEntry | None,
+    read: Callable[[str], ModelSpec],
+    document: Document,
+    key: str,
+    problems: list[Problem],
+) -> ModelSpec | None:
+    """The model that an entry names."""
+    if entry is None:
+        return None
+    written = ModelEntry(model=entry) if isinstance(entry, str) else entry
+    try:
+        spec = read(written.model)
+    except ValueError as error:
+        problems.append(document.problem((key,), str(error)))
+        return None
+    return replace(spec, endpoint=written.endpoint, api_key=written.api_key, api_version=written.api_version)
 
 
 def llm_settings(settings: Settings, config: Config) -> LlmSettings:

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
-import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 from agenteval import __version__
-from agenteval.compare.compare import compare
-from agenteval.compare.gate import Gate, GatePolicy, judge
-from agenteval.compare.pair import pool_entry
-from agenteval.config import DEFAULT_CONCURRENCY, Settings, llm_settings
+from agenteval.compare.gate import Gate, judge
+from agenteval.config import Settings
 from agenteval.errors import ConfigError, InfrastructureError
-from agenteval.llm.gateway import Gateway
-from agenteval.metrics.base import Resources
-from agenteval.metrics.graders import GraderPool
-from agenteval.metrics.scoring import MetricCatalog
+from agenteval.planning import make_plan, make_trace_plan
 from agenteval.prepare import Loaded, load
 from agenteval.provenance import Provenance, provenance
 from agenteval.report.view import GateView
 from agenteval.report.write import print_table, write_reports
-from agenteval.results.model import CaseResult, Results, Run, SuiteResult, Tool
-from agenteval.results.rollup import summarise
-from agenteval.run.execute import Execution, Plan, PlannedCase, execute
-from agenteval.run.progress import make_progress
-from agenteval.suite.model import Case
-from agenteval.suite.model_agent import KIND
+from agenteval.results.model import Results, Run, SuiteResult, Tool
+from agenteval.run.evaluated import Evaluations
+from agenteval.run.execute import execute
+from agenteval.run.execution import Execution
+from agenteval.versus import Compared, compare_once, settle
 
 
 @dataclass(frozen=True)
@@ -57,13 +50,18 @@ def run(settings: Settings, place: Provenance | None = None, stream: TextIO | No
     """
     loaded = load(settings)
     make_directory(settings.out)
-    execution = execute(_plan(loaded, settings))
+    execution = _executed(loaded, settings)
     results = _results(loaded, execution, place or provenance(os.environ, Path.cwd()))
-    if loaded.baseline is not None:
-        comparison = compare(results, loaded.baseline, loaded.known, loaded.config.tolerance)
-        results = results.model_copy(update={"comparison": comparison})
-    outcome = _judged(results, loaded, settings, execution)
-    write_reports(outcome.results, outcome.view, settings.out)
+    evaluations = _evaluated(loaded, execution, results)
+    look = compare_once(evaluations.results, loaded, settings, execution)
+    outcome = _judged(look.compared, loaded, settings, execution, evaluations.warnings)
+    write_reports(outcome.results, outcome.view, settings.out, execution.archive)
+    evaluations.write(settings.out)
+    if look.is_open:
+        # Whatever becomes of the runs that settle it, the reports of the first one are there.
+        compared = settle(look, loaded, settings, execution)
+        outcome = _judged(compared, loaded, settings, execution, evaluations.warnings)
+        write_reports(outcome.results, outcome.view, settings.out, execution.archive)
     print_table(outcome.results, outcome.view, stream or sys.stdout)
     return outcome
 
@@ -82,41 +80,20 @@ def make_directory(path: Path) -> None:
         raise InfrastructureError(f"cannot write to the report directory {path}: permission denied")
 
 
-def _plan(loaded: Loaded, settings: Settings) -> Plan:
-    config = loaded.config
-    planned = [
-        PlannedCase(
-            suite=suite,
-            case=case,
-            agent=loaded.agents[suite.path],
-            iterations=settings.iterations or case.iterations or suite.iterations or config.iterations or 1,
-        )
-        for suite in loaded.suites
-        for case in loaded.selected[suite.path]
-    ]
-    by_suite = max((suite.concurrency or 0 for suite in loaded.suites), default=0)
-    concurrency = settings.concurrency or config.concurrency or by_suite or DEFAULT_CONCURRENCY
-    return Plan(
-        run_id=uuid.uuid4().hex[:12],
-        cases=planned,
-        concurrency=concurrency,
-        catalog=MetricCatalog(_resources(loaded, settings, concurrency)),
-        journal=settings.out / "journal.jsonl",
-        redact=loaded.redact,
-        progress=make_progress(len(planned), sys.stderr, bar=sys.stderr.isatty(), quiet=settings.quiet),
-    )
+def _executed(loaded: Loaded, settings: Settings) -> Execution:
+    if settings.traces is None:
+        return execute(make_plan(loaded, settings))
+    from agenteval.run.traces import score_traces
+
+    return score_traces(make_trace_plan(loaded, settings, settings.traces))
 
 
-def _resources(loaded: Loaded, settings: Settings, concurrency: int) -> Resources:
-    """What metrics share. Graders run under the Python of the agent beside them, where it names one."""
-    interpreters = {
-        agent.directory: str(agent.options["interpreter"])
-        for agent in loaded.agents.values()
-        if agent.options.get("interpreter")
-    }
-    return Resources(
-        gateway=Gateway(llm_settings(settings, loaded.config)), graders=GraderPool(interpreters, concurrency)
-    )
+def _evaluated(loaded: Loaded, execution: Execution, results: Results) -> Evaluations:
+    if not execution.answers:
+        return Evaluations(results)
+    from agenteval.run.evaluations import evaluate_suites
+
+    return evaluate_suites(loaded.suites, execution.answers, results)
 
 
 def _results(loaded: Loaded, execution: Execution, place: Provenance) -> Results:
@@ -126,11 +103,12 @@ def _results(loaded: Loaded, execution: Execution, place: Provenance) -> Results
             name=loaded.redact(suite.name),
             format=suite.format,
             fingerprint=suite.fingerprint,
-            cases=_in_order(loaded.selected[suite.path], execution.finished),
+            threshold=suite.aggregate.threshold if suite.aggregate else None,
+            cases=list(execution.cases.get(suite.path, ())),
         )
         for suite in loaded.suites
     ]
-    results = Results(
+    return Results(
         tool=Tool(version=__version__),
         run=Run(
             id=execution.run_id,
@@ -143,48 +121,40 @@ def _results(loaded: Loaded, execution: Execution, place: Provenance) -> Results
             repository=place.repository,
             workflow_run_id=place.workflow_run_id,
         ),
-        summary=summarise(
-            [case for suite in suites for case in suite.cases], execution.models, _metered(loaded, suites)
-        ),
+        summary=execution.summary,
         suites=suites,
     )
-    fingerprints = {case.id: case.fingerprint for suite in loaded.suites for case in suite.cases}
-    return results.model_copy(update={"pool": [pool_entry(results, fingerprints)]})
-
-
-def _metered(loaded: Loaded, suites: Iterable[SuiteResult]) -> frozenset[str]:
-    """The cases whose agent asks models through us."""
-    return frozenset(case.id for suite in suites for case in suite.cases if loaded.agents[suite.path].kind == KIND)
-
-
-def _in_order(cases: Sequence[Case], finished: Mapping[str, CaseResult]) -> list[CaseResult]:
-    """The finished cases as the suite lists them, whatever order they ended in."""
-    return [finished[case.id] for case in cases if case.id in finished]
 
 
 def _timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _judged(results: Results, loaded: Loaded, settings: Settings, execution: Execution) -> Outcome:
+def _judged(
+    compared: Compared, loaded: Loaded, settings: Settings, execution: Execution, further: Sequence[str]
+) -> Outcome:
+    results = compared.results
     policy = loaded.config.gate
     if settings.fail_on is not None:
-        policy = GatePolicy(fail_on=settings.fail_on, max_error_rate=policy.max_error_rate)
+        policy = replace(policy, fail_on=settings.fail_on)
     gate = judge(results, policy)
     status = gate.exit_status
-    if execution.signal is not None:
-        status = 128 + execution.signal
+    signal = execution.signal or compared.signal
+    if signal is not None:
+        status = 128 + signal
     elif execution.nothing_to_check:
         status = ConfigError.exit_status
     headline, reasons = gate.headline, gate.reasons
     if execution.signal is not None:
-        total = sum(map(len, loaded.selected.values()))
-        headline = f"{results.summary.cases} of {total} cases had finished"
+        headline = f"{results.summary.cases} of {execution.total} cases had finished"
         reasons = gate.reasons if results.summary.cases else ()
+    elif compared.signal is not None:
+        headline = "interrupted while what looks worse was run again"
+    warnings = (*settings.warnings, *loaded.warnings, *execution.warnings, *further, *compared.warnings)
     view = GateView(
         passed=status == 0,
         headline=headline,
         reasons=reasons,
-        warnings=tuple(loaded.redact(text) for text in settings.warnings + loaded.warnings + execution.warnings),
+        warnings=tuple(loaded.redact(text) for text in warnings),
     )
     return Outcome(results=results, gate=gate, view=view, exit_status=status)

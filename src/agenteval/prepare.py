@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
+from agenteval.compare.policy import quarantine_warnings
 from agenteval.config import Config, Settings, find_config, read_config, resolve_agent
 from agenteval.errors import ConfigError, Problem
 from agenteval.report.escape import Redactor
-from agenteval.results.model import Results
-from agenteval.results.store import read_results
+from agenteval.results.model import OWN_NAME, Results
+from agenteval.run.masking import redacted
 from agenteval.suite.document import looks_secret
-from agenteval.suite.load import discover, load_suites
+from agenteval.suite.load import conventional_places, discover, load_suites
 from agenteval.suite.model import AgentSpec, Case, Suite
+from agenteval.targets import bind, discover_targets
+from agenteval.wishes import with_own_wishes
 
 # Shorter values of secret-looking variables are words like "yes", not secrets.
 _SECRET_LENGTH = 8
@@ -22,7 +27,13 @@ _SECRET_LENGTH = 8
 
 @dataclass(frozen=True)
 class Loaded:
-    """Everything that was read before the first case runs."""
+    """Everything that was read before the first case runs.
+
+    Attributes:
+        agents: by case id who answers.
+        control: who stands for the base commit's agent, where ``--control`` names one.
+        baseline_notes: what was left out of the baseline.
+    """
 
     suites: Sequence[Suite]
     config: Config
@@ -31,6 +42,8 @@ class Loaded:
     baseline: Results | None
     warnings: tuple[str, ...]
     redact: Redactor = field(repr=False)
+    control: AgentSpec | None = None
+    baseline_notes: tuple[str, ...] = ()
 
     @property
     def known(self) -> frozenset[str]:
@@ -38,61 +51,144 @@ class Loaded:
         return frozenset(case.id for suite in self.suites for case in suite.cases)
 
 
-def load(settings: Settings) -> Loaded:
+def load(settings: Settings, where: Path | None = None) -> Loaded:
     """Read suites, configuration and baseline, and find the agents; every problem at once.
+
+    Args:
+        settings: what to read.
+        where: the directory to look in first; the working directory if not given.
 
     Raises:
         ConfigError: with all problems of all files.
     """
-    here = Path.cwd()
+    here = where or Path.cwd()
     paths = settings.suites or tuple(discover(here))
     if not paths:
-        message = "no suite given, and no agent.yaml in this directory"
+        message = f"no suite given, and none in this directory (looked for {conventional_places()})"
         raise ConfigError(Problem(f"{message}; name one: agenteval run path/to/agent.yaml"))
     problems: list[Problem] = []
-    suites: list[Suite] = []
+    suites = load_suites(paths, problems)
+    some_are_broken = bool(problems)
     config = Config()
-    baseline = None
-    try:
-        suites = load_suites(paths)
-    except ConfigError as error:
-        problems += error.problems
+    agents: dict[str, AgentSpec] = {}
+    baseline, control = None, None
+    notes: tuple[str, ...] = ()
     try:
         config = read_config(find_config(settings.config, [here, *map(directory_of, paths)]))
+        # Only here: what a broken configuration should define would seem to be missing.
+        suites = [with_own_wishes(suite, config) for suite in suites]
+        agents = _bind_all(suites, settings.agent, config, problems) if settings.traces is None else {}
+        control = resolve_agent(settings.control, config, "--control") if settings.control else None
     except ConfigError as error:
         problems += error.problems
     try:
-        baseline = read_results(settings.baseline) if settings.baseline else None
+        if settings.baseline:
+            baseline, notes = _read_baseline(settings.baseline, suites, settings)
     except ConfigError as error:
         problems += [
             Problem(f"--baseline: {problem.message}", problem.file, problem.line, problem.path)
             for problem in error.problems
         ]
-    agents: dict[str, AgentSpec] = {}
-    for suite in suites if not problems else ():
-        try:
-            spec = resolve_agent(settings.agent or suite.agent, config, suite.path, suite.fallback_agent)
-            agents[suite.path] = with_limit(spec, suite)
-        except ConfigError as error:
-            problems += error.problems
     selected = {suite.path: _selected(suite, settings) for suite in suites}
-    problems += _without_cases(suites)
-    if suites and not problems and not any(selected.values()):
+    problems += _without_cases(suites) if settings.traces is None else _without_metrics(suites)
+    if suites and not problems and settings.traces is None and not any(selected.values()):
         problems.append(Problem(_nothing_selected(settings)))
     secrets = config.secrets.union(*(suite.secrets for suite in suites))
     problems += _secret_names(suites, secrets)
     if problems:
-        raise ConfigError(problems)
+        wrong = {problem.file for problem in problems}
+        fine = [suite.path for suite in suites if suite.path not in wrong]
+        raise ConfigError(dict.fromkeys(problems), fine if some_are_broken or len(fine) < len(suites) else ())
     warnings = config.warnings + tuple(text for suite in suites for text in suite.warnings)
+    warnings += _gate_warnings(settings, suites, config)
+    redact = redactor(secrets)
     return Loaded(
         suites=suites,
         config=config,
         selected=selected,
         agents=agents,
-        baseline=baseline,
+        baseline=_masked(baseline, redact) if baseline else None,
         warnings=warnings,
-        redact=redactor(secrets),
+        redact=redact,
+        control=control,
+        baseline_notes=notes,
     )
+
+
+def _gate_warnings(settings: Settings, suites: Sequence[Suite], config: Config) -> tuple[str, ...]:
+    """What is said about the gate and has no effect."""
+    policy = config.compare
+    today = datetime.now(UTC).date()
+    warnings: tuple[str, ...] = ()
+    # Which cases recorded traces are is known when they have been read.
+    if settings.traces is None:
+        cases = {(case.id, case.name) for suite in suites for case in suite.cases}
+        warnings += quarantine_warnings(policy.quarantine, cases, today)
+    if settings.control and not (settings.baseline and policy.confirms_beside_base):
+        warnings += ("--control has no effect without --baseline and `gate: {confirm: base}` or both",)
+    return warnings
+
+
+def _bind_all(
+    suites: list[Suite], asked: str | None, config: Config, problems: list[Problem]
+) -> dict[str, AgentSpec]:
+    """Who answers each case, by its id; suites whose targets stand for several are replaced by what they mean."""
+    agents: dict[str, AgentSpec] = {}
+    discover = cache(discover_targets)
+    for index, suite in enumerate(suites):
+        try:
+            bound = bind(suite, asked, config, discover)
+        except ConfigError as error:
+            problems += error.problems
+        else:
+            suites[index] = bound.suite
+            agents |= bound.agents
+    return agents
+
+
+def _read_baseline(path: Path, suites: Iterable[Suite], settings: Settings) -> tuple[Results, tuple[str, ...]]:
+    """The baseline, whoever wrote it, and what was left out of it.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    from agenteval.results.foreign.detect import read_run
+    from agenteval.results.foreign.known import KnownCase, KnownSuite
+
+    def known(case: Case) -> KnownCase:
+        return KnownCase(
+            case.id,
+            case.name,
+            tuple(turn.input for turn in case.turns),
+            tuple(turn.ground_truth for turn in case.turns),
+            case.persona,
+        )
+
+    # Recorded traces are no cases of the suite.
+    return read_run(
+        path,
+        [
+            KnownSuite(
+                suite.path,
+                suite.name,
+                suite.format,
+                () if settings.traces else tuple(map(known, suite.cases)),
+                frozenset(metric.id for metric in suite.metrics),
+            )
+            for suite in suites
+        ],
+    )
+
+
+def _masked(baseline: Results, redact: Redactor) -> Results:
+    """The baseline without secrets; in results of our own there are none."""
+    if baseline.tool.name == OWN_NAME:
+        return baseline
+    suites = [
+        suite.model_copy(update={"cases": [redacted(case, redact) for case in suite.cases]})
+        for suite in baseline.suites
+    ]
+    return baseline.model_copy(update={"suites": suites})
 
 
 def redactor(secrets: Iterable[str] = ()) -> Redactor:
@@ -120,8 +216,15 @@ def _is_path(text: str) -> bool:
 
 def _without_cases(suites: Sequence[Suite]) -> list[Problem]:
     """A suite without cases would always pass."""
-    message = "there is no case to run; add some below `test_cases`"
-    return [Problem(message, file=suite.path) for suite in suites if not suite.cases]
+    message = "there is no case to run"
+    recorded = f"{message}: it names no inputs; give recorded traces with --traces PATH"
+    return [Problem(recorded if suite.metrics else message, file=suite.path) for suite in suites if not suite.cases]
+
+
+def _without_metrics(suites: Sequence[Suite]) -> list[Problem]:
+    """Only suites whose metrics stand for every answer can score recorded ones."""
+    message = "--traces: recorded traces cannot be scored with this suite: its metrics belong to single cases"
+    return [Problem(message, file=suite.path) for suite in suites if not suite.metrics]
 
 
 def _secret_names(suites: Sequence[Suite], secrets: Iterable[str]) -> list[Problem]:
@@ -136,21 +239,16 @@ def _secret_names(suites: Sequence[Suite], secrets: Iterable[str]) -> list[Probl
     ]
 
 
-def with_limit(spec: AgentSpec, suite: Suite) -> AgentSpec:
-    """The agent with the suite's time limit, if it has none of its own."""
-    if spec.timeout_s is not None or suite.turn_timeout_s is None:
-        return spec
-    return replace(spec, timeout_s=suite.turn_timeout_s)
+def is_selected(case_id: str, name: str, tags: Iterable[str], settings: Settings) -> bool:
+    """Whether a case is among those that ``--filter`` and ``--tag`` ask for."""
+    wanted = (settings.filter or "").casefold()
+    return wanted in f"{case_id}\n{name}".casefold() and (
+        not settings.tags or not set(settings.tags).isdisjoint(tags)
+    )
 
 
 def _selected(suite: Suite, settings: Settings) -> list[Case]:
-    wanted = (settings.filter or "").casefold()
-    return [
-        case
-        for case in suite.cases
-        if wanted in f"{case.id}\n{case.name}".casefold()
-        and (not settings.tags or set(settings.tags) & set(case.tags))
-    ]
+    return [case for case in suite.cases if is_selected(case.id, case.name, case.tags, settings)]
 
 
 def _nothing_selected(settings: Settings) -> str:

@@ -162,8 +162,8 @@ SUITE = {
         one_case("{name: a, input: hi, expected_tools: [{name: search, args: {q: {regex: '('}}}]}"),
     ),
     # Cases
-    "no-case": Mistake(["agent.yaml: there is no case to run; "], f"{AGENT}\n{METRICS}\ntest_cases: []\n"),
-    "no-list-of-cases": Mistake(["agent.yaml: there is no case to run; "], f"{AGENT}\n{METRICS}\n"),
+    "no-case": Mistake(["agent.yaml: there is no case to run"], f"{AGENT}\n{METRICS}\ntest_cases: []\n"),
+    "no-list-of-cases": Mistake(["agent.yaml: there is no case to run"], f"{AGENT}\n{METRICS}\n"),
     "cases-are-a-mapping": Mistake(
         ["agent.yaml:3: test_cases: must be a list, not a mapping"],
         f"{AGENT}\n{METRICS}\ntest_cases: {{a: {{input: hi}}}}\n",
@@ -392,15 +392,15 @@ OPTIONS = {
     "fail-on-nothing": Mistake(["--fail-on: an empty list is not allowed"], arguments=("run", "--fail-on", "")),
     "baseline-is-missing": baseline("old.json: --baseline: no such results file"),
     "baseline-is-a-directory-without-results": Mistake(
-        ["empty/results.json: --baseline: no such results file"],
+        ["empty: --baseline: no run in this folder (looked for results.json, "],
         arguments=("run", "--baseline", "empty"),
         files={"empty/notes.txt": ""},
     ),
     "baseline-is-no-json": baseline("old.json:1: --baseline: not valid JSON: ", "agent: x\n"),
     "baseline-is-cut-short": baseline("old.json:2: --baseline: not valid JSON: ", '{"schema_version": 1,\n'),
     "baseline-is-empty": baseline("old.json:1: --baseline: not valid JSON: ", ""),
-    "baseline-is-foreign": baseline("old.json: --baseline: not a results file of agenteval (it has no", FOREIGN),
-    "baseline-is-a-list": baseline("old.json: --baseline: not a results file of agenteval (it has no", "[]"),
+    "baseline-is-foreign": baseline("old.json: --baseline: no run to compare with; understood are: ", FOREIGN),
+    "baseline-is-a-list": baseline("old.json: --baseline: no run to compare with; understood are: ", "[]"),
     "baseline-is-newer": baseline("old.json: --baseline: written by a newer agenteval (schema_version 99, ", NEWER),
     "baseline-is-incomplete": baseline("old.json: tool.version: --baseline: not a results file of agenteval", PARTLY),
     "later-option": Mistake(["--shard is not available in this version"], arguments=("run", "--shard", "1/2")),
@@ -494,7 +494,8 @@ def test_in_the_command_line(arguments: Sequence[str], said: str, folder: Path, 
 def test_no_suite_at_all(folder: Path, command: Command) -> None:
     ended = command("run")
     assert (ended.status, ended.out) == (2, "")
-    assert "no suite given, and no agent.yaml" in ended.err
+    places = "agent.yaml, .agentci/evals/*.toml, configs/evaluation.yaml"
+    assert f"no suite given, and none in this directory (looked for {places})" in ended.err
     assert "agenteval run path/to/agent.yaml" in ended.err
 
 

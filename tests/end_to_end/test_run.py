@@ -71,6 +71,9 @@ class TestQuickstart:
         after = read_results(folder / "after")
         assert after.comparison is not None
         assert after.comparison.verdict == "regressed"
+        assert after.comparison.policy["confirmed"]
+        written = sorted(path.name for path in (folder / "after").iterdir())
+        assert written == sorted([*WRITTEN, "confirmation.jsonl"])
         regressed = [found for found in after.comparison.cases if found.change == "regressed"]
         assert len(regressed) == after.summary.failed
         comment = (folder / "after" / "comment.md").read_text(encoding="utf-8")
@@ -87,7 +90,9 @@ class TestQuickstart:
         folder, *_ = runs
         compared = command("compare", folder / "after", folder / "before")
         assert compared.status == 1
-        assert "got worse: 11 cases" in compared.out
+        assert "warning: a second run of the suite would confirm or clear what looks worse" in compared.out
+        assert "got worse" not in compared.out
+        assert command("compare", folder / "after", folder / "before", "--fail-on", "regressions").status == 0
         assert command("compare", folder / "before", folder / "after").status == 0
         assert command("compare", folder / "before", folder / "before").status == 0
         rendered = command("report", folder / "before" / "results.json", "--out", tmp_path / "alone")
@@ -100,7 +105,10 @@ class TestQuickstart:
     def test_validates(self) -> None:
         done = agenteval("validate", QUICKSTART, cwd=ROOT)
         assert (done.status, done.err) == (0, "")
-        assert done.out == "examples/quickstart/agent.yaml: ok, holodeck, 19 cases\n"
+        assert done.out.splitlines() == [
+            "examples/quickstart/agenteval.yaml: ok, 0 agents",
+            "examples/quickstart/agent.yaml: ok, holodeck, 19 cases",
+        ]
 
 
 # One agent that does as its input says.
@@ -190,18 +198,38 @@ class TestExitStatus:
         done = command("run", "--baseline", "before/results.json", *(["--fail-on", fail_on] if fail_on else []))
         assert done.status == status, done.text
 
+    @pytest.mark.parametrize("gate", ["policy: any-flip", "deterministic: true"])
     @pytest.mark.parametrize(
         ("fail_on", "status"), [("regressions", 1), ("failures", 1), ("none", 0), ("errors,inconclusive", 0)]
     )
     def test_when_a_case_gets_worse(
-        self, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, fail_on: str, status: int
+        self,
+        tmp_path: Path,
+        command: Command,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        gate: str,
+        fail_on: str,
+        status: int,
     ) -> None:
         obedient(tmp_path, [PASS])
+        (tmp_path / "agenteval.yaml").write_text(f"gate: {{{gate}}}\n", encoding="utf-8")
         command("run", "--out", "before")
         monkeypatch.setenv("ANSWER", "wrong")
         done = command("run", "--baseline", "before", "--fail-on", fail_on)
         assert done.status == status, done.text
         assert "got worse: 1 case" in done.out
+
+    def test_when_one_run_of_a_small_suite_looks_worse(
+        self, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        obedient(tmp_path, [PASS])
+        command("run", "--out", "before")
+        monkeypatch.setenv("ANSWER", "wrong")
+        assert command("run", "--baseline", "before", "--fail-on", "regressions").status == 0
+        done = command("run", "--baseline", "before", "--fail-on", "inconclusive")
+        assert done.status == 1
+        assert "only 1 independent case was compared, 5 are needed" in done.out
 
     def test_the_configuration_says_what_fails(self, tmp_path: Path, command: Command) -> None:
         obedient(tmp_path, [PASS, FAIL, CRASH])

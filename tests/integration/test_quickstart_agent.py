@@ -44,8 +44,9 @@ def search(agent: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def no_ranking_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("QUICKSTART_RANKING", raising=False)
+def no_switch_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANKING", "NOISE", "SEED"):
+        monkeypatch.delenv(f"QUICKSTART_{name}", raising=False)
 
 
 def converse(agent: Any, *questions: str, **config: str) -> list[dict[str, Any]]:
@@ -256,6 +257,41 @@ class TestSwitch:
     def test_some_answers_stay_right(self, agent: Any) -> None:
         for question in ("Do you accept cash?", "How much does delivery over 12.5 km cost?"):
             assert answers(agent, question, ranking="first-match") == answers(agent, question)
+
+
+class TestNoise:
+    QUESTION = "How much is a trekking bike for 2 days?"
+
+    def unlucky(self, agent: Any, sessions: int = 1000) -> set[int]:
+        """The sessions that miss the best passage."""
+        requests = ({"input": self.QUESTION, "session": f"case#{number}"} for number in range(sessions))
+        return {number for number, request in enumerate(requests) if agent.is_unlucky(request)}
+
+    @pytest.mark.parametrize(("noise", "least", "most"), [("0", 0, 0), ("0.1", 70, 130), ("1", 1000, 1000)])
+    def test_it_says_how_often(
+        self, agent: Any, monkeypatch: pytest.MonkeyPatch, noise: str, least: int, most: int
+    ) -> None:
+        monkeypatch.setenv("QUICKSTART_NOISE", noise)
+        assert least <= len(self.unlucky(agent)) <= most
+
+    def test_without_it_there_is_none(self, agent: Any) -> None:
+        assert self.unlucky(agent) == set()
+
+    def test_the_seed_says_which(self, agent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("QUICKSTART_NOISE", "0.1")
+        chosen = []
+        for seed in ("1", "2", "1"):
+            monkeypatch.setenv("QUICKSTART_SEED", seed)
+            chosen.append(self.unlucky(agent))
+        assert chosen[0] == chosen[2] != chosen[1]
+
+    def test_the_second_best_passage_answers(self, agent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        (best,) = converse(agent, "Do you accept cash?")
+        monkeypatch.setenv("QUICKSTART_NOISE", "1")
+        (second,) = converse(agent, "Do you accept cash?")
+        assert second["response"] != best["response"]
+        assert second["tool_calls"][0]["result"][0] == best["tool_calls"][0]["result"][1]
+        assert len(second["tool_calls"][0]["result"]) <= len(best["tool_calls"][0]["result"])
 
 
 class TestCommand:

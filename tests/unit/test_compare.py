@@ -1,4 +1,4 @@
-"""A run beside its baseline: pairs, changes, verdicts."""
+"""A run beside its baseline: pairs, changes, and verdicts by the rule that no case may flip."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.runs import SUITE, broken, case, iteration, results, score, skipped, turn
 
-from agenteval.compare.compare import compare
+from agenteval.compare.compare import Comparer
 from agenteval.compare.pair import pair_cases, pool_entry
+from agenteval.compare.policy import ComparePolicy
+from agenteval.compare.statistics.model import GateParameters
 from agenteval.results.model import CaseChange, CaseResult, CaseStatus, Comparison, Results, TurnResult
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]
@@ -19,7 +21,8 @@ def known(run: Results) -> set[str]:
 
 
 def compared(before: Results, after: Results, tolerance: float = 0.05) -> Comparison:
-    return compare(after, before, known(after), tolerance)
+    policy = ComparePolicy(name="any-flip", parameters=GateParameters(tolerance=tolerance))
+    return Comparer(after, before, known(after), policy).decide()
 
 
 def with_turns(name: str, status: CaseStatus, *turns: TurnResult) -> CaseResult:
@@ -239,16 +242,20 @@ class TestVerdict:
 
 class TestPool:
     def test_it_holds_the_scores_of_every_iteration(self) -> None:
+        unanswered = iteration("error", turn(score()), turn(error="boom", response=None, index=1))
         spread = [
             turn(score(value=1.0), broken("bleu")),
             turn(score(value=0.0, passed=False), skipped("bleu"), index=1),
         ]
         run = results(
-            case("a", scores=[{"numeric": 1.0, "bleu": 0.5}, {"numeric": 0.0}]), with_turns("b", "failed", *spread)
+            case("a", scores=[{"numeric": 1.0, "bleu": 0.5}, {"numeric": 0.0}]),
+            with_turns("b", "failed", *spread),
+            case("c").model_copy(update={"iterations": [unanswered]}),
         )
         entry = pool_entry(run, {f"{SUITE}::a": "A", f"{SUITE}::b": "B"})
         assert (entry.run_id, entry.commit, entry.created_at) == ("now", "c" * 40, "2026-01-01T00:00:00.000Z")
         assert {key: (item.fingerprint, item.scores) for key, item in entry.cases.items()} == {
             f"{SUITE}::a": ("A", {"numeric": [1.0, 0.0], "bleu": [0.5]}),
             f"{SUITE}::b": ("B", {"numeric": [0.5]}),
+            f"{SUITE}::c": ("", {}),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 import yaml
 
 from agenteval.compare.gate import FAIL_ON, GatePolicy
+from agenteval.compare.policy import ComparePolicy, Quarantine
+from agenteval.compare.statistics.model import GateParameters
 from agenteval.config import CONFIG_FILE, Config, find_config, read_config, resolve_agent
+from agenteval.config_gate import GateEntry
 from agenteval.errors import ConfigError
 from agenteval.schemas import schema
 from agenteval.suite.model import AgentSpec
@@ -65,7 +69,7 @@ class TestReading:
     def test_nothing_means_the_defaults(self, tmp_path: Path) -> None:
         for config in (read_config(None), read(tmp_path, ""), read(tmp_path, "agents: {}\ngate: {}\n")):
             assert (config.agents, config.iterations, config.concurrency) == ({}, None, None)
-            assert (config.gate, config.tolerance) == (GatePolicy(), 0.05)
+            assert (config.gate, config.compare) == (GatePolicy(), ComparePolicy())
             assert (config.warnings, config.secrets) == ((), frozenset())
 
     def test_everything(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +82,7 @@ class TestReading:
             "iterations: 3\nconcurrency: 2\n"
             "gate: {fail_on: [regressions], tolerance: 0.1, max_error_rate: 0.2}\n",
         )
-        assert (config.iterations, config.concurrency, config.tolerance) == (3, 2, 0.1)
+        assert (config.iterations, config.concurrency, config.compare.parameters.tolerance) == (3, 2, 0.1)
         assert config.gate == GatePolicy(frozenset({"regressions"}), 0.2)
         assert {name: agent.kind for name, agent in config.agents.items()} == {
             "default": "command",
@@ -89,6 +93,38 @@ class TestReading:
         assert config.agents["replayed"].target == str(tmp_path / "answers.jsonl")
         assert config.secrets == {"s3cr3t-s3cr3t"}
         assert "s3cr3t" not in repr(config)
+
+    def test_how_runs_are_compared(self, tmp_path: Path) -> None:
+        config = read(
+            tmp_path,
+            """
+gate:
+  policy: mean-drop
+  confirm: off
+  window: 5
+  alpha_case: 0.02
+  max_cases: 3
+  metrics: {bleu: {gating: false}}
+  deterministic: true
+  max_cost_increase: 0.2
+  quarantine:
+    - {case: "ch*", until: 2026-03-31, reason: the judge disagrees with itself}
+""",
+        )
+        policy = config.compare
+        assert (policy.name, policy.deterministic, dict(policy.gating)) == ("mean-drop", True, {"bleu": False})
+        assert policy.parameters == GateParameters(confirm="off", window=5, alpha_case=0.02, max_cases=3)
+        assert (policy.max_cost_increase, policy.max_latency_increase) == (0.2, None)
+        expected = Quarantine("ch*", date(2026, 3, 31), "the judge disagrees with itself")
+        assert policy.quarantine == config.gate.quarantine == (expected,)
+
+    def test_the_defaults_of_the_file_are_those_of_the_gate(self) -> None:
+        assert GateEntry().compare_policy() == ComparePolicy()
+        assert GateEntry().gate_policy() == GatePolicy()
+
+    @pytest.mark.parametrize("written", ["off", "'off'", "false"])
+    def test_off_is_a_word_however_yaml_reads_it(self, tmp_path: Path, written: str) -> None:
+        assert read(tmp_path, f"gate: {{confirm: {written}}}").compare.parameters.confirm == "off"
 
     def test_repeated_keys_are_a_warning(self, tmp_path: Path) -> None:
         assert read(tmp_path, "iterations: 1\niterations: 2\n").warnings == (
@@ -115,7 +151,7 @@ class TestReading:
         [
             (
                 "agent: x",
-                ["1: agent: unknown key; did you mean 'agents'?; allowed: agents, iterations, concurrency,"],
+                ["1: agent: unknown key; did you mean 'agents'?; allowed: agents, tools, judge, embeddings, "],
             ),
             ("- x", [" must be a mapping (key: value), not a list"]),
             ("agents: [x]", ["1: agents: must be a mapping (key: value), not a list"]),
@@ -134,6 +170,17 @@ class TestReading:
             ("gate: {fail_on: }", ["1: gate.fail_on: 'None' is not allowed"]),
             ("gate: {fail_on: no}", ["1: gate.fail_on: 'False' is not allowed"]),
             ("gate: {fail_on: [failures, none]}", ["1: gate.fail_on: 'none' is not allowed"]),
+            ("gate: {policy: strict}", ["1: gate.policy: 'strict' is not allowed; allowed: statistics, any-flip,"]),
+            ("gate: {policy: threshold}", ["1: gate: `policy: threshold` needs `min_pass_rate`"]),
+            ("gate: {confirm: twice}", ["1: gate.confirm: 'twice' is not allowed; allowed: head, base, both, off"]),
+            ("gate: {confirm: on}", ["1: gate.confirm: a boolean is not allowed"]),
+            ("gate: {max_repeats: 2}", ["1: gate.max_repeats: must be greater than or equal to 3"]),
+            (
+                "gate: {metrics: {bleu: {gates: false}}}",
+                ["1: gate.metrics.bleu.gating: this key is required", "1: gate.metrics.bleu.gates: unknown key"],
+            ),
+            ("gate: {quarantine: [{case: a}]}", ["1: gate.quarantine[0].until: this key is required"]),
+            ("gate: {quarantine: [{case: a, until: soon}]}", ["1: gate.quarantine[0].until: must be a valid date"]),
             ("gate: {tolerance: 2}", ["1: gate.tolerance: must be less than or equal to 1"]),
             ("gate: {tolerance: .nan}", ["1: gate.tolerance: must be "]),
             ("gate: {max_error_rate: -1}", ["1: gate.max_error_rate: must be greater than or equal to 0"]),

@@ -7,12 +7,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.unit.runs import case, results
 
-from agenteval.compare.compare import compare
+from agenteval.compare.compare import Comparer
 from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy, judge, parse_fail_on
+from agenteval.compare.policy import ComparePolicy
 from agenteval.results.model import CaseStatus, Criterion, Results
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]
 NAMES: dict[str, CaseStatus] = {name[0]: name for name in STATUSES}
+ANY_FLIP = ComparePolicy(name="any-flip")
 POLICIES = st.builds(GatePolicy, fail_on=st.frozensets(st.sampled_from(FAIL_ON)), max_error_rate=st.floats(0, 1))
 
 
@@ -22,7 +24,13 @@ def run(letters: str, before: str | None = None) -> Results:
     if before is None:
         return now
     then = results(*(case(str(number), NAMES[letter]) for number, letter in enumerate(before)), run_id="then")
-    return now.model_copy(update={"comparison": compare(now, then, {item.id for _, item in now.cases()})})
+    return compared(now, then)
+
+
+def compared(now: Results, then: Results, policy: ComparePolicy = ANY_FLIP) -> Results:
+    """A run with its comparison."""
+    known = {item.id for _, item in now.cases()}
+    return now.model_copy(update={"comparison": Comparer(now, then, known, policy).decide()})
 
 
 def policy(*fail_on: FailOn, max_error_rate: float = 0.10) -> GatePolicy:
@@ -119,9 +127,8 @@ class TestReasons:
             case("c", "error", []),
         )
         then = results(case("a", "passed", [{"rouge": 0.9}]))
-        now = now.model_copy(
+        now = compared(now, then).model_copy(
             update={
-                "comparison": compare(now, then, set()),
                 "suites": [
                     now.suites[0].model_copy(
                         update={"criteria": [Criterion(name="latency", met=False), Criterion(name="cost", met=None)]}
@@ -139,8 +146,7 @@ class TestReasons:
 
     def test_a_fallen_mean_alone_is_a_regression(self) -> None:
         now, then = results(case("a", scores=[{"rouge": 0.7}])), results(case("a", scores=[{"rouge": 0.9}]))
-        now = now.model_copy(update={"comparison": compare(now, then, set())})
-        gate = judge(now, GatePolicy())
+        gate = judge(compared(now, then), GatePolicy())
         assert gate.exit_status == 1
         assert gate.headline == "the mean of rouge fell"
 

@@ -1,96 +1,125 @@
-"""Compares a run with its baseline by a simple, explainable rule.
+"""Compares a run with its baseline, by the policy that is asked for.
 
-A case regressed if it passed and now fails. A metric regressed if its mean over the cases that both
-runs scored fell by more than a tolerance.
+With statistics this takes two steps: the first says which further runs would settle what looks worse, the second
+decides with whatever of them there is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from agenteval.compare.pair import pair_cases
-from agenteval.results.model import (
-    BaselineInfo,
-    ComparedCase,
-    ComparedMetric,
-    Comparison,
-    Results,
-    RunVerdict,
-)
+from agenteval.compare.naive import naive_verdict
+from agenteval.compare.pair import Pairing, pair_cases
+from agenteval.compare.policy import ComparePolicy
+from agenteval.compare.resources import compare_resources
+from agenteval.results.model import BaselineInfo, ComparedCase, ComparedMetric, Comparison, Results, RunVerdict
 
-DEFAULT_TOLERANCE = 0.05
-# 0.75 - 0.8 is -0.05000000000000004: a fall by exactly the tolerance is allowed.
-_ROUNDING = 1e-9
+if TYPE_CHECKING:
+    from agenteval.compare.evidence import Confirmation, Sides
+    from agenteval.compare.statistics.decision import FirstStage
+
+# How many cases a note names.
+_NAMED = 5
 
 
-def compare(
-    current: Results, baseline: Results, known: Collection[str], tolerance: float = DEFAULT_TOLERANCE
-) -> Comparison:
-    """Compare two runs.
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+@dataclass(frozen=True)
+class Comparer:
+    """One comparison.
 
     Args:
         current: the run in question.
         baseline: the run it is measured against.
         known: ids of all cases in the suites of the current run, filtered-out ones included.
-        tolerance: how far a metric's mean may fall, 0..1.
+        policy: the rule.
+        today: by which quarantine ends.
+        notes: what was left out of the baseline when it was read.
     """
-    pairing = pair_cases(current, baseline, known)
-    metrics = _metrics(pairing.compared, tolerance)
-    verdict, reason = _verdict(pairing.compared, metrics)
-    return Comparison(
-        baseline=BaselineInfo(
-            commit=baseline.run.commit,
-            ref=baseline.run.ref,
-            run_id=baseline.run.id,
-            created_at=baseline.run.started_at,
-        ),
-        verdict=verdict,
-        metrics=metrics,
-        cases=list(pairing.cases),
-        policy={"name": "any-flip", "tolerance": tolerance, "reason": reason},
-    )
+
+    current: Results
+    baseline: Results
+    known: Collection[str]
+    policy: ComparePolicy = field(default_factory=ComparePolicy)
+    today: date = field(default_factory=_today)
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def first_stage(self) -> FirstStage | None:
+        """Which further runs would settle what looks worse; ``None`` where a simple rule decides."""
+        if self.policy.name != "statistics":
+            return None
+        from agenteval.compare.statistical import look
+
+        return look(self._sides)
+
+    def decide(self, confirmation: Confirmation | None = None) -> Comparison:
+        """Decide with the further runs that there are."""
+        if self.first_stage is None:
+            return self._by_simple_rule()
+        from agenteval.compare.evidence import Confirmation
+        from agenteval.compare.statistical import conclude
+
+        concluded = conclude(self._sides, self._pairing.cases, self.first_stage, confirmation or Confirmation())
+        return self._comparison(
+            concluded.verdict, concluded.metrics, concluded.cases, concluded.policy, concluded.notes
+        )
+
+    def _by_simple_rule(self) -> Comparison:
+        verdict, reason, metrics = naive_verdict(self.current, self._pairing.compared, self._quarantined, self.policy)
+        cases = [
+            case.model_copy(update={"notes": ["quarantined"]}) if case.id in self._quarantined else case
+            for case in self._pairing.cases
+        ]
+        details = {"name": self.policy.name, "tolerance": self.policy.parameters.tolerance, "reason": reason}
+        return self._comparison(verdict, metrics, cases, details, [])
+
+    @cached_property
+    def _quarantined(self) -> frozenset[str]:
+        cases = (case for _, case in self.current.cases())
+        return frozenset(case.id for case in cases if self.policy.quarantined(case.id, case.name, self.today))
+
+    @cached_property
+    def _sides(self) -> Sides:
+        from agenteval.compare.evidence import Sides
+
+        return Sides(self.current, self.baseline, self.policy, self._quarantined)
+
+    @cached_property
+    def _pairing(self) -> Pairing:
+        return pair_cases(self.current, self.baseline, self.known)
+
+    def _comparison(
+        self,
+        verdict: RunVerdict,
+        metrics: list[ComparedMetric],
+        cases: list[ComparedCase],
+        policy: dict[str, Any],
+        notes: list[str],
+    ) -> Comparison:
+        run = self.baseline.run
+        counting = {case.id for case in self._pairing.compared} - self._quarantined
+        resources = compare_resources(self.current, self.baseline, counting, self.policy)
+        notes = [*self.notes, *notes, *_removed(self._pairing)]
+        return Comparison(
+            baseline=BaselineInfo(commit=run.commit, ref=run.ref, run_id=run.id, created_at=run.started_at),
+            verdict=verdict,
+            metrics=metrics,
+            cases=cases,
+            policy={**policy, "resources": [item.model_dump() for item in resources], "notes": notes},
+        )
 
 
-def _metrics(cases: Sequence[ComparedCase], tolerance: float) -> list[ComparedMetric]:
-    pairs: dict[str, list[tuple[float, float]]] = {}
-    for case in cases:
-        for change in case.metrics:
-            if change.before is not None and change.after is not None:
-                pairs.setdefault(change.id, []).append((change.before, change.after))
-    return [_metric(name, found, tolerance) for name, found in pairs.items()]
-
-
-def _metric(name: str, pairs: Sequence[tuple[float, float]], tolerance: float) -> ComparedMetric:
-    before = sum(pair[0] for pair in pairs) / len(pairs)
-    after = sum(pair[1] for pair in pairs) / len(pairs)
-    difference = after - before
-    verdict: RunVerdict = "unchanged"
-    reason = f"the mean moved by no more than {tolerance:g}"
-    if difference < -tolerance - _ROUNDING:
-        verdict, reason = "regressed", f"the mean fell by more than {tolerance:g}"
-    elif difference > tolerance + _ROUNDING:
-        verdict, reason = "improved", f"the mean rose by more than {tolerance:g}"
-    return ComparedMetric(
-        id=name,
-        n=len(pairs),
-        baseline=before,
-        current=after,
-        difference=difference,
-        verdict=verdict,
-        reason=reason,
-    )
-
-
-def _verdict(cases: Sequence[ComparedCase], metrics: Sequence[ComparedMetric]) -> tuple[RunVerdict, str]:
-    if not cases:
-        return "inconclusive", "no case is in both runs with the same question and metrics"
-    worse = sum(case.change == "regressed" for case in cases)
-    better = sum(case.change == "improved" for case in cases)
-    fallen = [metric.id for metric in metrics if metric.verdict == "regressed"]
-    if worse or fallen:
-        parts = [f"{worse} of {len(cases)} cases passed before and fail now"] if worse else []
-        parts += [f"the mean of {name} fell" for name in fallen]
-        return "regressed", "; ".join(parts)
-    if better or any(metric.verdict == "improved" for metric in metrics):
-        return "improved", f"{better} of {len(cases)} cases failed before and pass now"
-    return "unchanged", f"none of {len(cases)} cases changed its status"
+def _removed(pairing: Pairing) -> list[str]:
+    """A test that is in the way must not be got rid of unseen."""
+    gone = [case.name for case in pairing.cases if case.change == "removed" and case.status_before == "passed"]
+    if not gone:
+        return []
+    what = "1 case that passed before is" if len(gone) == 1 else f"{len(gone)} cases that passed before are"
+    return [f"{what} not in the suite any more: {', '.join(gone[:_NAMED])}{', …' if len(gone) > _NAMED else ''}"]

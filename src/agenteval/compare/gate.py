@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from typing import Literal
 
-from agenteval.results.model import Results
+from agenteval.compare.policy import Quarantine
+from agenteval.results.model import CaseResult, CaseStatus, ComparedResource, Comparison, Results
 
 FailOn = Literal["failures", "regressions", "errors", "inconclusive"]
 FAIL_ON: tuple[FailOn, ...] = ("failures", "regressions", "errors", "inconclusive")
 DEFAULT_FAIL_ON: frozenset[FailOn] = frozenset({"failures", "regressions", "errors"})
 
 PASSED, FAILED, BROKEN = 0, 1, 3
+# Rules that look at no single case.
+_BY_MEANS = frozenset({"mean-drop", "threshold"})
+_RESOURCES = {"latency_ms": "the latency", "tokens": "the tokens of an answer", "cost_usd": "the cost of an answer"}
 
 
 @dataclass(frozen=True)
@@ -22,10 +28,16 @@ class GatePolicy:
     Args:
         fail_on: the kinds of trouble that count; empty lets everything pass that could be evaluated.
         max_error_rate: share of cases that may break before the run as a whole counts as broken.
+        quarantine: cases whose failures and errors do not count.
     """
 
     fail_on: frozenset[FailOn] = DEFAULT_FAIL_ON
     max_error_rate: float = 0.10
+    quarantine: tuple[Quarantine, ...] = ()
+
+    def counts(self, case: CaseResult, today: date) -> bool:
+        """Whether a case counts today."""
+        return not any(entry.holds(case.id, case.name, today) for entry in self.quarantine)
 
 
 @dataclass(frozen=True)
@@ -49,15 +61,48 @@ class Gate:
         return "failed" if self.exit_status == FAILED else "error"
 
 
-def judge(results: Results, policy: GatePolicy) -> Gate:
-    """Apply a policy to a run with its comparison."""
-    summary = results.summary
-    score = f"{summary.passed} of {summary.cases} cases passed"
-    if summary.errors and summary.errors / (summary.cases - summary.skipped) > policy.max_error_rate:
-        reason = f"{_cases(summary.errors)} could not be evaluated"
+@dataclass(frozen=True)
+class _Counts:
+    """The cases that count."""
+
+    cases: int
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+
+    @classmethod
+    def of(cls, results: Results, policy: GatePolicy, today: date) -> _Counts:
+        summary = results.summary
+        out = (
+            Counter(case.status for _, case in results.cases() if not policy.counts(case, today))
+            if policy.quarantine
+            else Counter[CaseStatus]()
+        )
+        return cls(
+            cases=summary.cases - out.total(),
+            passed=summary.passed - out["passed"],
+            failed=summary.failed - out["failed"],
+            errors=summary.errors - out["error"],
+            skipped=summary.skipped - out["skipped"],
+        )
+
+
+def judge(results: Results, policy: GatePolicy, today: date | None = None) -> Gate:
+    """Apply a policy to a run with its comparison.
+
+    Args:
+        results: the run.
+        policy: what fails the gate.
+        today: by which quarantine ends; the day in UTC if not given.
+    """
+    counts = _Counts.of(results, policy, today or datetime.now(UTC).date())
+    score = f"{counts.passed} of {counts.cases} cases passed"
+    if counts.errors and counts.errors / (counts.cases - counts.skipped) > policy.max_error_rate:
+        reason = f"{_cases(counts.errors)} could not be evaluated"
         return Gate(BROKEN, reason, (reason, score))
-    failures = _failures(results, policy.fail_on)
-    errors = [f"{_cases(summary.errors)} could not be evaluated"] if summary.errors else []
+    failures = _failures(results, counts, policy.fail_on)
+    errors = [f"{_cases(counts.errors)} could not be evaluated"] if counts.errors else []
     if failures:
         return Gate(FAILED, failures[0], (*failures, *errors))
     if "errors" in policy.fail_on and errors:
@@ -65,29 +110,41 @@ def judge(results: Results, policy: GatePolicy) -> Gate:
     return Gate(PASSED, score, ())
 
 
-def _failures(results: Results, fail_on: Collection[FailOn]) -> list[str]:
+def _failures(results: Results, counts: _Counts, fail_on: Collection[FailOn]) -> list[str]:
     """Every reason to fail, the weightiest first."""
-    summary, comparison = results.summary, results.comparison
-    reasons = []
-    if comparison is not None and comparison.verdict == "regressed" and "regressions" in fail_on:
-        worse = sum(case.change == "regressed" for case in comparison.cases)
-        reasons.append(f"{_cases(worse)} got worse" if worse else str(comparison.policy.get("reason")))
-        reasons += [
-            f"the mean of {metric.id} fell from {metric.baseline:.2f} to {metric.current:.2f}"
-            for metric in comparison.metrics
-            if metric.verdict == "regressed"
-        ]
-    if summary.failed and "failures" in fail_on:
-        reasons.append(f"{_cases(summary.failed)} failed")
+    comparison = results.comparison
+    reasons = _regressions(comparison) if comparison is not None and "regressions" in fail_on else []
+    if counts.failed and "failures" in fail_on:
+        reasons.append(f"{_cases(counts.failed)} failed")
     unmet = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is False]
     if unmet and "failures" in fail_on:
         reasons.append(f"not met: {', '.join(unmet)}")
     if comparison is not None and comparison.verdict == "inconclusive" and "inconclusive" in fail_on:
         reasons.append(f"the comparison is inconclusive: {comparison.policy.get('reason')}")
-    if fail_on and not summary.passed + summary.failed:
-        why = "no case could be evaluated" if summary.errors else "every case was skipped"
-        reasons.append(f"nothing was checked: {why if summary.cases else 'there is no case'}")
+    if fail_on and not counts.passed + counts.failed:
+        why = "no case could be evaluated" if counts.errors else "every case was skipped"
+        none = "every case is in quarantine" if results.cases() else "there is no case"
+        reasons.append(f"nothing was checked: {why if counts.cases else none}")
     return reasons
+
+
+def _regressions(comparison: Comparison) -> list[str]:
+    reasons = []
+    if comparison.verdict == "regressed":
+        worse = sum(case.change == "regressed" for case in comparison.cases)
+        by_cases = worse and comparison.policy.get("name") not in _BY_MEANS
+        reasons.append(f"{_cases(worse)} got worse" if by_cases else str(comparison.policy.get("reason")))
+        reasons += [
+            f"the mean of {metric.id} fell from {metric.baseline:.2f} to {metric.current:.2f}"
+            for metric in comparison.metrics
+            if metric.verdict == "regressed" and metric.gating and metric.difference < 0
+        ]
+    return reasons + [_exceeded(resource) for resource in comparison.resources if resource.exceeded]
+
+
+def _exceeded(resource: ComparedResource) -> str:
+    rise = "from nothing" if resource.change is None else f"by {resource.change:.0%}"
+    return f"{_RESOURCES[resource.name]} rose {rise}, {resource.allowed or 0:.0%} is allowed"
 
 
 def _cases(count: int) -> str:

@@ -16,12 +16,15 @@ from agenteval.results.model import (
     Results,
     Score,
     ScoreChange,
+    SuiteResult,
     TurnResult,
 )
-from agenteval.results.rollup import mean
+from agenteval.results.rollup import mean, turn_means
 
 # Answers are shown, not compared: so much of each is enough to see the difference.
 _ANSWER_CHARACTERS = 4000
+# The score that all scores of a case become, where a suite makes one of them.
+OVERALL = "score"
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,30 @@ def pool_entry(results: Results, fingerprints: Mapping[str, str]) -> PoolEntry:
         run_id=results.run.id,
         created_at=results.run.started_at,
         cases={
-            case.id: PoolCase(fingerprint=fingerprints[case.id], scores=_iteration_scores(case))
-            for _, case in results.cases()
+            case.id: PoolCase(fingerprint=fingerprints.get(case.id, ""), scores=case_scores(suite, case))
+            for suite, case in results.cases()
         },
     )
+
+
+def case_scores(suite: SuiteResult, case: CaseResult) -> dict[str, list[float]]:
+    """Per metric the score of each whole iteration, the mean over its turns; where all become one, that one too."""
+    scores: dict[str, list[float]] = {}
+    whole = [iteration for iteration in case.iterations if is_whole(iteration)]
+    for iteration in whole:
+        for name, score in turn_means(iteration.turns).items():
+            scores.setdefault(name, []).append(score)
+    if suite.threshold is not None:
+        overall = [iteration.score for iteration in whole if iteration.score is not None]
+        # Outlines of very long runs have no iterations.
+        outline = [] if case.iterations or case.score is None else [case.score]
+        scores[OVERALL] = overall or outline
+    return scores
+
+
+def is_whole(iteration: IterationResult) -> bool:
+    """Whether every turn had an answer; the scores of the others say nothing about the whole."""
+    return all(turn.error is None for turn in iteration.turns)
 
 
 def pair_cases(current: Results, baseline: Results, known: Collection[str]) -> Pairing:
@@ -59,7 +82,7 @@ def pair_cases(current: Results, baseline: Results, known: Collection[str]) -> P
             case that is not among them was removed.
     """
     before = {case.id: case for _, case in baseline.cases()}
-    prints = _fingerprints(current), _fingerprints(baseline)
+    prints = fingerprints_of(current), fingerprints_of(baseline)
     cases = [_compare(case, before.get(case.id), prints) for _, case in current.cases()]
     ran = {suite.path for suite in current.suites}
     removed = [_removed(case) for suite, case in baseline.cases() if suite.path in ran and case.id not in known]
@@ -91,7 +114,7 @@ def _change(
     if before is None:
         return "new"
     now, then = prints[0].get(after.id), prints[1].get(after.id)
-    if now is not None and then is not None and now != then:
+    if now and then and now != then:
         return "changed"
     if before.status == "passed" and after.status == "failed":
         return "regressed"
@@ -113,8 +136,8 @@ def _removed(case: CaseResult) -> ComparedCase:
     )
 
 
-def _fingerprints(results: Results) -> dict[str, str]:
-    """What the run's own entry in its pool says of its cases."""
+def fingerprints_of(results: Results) -> dict[str, str]:
+    """The fingerprint of each case of a run, from its own entry in its pool; empty where it has none."""
     for entry in results.pool:
         if entry.run_id == results.run.id:
             return {case_id: case.fingerprint for case_id, case in entry.cases.items()}
@@ -143,24 +166,6 @@ def _scores(case: CaseResult) -> dict[str, list[Score]]:
             for score in turn.scores:
                 found.setdefault(score.id, []).append(score)
     return found
-
-
-def _iteration_scores(case: CaseResult) -> dict[str, list[float]]:
-    """Per metric the score of each iteration: the mean over its turns."""
-    found: dict[str, list[float]] = {}
-    for iteration in case.iterations:
-        for name, score in _turn_means(iteration).items():
-            found.setdefault(name, []).append(score)
-    return found
-
-
-def _turn_means(iteration: IterationResult) -> dict[str, float]:
-    values: dict[str, list[float]] = {}
-    for turn in iteration.turns:
-        for score in turn.scores:
-            if score.score is not None:
-                values.setdefault(score.id, []).append(score.score)
-    return {name: sum(found) / len(found) for name, found in values.items()}
 
 
 def _mean_of(scores: list[Score] | None) -> float | None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION: Final = 1
+OWN_NAME: Final = "agenteval"
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Readers of JSON give up at some depth; 200 is a common one, and values stand inside other levels.
@@ -54,6 +55,8 @@ ScoreKind = Literal[
     "custom",
 ]
 RunVerdict = Literal["regressed", "inconclusive", "improved", "unchanged"]
+# suspect: it fails where it passed, and nothing proves that this is no chance.
+CaseNote = Literal["suspect", "flaky", "quarantined"]
 CaseChange = Literal["regressed", "improved", "unchanged", "changed", "new", "removed"]
 
 
@@ -65,7 +68,7 @@ class _Model(BaseModel):
 class Tool(_Model):
     """The program that wrote the file."""
 
-    name: str = "agenteval"
+    name: str = OWN_NAME
     version: str
 
 
@@ -196,13 +199,15 @@ class Criterion(_Model):
 
 
 class SuiteResult(_Model):
-    """One suite file."""
+    """One suite file; ``threshold`` is the score that a case needs where all its scores become one."""
 
     path: str
     name: str
     format: str
     fingerprint: str
     criteria: list[Criterion] = []
+    # Left out where it says nothing.
+    threshold: float | None = Field(default=None, exclude_if=lambda value: value is None)
     cases: list[CaseResult]
 
 
@@ -233,7 +238,17 @@ class BaselineInfo(_Model):
 
 
 class ComparedMetric(_Model):
-    """One metric over the cases that both runs scored: means, and their difference."""
+    """One metric over the cases that both sides scored: means, their difference, and how sure it is.
+
+    Attributes:
+        gating: whether it can fail the gate.
+        interval: of the difference, at the policy's confidence.
+        p: chance of such a fall without any change (one-sided), of the comparison that decided.
+        units: independent cases: clusters, and cases without one.
+        runs: runs of the baseline; ``iterations``: usual number per case in a run of the current side.
+        detectable_drop: smallest drop that would have been caught with 80 % probability.
+        advice: the cheapest way to halve it, where it is larger than the tolerance.
+    """
 
     id: str
     n: int
@@ -242,6 +257,37 @@ class ComparedMetric(_Model):
     difference: float
     verdict: RunVerdict
     reason: str
+    gating: bool = True
+    interval: tuple[float, float] | None = None
+    p: float | None = None
+    units: int | None = None
+    runs: int | None = None
+    iterations: int | None = None
+    detectable_drop: float | None = None
+    advice: str | None = None
+
+
+class ComparedResource(_Model):
+    """Time, tokens or money per answer on both sides; ``change`` is relative to the baseline.
+
+    ``allowed`` is the largest increase that the policy lets pass; ``None`` where it only reports.
+    """
+
+    name: Literal["latency_ms", "tokens", "cost_usd"]
+    n: int
+    baseline: float
+    current: float
+    change: float | None
+    allowed: float | None = None
+    exceeded: bool = False
+
+
+class History(_Model):
+    """How a case did in the baseline runs."""
+
+    runs: int
+    iterations: int
+    pass_rate: float
 
 
 class ScoreChange(_Model):
@@ -277,16 +323,31 @@ class ComparedCase(_Model):
     line: int | None = None
     metrics: list[ScoreChange] = []
     answers: list[AnswerChange] = []
+    notes: list[CaseNote] = []
+    history: History | None = None
 
 
 class Comparison(_Model):
-    """This run against a baseline."""
+    """This run against a baseline.
+
+    ``policy`` says by which rule, with its settings and reasons; among them ``resources`` and ``notes``.
+    """
 
     baseline: BaselineInfo
     verdict: RunVerdict
     metrics: list[ComparedMetric]
     cases: list[ComparedCase]
-    policy: dict[str, Any]
+    policy: Annotated[dict[str, Any], AfterValidator(_clean_json)]
+
+    @property
+    def resources(self) -> list[ComparedResource]:
+        """What answers took on both sides: time, tokens, money."""
+        return [ComparedResource.model_validate(item) for item in self.policy.get("resources", [])]
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out, and what to know besides."""
+        return [str(note) for note in self.policy.get("notes", [])]
 
 
 class Results(_Model):

@@ -1,0 +1,110 @@
+"""Comparisons by a simple rule, for those who want them; they take noise for a change.
+
+``any-flip``: a case regressed if it passed and now fails, and a metric if its mean over the cases that both runs
+scored fell by more than a tolerance. ``mean-drop``: the means alone. ``threshold``: the share of passed cases alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from agenteval.compare.policy import ComparePolicy
+from agenteval.results.model import ComparedCase, ComparedMetric, Results, RunVerdict
+from agenteval.results.rollup import summarise
+
+# 0.75 - 0.8 is -0.05000000000000004: a fall by exactly the tolerance is allowed.
+_ROUNDING = 1e-9
+
+
+def naive_verdict(
+    current: Results, cases: Sequence[ComparedCase], quarantined: Collection[str], policy: ComparePolicy
+) -> tuple[RunVerdict, str, list[ComparedMetric]]:
+    """The verdict by a simple rule, its reason, and the means of all metrics.
+
+    Args:
+        current: the run in question.
+        cases: its cases that can be compared.
+        quarantined: ids of the cases that do not count.
+        policy: the rule.
+    """
+    cases = [case for case in cases if case.id not in quarantined]
+    metrics = _metrics(cases, policy)
+    if policy.name == "threshold":
+        counting = [case for _, case in current.cases() if case.id not in quarantined]
+        return *_by_pass_rate(summarise(counting).pass_rate, policy), metrics
+    flips = cases if policy.name == "any-flip" else ()
+    return *_by_change(cases, flips, metrics, policy.parameters.tolerance), metrics
+
+
+def _metrics(cases: Sequence[ComparedCase], policy: ComparePolicy) -> list[ComparedMetric]:
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    judging: set[str] = set()
+    for case in cases:
+        for change in case.metrics:
+            if change.before is not None and change.after is not None:
+                pairs.setdefault(change.id, []).append((change.before, change.after))
+            if change.passed_after is not None:
+                judging.add(change.id)
+    return [
+        _metric(name, found, policy, gating=policy.gating.get(name, name in judging)) for name, found in pairs.items()
+    ]
+
+
+def _metric(
+    name: str, pairs: Sequence[tuple[float, float]], policy: ComparePolicy, *, gating: bool
+) -> ComparedMetric:
+    tolerance = policy.parameters.tolerance
+    before = sum(pair[0] for pair in pairs) / len(pairs)
+    after = sum(pair[1] for pair in pairs) / len(pairs)
+    difference = after - before
+    verdict: RunVerdict = "unchanged"
+    reason = f"the mean moved by no more than {tolerance:g}"
+    if difference < -tolerance - _ROUNDING:
+        verdict, reason = "regressed", f"the mean fell by more than {tolerance:g}"
+    elif difference > tolerance + _ROUNDING:
+        verdict, reason = "improved", f"the mean rose by more than {tolerance:g}"
+    return ComparedMetric(
+        id=name,
+        n=len(pairs),
+        baseline=before,
+        current=after,
+        difference=difference,
+        verdict=verdict,
+        reason=reason,
+        gating=gating and policy.name != "threshold",
+    )
+
+
+def _by_change(
+    cases: Sequence[ComparedCase],
+    flips: Sequence[ComparedCase],
+    metrics: Sequence[ComparedMetric],
+    tolerance: float,
+) -> tuple[RunVerdict, str]:
+    if not cases:
+        return "inconclusive", "no case is in both runs with the same question and metrics"
+    worse = sum(case.change == "regressed" for case in flips)
+    better = sum(case.change == "improved" for case in flips)
+    gating = [metric for metric in metrics if metric.gating]
+    fallen = [metric.id for metric in gating if metric.verdict == "regressed"]
+    if worse or fallen:
+        parts = [f"{worse} of {len(cases)} cases passed before and fail now"] if worse else []
+        parts += [f"the mean of {name} fell" for name in fallen]
+        return "regressed", "; ".join(parts)
+    risen = [metric.id for metric in gating if metric.verdict == "improved"]
+    if better or risen:
+        parts = [f"{better} of {len(cases)} cases failed before and pass now"] if better else []
+        parts += [f"the mean of {name} rose" for name in risen]
+        return "improved", "; ".join(parts)
+    if flips:
+        return "unchanged", f"none of {len(cases)} cases changed its status"
+    return "unchanged", f"no mean moved by more than {tolerance:g}"
+
+
+def _by_pass_rate(rate: float | None, policy: ComparePolicy) -> tuple[RunVerdict, str]:
+    least = policy.min_pass_rate or 0.0
+    if rate is None:
+        return "inconclusive", "no case passed or failed"
+    if rate < least - _ROUNDING:
+        return "regressed", f"{rate:.1%} of the cases passed, {least:.1%} are needed"
+    return "unchanged", f"{rate:.1%} of the cases passed, {least:.1%} are needed"

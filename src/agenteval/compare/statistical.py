@@ -1,0 +1,172 @@
+"""Compares by statistics, and says in results.json's terms what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from agenteval.compare.evidence import Confirmation, Sides
+from agenteval.compare.marks import annotated
+from agenteval.compare.policy import ComparePolicy
+from agenteval.compare.pool import MOVED_MEANS, REGRESSED_CASES
+from agenteval.compare.statistics.decision import Decision, FirstStage, final_stage, first_stage
+from agenteval.compare.statistics.drift import check_drift
+from agenteval.compare.statistics.holm import holm
+from agenteval.compare.statistics.model import GateParameters, MetricRuns
+from agenteval.compare.statistics.planning import Improvement, ways_to_halve
+from agenteval.compare.statistics.verdict import MetricDecision, points
+from agenteval.results.model import ComparedCase, ComparedMetric, RunVerdict
+
+# Error rate of the check for drift, over all metrics.
+_DRIFT_ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Concluded:
+    """What the statistics say."""
+
+    verdict: RunVerdict
+    metrics: list[ComparedMetric]
+    cases: list[ComparedCase]
+    policy: dict[str, Any]
+    notes: list[str]
+
+
+def look(sides: Sides) -> FirstStage:
+    """What the run by itself asks for."""
+    return first_stage(sides.metrics, sides.policy.parameters)
+
+
+def conclude(sides: Sides, cases: Sequence[ComparedCase], first: FirstStage, confirmation: Confirmation) -> Concluded:
+    """Decide.
+
+    Args:
+        sides: the run and its baseline.
+        cases: the cases of both, side by side.
+        first: what the run by itself asked for.
+        confirmation: what there is of that.
+    """
+    policy = sides.policy
+    metrics = [confirmation.add_to(metric) for metric in sides.metrics]
+    decision = final_stage(first, metrics, policy.parameters)
+    fallen = _fallen(decision, policy.parameters)
+    given = {metric.metric: metric for metric in metrics}
+    names = {case.id: case.name for case in cases}
+    missing = _missing(first, decision)
+    if missing and confirmation.obstacle:
+        missing.append(confirmation.obstacle)
+    return Concluded(
+        verdict=decision.verdict,
+        metrics=[_compared(item, given[item.metric], policy, names) for item in decision.metrics if _has(item)],
+        cases=annotated(sides, cases, decision, metrics, by_mean=bool(fallen)),
+        policy={
+            **_described(sides, first, missing),
+            "reason": "; ".join([_with_names(decision.reason, names), *missing]),
+            REGRESSED_CASES: list(decision.regressed_cases),
+            MOVED_MEANS: [*fallen, *_risen(decision)],
+        },
+        notes=[*sides.earlier.notes, *_drift_notes(metrics, policy.parameters), *missing],
+    )
+
+
+def _drift_notes(metrics: Iterable[MetricRuns], parameters: GateParameters) -> list[str]:
+    """The metrics whose baseline runs drift; with many metrics one of them seems to by chance."""
+    checks = [(metric.metric, check_drift(metric, parameters)) for metric in metrics if metric.gating]
+    rejected = holm([1.0 if check.p is None else check.p for _, check in checks], _DRIFT_ALPHA, len(checks))
+    return [f"{name}: {check.text}" for (name, check), drifts in zip(checks, rejected, strict=True) if drifts]
+
+
+def _fallen(decision: Decision, parameters: GateParameters) -> list[str]:
+    """The metrics that count and whose means fell; others may have regressed by single cases alone."""
+    gating = [item for item in decision.metrics if item.gating]
+    alpha = parameters.alpha_single if parameters.confirm == "off" else parameters.alpha_aggregate
+    rejected = holm([item.evidence.p for item in gating], alpha, len(gating))
+    return [item.metric for item, low in zip(gating, rejected, strict=True) if low and item.evidence.fell(parameters)]
+
+
+def _risen(decision: Decision) -> list[str]:
+    return [item.metric for item in decision.metrics if item.gating and item.verdict == "improved"]
+
+
+def _has(decision: MetricDecision) -> bool:
+    return decision.evidence.estimate is not None
+
+
+def _compared(
+    decision: MetricDecision, runs: MetricRuns, policy: ComparePolicy, names: Mapping[str, str]
+) -> ComparedMetric:
+    estimate = decision.evidence.estimate
+    assert estimate is not None  # noqa: S101 - see _has
+    p = estimate.p_low if decision.verdict != "improved" else estimate.p_high
+    drop = decision.evidence.detectable_drop
+    # Who sees every drop that matters needs no advice how to see smaller ones.
+    ways = ways_to_halve(runs, policy.parameters) if drop is not None and drop > policy.parameters.tolerance else ()
+    return ComparedMetric(
+        id=decision.metric,
+        n=estimate.cases,
+        baseline=estimate.baseline_mean,
+        current=estimate.current_mean,
+        difference=estimate.difference,
+        verdict=decision.verdict,
+        reason=_with_names(decision.reason, names),
+        gating=decision.gating,
+        interval=estimate.interval,
+        p=p,
+        units=estimate.units,
+        runs=estimate.baseline_runs,
+        iterations=estimate.iterations,
+        detectable_drop=drop,
+        advice=_advice(ways[0]) if ways else None,
+    )
+
+
+def _advice(way: Improvement) -> str:
+    cost = f", {way.extra_iterations} more iterations per run" if way.extra_iterations else ""
+    return f"{way.wanted} {way.means} instead of {way.now} would catch {points(way.detectable_drop)}{cost}"
+
+
+def _with_names(reason: str, names: Mapping[str, str]) -> str:
+    """The reason with the names of its cases, as people know them, for their ids."""
+    for case_id in sorted((case_id for case_id in names if case_id in reason), key=len, reverse=True):
+        reason = reason.replace(case_id, names[case_id])
+    return reason
+
+
+def _described(sides: Sides, first: FirstStage, missing: Collection[str]) -> dict[str, Any]:
+    """The policy and what it asked for, as results.json keeps it."""
+    parameters = sides.policy.parameters
+    return {
+        "name": sides.policy.name,
+        "confirm": parameters.confirm,
+        "baseline_runs": len(sides.earlier.scores),
+        "second_run": first.second_run,
+        "reruns": dict(first.reruns),
+        "confirmed": not missing and (first.second_run or bool(first.reruns)),
+        "parameters": {key: value for key, value in asdict(parameters).items() if key != "confirm"},
+    }
+
+
+def _missing(first: FirstStage, decision: Decision) -> list[str]:
+    """Which confirming runs were asked for and are not there."""
+    evidence = [item.evidence for item in decision.metrics if item.gating]
+    missing = []
+    if any(item.suspicious and not item.deciding for item in evidence):
+        missing.append("a second run of the suite would confirm or clear what looks worse")
+    # Suspects without re-runs were not to be run again.
+    unproven = {
+        finding.count.case_id: finding.repeats
+        for item in evidence
+        for finding in item.suspects
+        if finding.repeats and finding.p is None
+    }
+    if unproven:
+        total = sum(first.reruns.get(case_id, repeats) for case_id, repeats in unproven.items())
+        missing.append(
+            f"{total} further iterations of {_cases(unproven)} would confirm or clear what looks worse in them"
+        )
+    return missing
+
+
+def _cases(ids: Collection[str]) -> str:
+    return "1 case" if len(ids) == 1 else f"{len(ids)} cases"

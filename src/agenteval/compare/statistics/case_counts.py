@@ -1,0 +1,53 @@
+"""Passes and failures of single cases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from agenteval.compare.statistics.case_tables import CaseDesign, is_drop
+from agenteval.compare.statistics.distributions import fisher_p
+from agenteval.compare.statistics.model import ROUNDING, CaseRuns, Scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseCount:
+    """The failures of a case in the first run and in the baseline.
+
+    Args:
+        case_id: id of the case.
+        design: how often it was run.
+        baseline_failures: failing iterations of all baseline runs.
+        current_failures: failing iterations of the pull request's first run.
+    """
+
+    case_id: str
+    design: CaseDesign
+    baseline_failures: int
+    current_failures: int
+
+    @cached_property
+    def fisher_p(self) -> float:
+        """One-sided p of Fisher's test, not corrected for having been picked: only an order."""
+        return fisher_p(self.baseline_failures, sum(self.design.baseline), self.current_failures, self.design.current)
+
+    def fell(self, drop: float) -> bool:
+        """Whether the pass rate fell by at least ``drop``."""
+        before = self.baseline_failures, sum(self.design.baseline)
+        return is_drop(*before, self.current_failures, self.design.current, drop)
+
+
+def count_case(case: CaseRuns, threshold: float) -> CaseCount:
+    """Count a case that has scores on both sides."""
+    runs = [run for run in case.baseline if run]
+    return CaseCount(
+        case_id=case.case_id,
+        design=CaseDesign(tuple(sorted(len(run) for run in runs)), len(case.current)),
+        baseline_failures=sum(failures(run, threshold) for run in runs),
+        current_failures=failures(case.current, threshold),
+    )
+
+
+def failures(scores: Scores, threshold: float) -> int:
+    """Number of iterations below the threshold."""
+    return sum(score < threshold - ROUNDING for score in scores)

@@ -1,0 +1,31 @@
+"""Whether so much was lost to errors that the rest says little."""
+
+from __future__ import annotations
+
+from agenteval.compare.statistics.distributions import fisher_p
+from agenteval.compare.statistics.model import ErrorCounts, GateParameters
+
+
+def error_problem(errors: ErrorCounts, parameters: GateParameters) -> str | None:
+    """What is wrong with the share of errors, in plain words; ``None`` if nothing is.
+
+    Too many iterations lost, too many cases without any left, or significantly more errors than in the
+    baseline runs (one-sided Fisher test).
+    """
+    share = _share(errors.current, errors.current_iterations)
+    if share > parameters.max_error_share:
+        return f"{share:.0%} of the iterations were lost to errors, more than {parameters.max_error_share:.0%}"
+    lost = _share(errors.lost_cases, errors.cases)
+    if lost > parameters.max_lost_cases:
+        return f"{lost:.0%} of the cases lost every iteration to errors, more than {parameters.max_lost_cases:.0%}"
+    if not errors.baseline_iterations:
+        return None
+    p = fisher_p(errors.baseline, errors.baseline_iterations, errors.current, errors.current_iterations)
+    if p < parameters.error_alpha:
+        before = _share(errors.baseline, errors.baseline_iterations)
+        return f"{share:.1%} of the iterations were lost to errors, in the baseline {before:.1%}"
+    return None
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0

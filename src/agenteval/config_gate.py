@@ -1,0 +1,123 @@
+"""``gate:`` of ``agenteval.yaml``: what fails the gate, and how a run is compared with its baseline."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy
+from agenteval.compare.gate import parse_fail_on as _parse
+from agenteval.compare.policy import ComparePolicy, PolicyName, Quarantine
+from agenteval.compare.statistics.model import Confirm, GateParameters
+
+_DEFAULTS = GateParameters()
+
+
+class QuarantineEntry(BaseModel):
+    """A case that is run and shown, but does not count, until a day."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    case: str = Field(min_length=1, description="name or id; * stands for any text")
+    until: date = Field(description="last day (YYYY-MM-DD, UTC); at most a year ahead is wise")
+    reason: str = Field("", description="why, for people")
+
+
+class GatedMetric(BaseModel):
+    """What a single metric means for the gate."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    gating: bool = Field(description="false only reports it")
+
+
+class GateEntry(BaseModel):
+    """What fails the gate."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    fail_on: frozenset[FailOn] = Field(
+        DEFAULT_FAIL_ON,
+        validation_alias=AliasChoices("fail_on", "fail-on"),
+        description="failures, regressions, errors, inconclusive; or none",
+        # A set has no order, and a schema must be the same each time; the text form is checked when it is read.
+        json_schema_extra={
+            "type": ["array", "string"],
+            "items": {"enum": [*FAIL_ON, "none"]},
+            "default": [word for word in FAIL_ON if word in DEFAULT_FAIL_ON],
+        },
+    )
+    max_error_rate: float = Field(0.10, ge=0, le=1, description="share of cases that may break")
+    policy: PolicyName = Field("statistics", description="or a simple rule: any-flip, mean-drop, threshold")
+    confirm: Confirm = Field("head", description="what backs a suspicion before it blocks: head, base, both or off")
+    tolerance: float = Field(_DEFAULTS.tolerance, ge=0, le=1, description="drop of a mean that does not matter")
+    window: int = Field(_DEFAULTS.window, ge=1, description="newest baseline runs that count")
+    screen: float = Field(_DEFAULTS.screen, ge=0, le=1, description="p of the first run that asks for a second")
+    alpha_aggregate: float = Field(_DEFAULTS.alpha_aggregate, ge=0, le=1, description="error rate for means")
+    alpha_single: float = Field(_DEFAULTS.alpha_single, gt=0, lt=1, description="the same with `confirm: off`")
+    alpha_case: float = Field(_DEFAULTS.alpha_case, ge=0, le=1, description="error rate for single cases")
+    min_effect: float = Field(_DEFAULTS.min_effect, ge=0, le=1, description="smaller changes of a mean are none")
+    case_drop: float = Field(_DEFAULTS.case_drop, gt=0, le=1, description="fall of a pass rate that is looked into")
+    max_cases: int = Field(_DEFAULTS.max_cases, ge=1, description="cases that are run again at most")
+    max_repeats: int = Field(_DEFAULTS.max_repeats, ge=3, description="times such a case is run again at most")
+    confidence: float = Field(_DEFAULTS.confidence, gt=0, lt=1, description="of intervals")
+    metrics: dict[str, GatedMetric] = Field(default_factory=dict, description="metric → whether it counts")
+    deterministic: bool = Field(False, description="the agent always answers the same, so that one flip is proof")
+    quarantine: list[QuarantineEntry] = Field(default_factory=list, description="cases that do not count for now")
+    min_pass_rate: float | None = Field(None, ge=0, le=1, description="for `policy: threshold`")
+    max_latency_increase: float | None = Field(None, ge=0, description="0.2 lets the mean latency grow by 20 %")
+    max_cost_increase: float | None = Field(None, ge=0, description="0.2 lets the cost of an answer grow by 20 %")
+
+    @field_validator("fail_on", mode="before")
+    @classmethod
+    def _words(cls, value: Any) -> Any:
+        if isinstance(value, frozenset):
+            return value
+        return _parse(",".join(str(item) for item in value) if isinstance(value, list) else str(value))
+
+    @field_validator("confirm", mode="before")
+    @classmethod
+    def _off(cls, value: Any) -> Any:
+        # In YAML 1.1 a bare off is a boolean.
+        return "off" if value is False else value
+
+    @model_validator(mode="after")
+    def _needs_pass_rate(self) -> GateEntry:
+        if self.policy == "threshold" and self.min_pass_rate is None:
+            raise ValueError("`policy: threshold` needs `min_pass_rate`, for instance 0.9")
+        return self
+
+    def gate_policy(self) -> GatePolicy:
+        """What fails the gate."""
+        return GatePolicy(fail_on=self.fail_on, max_error_rate=self.max_error_rate, quarantine=self._quarantine())
+
+    def compare_policy(self) -> ComparePolicy:
+        """How a run is compared."""
+        return ComparePolicy(
+            name=self.policy,
+            parameters=GateParameters(
+                confirm=self.confirm,
+                window=self.window,
+                screen=self.screen,
+                alpha_aggregate=self.alpha_aggregate,
+                alpha_single=self.alpha_single,
+                alpha_case=self.alpha_case,
+                min_effect=self.min_effect,
+                tolerance=self.tolerance,
+                confidence=self.confidence,
+                case_drop=self.case_drop,
+                max_repeats=self.max_repeats,
+                max_cases=self.max_cases,
+            ),
+            gating={name: metric.gating for name, metric in self.metrics.items()},
+            deterministic=self.deterministic,
+            quarantine=self._quarantine(),
+            min_pass_rate=self.min_pass_rate,
+            max_latency_increase=self.max_latency_increase,
+            max_cost_increase=self.max_cost_increase,
+        )
+
+    def _quarantine(self) -> tuple[Quarantine, ...]:
+        return tuple(Quarantine(entry.case, entry.until, entry.reason) for entry in self.quarantine)

@@ -1,0 +1,118 @@
+"""Turns what was loaded and asked for into a plan that can be run."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agenteval.config import DEFAULT_CONCURRENCY, Settings, llm_settings
+from agenteval.llm.gateway import Gateway
+from agenteval.metrics.base import Resources
+from agenteval.metrics.graders import GraderPool
+from agenteval.metrics.scoring import MetricCatalog
+from agenteval.prepare import Loaded, is_selected
+from agenteval.run.execute import Plan, PlannedCase
+from agenteval.run.journal import CONFIRMATION_FILE, JOURNAL_FILE
+from agenteval.run.progress import make_progress
+
+if TYPE_CHECKING:
+    from agenteval.run.confirm import Request
+    from agenteval.run.traces import TracePlan
+
+
+def make_trace_plan(loaded: Loaded, settings: Settings, traces: Path) -> TracePlan:
+    """The plan of a run that scores recorded traces.
+
+    Args:
+        loaded: suites and configuration.
+        settings: what the command line says.
+        traces: the file or folder of traces.
+    """
+    from agenteval.run.traces import TracePlan
+
+    concurrency = _concurrency(loaded, settings)
+    return TracePlan(
+        run_id=_run_id(),
+        suites=tuple(loaded.suites),
+        traces=traces,
+        keep_going=settings.keep_going,
+        wanted=lambda case_id, name, tags: is_selected(case_id, name, tags, settings),
+        compared=loaded.baseline is not None,
+        concurrency=concurrency,
+        catalog=MetricCatalog(_resources(loaded, settings, concurrency)),
+        journal=settings.out / JOURNAL_FILE,
+        redact=loaded.redact,
+        progress=make_progress(None, sys.stderr, bar=sys.stderr.isatty(), quiet=settings.quiet),
+    )
+
+
+def _run_id() -> str:
+    return uuid.uuid4().hex[:12]
+
+
+def _concurrency(loaded: Loaded, settings: Settings) -> int:
+    by_suite = max((suite.concurrency or 0 for suite in loaded.suites), default=0)
+    return settings.concurrency or loaded.config.concurrency or by_suite or DEFAULT_CONCURRENCY
+
+
+def make_plan(loaded: Loaded, settings: Settings) -> Plan:
+    """The plan of a run that asks agents."""
+    return _plan(_cases(loaded, settings), JOURNAL_FILE, loaded, settings)
+
+
+def make_confirming_plan(loaded: Loaded, settings: Settings, request: Request) -> Plan:
+    """The plan of the runs that a first one asks for.
+
+    Args:
+        loaded: as for the first run.
+        settings: as for the first run, with what it left of the budget.
+        request: what to run again.
+    """
+    from agenteval.run.confirm import cases_again
+
+    return _plan(cases_again(_cases(loaded, settings), request), CONFIRMATION_FILE, loaded, settings)
+
+
+def _cases(loaded: Loaded, settings: Settings) -> list[PlannedCase]:
+    config = loaded.config
+    return [
+        PlannedCase(
+            suite=suite,
+            case=case,
+            agent=loaded.agents[case.id],
+            iterations=settings.iterations or case.iterations or suite.iterations or config.iterations or 1,
+        )
+        for suite in loaded.suites
+        for case in loaded.selected[suite.path]
+    ]
+
+
+def _plan(cases: Sequence[PlannedCase], journal: str, loaded: Loaded, settings: Settings) -> Plan:
+    concurrency = _concurrency(loaded, settings)
+    return Plan(
+        run_id=_run_id(),
+        cases=cases,
+        concurrency=concurrency,
+        catalog=MetricCatalog(_resources(loaded, settings, concurrency)),
+        journal=settings.out / journal,
+        redact=loaded.redact,
+        progress=make_progress(len(cases), sys.stderr, bar=sys.stderr.isatty(), quiet=settings.quiet),
+    )
+
+
+def _resources(loaded: Loaded, settings: Settings, concurrency: int) -> Resources:
+    """What metrics share. Graders run under the Python of the agent beside them, where it names one."""
+    interpreters = {
+        agent.directory: str(agent.options["interpreter"])
+        for agent in loaded.agents.values()
+        if agent.options.get("interpreter")
+    }
+    return Resources(
+        gateway=Gateway(llm_settings(settings, loaded.config)),
+        graders=GraderPool(interpreters, concurrency),
+        judge=loaded.config.judge,
+        embedder=loaded.config.embeddings,
+    )

@@ -1,0 +1,5 @@
+"""Fixtures that integration tests share with those of whole commands."""
+
+from tests.end_to_end.conftest import command
+
+__all__ = ["command"]

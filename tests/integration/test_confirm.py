@@ -1,0 +1,349 @@
+"""What looks worse is run again before anything is said about it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from tests.end_to_end.conftest import Command
+from tests.integration.gated_suite import CASES, K, Project, names
+from tests.integration.model_server import Answer, Asked, ModelServer, says, serving
+from tests.support import AGENTEVAL, PATIENCE_S, case, environment, eventually, write_suite
+
+from agenteval.results.model import Comparison, Results
+from agenteval.results.store import read_results
+
+
+@pytest.fixture
+def project(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> Project:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    found = Project(folder, command, monkeypatch)
+    found.write()
+    return found
+
+
+def comparison_of(results: Results) -> Comparison:
+    assert results.comparison is not None
+    return results.comparison
+
+
+def regressed(comparison: Comparison) -> list[str]:
+    return [item.name for item in comparison.cases if item.change == "regressed"]
+
+
+# What is run again, and how often
+
+
+def test_an_unchanged_agent_is_not_asked_again(project: Project) -> None:
+    baseline = project.past(1, "--iterations", "2")
+    stale = project.folder / "agenteval-report" / "confirmation.jsonl"
+    stale.parent.mkdir()
+    stale.touch()
+    ended = project.run("--iterations", "2", "--baseline", baseline)
+    assert ended.status == 0, ended.text
+    assert len(project.asked()) == CASES * 2
+    assert not stale.exists()
+
+
+def test_a_broken_case_is_run_again_by_itself(project: Project) -> None:
+    baseline = project.past(3, "--iterations", str(K))
+    ended = project.run("--iterations", str(K), "--baseline", baseline, BROKEN="c07")
+    assert ended.status == 1, ended.text
+    comparison = comparison_of(project.results())
+    assert (comparison.verdict, regressed(comparison)) == ("regressed", ["c07"])
+    assert comparison.policy["confirmed"] is True
+    assert comparison.policy["second_run"] is False
+    repeats = comparison.policy["reruns"]["agent.yaml::c07"]
+    again = project.asked_again()
+    assert Counter(item.case for item in again) == {"c07": repeats}
+    # Iterations are counted on behind those of a first and a second run.
+    numbers = sorted(int(item.session.rpartition("#")[2]) for item in again)
+    assert numbers == list(range(2 * K, 2 * K + repeats))
+    assert len(project.asked()) == CASES * K + repeats
+
+
+def test_a_suite_that_looks_worse_is_run_again_as_a_whole(project: Project) -> None:
+    baseline = project.past(1, "--iterations", "2")
+    ended = project.run("--iterations", "2", "--baseline", baseline, BROKEN=names(0, 10))
+    assert ended.status == 1, ended.text
+    comparison = comparison_of(project.results())
+    assert (comparison.verdict, comparison.policy["second_run"]) == ("regressed", True)
+    assert regressed(comparison) == names(0, 10).split()
+    again = project.asked_again()
+    assert Counter(item.case for item in again) == dict.fromkeys(names(0, CASES).split(), 2)
+    assert {item.session.rpartition("#")[2] for item in again} == {"2", "3"}
+    journal = (project.folder / "agenteval-report" / "confirmation.jsonl").read_text(encoding="utf-8")
+    assert len(journal.splitlines()) == CASES + 1
+
+
+def test_what_was_bad_luck_the_first_time_passes(project: Project) -> None:
+    baseline = project.past(1)
+    # Only sessions of the first run are told to answer wrong: those of the second are well again.
+    agent = (project.folder / "agent.py").read_text(encoding="utf-8")
+    lucky = agent.replace("in broken else", 'in broken and request["session"].startswith("agent.yaml") else')
+    assert lucky != agent
+    (project.folder / "agent.py").write_text(lucky, encoding="utf-8")
+    ended = project.run("--baseline", baseline, BROKEN=names(0, 5))
+    assert ended.status == 0, ended.text
+    comparison = comparison_of(project.results())
+    assert (comparison.policy["second_run"], comparison.policy["confirmed"]) == (True, True)
+    assert regressed(comparison) == []
+
+
+def test_with_confirm_off_one_run_decides(project: Project) -> None:
+    baseline = project.past(1)
+    project.configure({"confirm": "off"})
+    assert project.run("--baseline", baseline, BROKEN=names(0, 12)).status == 1
+    assert project.asked_again() == []
+
+
+def test_a_simple_rule_confirms_nothing(project: Project) -> None:
+    baseline = project.past(1)
+    project.configure({"policy": "any-flip"})
+    assert project.run("--baseline", baseline, BROKEN="c00").status == 1
+    assert project.asked_again() == []
+
+
+def test_only_the_chosen_cases_are_run_again(project: Project) -> None:
+    baseline = project.past(1, "--iterations", "2")
+    project.run("--iterations", "2", "--baseline", baseline, "-k", "c0", BROKEN=names(0, 10))
+    assert {item.case for item in project.asked_again()} == set(names(0, 10).split())
+
+
+def test_confirming_runs_that_break_leave_it_open_and_say_why(project: Project) -> None:
+    baseline = project.past(1)
+    ended = project.run("--baseline", baseline, BROKEN=names(0, 12), CRASHES=names(5, 10))
+    assert ended.status == 0, ended.text
+    comparison = comparison_of(project.results())
+    assert (comparison.verdict, comparison.policy["confirmed"]) == ("inconclusive", False)
+    assert "5 of 20 cases of the confirming runs broke: " in comparison.policy["reason"]
+    assert "no model" in comparison.policy["reason"]
+    assert "warning: 5 of 20 cases of the confirming runs broke: " in ended.out
+
+
+# The pool that is handed on
+
+
+def test_runs_of_the_base_branch_hand_their_history_on(project: Project) -> None:
+    baseline = project.past(3)
+    runs = [read_results(project.folder / f"base-{number}") for number in range(3)]
+    assert [len(run.pool) for run in runs] == [1, 2, 3]
+    assert [entry.run_id for entry in runs[2].pool] == [run.run.id for run in runs]
+    assert all(entry.cases["agent.yaml::c00"].fingerprint for entry in runs[2].pool)
+    ended = project.run("--baseline", baseline)
+    assert ended.status == 0, ended.text
+    comparison = comparison_of(project.results())
+    assert [metric.runs for metric in comparison.metrics] == [3]
+
+
+def test_a_pull_request_hands_on_itself_alone(project: Project) -> None:
+    baseline = project.past(2)
+    github = {"GITHUB_ACTIONS": "true", "GITHUB_REF": "refs/pull/7/merge", "GITHUB_SHA": "c" * 40}
+    project.run("--baseline", baseline, **github)
+    results = project.results()
+    assert [entry.run_id for entry in results.pool] == [results.run.id]
+
+
+def test_after_an_accepted_regression_a_new_epoch_begins(project: Project) -> None:
+    baseline = project.past(2)
+    assert project.run("--baseline", baseline, BROKEN=names(0, 10)).status == 1
+    results = project.results()
+    assert [entry.run_id for entry in results.pool] == [results.run.id]
+    assert project.run("--baseline", "agenteval-report", "--out", "next", BROKEN=names(0, 10)).status == 0
+
+
+def test_a_broken_pool_is_used_as_far_as_it_is_sound(project: Project) -> None:
+    baseline = project.past(3)
+    file = project.folder / baseline / "results.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    content["pool"][0] = {"run_id": 7}
+    file.write_text(json.dumps(content), encoding="utf-8")
+    ended = project.run("--baseline", baseline)
+    note = "1 run of the baseline's pool is broken and left out"
+    assert ended.status == 0
+    assert f"warning: {note}" in ended.out
+    comparison = comparison_of(project.results())
+    assert comparison.notes == [note]
+    assert [metric.runs for metric in comparison.metrics] == [2]
+    compared = project.command("compare", "agenteval-report", baseline)
+    assert f"warning: {note}" in compared.out
+
+
+# Quarantine
+
+
+def test_what_to_tidy_up_is_told(project: Project) -> None:
+    project.configure(
+        {"quarantine": [{"case": "c00", "until": "2020-01-31"}, {"case": "gone", "until": "2099-01-31"}]}
+    )
+    ended = project.run()
+    assert "warning: the quarantine of 'c00' ended on 2020-01-31; what it names counts again" in ended.out
+    assert "warning: the quarantine of 'gone' is about no case" in ended.out
+
+
+def test_a_case_in_quarantine_is_neither_failed_nor_run_again(project: Project) -> None:
+    baseline = project.past(3, "--iterations", str(K))
+    project.configure(
+        {"fail_on": ["failures", "regressions"], "quarantine": [{"case": "c07", "until": "2099-12-31"}]}
+    )
+    ended = project.run("--iterations", str(K), "--baseline", baseline, BROKEN="c07")
+    assert ended.status == 0, ended.text
+    assert project.asked_again() == []
+    (found,) = (item for item in comparison_of(project.results()).cases if item.name == "c07")
+    assert (found.status_after, found.notes) == ("failed", ["quarantined"])
+
+
+# Recorded answers
+
+
+def record(folder: Path, wrong: str = "") -> None:
+    lines = [
+        json.dumps({"case": name, "response": "wrong" if name in wrong.split() else "hello"})
+        for name in names(0, CASES).split()
+    ]
+    (folder / "answers.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+
+def test_recorded_answers_stay_what_they_are_and_are_never_confirmed(project: Project) -> None:
+    record(project.folder)
+    agent = ("--agent", "replay:answers.jsonl")
+    baseline = project.past(1, *agent)
+    record(project.folder, wrong="c03")
+    ended = project.run("--baseline", baseline, *agent)
+    assert ended.status == 1, ended.text
+    comparison = comparison_of(project.results())
+    assert (comparison.verdict, regressed(comparison)) == ("regressed", ["c03"])
+    assert not (project.folder / "agenteval-report" / "confirmation.jsonl").exists()
+
+
+def test_recorded_answers_beside_living_ones_are_given_again(project: Project) -> None:
+    other = project.folder / "recorded"
+    other.mkdir()
+    record(other)
+    recorded = {"replay": "answers.jsonl"}
+    write_suite(other, [case(name) for name in names(0, CASES).split()], agent=recorded)
+    suites = ("agent.yaml", "recorded/agent.yaml")
+    baseline = project.past(1, *suites)
+    ended = project.run(*suites, "--baseline", baseline, BROKEN=names(0, 12))
+    assert ended.status == 1, ended.text
+    comparison = comparison_of(project.results())
+    assert comparison.policy["second_run"] is True
+    assert regressed(comparison) == names(0, 12).split()
+
+
+# What models may cost
+
+
+@pytest.fixture
+def prompted(project: Project) -> Project:
+    """The suite is answered by a model, as its instructions say."""
+    instruct(project, "Be right.")
+    return project
+
+
+def instruct(project: Project, instructions: str) -> None:
+    agent = {"model": {"provider": "openai", "name": "gpt-4.1", "endpoint": "${MODEL_URL}", "api_key": "sk-0"}}
+    write_suite(
+        project.folder,
+        # The same question twice would be one for the cache.
+        [case(name, f"question {name}", "hello") for name in names(0, CASES).split()],
+        **agent,
+        instructions={"inline": instructions},
+    )
+
+
+def obey(asked: Asked) -> Answer:
+    return says(asked, "wrong" if "Be wrong" in json.dumps(asked.body) else "hello")
+
+
+def model_calls(server: ModelServer) -> int:
+    count = len(server.asked)
+    server.asked.clear()
+    return count
+
+
+def test_the_cache_of_the_first_run_does_not_answer_the_second(prompted: Project) -> None:
+    (prompted.folder / "agenteval.yaml").write_text(
+        yaml.safe_dump({"gate": {"fail_on": ["regressions"]}, "llm": {"cache": "kept"}}), encoding="utf-8"
+    )
+    with serving() as server:
+        server.respond = obey
+        url = {"MODEL_URL": server.url}
+        assert prompted.run("--out", "before", **url).status == 0
+        assert model_calls(server) == CASES
+        instruct(prompted, "Be wrong.")
+        ended = prompted.run("--baseline", "before", **url)
+        assert ended.status == 1, ended.text
+        assert model_calls(server) == 2 * CASES
+        usage = prompted.results().summary.usage
+        assert usage.llm_calls == 2 * CASES
+        # The same again costs nothing.
+        assert prompted.run("--baseline", "before", **url).status == 1
+        assert model_calls(server) == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "asked", "reason"),
+    [
+        (CASES, CASES, "the budget for models is used up"),
+        (CASES + 3, CASES + 3, "the budget for models was used up by the confirming runs"),
+        (2 * CASES, 2 * CASES, ""),
+    ],
+)
+def test_a_budget_that_is_used_up_leaves_it_open(prompted: Project, limit: int, asked: int, reason: str) -> None:
+    with serving() as server:
+        server.respond = obey
+        url = {"MODEL_URL": server.url}
+        assert prompted.run("--no-cache", "--out", "before", **url).status == 0
+        model_calls(server)
+        instruct(prompted, "Be wrong.")
+        ended = prompted.run("--no-cache", "--baseline", "before", "--max-llm-calls", str(limit), **url)
+        assert model_calls(server) == asked
+    comparison = comparison_of(prompted.results())
+    assert comparison.verdict == ("inconclusive" if reason else "regressed")
+    assert ended.status == (0 if reason else 1)
+    assert comparison.policy["reason"].endswith(reason)
+    assert bool(re.search(rf"^warning: {reason}$", ended.out, re.MULTILINE)) is bool(reason)
+
+
+# Signals
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_it_is_confirmed_loses_nothing(project: Project, number: signal.Signals, status: int) -> None:
+    baseline = project.past(1)
+    project.log.unlink()
+    reports = project.folder / "agenteval-report"
+    with subprocess.Popen(
+        [str(AGENTEVAL), "run", "--quiet", "--baseline", baseline],
+        cwd=project.folder,
+        env=environment(BROKEN=names(0, 12), HANGS=names(5, 8), PYTHONWARNINGS="always"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert eventually(lambda: any(item.case == "c05" for item in project.asked_again()))
+        # Even without a word of the confirmation everything is there already.
+        early = read_results(reports)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err) == (status, "")
+    assert out.splitlines()[-1] == "agenteval: FAILED: interrupted while what looks worse was run again"
+    assert (early.summary.cases, comparison_of(early).verdict) == (CASES, "inconclusive")
+    results = project.results()
+    assert results.run.complete
+    assert (results.summary.cases, results.summary.failed) == (CASES, 12)
+    comparison = comparison_of(results)
+    assert comparison.verdict == "inconclusive"
+    assert comparison.policy["reason"].endswith("the confirming runs were interrupted")
+    ElementTree.fromstring((reports / "junit.xml").read_text(encoding="utf-8"))
+    assert {path.name for path in reports.iterdir()} >= {"summary.md", "comment.md", "journal.jsonl"}
