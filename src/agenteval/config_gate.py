@@ -55,7 +55,7 @@ class GateEntry(BaseModel):
     tolerance: float = Field(_DEFAULTS.tolerance, ge=0, le=1, description="drop of a mean that does not matter")
     window: int = Field(_DEFAULTS.window, ge=1, description="newest baseline runs that count")
     screen: float = Field(_DEFAULTS.screen, ge=0, le=1, description="p of the first run that asks for a second")
-    alpha_aggregate: float = Field(_DEFAULTS.alpha_aggregate, ge=0, le=1, description="error rate for means")
+    alpha_aggregate: float = Field(_DEFAULTS.alpha_aggregate, gt=0, lt=1, description="error rate for means")
     alpha_single: float = Field(_DEFAULTS.alpha_single, gt=0, lt=1, description="the same with `confirm: off`")
     alpha_case: float = Field(_DEFAULTS.alpha_case, ge=0, le=1, description="error rate for single cases")
     min_effect: float = Field(_DEFAULTS.min_effect, ge=0, le=1, description="smaller changes of a mean are none")

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from agenteval.run.confirm import Request
     from agenteval.run.traces import TracePlan
 
+# What is done, in words, and the file that holds what came of it.
+_RUN = ("running", JOURNAL_FILE)
+_CONFIRMATION = ("confirming with", CONFIRMATION_FILE)
+
 
 def make_trace_plan(loaded: Loaded, settings: Settings, traces: Path) -> TracePlan:
     """The plan of a run that scores recorded traces.
@@ -45,7 +49,7 @@ def make_trace_plan(loaded: Loaded, settings: Settings, traces: Path) -> TracePl
         catalog=MetricCatalog(_resources(loaded, settings, concurrency)),
         journal=settings.out / JOURNAL_FILE,
         redact=loaded.redact,
-        progress=make_progress(None, sys.stderr, bar=sys.stderr.isatty(), quiet=settings.quiet),
+        progress=make_progress(None, sys.stderr, "scoring", bar=sys.stderr.isatty(), quiet=settings.quiet),
     )
 
 
@@ -60,7 +64,7 @@ def _concurrency(loaded: Loaded, settings: Settings) -> int:
 
 def make_plan(loaded: Loaded, settings: Settings) -> Plan:
     """The plan of a run that asks agents."""
-    return _plan(_cases(loaded, settings), JOURNAL_FILE, loaded, settings)
+    return _plan(_cases(loaded, settings), _RUN, loaded, settings)
 
 
 def make_confirming_plan(loaded: Loaded, settings: Settings, request: Request) -> Plan:
@@ -73,7 +77,7 @@ def make_confirming_plan(loaded: Loaded, settings: Settings, request: Request) -
     """
     from agenteval.run.confirm import cases_again
 
-    return _plan(cases_again(_cases(loaded, settings), request), CONFIRMATION_FILE, loaded, settings)
+    return _plan(cases_again(_cases(loaded, settings), request), _CONFIRMATION, loaded, settings)
 
 
 def _cases(loaded: Loaded, settings: Settings) -> list[PlannedCase]:
@@ -90,7 +94,8 @@ def _cases(loaded: Loaded, settings: Settings) -> list[PlannedCase]:
     ]
 
 
-def _plan(cases: Sequence[PlannedCase], journal: str, loaded: Loaded, settings: Settings) -> Plan:
+def _plan(cases: Sequence[PlannedCase], kind: tuple[str, str], loaded: Loaded, settings: Settings) -> Plan:
+    doing, journal = kind
     concurrency = _concurrency(loaded, settings)
     return Plan(
         run_id=_run_id(),
@@ -99,7 +104,7 @@ def _plan(cases: Sequence[PlannedCase], journal: str, loaded: Loaded, settings: 
         catalog=MetricCatalog(_resources(loaded, settings, concurrency)),
         journal=settings.out / journal,
         redact=loaded.redact,
-        progress=make_progress(len(cases), sys.stderr, bar=sys.stderr.isatty(), quiet=settings.quiet),
+        progress=make_progress(len(cases), sys.stderr, doing, bar=sys.stderr.isatty(), quiet=settings.quiet),
     )
 
 

@@ -27,18 +27,19 @@ class Progress(Protocol):
         ...
 
 
-def make_progress(total: int | None, stream: TextIO, *, bar: bool, quiet: bool) -> Progress:
+def make_progress(total: int | None, stream: TextIO, doing: str, *, bar: bool, quiet: bool) -> Progress:
     """The progress display for a stream.
 
     Args:
         total: cases to run; ``None`` where that is not known before.
         stream: where to write; progress belongs on stderr.
+        doing: what is done with the cases, ``running``.
         bar: draw a bar; otherwise write lines.
         quiet: show nothing.
     """
     if quiet:
         return SilentProgress()
-    return BarProgress(total, stream) if bar else LineProgress(total, stream)
+    return BarProgress(total, stream, doing) if bar else LineProgress(total, stream, doing)
 
 
 class SilentProgress:
@@ -59,8 +60,9 @@ class SilentProgress:
 class LineProgress:
     """For logs: how many are done and how many of those did not pass."""
 
-    def __init__(self, total: int | None, stream: TextIO) -> None:
+    def __init__(self, total: int | None, stream: TextIO, doing: str) -> None:
         self._total = total
+        self._doing = doing
         self._noun = "case" if total == 1 else "cases"
         self._stream = stream
         self._counts: Counter[str] = Counter()
@@ -68,7 +70,7 @@ class LineProgress:
 
     def __enter__(self) -> LineProgress:
         self._started = self._last = time.monotonic()
-        self._write("scoring traces" if self._total is None else f"running {self._total} {self._noun}")
+        self._write(f"{self._doing} traces" if self._total is None else f"{self._doing} {self._total} {self._noun}")
         return self
 
     def __exit__(
@@ -93,14 +95,14 @@ class LineProgress:
 class BarProgress:
     """For people: a bar with rate and remaining time."""
 
-    def __init__(self, total: int | None, stream: TextIO) -> None:
+    def __init__(self, total: int | None, stream: TextIO, doing: str) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
         self._counts: Counter[str] = Counter()
         self._display = RichProgress(
-            TextColumn("running"),
+            TextColumn(doing),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[outcome]}"),

@@ -106,7 +106,7 @@ class _Loader:
             format=FORMAT,
             cases=_with_unique_ids(asked, document.file),
             root=str(base_directory(self.path)),
-            iterations=entry.iterations,
+            iterations=entry.iterations if "iterations" in entry.model_fields_set else None,
             warnings=(*document.warnings, *self.warnings),
             secrets=document.secrets,
         )

@@ -97,6 +97,11 @@ def test_the_base_commits_single_run_hides_more_than_the_mean_of_the_pool() -> N
     head, base = detectable(found, "head", PARAMETERS), detectable(found, "base", PARAMETERS)
     assert head is not None
     assert base is not None
-    assert head < base < 2 * head
+    assert 1.2 * head < base < 2 * head
     alone = replace(found, cases=tuple(replace(c, baseline=c.baseline[:1]) for c in found.cases))
-    assert detectable(alone, "head", PARAMETERS) == pytest.approx(detectable(alone, "base", PARAMETERS))
+    twice = replace(PARAMETERS, alpha_single=PARAMETERS.alpha_aggregate, power=math.sqrt(PARAMETERS.power))
+    assert detectable(alone, "base", PARAMETERS) == pytest.approx(detectable(alone, "head", twice))
+
+
+def test_without_cases_no_drop_is_detectable() -> None:
+    assert detectable(metric(), "head", PARAMETERS) is None

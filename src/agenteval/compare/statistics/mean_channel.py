@@ -48,7 +48,8 @@ def detectable(metric: MetricRuns, confirm: Confirm, parameters: GateParameters)
     """The smallest drop, 0..1, that the whole procedure catches with the wanted power; ``None`` without cases.
 
     Where the base commit's single run decides, its noise replaces that of the mean of R baseline runs:
-    the standard error grows by sqrt(2 / (1 + 1/R)).
+    the standard error grows by sqrt(2 / (1 + 1/R)). Nothing of the first run counts again then, so a drop has
+    two independent hurdles to take, each with the root of the wanted power.
     """
     table = first_table(metric)
     if table is None:
@@ -57,4 +58,6 @@ def detectable(metric: MetricRuns, confirm: Confirm, parameters: GateParameters)
     if confirm in {"base", "both"}:
         growth = math.sqrt(2 / (1 + 1 / table.baseline.shape[1]))
         found = replace(found, standard_error=found.standard_error * growth)
+        power = math.sqrt(parameters.power)
+        parameters = replace(parameters, alpha_single=parameters.alpha_aggregate, power=power)
     return detectable_drop(found, parameters)

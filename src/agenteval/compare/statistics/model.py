@@ -83,7 +83,7 @@ class GateParameters:
                 raise ValueError(f"{name} is {value:g}; it must be between 0 and 1")
             if isinstance(value, int) and value < 1:
                 raise ValueError(f"{name} is {value}; it must be at least 1")
-        for name in ("confidence", "power", "alpha_single", "prior_correlation"):
+        for name in ("confidence", "power", "alpha_single", "alpha_aggregate", "prior_correlation"):
             if not 0 < getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie strictly between 0 and 1")
         if self.case_drop <= 0:
