@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from agenteval.errors import Problem
+from agenteval.suite.alert_rules import alert_problem
 from agenteval.suite.document import Document, KeyPath
 from agenteval.suite.evaluation import (
     AlertRule,
@@ -133,8 +134,6 @@ class EvaluationReader:
         return str(self._path(comparison.baseline_path))
 
     def _alerts(self) -> Iterator[AlertRule]:
-        from agenteval.analysis.alerts import alert_problem
-
         alerts = self.entry.advanced.alerts
         at = ("advanced", "alerts", "conditions")
         for index, condition in enumerate(alerts.conditions if alerts.enabled else ()):

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.analysis.answers import answer, many, summary_of
 
-from agenteval.analysis.alerts import ALERT_METRICS, alert_problem, check_alerts, known_alert_metrics
+from agenteval.analysis.alerts import check_alerts
+from agenteval.suite.alert_rules import ALERT_METRICS, alert_problem, known_alert_metrics
 from agenteval.suite.evaluation import AlertRule, Operator
 
 ANSWERS = many()
