@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation
 
-.PHONY: demo test test-peers peers bench-gate schemas lock clean
+.PHONY: demo test test-peers peers bench bench-gate schemas lock clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/agenteval run examples/quickstart/agent.yaml --out agenteval-report
@@ -30,6 +30,11 @@ tests/peers/node_modules/.done: tests/peers/package-lock.json
 	@touch $@
 
 # Error rates and power of the gate, by simulation; ARGS="--quick" takes less than a minute.
+# Memory for recorded traces, CPU time of comparisons.
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.traces
+	$(BIN)/python -m benchmarks.compare
+
 bench-gate: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.gate $(ARGS)
 
