@@ -13,6 +13,7 @@ from typing import Any
 
 from agenteval import __version__
 from agenteval.errors import AgentEvalError, ConfigError, Problem
+from agenteval.starter import AGENT_KINDS, FORMATS
 
 _EPILOG = """exit status:
   0  the gate passed
@@ -27,7 +28,7 @@ _LATER_OPTIONS = (
     ("--seed", "N"),
 )
 _LATER_FLAGS = ("--resume",)
-_LATER_COMMANDS = ("merge", "publish", "init")
+_LATER_COMMANDS = ("merge", "publish")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -146,6 +147,22 @@ def _validate(arguments: argparse.Namespace) -> int:
     )
 
 
+def _init(arguments: argparse.Namespace) -> int:
+    from agenteval.report.escape import terminal
+    from agenteval.starter import next_steps, workflow_warning, write_starter
+
+    directory = Path(arguments.directory)
+    for name in write_starter(directory, arguments.format, arguments.agent):
+        print(terminal(f"wrote {directory / name}"))
+    warning = workflow_warning(directory)
+    if warning is not None:
+        print(terminal(f"warning: {warning}"))
+    print("next:")
+    for step in next_steps(directory, arguments.format, arguments.agent):
+        print(terminal(f"  {step}"))
+    return 0
+
+
 def _schema(arguments: argparse.Namespace) -> int:
     from agenteval.schemas import schema
 
@@ -217,6 +234,12 @@ def _parser() -> argparse.ArgumentParser:
     checked = _add(commands, "validate", _validate, "check suites and configuration; run nothing")
     checked.add_argument("suites", nargs="*", metavar="SUITE", help="files or directories")
     checked.add_argument("--config", metavar="FILE", help="agenteval.yaml to check")
+    started = _add(commands, "init", _init, "write a suite, a configuration and a workflow to start from")
+    started.add_argument("directory", nargs="?", default=".", metavar="DIRECTORY", help="where to write (here)")
+    started.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="of the suite (%(default)s)")
+    started.add_argument(
+        "--agent", choices=AGENT_KINDS, default=AGENT_KINDS[0], help="how the agent is reached (%(default)s)"
+    )
     schema = _add(commands, "schema", _schema, "print the JSON Schema of a file")
     schema.add_argument("name", choices=("results", "config"), help="which file")
     _add(commands, "action", _action, "the container's entry: reads INPUT_* and writes GitHub's files")

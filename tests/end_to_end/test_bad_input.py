@@ -404,7 +404,7 @@ OPTIONS = {
     "baseline-is-newer": baseline("old.json: --baseline: written by a newer agenteval (schema_version 99, ", NEWER),
     "baseline-is-incomplete": baseline("old.json: tool.version: --baseline: not a results file of agenteval", PARTLY),
     "later-option": Mistake(["--shard is not available in this version"], arguments=("run", "--shard", "1/2")),
-    "later-command": Mistake(["the command 'init' is not available in this version"], arguments=("init",)),
+    "later-command": Mistake(["the command 'merge' is not available in this version"], arguments=("merge",)),
     "compare-without-results": Mistake(["a.json: no such results file"], arguments=("compare", "a.json", "b.json")),
     "report-without-results": Mistake(["a.json: no such results file"], arguments=("report", "a.json")),
     "validate-a-missing-suite": Mistake(["nope.yaml: no such suite file"], arguments=("validate", "nope.yaml")),

@@ -1,0 +1,28 @@
+"""A tiny agent without a model, to be replaced by yours.
+
+`reply` answers one request. As a program this file reads one JSON request on standard input and writes the JSON reply
+on standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+ANSWERS = {
+    "open": "We are open from 9 am to 6 pm.",
+    "deliver": "We deliver within two working days.",
+    "send it back": "You can send everything back within 30 days.",
+}
+
+
+def reply(request: dict[str, Any]) -> dict[str, Any]:
+    """Answer the question in `input`; every other key of the request may be ignored."""
+    question = request["input"].lower()
+    known = (answer for word, answer in ANSWERS.items() if word in question)
+    return {"response": next(known, "I do not know. Please call the shop.")}
+
+
+if __name__ == "__main__":
+    json.dump(reply(json.load(sys.stdin)), sys.stdout)

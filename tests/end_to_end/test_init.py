@@ -1,0 +1,282 @@
+"""What `agenteval init` writes runs at once, and nothing that exists is touched."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from tests.end_to_end.conftest import Command
+from tests.support import AGENTEVAL, PATIENCE_S, ROOT, Answer, agenteval, environment, results_in, serving, statuses
+
+from agenteval.schemas import schema
+
+SUITES = {
+    "holodeck": ["agent.yaml"],
+    "agentci": [".agentci/evals/answers.toml"],
+    "fluxloop": ["configs/evaluation.yaml", "configs/input.yaml", "traces/per_trace.jsonl"],
+}
+AGENTS = {"command": ["agent.py"], "http": [], "python": ["agent.py"]}
+WORKFLOW = ".github/workflows/agenteval.yml"
+PLACEHOLDER = "https://agent.example/reply"
+STARTERS = ROOT / "src" / "agenteval" / "starters"
+
+each_format = pytest.mark.parametrize("suite_format", SUITES)
+each_agent = pytest.mark.parametrize("kind", AGENTS)
+
+
+def files_in(directory: Path) -> dict[str, bytes]:
+    found = (path for path in directory.rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in found}
+
+
+def initialised(command: Command, suite_format: str, kind: str) -> list[str]:
+    """The lines that init printed."""
+    ended = command("init", "--format", suite_format, "--agent", kind)
+    assert (ended.status, ended.err) == (0, "")
+    return ended.out.splitlines()
+
+
+@each_format
+@each_agent
+def test_it_writes_these_files_and_says_so(suite_format: str, kind: str, tmp_path: Path, command: Command) -> None:
+    lines = initialised(command, suite_format, kind)
+    expected = [*SUITES[suite_format], "agenteval.yaml", *AGENTS[kind], WORKFLOW]
+    assert sorted(files_in(tmp_path)) == sorted(expected)
+    assert sorted(line for line in lines if line.startswith("wrote")) == sorted(f"wrote {name}" for name in expected)
+    steps = [line.partition("#")[0].strip() for line in lines[lines.index("next:") + 1 :]]
+    traces = ["agenteval run --traces traces"] if suite_format == "fluxloop" else []
+    assert steps == ["agenteval validate", *traces, "agenteval run"]
+
+
+@each_format
+@each_agent
+def test_it_is_valid(suite_format: str, kind: str, tmp_path: Path, command: Command) -> None:
+    initialised(command, suite_format, kind)
+    ended = command("validate")
+    assert (ended.status, ended.err) == (0, "")
+    assert f"agenteval.yaml: ok, 1 agent\n{SUITES[suite_format][0]}: ok, {suite_format}, " in ended.out
+    assert "warning" not in ended.out
+
+
+@each_format
+@pytest.mark.parametrize("kind", ["command", "python"])
+def test_it_runs_at_once(suite_format: str, kind: str, tmp_path: Path, command: Command) -> None:
+    initialised(command, suite_format, kind)
+    ended = command("run", "--quiet")
+    assert (ended.status, ended.err) == (0, "")
+    assert "warning" not in ended.out
+    results = results_in(tmp_path)
+    assert results.summary.cases == results.summary.passed >= 3
+    assert {len(case.iterations) for _, case in results.cases()} == {3}
+
+
+@each_format
+def test_an_agent_that_is_worse_fails(suite_format: str, tmp_path: Path, command: Command) -> None:
+    initialised(command, suite_format, "python")
+    agent = tmp_path / "agent.py"
+    agent.write_text(agent.read_text(encoding="utf-8").replace("two working days", "a month or so"), encoding="utf-8")
+    assert command("run", "--quiet").status == 1
+    results = results_in(tmp_path)
+    assert 0 < results.summary.failed < results.summary.cases
+
+
+@each_format
+def test_an_http_agent_is_reached_once_its_address_is_there(
+    suite_format: str, tmp_path: Path, command: Command
+) -> None:
+    initialised(command, suite_format, "http")
+    configuration = tmp_path / "agenteval.yaml"
+    text = configuration.read_text(encoding="utf-8")
+    # A name of this top-level domain never leads anywhere (RFC 2606).
+    assert text.count(PLACEHOLDER) == 1
+    configuration.write_text(text.replace(PLACEHOLDER, "http://127.0.0.1:1/reply"), encoding="utf-8")
+    ended = command("run", "--quiet")
+    assert ended.status == 3
+    assert "the agent at http://127.0.0.1:1/reply cannot be reached" in ended.out
+    with serving(lambda body: Answer({"response": "No idea."})) as service:
+        configuration.write_text(text.replace(PLACEHOLDER, service.url), encoding="utf-8")
+        assert command("run", "--quiet").status == 1
+    assert set(statuses(results_in(tmp_path)).values()) == {"failed"}
+
+
+@each_agent
+def test_recorded_traces_are_scored_without_the_agent(kind: str, tmp_path: Path, command: Command) -> None:
+    initialised(command, "fluxloop", kind)
+    (tmp_path / "agent.py").unlink(missing_ok=True)
+    ended = command("run", "--traces", "traces", "--quiet")
+    assert (ended.status, ended.err) == (0, "")
+    assert "3 cases: 3 passed" in ended.out
+
+
+def test_the_installed_command_starts_a_new_directory(tmp_path: Path) -> None:
+    started = agenteval("init", "my shop/assistant", cwd=tmp_path)
+    assert (started.status, started.err) == (0, "")
+    assert "wrote my shop/assistant/agent.yaml\n" in started.out
+    assert "\n  cd 'my shop/assistant'\n" in started.out
+    folder = tmp_path / "my shop" / "assistant"
+    assert sorted(files_in(folder)) == sorted(["agent.yaml", "agenteval.yaml", "agent.py", WORKFLOW])
+    assert agenteval("validate", cwd=folder).status == 0
+    assert agenteval("run", cwd=folder).status == 0
+
+
+@each_agent
+def test_the_configuration_follows_the_published_schema(kind: str, tmp_path: Path, command: Command) -> None:
+    initialised(command, "holodeck", kind)
+    text = (tmp_path / "agenteval.yaml").read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=https://")
+    configuration = yaml.safe_load(text)
+    Draft202012Validator(schema("config")).validate(configuration)
+    assert configuration["iterations"] == 3
+    assert list(configuration["agents"]["default"]) == [kind]
+    # What the gate says is what it does anyway: it is there to be changed.
+    properties = schema("config")["$defs"]["GateEntry"]["properties"]
+    gate = configuration["gate"]
+    assert sorted(gate.pop("fail_on")) == sorted(properties["fail_on"]["default"])
+    assert gate == {name: properties[name]["default"] for name in ("confirm", "tolerance", "max_error_rate")}
+
+
+def steps_of(workflow: dict[str, Any]) -> list[dict[str, Any]]:
+    steps: list[dict[str, Any]] = workflow["jobs"]["evaluate"]["steps"]
+    return steps
+
+
+def test_the_workflow_is_that_of_the_readme(tmp_path: Path, command: Command) -> None:
+    initialised(command, "holodeck", "command")
+    command_line = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
+    done = subprocess.run([*command_line, WORKFLOW], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    written = yaml.safe_load((tmp_path / WORKFLOW).read_text(encoding="utf-8"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = yaml.safe_load(readme.partition("`.github/workflows/agenteval.yml`:\n\n```yaml\n")[2].partition("```")[0])
+    assert written["permissions"] == {"contents": "read", "actions": "read", "pull-requests": "write"}
+    checkout, _, action, _ = steps_of(written)
+    assert action["uses"] == "org/agenteval-action@v1"
+    assert list(action["with"]) == ["baseline"]
+    # What is left to the files, or keeps the token from the agent.
+    assert checkout.pop("with") == {"persist-credentials": False}
+    assert steps_of(shown)[2]["with"].pop("suite") == "agent.yaml"
+    assert written == shown
+
+
+def test_nothing_is_overwritten_and_all_that_exists_is_named(tmp_path: Path, command: Command) -> None:
+    (tmp_path / "agent.yaml").write_text("mine", encoding="utf-8")
+    (tmp_path / "agent.py").symlink_to("nowhere.py")
+    ended = command("init")
+    assert (ended.status, ended.out) == (2, "")
+    said = "agenteval: nothing was written, for nothing is overwritten: agent.yaml, agent.py exist already\n"
+    assert ended.err == said
+    assert files_in(tmp_path) == {"agent.yaml": b"mine"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["agent.py", "agent.yaml"]
+
+
+@each_format
+def test_a_second_start_is_refused(suite_format: str, tmp_path: Path, command: Command) -> None:
+    initialised(command, suite_format, "python")
+    before = files_in(tmp_path)
+    ended = command("init", "--format", suite_format, "--agent", "command")
+    assert (ended.status, ended.out) == (2, "")
+    assert len(ended.err.splitlines()) == 1
+    assert all(name in ended.err for name in before)
+    assert files_in(tmp_path) == before
+
+
+def test_other_files_are_left_alone(tmp_path: Path, command: Command) -> None:
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    (tmp_path / ".github" / "workflows" / "tests.yml").write_text("mine", encoding="utf-8")
+    (tmp_path / "main.py").write_text("mine", encoding="utf-8")
+    initialised(command, "holodeck", "http")
+    files = files_in(tmp_path)
+    assert (files["main.py"], files[".github/workflows/tests.yml"]) == (b"mine", b"mine")
+    assert len(files) == 5
+
+
+@pytest.mark.parametrize(
+    ("blocked", "arguments"),
+    [("taken", ["taken"]), ("taken", ["taken/deeper"]), ("configs", ["--format", "fluxloop"]), (".github", [])],
+)
+def test_a_file_where_a_directory_must_be(
+    blocked: str, arguments: list[str], tmp_path: Path, command: Command
+) -> None:
+    (tmp_path / blocked).write_text("mine", encoding="utf-8")
+    ended = command("init", *arguments)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == f"agenteval: nothing was written: {blocked}: not a directory\n"
+    assert files_in(tmp_path) == {blocked: b"mine"}
+
+
+# Nobody may make a directory here, whatever the permissions of who runs the tests.
+@pytest.mark.parametrize("directory", ["/proc/agenteval", "x" * 300])
+def test_a_directory_that_cannot_be_written(directory: str, tmp_path: Path, command: Command) -> None:
+    ended = command("init", directory)
+    assert (ended.status, ended.out) == (3, "")
+    assert ended.err.startswith(f"agenteval: cannot write {directory}/agent.yaml: ")
+    assert len(ended.err.splitlines()) == 1
+    assert files_in(tmp_path) == {}
+
+
+def test_a_disk_that_fills_up_keeps_nothing(tmp_path: Path) -> None:
+    # Files may have 1024 bytes: the suite is written, the workflow is not.
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 1; exec "$0" init --format agentci', str(AGENTEVAL)],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    said = f"agenteval: cannot write {WORKFLOW}: File too large; nothing was written\n"
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", said)
+    assert files_in(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--format", "promptfoo"], "argument --format: invalid choice: 'promptfoo'"),
+        (["--agent", "replay"], "argument --agent: invalid choice: 'replay'"),
+        (["one", "two"], "unrecognized arguments: two"),
+    ],
+)
+def test_choices_that_do_not_exist(arguments: list[str], said: str, tmp_path: Path, command: Command) -> None:
+    ended = command("init", *arguments)
+    assert (ended.status, ended.out) == (2, "")
+    assert said in ended.err
+    assert files_in(tmp_path) == {}
+
+
+@pytest.mark.parametrize(("directory", "warned"), [(".", False), ("bots/shop", True)])
+def test_a_workflow_that_github_would_not_find(
+    directory: str, warned: bool, tmp_path: Path, command: Command
+) -> None:
+    (tmp_path / ".git").mkdir()
+    ended = command("init", directory)
+    assert ended.status == 0
+    assert ("warning: GitHub reads workflows at the root of a repository only" in ended.out) == warned
+    assert (f"move {WORKFLOW} to {tmp_path}, set `working-directory: bots/shop`" in ended.out) == warned
+
+
+def test_the_wheel_has_every_starter(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, env=environment(), capture_output=True, check=True, timeout=PATIENCE_S)
+    (wheel,) = tmp_path.glob("*.whl")
+    # As pip does it, with the byte code that it adds beside every Python file.
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    subprocess.run([sys.executable, "-m", "compileall", "-q", "agenteval"], cwd=tmp_path / "site", check=True)
+    program = (
+        "import sys; from agenteval import starter, cli; print(starter.__file__); sys.exit(cli.main(sys.argv[1:]))"
+    )
+    for suite_format, kind in itertools.product(SUITES, AGENTS):
+        target = tmp_path / f"{suite_format}-{kind}"
+        arguments = [sys.executable, "-c", program, "init", str(target), "--format", suite_format, "--agent", kind]
+        env = environment(PYTHONPATH=str(tmp_path / "site"))
+        done = subprocess.run(arguments, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+        assert done.stdout.startswith(str(tmp_path / "site"))
+        assert sorted(files_in(target)) == sorted([*SUITES[suite_format], "agenteval.yaml", *AGENTS[kind], WORKFLOW])
