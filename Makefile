@@ -29,12 +29,12 @@ tests/peers/node_modules/.done: tests/peers/package-lock.json
 	npm ci --prefix tests/peers --no-audit --no-fund --loglevel error
 	@touch $@
 
-# Error rates and power of the gate, by simulation; ARGS="--quick" takes less than a minute.
 # Memory for recorded traces, CPU time of comparisons.
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.traces
 	$(BIN)/python -m benchmarks.compare
 
+# Error rates and power of the gate, by simulation; ARGS="--quick" takes less than a minute.
 bench-gate: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.gate $(ARGS)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from agenteval.analysis.model import Evaluated
 from agenteval.analysis.tool_checks import tool_checks
-from agenteval.results.model import CaseResult, IterationResult, Score
+from agenteval.metrics.token_usage import token_usage
+from agenteval.results.model import CaseResult, IterationResult, Score, TurnResult
 from agenteval.results.rollup import turn_means
+from agenteval.traces.model import succeeded
 
 _SHORT = 300
 # One for all of very many answers.
@@ -30,9 +32,6 @@ def evaluated(
     turns = iteration.turns
     scores = [score for turn in turns for score in turn.scores]
     durations = [turn.latency_ms for turn in turns if turn.latency_ms is not None]
-    tokens = [
-        (turn.usage.input_tokens or 0) + (turn.usage.output_tokens or 0) for turn in turns if turn.usage is not None
-    ]
     return Evaluated(
         case_id=case.id,
         name=case.name,
@@ -41,7 +40,7 @@ def evaluated(
         persona=persona,
         success=_success(trace, iteration),
         duration_ms=sum(durations) if durations else None,
-        tokens=sum(tokens) if tokens else None,
+        tokens=_tokens(trace, turns),
         scores=turn_means(turns),
         absent={score.id: _why_absent(score) for score in scores if score.score is None} or _NONE,
         final_score=iteration.score,
@@ -55,8 +54,17 @@ def _success(trace: Mapping[str, Any], iteration: IterationResult) -> bool:
     """What the trace says of itself; where it says nothing, whether it is good enough."""
     if any(turn.error for turn in iteration.turns):
         return False
-    said = trace.get("success")
-    return iteration.status not in {"failed", "error"} if said is None else bool(said)
+    said = succeeded(trace)
+    return iteration.status not in {"failed", "error"} if said is None else said
+
+
+def _tokens(trace: Mapping[str, Any], turns: Sequence[TurnResult]) -> int | None:
+    """What the answer took, as the agent reports it or its recording says."""
+    reported = [turn.usage for turn in turns if turn.usage is not None]
+    if reported:
+        return sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in reported)
+    recorded = token_usage(trace)
+    return None if recorded is None else round(recorded.total)
 
 
 def _order(trace: Mapping[str, Any], iteration: IterationResult) -> int:

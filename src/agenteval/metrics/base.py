@@ -168,7 +168,7 @@ class Resources:
         """What judges of traces may still ask, and what they said before."""
         from agenteval.metrics.judgements import Judgements
 
-        return Judgements()
+        return Judgements(self.gateway.remembers)
 
     async def start(self) -> None:
         """Make sure that what the metrics will use is there.

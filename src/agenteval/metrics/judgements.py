@@ -16,8 +16,13 @@ from agenteval.suite.model import Place
 
 @dataclass
 class Judgements:
-    """The accounts of all suites of a run."""
+    """The accounts of all suites of a run.
 
+    Args:
+        remembers: whether suites may keep what their judges said.
+    """
+
+    remembers: bool = True
     _books: dict[tuple[str, str], Book] = field(default_factory=dict)
 
     def of(self, suite: Place, limits: JudgeLimits) -> Book:
@@ -29,7 +34,8 @@ class Judgements:
         """
         key = (suite.directory, suite.file)
         if key not in self._books:
-            cache = JudgementCache(Path(suite.directory) / limits.cache) if limits.cache else None
+            wanted = limits.cache if self.remembers else None
+            cache = JudgementCache(Path(suite.directory) / wanted) if wanted else None
             self._books[key] = Book(limits.max_calls, cache)
         return self._books[key]
 

@@ -10,9 +10,8 @@ from agenteval.metrics.base import MetricError
 from agenteval.metrics.patterns import found
 from agenteval.metrics.token_usage import token_usage
 from agenteval.metrics.values import shown
-from agenteval.traces.model import Record, text_of, value_at
+from agenteval.traces.model import Record, said_success, text_of, value_at
 
-_NO = frozenset({"", "0", "false", "no", "none", "null", "failed", "failure", "error"})
 # As they are written in a suite, and inside a pattern.
 FLAGS = {"IGNORECASE": "i", "MULTILINE": "m", "DOTALL": "s"}
 
@@ -40,21 +39,13 @@ def output_not_empty(record: Record, *, target: str = "output") -> RuleScore:
 
 def success(record: Record) -> RuleScore:
     """1 if the trace says that it succeeded, by ``success`` or else by ``status``, and names no error."""
-    said = value_at(record, "success")
-    if said is None:
-        status = value_at(record, "status")
-        said = status.strip().lower() == "success" if isinstance(status, str) else None
+    said = said_success(record)
     if said is None:
         return RuleScore(0.0, "the trace does not say whether it succeeded")
-    if not _is_true(said):
+    if not said:
         return RuleScore(0.0, "the trace is marked as failed")
     error = value_at(record, "error")
     return RuleScore(0.0, f"the trace names an error: {shown(text_of(error))}") if error else RuleScore(1.0)
-
-
-def _is_true(said: Any) -> bool:
-    """What a trace says of its success: a text too may say no."""
-    return said.strip().lower() not in _NO if isinstance(said, str) else bool(said)
 
 
 def latency_under(record: Record, *, budget_ms: float) -> RuleScore:

@@ -12,6 +12,8 @@ from agenteval.results.model import ToolCall, Usage
 
 Record = Mapping[str, Any]
 
+_NO = frozenset({"", "0", "false", "no", "none", "null", "failed", "failure", "error"})
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:
@@ -106,6 +108,21 @@ def value_at(record: Record, path: str) -> Any:
     if not isinstance(unknown, dict):
         return None
     return unknown[path] if path in unknown else _nested(unknown, path.split("."))
+
+
+def said_success(record: Record) -> bool | None:
+    """What a trace says of its success, by ``success`` or else by ``status``; ``None`` where it says nothing."""
+    said = value_at(record, "success")
+    if said is not None:
+        # A text too may say no.
+        return said.strip().lower() not in _NO if isinstance(said, str) else bool(said)
+    status = value_at(record, "status")
+    return status.strip().lower() == "success" if isinstance(status, str) else None
+
+
+def succeeded(record: Record) -> bool | None:
+    """Whether an answer succeeded: one that names an error did not, whatever else its trace says."""
+    return False if value_at(record, "error") else said_success(record)
 
 
 def text_of(value: Any) -> str:
