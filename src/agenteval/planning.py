@@ -115,9 +115,11 @@ def _resources(loaded: Loaded, settings: Settings, concurrency: int) -> Resource
         for agent in loaded.agents.values()
         if agent.options.get("interpreter")
     }
+    llm = llm_settings(settings, loaded.config)
     return Resources(
-        gateway=Gateway(llm_settings(settings, loaded.config)),
+        gateway=Gateway(llm),
         graders=GraderPool(interpreters, concurrency),
         judge=loaded.config.judge,
         embedder=loaded.config.embeddings,
+        remembers=llm.cache is not None,
     )

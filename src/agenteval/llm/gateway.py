@@ -130,11 +130,6 @@ class Gateway:
             found = self._providers[model] = self._provider_for(model)
         return found
 
-    @property
-    def remembers(self) -> bool:
-        """Whether replies are kept, and taken instead of asking again."""
-        return self._settings.cache is not None
-
     async def close(self) -> None:
         """Close every provider's connections."""
         await asyncio.gather(*(provider.close() for provider in self._providers.values()))

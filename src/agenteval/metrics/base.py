@@ -149,12 +149,14 @@ class Resources:
     Attributes:
         judge: the model that judges where a suite names none and can do without.
         embedder: the model that compares meanings where a suite names none.
+        remembers: whether suites may keep what their judges said, and take it instead of asking again.
     """
 
     gateway: Gateway
     graders: GraderPool
     judge: ModelSpec | None = None
     embedder: ModelSpec | None = None
+    remembers: bool = True
 
     @cached_property
     def embeddings(self) -> Embeddings:
@@ -168,7 +170,7 @@ class Resources:
         """What judges of traces may still ask, and what they said before."""
         from agenteval.metrics.judgements import Judgements
 
-        return Judgements(self.gateway.remembers)
+        return Judgements(self.remembers)
 
     async def start(self) -> None:
         """Make sure that what the metrics will use is there.
