@@ -18,7 +18,7 @@ test: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto
 
-# Against independent programs: needs npm, and Debian's cmark-gfm; with AGENTEVAL_IMAGE also the built image.
+# Against independent programs: needs npm, and Debian's cmark-gfm and Chromium; with AGENTEVAL_IMAGE also the built image.
 test-peers: $(VENV)/.dev peers
 	$(BIN)/python -m pytest -n auto tests/peers
 

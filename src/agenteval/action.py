@@ -1,24 +1,30 @@
-"""The container's entry: action inputs in, the same pipeline, GitHub's files and a comment out."""
+"""The container's entry: action inputs in, the same pipeline, GitHub's files, a comment and a check run out."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from agenteval.action_inputs import Inputs, read_inputs
-from agenteval.config import Settings
+from agenteval.action_context import Context
+from agenteval.action_report import RunnerFiles, outputs_of, say, warn
 from agenteval.errors import AgentEvalError, ConfigError, Problem
-from agenteval.github.commands import annotation, append_output, append_summary, stop_commands
-from agenteval.github.event import Plan, plan, read_event
+from agenteval.github.check import CheckRun, as_commands
+from agenteval.github.commands import annotation, stop_commands
+from agenteval.github.event import run_page
 from agenteval.pipeline import Outcome, run
 from agenteval.prepare import redactor
-from agenteval.provenance import Provenance
-from agenteval.report.markdown import render_comment, render_summary
-from agenteval.report.problems import render_problems
+from agenteval.publishing import Content, Publisher, content_of
+from agenteval.report.markdown import render_summary
+from agenteval.report.problems import render_problems, render_unfinished
 from agenteval.results.store import RESULTS_FILE
+
+#: Where the results lie that are merged, if ``suite`` does not say.
+SHARDS = "agenteval-shards"
+# State of the step, as ``STATE_…`` variables in its end.
+_CHECK, _STAGE = "check", "stage"
+_RUNNING, _FINISHED = "running", "finished"
+# The runner shows ten of a kind for a step, and one says what the gate says.
+_COMMANDS = 9
 
 
 def main(environment: Mapping[str, str]) -> int:
@@ -30,169 +36,141 @@ def main(environment: Mapping[str, str]) -> int:
     Returns:
         The exit status, which is the gate's. Outputs, summary and comment are written whatever happens.
     """
-    reporter = _Reporter(environment)
+    files = RunnerFiles(environment)
+    context = None
     try:
-        inputs = read_inputs(environment)
-        event = plan(environment, read_event(environment))
-        reporter.knows(inputs, event)
-        if event.refused:
-            raise ConfigError(Problem(f"refused: {event.refused}"))
-        settings = _settings(inputs, environment)
-        with stop_commands():
-            outcome = run(settings, _provenance(event))
-        reporter.finished(outcome, settings)
+        context = Context.read(environment)
+        return _act(context, files)
     except AgentEvalError as error:
-        reporter.failed(error)
+        _failed(error, context, files)
         return error.exit_status
     except Exception as error:
         # The command line tells it as well; here it must also reach summary, outputs and comment.
-        reporter.failed(AgentEvalError(f"internal error, please report it: {type(error).__name__}: {error}"))
+        wrapped = AgentEvalError(f"internal error, please report it: {type(error).__name__}: {error}")
+        _failed(wrapped, context, files)
         raise
+
+
+def clean_up(environment: Mapping[str, str]) -> int:
+    """The step's end, in a container of its own: closes what a killed run left open.
+
+    Returns:
+        0; what cannot be closed is a warning.
+    """
+    if environment.get(f"STATE_{_STAGE}") != _RUNNING:
+        return 0
+    try:
+        context = Context.read(environment)
+    except AgentEvalError as error:
+        warn([str(error)])
+        return 0
+    RunnerFiles(environment).summary(render_unfinished(context.event.commit or "", run_page(environment)))
+    publisher = context.publisher
+    if publisher is not None:
+        check = environment.get(f"STATE_{_CHECK}", "")
+        publisher.check = CheckRun(int(check)) if check.isascii() and check.isdigit() else None
+        publisher.abandon()
+        _tell(publisher)
+    return 0
+
+
+def _act(context: Context, files: RunnerFiles) -> int:
+    if context.event.refused:
+        raise ConfigError(Problem(f"refused: {context.event.refused}"))
+    context.enter()
+    if context.inputs.mode == "publish":
+        return _publish_first_stage(context, files)
+    _begin(context, files)
+    settings = context.settings()
+    with stop_commands():
+        if context.inputs.mode == "merge":
+            from agenteval.merging import merge_files
+
+            outcome = merge_files(_parts(context.inputs.suites), settings.out, settings)
+        else:
+            outcome = run(settings, context.provenance)
+    _finish(context, files, outcome, settings.out)
     return outcome.exit_status
 
 
-def _settings(inputs: Inputs, environment: Mapping[str, str]) -> Settings:
-    """The settings of the run; from here on, the working directory is the one that was asked for."""
-    directory = Path(environment.get("GITHUB_WORKSPACE") or ".") / inputs.working_directory
-    try:
-        os.chdir(directory)
-    except OSError as error:
-        raise ConfigError(Problem(f"{directory}: {error.strerror}", path="working-directory")) from None
-    return inputs.settings()
+def _begin(context: Context, files: RunnerFiles) -> None:
+    """Say that the evaluation is running, and remember that it must be closed."""
+    publisher = context.publisher
+    if publisher is None:
+        return
+    publisher.begin()
+    check = {_CHECK: str(publisher.check.id)} if publisher.check else {}
+    files.state(check | {_STAGE: _RUNNING})
 
 
-def _provenance(event: Plan) -> Provenance:
-    return Provenance(
-        commit=event.commit,
-        ref=event.ref,
-        repository=event.repository,
-        workflow_run_id=event.workflow_run_id,
-    )
+def _finish(context: Context, files: RunnerFiles, outcome: Outcome, directory: Path) -> None:
+    """Everything about a run that came to its end."""
+    files.outputs(outputs_of(outcome, files.relative(directory)))
+    files.summary(render_summary(outcome.results, outcome.view))
+    files.hand_over(directory)
+    content = content_of(outcome.results, outcome.view, context.wishes, outcome.archive, outcome.quarantined)
+    _publish(context, files, content)
+    publisher = context.publisher
+    if publisher is None or publisher.check is None:
+        for line in as_commands(content.annotations, _COMMANDS):
+            say(line)
+    if not outcome.view.passed:
+        say(annotation("error", outcome.view.headline, title="agenteval"))
 
 
-class _Reporter:
-    """Writes what GitHub shows of a run, as far as this run may."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
-        self._inputs: Inputs | None = None
-        self._event: Plan | None = None
-
-    def knows(self, inputs: Inputs, event: Plan) -> None:
-        """From here on it is known whether and where to comment."""
-        self._inputs, self._event = inputs, event
-
-    def finished(self, outcome: Outcome, settings: Settings) -> None:
-        """Everything about a run that came to its end."""
-        self._outputs(_outputs(outcome, self._relative(settings.out)))
-        self._summary(render_summary(outcome.results, outcome.view))
-        self._hand_over(settings.out)
-        comment_id = self._inputs.comment_id if self._inputs else ""
-        self._outputs({"comment-url": self._comment(render_comment(outcome.results, outcome.view, comment_id))})
-        if not outcome.view.passed:
-            _say(annotation("error", outcome.view.headline, title="agenteval"))
-
-    def failed(self, error: AgentEvalError) -> None:
-        """A run that could not start or broke off: what is wrong, wherever people look."""
-        redact = redactor()
-        problems = error.problems if isinstance(error, ConfigError) else (Problem(str(error)),)
-        for problem in problems:
-            where = f"{problem.path}: " if problem.path else ""
-            text = redact(f"{where}{problem.message}")
-            _say(annotation("error", text, file=problem.file or None, line=problem.line, title="agenteval"))
-        text = redact(render_problems(problems))
-        self._outputs({"verdict": "error"})
-        self._summary(text)
-        self._outputs({"comment-url": self._comment(text)})
-
-    def _outputs(self, values: Mapping[str, str]) -> None:
-        path = self._environment.get("GITHUB_OUTPUT")
-        for name, value in values.items() if path else ():
-            with _only_warned():
-                append_output(str(path), name, value)
-
-    def _summary(self, markdown: str) -> None:
-        path = self._environment.get("GITHUB_STEP_SUMMARY")
-        if path:
-            with _only_warned():
-                append_summary(path, markdown)
-
-    def _comment(self, body: str) -> str:
-        """Post or update the comment; returns its address, or an empty text and says why there is none."""
-        from agenteval.github.client import Client
-        from agenteval.github.comment import marker, upsert
-
-        inputs, event = self._inputs, self._event
-        if inputs is None or event is None or inputs.comment == "never":
-            return ""
-        if not event.may_comment or event.repository is None or event.pull_request is None:
-            _say(f"agenteval: no comment: {event.reason}")
-            return ""
-        with _only_warned():
-            client = Client.from_environment(inputs.github_token, self._environment)
-            mark = marker(inputs.comment_id)
-            outcome = upsert(client, event.repository, event.pull_request, body, mark)
-            _say(f"agenteval: comment {outcome.action}: {outcome.url}")
-            return outcome.url
-        return ""
-
-    def _relative(self, path: Path) -> Path:
-        """A path that later steps understand, which see the workspace elsewhere."""
-        workspace = Path(self._environment.get("GITHUB_WORKSPACE") or ".").resolve()
-        absolute = path.resolve()
-        return absolute.relative_to(workspace) if absolute.is_relative_to(workspace) else absolute
-
-    def _hand_over(self, directory: Path) -> None:
-        """Reports belong to the workspace's owner: the container is root, later steps are not."""
-        workspace = self._environment.get("GITHUB_WORKSPACE")
-        if not workspace or os.geteuid() != 0:
-            return
-        owner = Path(workspace).stat()
-        for path in (directory, *directory.iterdir()):
-            with contextlib.suppress(OSError):
-                os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) -> None:
+    """A run that could not start or broke off: what is wrong, wherever people look."""
+    redact = redactor()
+    problems = error.problems if isinstance(error, ConfigError) else (Problem(str(error)),)
+    for problem in problems:
+        where = f"{problem.path}: " if problem.path else ""
+        text = redact(f"{where}{problem.message}")
+        say(annotation("error", text, file=problem.file or None, line=problem.line, title="agenteval"))
+    text = redact(render_problems(problems))
+    files.outputs({"verdict": "error"})
+    files.summary(text)
+    if context is not None and context.inputs.mode != "publish":
+        title = redact(f"{len(problems)} problems" if len(problems) > 1 else problems[0].message)
+        _publish(context, files, Content(title, text, text, "failure"))
 
 
-@contextlib.contextmanager
-def _only_warned() -> Iterator[None]:
-    """What cannot be reported must not change the verdict: it becomes a warning."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001 - PyGithub raises assertions too; the gate is decided already
-        text = str(error) if isinstance(error, AgentEvalError) else f"{type(error).__name__}: {error}"
-        _say(annotation("warning", redactor()(text), title="agenteval"))
+def _publish(context: Context, files: RunnerFiles, content: Content) -> None:
+    publisher = context.publisher
+    url = ""
+    if publisher is not None:
+        url = publisher.finish(content)
+        _tell(publisher)
+    if context.event.reason and not context.event.may_comment:
+        say(f"agenteval: no comment: {context.event.reason}")
+    files.outputs({"comment-url": url})
+    files.state({_STAGE: _FINISHED})
 
 
-def _outputs(outcome: Outcome, directory: Path) -> dict[str, str]:
-    """All outputs of action.yml but ``comment-url``; ``report-path`` is empty without an HTML report."""
-    results = outcome.results
-    summary, comparison = results.summary, results.comparison
-    changes = [case.change for case in comparison.cases] if comparison else []
-    html = directory / "report.html"
-    return {
-        "verdict": "error" if outcome.exit_status not in {0, 1} else outcome.gate.verdict,
-        "pass-rate": _number(summary.pass_rate),
-        "score": _number(summary.score),
-        "passed": str(summary.passed),
-        "failed": str(summary.failed),
-        "errors": str(summary.errors),
-        "skipped": str(summary.skipped),
-        "total": str(summary.cases),
-        "regressions": str(changes.count("regressed")),
-        "improvements": str(changes.count("improved")),
-        "baseline-sha": (comparison.baseline.commit or "") if comparison else "",
-        "cost-usd": f"{summary.usage.cost_usd:.6f}",
-        "results-path": str(directory / RESULTS_FILE),
-        "junit-path": str(directory / "junit.xml"),
-        "summary-path": str(directory / "summary.md"),
-        "report-path": str(html) if html.exists() else "",
-    }
+def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
+    """Publish what another workflow run left; the exit status says whether that worked, not what it is."""
+    from agenteval.second_stage import publish_first_stage
+
+    published = publish_first_stage(context)
+    if published is None:
+        return 0
+    files.summary(published.content.markdown)
+    files.outputs({"comment-url": published.comment_url, "verdict": published.verdict})
+    for line in published.done:
+        say(f"agenteval: {line}")
+    return 0
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
+def _parts(places: tuple[str, ...]) -> list[Path]:
+    """The results files at the given places, or where they usually lie."""
+    folders = [Path(place) for place in places] or [Path(SHARDS)]
+    files = sorted(file for place in folders for file in ([place] if place.is_file() else place.rglob(RESULTS_FILE)))
+    if not files:
+        raise ConfigError(Problem(f"there is no {RESULTS_FILE} in {', '.join(map(str, folders))}", path="suite"))
+    return files
 
 
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+def _tell(publisher: Publisher) -> None:
+    for line in publisher.done:
+        say(f"agenteval: {line}")
+    # What fails at the start of a run mostly fails at its end as well.
+    warn(list(dict.fromkeys(publisher.problems)))

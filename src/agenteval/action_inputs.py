@@ -6,20 +6,21 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
 from agenteval.compare.gate import FailOn, parse_fail_on
 from agenteval.config import Settings
 from agenteval.errors import ConfigError, Problem
+from agenteval.publishing import CommentMode
+from agenteval.remote_baseline import OnMissing
+from agenteval.run.shard import Shard
 from agenteval.suite.validation import did_you_mean
+
+Mode = Literal["run", "merge", "publish"]
 
 # Published, and not available yet: setting one fails, so that nobody relies on it in vain.
 LATER = (
     "setup",
-    "baseline-artifact",
-    "baseline-branch",
-    "shard",
-    "check-name",
-    "annotations",
     "comment-template",
     "summary-template",
 )
@@ -30,52 +31,76 @@ NAMES = (
     "working-directory",
     "github-token",
     "baseline",
+    "baseline-artifact",
+    "baseline-branch",
     "on-missing-baseline",
     "fail-on",
     "iterations",
     "concurrency",
     "filter",
+    "shard",
     "max-llm-calls",
     "max-cost-usd",
     "comment",
     "comment-id",
+    "check-name",
+    "annotations",
     "report-dir",
     *LATER,
 )
-# input → (values that work, values that are published and not available yet)
-_CHOICES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "mode": (("run",), ("publish",)),
-    "comment": (("always", "never"), ("changes", "failures")),
-    "on-missing-baseline": (("pass", "warn", "fail"), ()),
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "mode": ("run", "merge", "publish"),
+    "comment": ("always", "changes", "failures", "never"),
+    "on-missing-baseline": ("pass", "warn", "fail"),
+    "annotations": ("true", "false"),
 }
-_DEFAULTS = {"mode": "run", "comment": "always", "on-missing-baseline": "warn", "report-dir": "agenteval-report"}
+_DEFAULTS = {
+    "mode": "run",
+    "baseline": "auto",
+    "baseline-artifact": "agenteval",
+    "comment": "always",
+    "on-missing-baseline": "warn",
+    "annotations": "true",
+    "report-dir": "agenteval-report",
+}
 
 
 @dataclass(frozen=True)
 class Inputs:
     """What the workflow asks for; empty where it leaves the choice to agenteval."""
 
+    mode: Mode
     suites: tuple[str, ...]
     config: str
     working_directory: str
     github_token: str = field(repr=False)
     baseline: str
-    on_missing_baseline: str
+    baseline_artifact: str
+    baseline_branch: str
+    on_missing_baseline: OnMissing
     fail_on: frozenset[FailOn] | None
     iterations: int | None
     concurrency: int | None
     filter: str
+    shard: Shard | None
     max_llm_calls: int | None
     max_cost_usd: float | None
-    comment: str
+    comment: CommentMode
     comment_id: str
+    check_name: str
+    annotations: bool
     report_dir: str
+
+    @property
+    def baseline_is_searched(self) -> bool:
+        """Whether the baseline is an artifact, of the base branch or of a run of the user's choice."""
+        return self.baseline == "auto" or self.baseline.isdigit()
 
     def settings(self) -> Settings:
         """The settings of a run in the current directory.
 
         Raises:
-            ConfigError: the baseline is missing, and that is to fail.
+            ConfigError: the baseline is a file that is missing, and that is to fail.
         """
         baseline, warnings = self._found_baseline()
         return Settings(
@@ -86,6 +111,7 @@ class Inputs:
             iterations=self.iterations,
             concurrency=self.concurrency,
             filter=self.filter or None,
+            shard=self.shard,
             fail_on=self.fail_on,
             max_llm_calls=self.max_llm_calls,
             max_cost_usd=self.max_cost_usd,
@@ -93,7 +119,7 @@ class Inputs:
         )
 
     def _found_baseline(self) -> tuple[Path | None, tuple[str, ...]]:
-        if self.baseline in {"", "none"}:
+        if self.baseline == "none" or self.baseline_is_searched:
             return None, ()
         path = Path(self.baseline)
         if path.exists() or self.on_missing_baseline == "pass":
@@ -126,22 +152,27 @@ class _Reader:
         for name in LATER:
             if self._text(name):
                 self._wrong(name, "this input is not available in this version; remove it")
-        self._choice("mode")
         return Inputs(
+            mode=self._choice("mode"),
             suites=self._suites(),
             config=self._text("config"),
             working_directory=self._text("working-directory"),
             github_token=self._text("github-token"),
-            baseline=self._baseline(),
+            baseline=self._text("baseline"),
+            baseline_artifact=self._text("baseline-artifact"),
+            baseline_branch=self._text("baseline-branch").removeprefix("refs/heads/"),
             on_missing_baseline=self._choice("on-missing-baseline"),
             fail_on=self._fail_on(),
             iterations=self._whole_number("iterations"),
             concurrency=self._whole_number("concurrency"),
             filter=self._text("filter"),
+            shard=self._shard(),
             max_llm_calls=self._whole_number("max-llm-calls", least=0),
             max_cost_usd=self._amount("max-cost-usd"),
             comment=self._choice("comment"),
             comment_id=self._text("comment-id"),
+            check_name=self._text("check-name"),
+            annotations=self._choice("annotations") == "true",
             report_dir=self._text("report-dir"),
         )
 
@@ -156,22 +187,22 @@ class _Reader:
             self._wrong("suite", f"the quotes do not close: {error}")
             return ()
 
-    def _choice(self, name: str) -> str:
+    def _choice(self, name: str) -> Any:
         value = self._text(name)
-        allowed, later = _CHOICES[name]
-        if value in later:
-            self._wrong(name, f"{value!r} is not available in this version; available: {', '.join(allowed)}")
-        elif value not in allowed:
+        allowed = _CHOICES[name]
+        if value not in allowed:
             self._wrong(
                 name, f"{value!r} is not allowed{did_you_mean(value, allowed)}; allowed: {', '.join(allowed)}"
             )
         return value
 
-    def _baseline(self) -> str:
-        value = self._text("baseline")
-        if value == "auto" or value.isdigit():
-            self._wrong("baseline", f"{value!r} is not available in this version; give the path of a results.json")
-        return value
+    def _shard(self) -> Shard | None:
+        text = self._text("shard")
+        try:
+            return Shard.parse(text) if text else None
+        except ValueError as error:
+            self._wrong("shard", str(error))
+            return None
 
     def _fail_on(self) -> frozenset[FailOn] | None:
         text = self._text("fail-on")

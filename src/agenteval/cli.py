@@ -9,11 +9,15 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenteval import __version__
 from agenteval.errors import AgentEvalError, ConfigError, Problem
 from agenteval.starter import AGENT_KINDS, FORMATS
+
+if TYPE_CHECKING:
+    from agenteval.compare.gate import FailOn
+    from agenteval.run.shard import Shard
 
 _EPILOG = """exit status:
   0  the gate passed
@@ -23,12 +27,8 @@ _EPILOG = """exit status:
   130, 143  interrupted; reports hold what had finished"""
 
 # Part of the published interface, and not available yet: asking for one is an error, never ignored.
-_LATER_OPTIONS = (
-    ("--shard", "I/N"),
-    ("--seed", "N"),
-)
+_LATER_OPTIONS = (("--seed", "N"),)
 _LATER_FLAGS = ("--resume",)
-_LATER_COMMANDS = ("merge", "publish")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,15 +93,10 @@ def _fail(error: AgentEvalError) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from agenteval.compare.gate import parse_fail_on
     from agenteval.config import Settings
     from agenteval.pipeline import run
 
     _refuse_later_options(arguments)
-    try:
-        fail_on = None if arguments.fail_on is None else parse_fail_on(arguments.fail_on)
-    except ValueError as error:
-        raise ConfigError(Problem(f"--fail-on: {error}")) from None
     settings = Settings(
         suites=tuple(Path(suite) for suite in arguments.suites),
         config=Path(arguments.config) if arguments.config else None,
@@ -112,7 +107,8 @@ def _run(arguments: argparse.Namespace) -> int:
         concurrency=arguments.concurrency,
         filter=arguments.filter,
         tags=tuple(arguments.tag),
-        fail_on=fail_on,
+        shard=_shard(arguments.shard),
+        fail_on=_fail_on(arguments.fail_on),
         max_llm_calls=arguments.max_llm_calls,
         max_cost_usd=arguments.max_cost_usd,
         use_cache=not arguments.no_cache,
@@ -120,11 +116,43 @@ def _run(arguments: argparse.Namespace) -> int:
         traces=Path(arguments.traces) if arguments.traces else None,
         keep_going=arguments.keep_going,
         control=arguments.control,
+        history=Path(arguments.history) if arguments.history else None,
     )
     outcome = run(settings)
     if not arguments.quiet:
         print(f"reports: {settings.out}/", file=sys.stderr)
     return outcome.exit_status
+
+
+def _shard(text: str | None) -> Shard | None:
+    from agenteval.run.shard import Shard
+
+    try:
+        return None if text is None else Shard.parse(text)
+    except ValueError as error:
+        raise ConfigError(Problem(f"--shard: {error}")) from None
+
+
+def _fail_on(text: str | None) -> frozenset[FailOn] | None:
+    from agenteval.compare.gate import parse_fail_on
+
+    try:
+        return None if text is None else parse_fail_on(text)
+    except ValueError as error:
+        raise ConfigError(Problem(f"--fail-on: {error}")) from None
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    from agenteval.config import Settings
+    from agenteval.merging import merge_files
+
+    settings = Settings(
+        config=Path(arguments.config) if arguments.config else None,
+        baseline=Path(arguments.baseline) if arguments.baseline else None,
+        fail_on=_fail_on(arguments.fail_on),
+        history=Path(arguments.history) if arguments.history else None,
+    )
+    return merge_files([Path(file) for file in arguments.results], Path(arguments.output), settings).exit_status
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -136,7 +164,8 @@ def _compare(arguments: argparse.Namespace) -> int:
 def _report(arguments: argparse.Namespace) -> int:
     from agenteval.commands import render_again
 
-    return render_again(Path(arguments.results), Path(arguments.out) if arguments.out else None)
+    out, history = (Path(value) if value else None for value in (arguments.out, arguments.history))
+    return render_again(Path(arguments.results), out, history)
 
 
 def _validate(arguments: argparse.Namespace) -> int:
@@ -170,14 +199,24 @@ def _schema(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _action(_arguments: argparse.Namespace) -> int:
-    from agenteval.action import main as run_action
+def _publish(arguments: argparse.Namespace) -> int:
+    from agenteval.publish import Target, dry_run, publish_file
+    from agenteval.publishing import Wishes
+    from agenteval.report.escape import terminal
 
-    return run_action(os.environ)
+    wishes = Wishes(arguments.comment, arguments.comment_id, arguments.check_name, not arguments.no_annotations)
+    target = Target(arguments.repository, arguments.pull_request, arguments.commit)
+    config = Path(arguments.config) if arguments.config else None
+    publish = dry_run if arguments.dry_run else publish_file
+    for text in publish(Path(arguments.results), target, wishes, config, os.environ):
+        print(terminal(text, multiline=True))
+    return 0
 
 
-def _later(arguments: argparse.Namespace) -> int:
-    raise ConfigError(Problem(f"the command {arguments.name!r} is not available in this version"))
+def _action(arguments: argparse.Namespace) -> int:
+    from agenteval import action
+
+    return action.clean_up(os.environ) if arguments.clean_up else action.main(os.environ)
 
 
 def _refuse_later_options(arguments: argparse.Namespace) -> None:
@@ -231,6 +270,14 @@ def _parser() -> argparse.ArgumentParser:
     report = _add(commands, "report", _report, "render the reports of a results file again")
     report.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
     report.add_argument("--out", metavar="DIR", help="where to write (beside the results)")
+    report.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
+    merged = _add(commands, "merge", _merge, "join the shards of a run, or further iterations of it, and judge them")
+    merged.add_argument("results", nargs="+", metavar="RESULTS", help="results.json, or a report directory")
+    merged.add_argument("-o", "--output", metavar="FILE", required=True, help="file or directory to write")
+    merged.add_argument("--config", metavar="FILE", help="configuration, as for run")
+    merged.add_argument("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
+    merged.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
+    merged.add_argument("--fail-on", metavar="LIST", help="as for run")
     checked = _add(commands, "validate", _validate, "check suites and configuration; run nothing")
     checked.add_argument("suites", nargs="*", metavar="SUITE", help="files or directories")
     checked.add_argument("--config", metavar="FILE", help="agenteval.yaml to check")
@@ -242,11 +289,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     schema = _add(commands, "schema", _schema, "print the JSON Schema of a file")
     schema.add_argument("name", choices=("results", "config"), help="which file")
-    _add(commands, "action", _action, "the container's entry: reads INPUT_* and writes GitHub's files")
-    for name in _LATER_COMMANDS:
-        later = _add(commands, name, _later, "not available yet")
-        later.add_argument("rest", nargs="*")
-        later.set_defaults(name=name)
+    _add_publish(commands)
+    action = _add(commands, "action", _action, "the container's entry: reads INPUT_* and writes GitHub's files")
+    action.add_argument("--clean-up", action="store_true", help="close what a killed run left open")
     return parser
 
 
@@ -260,6 +305,21 @@ def _add(
     return parser
 
 
+def _add_publish(commands: Any) -> None:
+    parser = _add(commands, "publish", _publish, "write a results file to GitHub: a comment, and a check run")
+    parser.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
+    add = parser.add_argument
+    add("--dry-run", action="store_true", help="print every body and every call; make none")
+    add("--repository", metavar="OWNER/NAME", help="(as the results say)")
+    add("--pull-request", metavar="N", type=_positive, help="to comment on (as the results say)")
+    add("--commit", metavar="SHA", help="that a check run belongs to (as the results say)")
+    add("--comment", choices=("always", "changes", "failures", "never"), default="always", help="when (%(default)s)")
+    add("--comment-id", metavar="ID", default="", help="tells apart several comments on one pull request")
+    add("--check-name", metavar="NAME", default="", help="of a check run to make (none)")
+    add("--no-annotations", action="store_true", help="no annotations in the check run")
+    add("--config", metavar="FILE", help="configuration, for what fails the gate")
+
+
 def _add_run(commands: Any) -> None:
     parser = _add(commands, "run", _run, "evaluate suites and write reports")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help="suite files or directories; found if not given")
@@ -268,11 +328,17 @@ def _add_run(commands: Any) -> None:
     add("--agent", metavar="AGENT", help="name in agenteval.yaml, replay:FILE, python:MODULE:CALLABLE, or a URL")
     add("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
     add("--control", metavar="AGENT", help="with `confirm: base`: this agent stands for the base commit's")
+    add("--history", metavar="DIR", help="results.json files of earlier runs, at any depth, for the trend")
     add("--out", metavar="DIR", default="agenteval-report", help="where reports go (%(default)s)")
     add("--iterations", metavar="N", type=_positive, help="times every case runs")
     add("--concurrency", metavar="N", type=_positive, help="cases at once")
     add("-k", "--filter", metavar="TEXT", help="only cases whose name or id contains this")
     add("--tag", metavar="TAG", action="append", default=[], help="only cases with this tag; repeatable")
+    add(
+        "--shard",
+        metavar="I/N",
+        help="only the I-th of N parts of the cases; `agenteval merge` joins and judges them",
+    )
     add("--fail-on", metavar="LIST", help="failures,regressions,errors (default), inconclusive; or none")
     add("--max-llm-calls", metavar="N", type=_count, help="requests to models, repeated ones included")
     add("--max-cost-usd", metavar="USD", type=_amount, help="what models may cost")

@@ -20,6 +20,7 @@ from agenteval.report.escape import terminal
 from agenteval.report.view import GateView, count
 from agenteval.report.write import print_table, render_reports
 from agenteval.results.archive import InMemory
+from agenteval.results.history import read_history
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
 from agenteval.suite.load import discover, load_suites
@@ -55,8 +56,13 @@ def compare_files(current: Path, baseline: Path, fail_on: str | None) -> int:
     return gate.exit_status
 
 
-def render_again(path: Path, out: Path | None) -> int:
+def render_again(path: Path, out: Path | None, history: Path | None = None) -> int:
     """Write the rendered reports of a results file.
+
+    Args:
+        path: the file, or the report directory that holds it.
+        out: where to; beside the file if not given.
+        history: a directory with the results files of earlier runs.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -66,8 +72,10 @@ def render_again(path: Path, out: Path | None) -> int:
     directory = out or (path if path.is_dir() else path.parent)
     make_directory(directory)
     gate = judge(results, read_config(find_config(None, [Path.cwd()])).gate)
+    past = read_history(history)
     view = _view(gate, results)
-    render_reports(results, view, directory, InMemory())
+    view = replace(view, warnings=(*view.warnings, *past.warnings))
+    render_reports(results, view, directory, InMemory(), past.runs)
     print_table(results, view, sys.stdout)
     return 0
 

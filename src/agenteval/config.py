@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -25,6 +25,10 @@ from agenteval.suite.model_agent import model_agent_of
 from agenteval.suite.model_names import chat_model, embedding_model
 from agenteval.suite.validation import did_you_mean, one_of, validate
 from agenteval.suite.yaml_document import read_yaml
+
+if TYPE_CHECKING:
+    from agenteval.baselines import BaselineSource
+    from agenteval.run.shard import Shard
 
 CONFIG_FILE = "agenteval.yaml"
 DEFAULT_AGENT = "default"
@@ -125,11 +129,13 @@ class Settings:
     config: Path | None = None
     agent: str | None = None
     baseline: Path | None = None
+    baseline_source: BaselineSource | None = None
     out: Path = Path("agenteval-report")
     iterations: int | None = None
     concurrency: int | None = None
     filter: str | None = None
     tags: tuple[str, ...] = ()
+    shard: Shard | None = None
     fail_on: frozenset[FailOn] | None = None
     max_llm_calls: int | None = None
     max_cost_usd: float | None = None
@@ -138,6 +144,7 @@ class Settings:
     traces: Path | None = None
     keep_going: bool = False
     control: str | None = None
+    history: Path | None = None
     warnings: tuple[str, ...] = ()
 
 

@@ -11,29 +11,39 @@ from pathlib import Path
 from typing import TextIO
 
 from agenteval import __version__
-from agenteval.compare.gate import Gate, judge
+from agenteval.compare.gate import PASSED, Gate, GatePolicy, judge, quarantined
 from agenteval.config import Settings
-from agenteval.errors import ConfigError, InfrastructureError
-from agenteval.planning import make_plan, make_trace_plan
+from agenteval.errors import ConfigError, InfrastructureError, Problem
+from agenteval.planning import make_plan, make_trace_plan, one_shard
 from agenteval.prepare import Loaded, load
 from agenteval.provenance import Provenance, provenance
-from agenteval.report.view import GateView
+from agenteval.report.view import GateView, count
 from agenteval.report.write import print_table, write_reports
-from agenteval.results.model import Results, Run, SuiteResult, Tool
+from agenteval.results.archive import Archive
+from agenteval.results.history import read_history
+from agenteval.results.model import Results, Run, RunShard, SuiteResult, Tool
 from agenteval.run.evaluated import Evaluations
 from agenteval.run.execute import execute
 from agenteval.run.execution import Execution
+from agenteval.run.shard import with_open_criteria
 from agenteval.versus import Compared, compare_once, settle
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run led to."""
+    """What a run led to.
+
+    Attributes:
+        archive: where the cases of the results are in full.
+        quarantined: ids of cases that did not count.
+    """
 
     results: Results
     gate: Gate
     view: GateView
     exit_status: int
+    archive: Archive
+    quarantined: frozenset[str] = frozenset()
 
 
 def run(settings: Settings, place: Provenance | None = None, stream: TextIO | None = None) -> Outcome:
@@ -48,20 +58,22 @@ def run(settings: Settings, place: Provenance | None = None, stream: TextIO | No
         ConfigError: a suite, the configuration or an option is wrong; nothing was run.
         InfrastructureError: the reports cannot be written.
     """
-    loaded = load(settings)
+    loaded, part = _loaded(settings)
     make_directory(settings.out)
+    past = read_history(settings.history)
     execution = _executed(loaded, settings)
-    results = _results(loaded, execution, place or provenance(os.environ, Path.cwd()))
+    results = _results(loaded, execution, place or provenance(os.environ, Path.cwd()), part)
     evaluations = _evaluated(loaded, execution, results)
     look = compare_once(evaluations.results, loaded, settings, execution)
-    outcome = _judged(look.compared, loaded, settings, execution, evaluations.warnings)
-    write_reports(outcome.results, outcome.view, settings.out, execution.archive)
+    further = (*evaluations.warnings, *past.warnings)
+    outcome = judged(look.compared, loaded, settings, execution, further)
+    write_reports(outcome.results, outcome.view, settings.out, execution.archive, past.runs)
     evaluations.write(settings.out)
     if look.is_open:
         # Whatever becomes of the runs that settle it, the reports of the first one are there.
         compared = settle(look, loaded, settings, execution)
-        outcome = _judged(compared, loaded, settings, execution, evaluations.warnings)
-        write_reports(outcome.results, outcome.view, settings.out, execution.archive)
+        outcome = judged(compared, loaded, settings, execution, further)
+        write_reports(outcome.results, outcome.view, settings.out, execution.archive, past.runs)
     print_table(outcome.results, outcome.view, stream or sys.stdout)
     return outcome
 
@@ -80,6 +92,37 @@ def make_directory(path: Path) -> None:
         raise InfrastructureError(f"cannot write to the report directory {path}: permission denied")
 
 
+def _loaded(settings: Settings) -> tuple[Loaded, RunShard | None]:
+    """Everything that the run needs, and which part of a run it is.
+
+    Raises:
+        ConfigError: a suite, the configuration or an option is wrong.
+    """
+    if settings.shard is not None and settings.traces is not None:
+        message = "recorded traces cannot be divided; give each machine files of its own instead"
+        raise ConfigError(Problem(f"--shard with --traces: {message}"))
+    loaded = load(settings)
+    if loaded.baseline is not None:
+        check_baseline(loaded.baseline.results, settings.baseline)
+    return (loaded, None) if settings.shard is None else one_shard(loaded, settings.shard)
+
+
+def check_baseline(results: Results, file: Path | None) -> None:
+    """See that a baseline is a run that others can be compared with.
+
+    Args:
+        results: the baseline.
+        file: where it was read, if from a file.
+
+    Raises:
+        ConfigError: it is only a part of a run.
+    """
+    part = results.run.shard
+    if part is not None:
+        message = f"this is shard {part.index} of {part.count} of a run; merge them first, with agenteval merge"
+        raise ConfigError(Problem(f"--baseline: {message}", file=str(file or "")))
+
+
 def _executed(loaded: Loaded, settings: Settings) -> Execution:
     if settings.traces is None:
         return execute(make_plan(loaded, settings))
@@ -89,6 +132,8 @@ def _executed(loaded: Loaded, settings: Settings) -> Execution:
 
 
 def _evaluated(loaded: Loaded, execution: Execution, results: Results) -> Evaluations:
+    if results.run.shard is not None:
+        return Evaluations(with_open_criteria(loaded.suites, results))
     if not execution.answers:
         return Evaluations(results)
     from agenteval.run.evaluations import evaluate_suites
@@ -96,7 +141,7 @@ def _evaluated(loaded: Loaded, execution: Execution, results: Results) -> Evalua
     return evaluate_suites(loaded.suites, execution.answers, results)
 
 
-def _results(loaded: Loaded, execution: Execution, place: Provenance) -> Results:
+def _results(loaded: Loaded, execution: Execution, place: Provenance, part: RunShard | None) -> Results:
     suites = [
         SuiteResult(
             path=suite.path,
@@ -120,6 +165,7 @@ def _results(loaded: Loaded, execution: Execution, place: Provenance) -> Results
             ref=place.ref,
             repository=place.repository,
             workflow_run_id=place.workflow_run_id,
+            shard=part,
         ),
         summary=execution.summary,
         suites=suites,
@@ -130,19 +176,28 @@ def _timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _judged(
+def judged(
     compared: Compared, loaded: Loaded, settings: Settings, execution: Execution, further: Sequence[str]
 ) -> Outcome:
+    """Let the gate decide, and put what there is to say into words.
+
+    Args:
+        compared: the run, with its comparison if there is one.
+        loaded: its configuration.
+        settings: what the command line overrules.
+        execution: how it ended.
+        further: warnings besides those of these.
+    """
     results = compared.results
     policy = loaded.config.gate
     if settings.fail_on is not None:
         policy = replace(policy, fail_on=settings.fail_on)
-    gate = judge(results, policy)
+    gate = _gate(results, policy)
     status = gate.exit_status
     signal = execution.signal or compared.signal
     if signal is not None:
         status = 128 + signal
-    elif execution.nothing_to_check:
+    elif execution.nothing_to_check and results.run.shard is None:
         status = ConfigError.exit_status
     headline, reasons = gate.headline, gate.reasons
     if execution.signal is not None:
@@ -157,4 +212,20 @@ def _judged(
         reasons=reasons,
         warnings=tuple(loaded.redact(text) for text in warnings),
     )
-    return Outcome(results=results, gate=gate, view=view, exit_status=status)
+    return Outcome(
+        results=results,
+        gate=gate,
+        view=view,
+        exit_status=status,
+        archive=execution.archive,
+        quarantined=quarantined(results, loaded.config.gate),
+    )
+
+
+def _gate(results: Results, policy: GatePolicy) -> Gate:
+    """The gate's decision; it makes none on a part of a run."""
+    part = results.run.shard
+    if part is None:
+        return judge(results, policy)
+    cases = f"{len(results.cases())} of {count(len(part.cases), 'case')}"
+    return Gate(PASSED, f"shard {part.index} of {part.count}, {cases}; agenteval merge decides", ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,11 @@ from agenteval.metrics.base import Resources
 from agenteval.metrics.graders import GraderPool
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.prepare import Loaded, is_selected
+from agenteval.results.model import RunShard
 from agenteval.run.execute import Plan, PlannedCase
 from agenteval.run.journal import CONFIRMATION_FILE, JOURNAL_FILE
 from agenteval.run.progress import make_progress
+from agenteval.run.shard import Shard, durations_of
 
 if TYPE_CHECKING:
     from agenteval.run.confirm import Request
@@ -25,6 +28,26 @@ if TYPE_CHECKING:
 # What is done, in words, and the file that holds what came of it.
 _RUN = ("running", JOURNAL_FILE)
 _CONFIRMATION = ("confirming with", CONFIRMATION_FILE)
+
+
+def one_shard(loaded: Loaded, shard: Shard) -> tuple[Loaded, RunShard]:
+    """What is left to one part of a run, and how results.json says so.
+
+    Args:
+        loaded: suites, configuration, and the baseline whose durations divide the cases.
+        shard: which part.
+
+    Returns:
+        The cases of this part without a baseline: only all parts together are compared; and the record of it.
+    """
+    ids = [case.id for suite in loaded.suites for case in loaded.selected[suite.path]]
+    baseline = loaded.baseline.results if loaded.baseline else None
+    durations = durations_of(baseline) if baseline else {}
+    own = shard.cases(ids, durations)
+    selected = {path: [case for case in cases if case.id in own] for path, cases in loaded.selected.items()}
+    divided_by = baseline.run.id if baseline and not durations.keys().isdisjoint(ids) else None
+    record = RunShard(index=shard.index, count=shard.count, cases=ids, divided_by=divided_by)
+    return replace(loaded, selected=selected, baseline=None), record
 
 
 def make_trace_plan(loaded: Loaded, settings: Settings, traces: Path) -> TracePlan:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+from agenteval.baselines import FoundBaseline, Search, masked, read_baseline_file
 from agenteval.compare.policy import quarantine_warnings
 from agenteval.config import Config, Settings, find_config, read_config, resolve_agent
 from agenteval.errors import ConfigError, Problem
 from agenteval.report.escape import Redactor
-from agenteval.results.model import OWN_NAME, Results
-from agenteval.run.masking import redacted
 from agenteval.suite.document import looks_secret
 from agenteval.suite.load import conventional_places, discover, load_suites
 from agenteval.suite.model import AgentSpec, Case, Suite
@@ -32,18 +31,17 @@ class Loaded:
     Attributes:
         agents: by case id who answers.
         control: who stands for the base commit's agent, where ``--control`` names one.
-        baseline_notes: what was left out of the baseline.
+        baseline: the run to compare with, if there is one.
     """
 
     suites: Sequence[Suite]
     config: Config
     selected: Mapping[str, Sequence[Case]]
     agents: Mapping[str, AgentSpec]
-    baseline: Results | None
+    baseline: FoundBaseline | None
     warnings: tuple[str, ...]
     redact: Redactor = field(repr=False)
     control: AgentSpec | None = None
-    baseline_notes: tuple[str, ...] = ()
 
     @property
     def known(self) -> frozenset[str]:
@@ -71,8 +69,8 @@ def load(settings: Settings, where: Path | None = None) -> Loaded:
     some_are_broken = bool(problems)
     config = Config()
     agents: dict[str, AgentSpec] = {}
-    baseline, control = None, None
-    notes: tuple[str, ...] = ()
+    baseline = Search()
+    control = None
     try:
         config = read_config(find_config(settings.config, [here, *map(directory_of, paths)]))
         # Only here: what a broken configuration should define would seem to be missing.
@@ -83,7 +81,7 @@ def load(settings: Settings, where: Path | None = None) -> Loaded:
         problems += error.problems
     try:
         if settings.baseline:
-            baseline, notes = _read_baseline(settings.baseline, suites, settings)
+            baseline = Search(read_baseline_file(settings.baseline, suites, by_trace=settings.traces is not None))
     except ConfigError as error:
         problems += [
             Problem(f"--baseline: {problem.message}", problem.file, problem.line, problem.path)
@@ -99,20 +97,27 @@ def load(settings: Settings, where: Path | None = None) -> Loaded:
         wrong = {problem.file for problem in problems}
         fine = [suite.path for suite in suites if suite.path not in wrong]
         raise ConfigError(dict.fromkeys(problems), fine if some_are_broken or len(fine) < len(suites) else ())
+    if settings.baseline_source:
+        baseline = settings.baseline_source.search(_asked(suites, settings))
     warnings = config.warnings + tuple(text for suite in suites for text in suite.warnings)
-    warnings += _gate_warnings(settings, suites, config)
+    warnings += _gate_warnings(settings, suites, config) + baseline.warnings
     redact = redactor(secrets)
+    found = baseline.found
     return Loaded(
         suites=suites,
         config=config,
         selected=selected,
         agents=agents,
-        baseline=_masked(baseline, redact) if baseline else None,
+        baseline=replace(found, results=masked(found.results, redact)) if found else None,
         warnings=warnings,
         redact=redact,
         control=control,
-        baseline_notes=notes,
     )
+
+
+def _asked(suites: Sequence[Suite], settings: Settings) -> frozenset[str]:
+    """The ids of all cases; none where recorded traces are scored, which the suites do not name."""
+    return frozenset() if settings.traces else frozenset(case.id for suite in suites for case in suite.cases)
 
 
 def _gate_warnings(settings: Settings, suites: Sequence[Suite], config: Config) -> tuple[str, ...]:
@@ -124,7 +129,7 @@ def _gate_warnings(settings: Settings, suites: Sequence[Suite], config: Config) 
     if settings.traces is None:
         cases = {(case.id, case.name) for suite in suites for case in suite.cases}
         warnings += quarantine_warnings(policy.quarantine, cases, today)
-    if settings.control and not (settings.baseline and policy.confirms_beside_base):
+    if settings.control and not ((settings.baseline or settings.baseline_source) and policy.confirms_beside_base):
         warnings += ("--control has no effect without --baseline and `gate: {confirm: base}` or both",)
     return warnings
 
@@ -144,51 +149,6 @@ def _bind_all(
             suites[index] = bound.suite
             agents |= bound.agents
     return agents
-
-
-def _read_baseline(path: Path, suites: Iterable[Suite], settings: Settings) -> tuple[Results, tuple[str, ...]]:
-    """The baseline, whoever wrote it, and what was left out of it.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
-    from agenteval.results.foreign.detect import read_run
-    from agenteval.results.foreign.known import KnownCase, KnownSuite
-
-    def known(case: Case) -> KnownCase:
-        return KnownCase(
-            case.id,
-            case.name,
-            tuple(turn.input for turn in case.turns),
-            tuple(turn.ground_truth for turn in case.turns),
-            case.persona,
-        )
-
-    # Recorded traces are no cases of the suite.
-    return read_run(
-        path,
-        [
-            KnownSuite(
-                suite.path,
-                suite.name,
-                suite.format,
-                () if settings.traces else tuple(map(known, suite.cases)),
-                frozenset(metric.id for metric in suite.metrics),
-            )
-            for suite in suites
-        ],
-    )
-
-
-def _masked(baseline: Results, redact: Redactor) -> Results:
-    """The baseline without secrets; in results of our own there are none."""
-    if baseline.tool.name == OWN_NAME:
-        return baseline
-    suites = [
-        suite.model_copy(update={"cases": [redacted(case, redact) for case in suite.cases]})
-        for suite in baseline.suites
-    ]
-    return baseline.model_copy(update={"suites": suites})
 
 
 def redactor(secrets: Iterable[str] = ()) -> Redactor:

@@ -67,7 +67,8 @@ def compare_once(results: Results, loaded: Loaded, settings: Settings, execution
         return FirstLook(Compared(results))
     known = loaded.known | {case.id for _, case in results.cases()}
     policy = _policy(loaded, settings)
-    comparer = Comparer(results, loaded.baseline, known, policy, notes=loaded.baseline_notes)
+    baseline = loaded.baseline
+    comparer = Comparer(results, baseline.results, known, policy, notes=baseline.notes, distance=baseline.distance)
     first = comparer.first_stage
     wanted = first is not None and policy.parameters.confirm != "off" and (first.second_run or bool(first.reruns))
     compared = Compared(_with(comparer.decide(), results, loaded))
@@ -171,7 +172,8 @@ def _with(comparison: Comparison, results: Results, loaded: Loaded) -> Results:
     if not results.pool or (results.run.ref or "").startswith(_PULL_REQUEST):
         return results
     window = loaded.config.compare.parameters.window
-    return results.model_copy(update={"pool": extended_pool(results.pool[0], loaded.baseline, comparison, window)})
+    earlier = loaded.baseline.results if loaded.baseline else None
+    return results.model_copy(update={"pool": extended_pool(results.pool[0], earlier, comparison, window)})
 
 
 def _with_usage(results: Results, taken: RunUsage) -> Results:

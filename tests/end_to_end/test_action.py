@@ -173,14 +173,17 @@ def test_outputs_and_summary_of_a_run(runner: Runner) -> None:
         "results-path": "agenteval-report/results.json",
         "junit-path": "agenteval-report/junit.xml",
         "summary-path": "agenteval-report/summary.md",
-        "report-path": "",
+        "report-path": "agenteval-report/report.html",
         "comment-url": "",
     }
     assert step.outputs.keys() == OUTPUTS.keys()
     for name in ("results-path", "junit-path", "summary-path"):
         assert (runner.workspace / step.outputs[name]).is_file()
     assert step.summary.startswith("### ❌ agenteval: 1 case failed")
-    assert step.commands == ["::error title=agenteval::1 case failed"]
+    annotation, verdict = step.commands
+    assert annotation.startswith("::error file=agent.yaml,line=")
+    assert ",title=b::Failed%0Aequality 0.00" in annotation
+    assert verdict == "::error title=agenteval::1 case failed"
     run = results_in(runner.workspace).run
     assert (run.commit, run.ref, run.repository, run.workflow_run_id) == (
         "c" * 40,
@@ -275,7 +278,9 @@ def test_a_comment_that_cannot_be_written_changes_nothing(runner: Runner) -> Non
     write_suite(runner.workspace, [case("a", "other")], agent=echo_agent(runner.workspace))
     step = runner.step("pull_request", pull_request())
     assert (step.ended.status, step.outputs["verdict"], step.outputs["comment-url"]) == (1, "failed", "")
-    warning, error = step.commands
+    *warnings, annotation, error = step.commands
+    assert annotation.startswith("::error file=agent.yaml,line=")
+    [warning] = warnings
     assert warning.startswith("::warning title=agenteval::cannot comment on pull request #7 of org/bot: ")
     assert error == "::error title=agenteval::1 case failed"
     assert TOKEN not in step.written(runner.workspace)
@@ -285,7 +290,8 @@ def test_a_missing_token_changes_nothing(runner: Runner) -> None:
     write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
     step = runner.step("pull_request", pull_request(), github_token="")
     assert (step.ended.status, step.outputs["verdict"]) == (0, "passed")
-    assert step.commands == ["::warning title=agenteval::github-token: a token is needed to write to GitHub"]
+    warning = "::warning title=agenteval::{}github-token: a token is needed to talk to GitHub"
+    assert step.commands == [warning.format(""), warning.format("there is no baseline to compare with: ")]
 
 
 # What is wrong, told wherever people look
@@ -301,10 +307,9 @@ def failed(step: Step, status: int = 2) -> str:
 
 def test_inputs_that_are_not_built_yet(runner: Runner) -> None:
     write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
-    inputs = dict.fromkeys(LATER, "something") | {"mode": "publish", "comment": "changes", "baseline": "auto"}
-    step = runner.step(inputs=inputs)
+    step = runner.step(inputs=dict.fromkeys(LATER, "something"))
     summary = failed(step)
-    for name in (*LATER, "mode", "comment", "baseline"):
+    for name in LATER:
         (told,) = (line for line in step.commands if line.startswith(f"::error title=agenteval::input {name}: "))
         assert "is not available in this version" in told
         assert f"input {name}: " in summary
@@ -450,7 +455,11 @@ def test_hostile_text_commands_nobody(runner: Runner) -> None:
     write_suite(runner.workspace, cases, agent=agent, name=f"suite {HOSTILE}")
     step = runner.step(fail_on="failures")
     assert step.ended.status == 1, step.ended.text
-    assert step.commands == ["::error title=agenteval::2 cases failed"]
+    *annotations, verdict = step.commands
+    assert verdict == "::error title=agenteval::2 cases failed"
+    # The text is data of our own commands, in which nothing is a command.
+    assert [line.partition(",")[0] for line in annotations] == ["::error file=agent.yaml"] * len(annotations)
+    assert len(annotations) == 2
     assert not [line for line in step.ended.err.splitlines() if line.startswith("::") or "##[" in line]
     assert "\x1b" not in step.ended.text
     assert (step.outputs["verdict"], step.outputs.keys()) == ("failed", OUTPUTS.keys())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import resource
 import subprocess
 import sys
 import zipfile
@@ -156,12 +157,8 @@ def test_the_workflow_is_that_of_the_readme(tmp_path: Path, command: Command) ->
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = yaml.safe_load(readme.partition("`.github/workflows/agenteval.yml`:\n\n```yaml\n")[2].partition("```")[0])
     assert written["permissions"] == {"contents": "read", "actions": "read", "pull-requests": "write"}
-    checkout, _, action, _ = steps_of(written)
-    assert action["uses"] == "org/agenteval-action@v1"
-    assert list(action["with"]) == ["baseline"]
-    # What is left to the files, or keeps the token from the agent.
-    assert checkout.pop("with") == {"persist-credentials": False}
-    assert steps_of(shown)[2]["with"].pop("suite") == "agent.yaml"
+    # What is left to the files.
+    assert steps_of(shown)[1].pop("with") == {"suite": "agent.yaml"}
     assert written == shown
 
 
@@ -222,17 +219,18 @@ def test_a_directory_that_cannot_be_written(directory: str, tmp_path: Path, comm
 
 
 def test_a_disk_that_fills_up_keeps_nothing(tmp_path: Path) -> None:
-    # Files may have 1024 bytes: the suite is written, the workflow is not.
+    # Files may have 512 bytes: the suite is written, the settings are not.
     done = subprocess.run(
-        ["bash", "-c", 'ulimit -f 1; exec "$0" init --format agentci', str(AGENTEVAL)],
+        [str(AGENTEVAL), "init", "--format", "agentci"],
         cwd=tmp_path,
         env=environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)),
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
         check=False,
     )
-    said = f"agenteval: cannot write {WORKFLOW}: File too large; nothing was written\n"
+    said = "agenteval: cannot write agenteval.yaml: File too large; nothing was written\n"
     assert (done.returncode, done.stdout, done.stderr) == (3, "", said)
     assert files_in(tmp_path) == {}
 

@@ -37,7 +37,8 @@ from tests.support import (
 
 from agenteval.results.store import read_results
 
-WRITTEN = ["comment.md", "journal.jsonl", "junit.xml", "results.json", "summary.md"]
+RENDERED = ["badge.json", "comment.md", "junit.xml", "report.html", "summary.md", "trend.json"]
+WRITTEN = sorted([*RENDERED, "journal.jsonl", "results.json"])
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +98,8 @@ class TestQuickstart:
         assert command("compare", folder / "before", folder / "before").status == 0
         rendered = command("report", folder / "before" / "results.json", "--out", tmp_path / "alone")
         assert rendered.status == 0
-        written = ["comment.md", "junit.xml", "summary.md"]
-        assert sorted(path.name for path in (tmp_path / "alone").iterdir()) == written
-        for name in written:
+        assert sorted(path.name for path in (tmp_path / "alone").iterdir()) == RENDERED
+        for name in RENDERED:
             assert (tmp_path / "alone" / name).read_bytes() == (folder / "before" / name).read_bytes()
 
     def test_validates(self) -> None:

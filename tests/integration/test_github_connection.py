@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from urllib3.util import retry
 
 from agenteval.errors import ConfigError
+from agenteval.github import connection
+from agenteval.github.artifacts import UnusableArtifactError, download
 from agenteval.github.client import DEFAULT_API_URL, Client, GithubError
 
 TOKEN = "ghs_0123456789abcdefghijklmnopqrstuvwxyz"
@@ -31,6 +43,8 @@ class Scripted:
     url: str = ""
     script: list[tuple[int, dict[str, str], str | bytes]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    wrap: Callable[[ssl.SSLContext], None] = lambda _: None
     release: Event = field(default_factory=Event)
 
     def will(self, status: int, message: str = "", times: int = 1, **headers: str) -> None:
@@ -48,6 +62,7 @@ def server() -> Iterator[Scripted]:
         def answer(self) -> None:
             self.rfile.read(int(self.headers.get("content-length", 0)))
             scripted.requests.append(self.command)
+            scripted.paths.append(self.path)
             status, headers, body = scripted.script.pop(0) if scripted.script else (200, {}, "{}")
             if status == 0:
                 scripted.release.wait(30)
@@ -68,6 +83,11 @@ def server() -> Iterator[Scripted]:
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     scripted.url = f"http://127.0.0.1:{http.server_port}"
+
+    def wrap(context: ssl.SSLContext) -> None:
+        http.socket = context.wrap_socket(http.socket, server_side=True)
+
+    scripted.wrap = wrap
     yield scripted
     scripted.release.set()
     http.shutdown()
@@ -152,7 +172,7 @@ def test_a_retry_after_that_is_too_long_is_not_waited_for(server: Scripted, stat
 def test_repetitions_end(server: Scripted, status: int) -> None:
     server.will(status, "no", times=5)
 
-    assert f"too many {status} error responses" in failure(server.url, retries=1)
+    assert f"GitHub answered {status} (no)" in failure(server.url, retries=1)
     assert server.requests == ["GET", "GET"]
 
 
@@ -194,12 +214,178 @@ def test_a_server_that_hangs(server: Scripted) -> None:
     assert "timed out" in failure(server.url, timeout_s=1, retries=0)
 
 
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Pauses are written down instead of made; the clocks go on by them."""
+    made: list[float] = []
+    monotonic, now = time.monotonic, time.time
+    clocks = SimpleNamespace(
+        sleep=made.append, monotonic=lambda: monotonic() + sum(made), time=lambda: now() + sum(made)
+    )
+    monkeypatch.setattr(connection, "time", clocks)
+    monkeypatch.setattr(retry, "time", clocks)
+    return made
+
+
+@pytest.mark.parametrize("status", [403, 429])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_limit_that_ends_soon_is_waited_for(server: Scripted, waits: list[float], method: str, status: int) -> None:
+    reset = str(int(time.time()) + 30)
+    server.will(status, PRIMARY, x_ratelimit_remaining="0", x_ratelimit_reset=reset)
+
+    ask(server.url, method)
+
+    assert server.requests == [method, method]
+    assert waits == [pytest.approx(31, abs=2)]
+
+
+def test_a_primary_limit_as_429_is_not_waited_for_either(server: Scripted, waits: list[float]) -> None:
+    reset = str(int(time.time()) + 3000)
+    server.will(429, PRIMARY, x_ratelimit_remaining="0", x_ratelimit_reset=reset)
+
+    text = failure(server.url)
+
+    assert f"GitHub answered 429 ({PRIMARY}). It asks to wait" in text
+    assert (server.requests, waits) == (["GET"], [])
+
+
+def test_a_secondary_limit_without_a_time_is_waited_for_a_minute(server: Scripted, waits: list[float]) -> None:
+    server.will(403, SECONDARY)
+
+    ask(server.url, "GET")
+
+    assert waits == [60]
+
+
+def test_pauses_grow(server: Scripted, waits: list[float]) -> None:
+    server.will(503, "no", times=3)
+
+    ask(server.url, "GET")
+
+    assert waits == [2, 4]
+    assert server.requests == ["GET"] * 4
+
+
+@pytest.mark.parametrize(("asked", "made"), [("50", [50, 50]), ("59", [59, 59]), ("25", [25] * 4)])
+def test_all_pauses_together_are_bounded(server: Scripted, waits: list[float], asked: str, made: list[float]) -> None:
+    server.will(429, SECONDARY, times=20, retry_after=asked)
+
+    text = failure(server.url, retries=10)
+
+    assert f"It asks to wait {asked} s; agenteval waits 60 s at most, and 120 s in all" in text
+    assert waits == made
+
+
+def test_secondary_limits_without_a_time_are_bounded_too(server: Scripted, waits: list[float]) -> None:
+    server.will(403, SECONDARY, times=20)
+
+    assert "It asks to wait 60 s" in failure(server.url, retries=10)
+    assert sum(waits) <= connection.MAX_TOTAL_S
+
+
+def test_a_secondary_limit_that_stays_is_no_missing_permission(server: Scripted, waits: list[float]) -> None:
+    server.will(403, SECONDARY, times=20)
+
+    text = failure(server.url, retries=1)
+
+    assert "The rate limit of the token is used up" in text
+    assert "permissions:" not in text
+    assert waits == [60]
+
+
+def test_failures_that_take_their_time_are_not_repeated_for_ever(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MAX_TOTAL_S", 0)
+    server.will(502, "no", times=20)
+
+    assert "GitHub answered 502 (no)" in failure(server.url, retries=10)
+    assert server.requests == ["GET"]
+
+
+def test_a_redirect_to_another_server_is_explained(server: Scripted) -> None:
+    server.will(301, "moved", location="https://github.example.com/api/v3/thing")
+
+    assert "cannot do it: GITHUB_API_URL is not the server's address: " in failure(server.url)
+
+
+def test_other_mistakes_are_not_taken_for_githubs() -> None:
+    with pytest.raises(RuntimeError, match="redirected by us"), Client(TOKEN).open("do it", PERMISSIONS):
+        raise NotImplementedError("redirected by us")
+
+
 def test_a_server_that_is_not_there() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
 
         assert "Connection refused" in failure(url, retries=0)
+
+
+def test_an_enterprise_server_with_a_certificate_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Scripted
+) -> None:
+    bundle = _behind_tls(server, tmp_path)
+    environment = {"GITHUB_API_URL": f"{server.url}/api/v3"}
+
+    def ask_it() -> Any:
+        client = replace(Client.from_environment(TOKEN, environment), retries=0)
+        with client.open("do it", PERMISSIONS) as api:
+            return api.requester.requestJsonAndCheck("GET", "/repos/acme/widgets")
+
+    with pytest.raises(GithubError, match="certificate verify failed"):
+        ask_it()
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+    ask_it()
+
+    assert server.paths == ["/api/v3/repos/acme/widgets"]
+
+
+def test_an_artifact_store_with_a_certificate_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Scripted
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(_behind_tls(server, tmp_path)))
+    server.script.append((302, {"Location": f"{server.url}/blob"}, ""))
+    server.script.append((200, {}, b"zip"))
+
+    assert download(Client(TOKEN, server.url), "acme/widgets", 7) == b"zip"
+
+
+def test_a_store_is_never_less_protected_than_the_api(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Scripted
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(_behind_tls(server, tmp_path)))
+    server.script.append((302, {"Location": server.url.replace("https:", "http:") + "/blob"}, ""))
+
+    with pytest.raises(UnusableArtifactError, match="its address leads astray"):
+        download(Client(TOKEN, server.url), "acme/widgets", 7)
+
+
+def _behind_tls(server: Scripted, folder: Path) -> Path:
+    """Lets the server speak https with a new certificate of its own, and says in which file that is."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    today = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(today - timedelta(days=1))
+        .not_valid_after(today + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, SHA256())
+    )
+    bundle, secret = folder / "ca.pem", folder / "key.pem"
+    bundle.write_bytes(certificate.public_bytes(Encoding.PEM))
+    secret.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(bundle, secret)
+    server.wrap(context)
+    server.url = server.url.replace("http://127.0.0.1", "https://localhost")
+    return bundle
 
 
 def test_the_token_is_not_shown() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from tests.peers import github_emulator
+from tests.peers import github_emulator, github_service
+from tests.peers.action_step import IMAGE, QUICKSTART, Runner, as_process, in_container
 from tests.peers.github_emulator import GithubEmulator
+from tests.peers.github_service import GithubService
 from tests.peers.openapi import Description
 from tests.peers.wire import Wire, tap
 
@@ -27,3 +31,43 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
     # GraphQL is one operation to OpenAPI, and not described there.
     rest = [request for request in wire.requests if not request.url.endswith("/graphql")]
     assert [problem for request in rest for problem in _DESCRIPTION.violations(request)] == []
+
+
+@pytest.fixture(scope="session")
+def github_behind_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GithubService]:
+    with github_service.running(tmp_path_factory.mktemp("github")) as service:
+        yield service
+
+
+@pytest.fixture
+def github(github_behind_proxy: GithubService) -> Iterator[GithubService]:
+    """GitHub behind the recording proxy; GitHub's description has to allow each request of the code under test."""
+    service = github_behind_proxy
+    service.proxy.forget()
+    service.actions.clear()
+    yield service
+    assert service.violations(_DESCRIPTION) == []
+    service.proxy.forget()
+
+
+@pytest.fixture(
+    params=[
+        as_process,
+        pytest.param(
+            in_container,
+            marks=pytest.mark.skipif(not IMAGE, reason="needs a built image: AGENTEVAL_IMAGE, AGENTEVAL_IMAGE_RUN"),
+        ),
+    ]
+)
+def runner(request: pytest.FixtureRequest) -> Runner:
+    """The action, as a process and in its image."""
+    chosen: Runner = request.param
+    return chosen
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A checkout of a repository with a suite and an agent."""
+    folder = tmp_path / "workspace"
+    shutil.copytree(QUICKSTART, folder)
+    return folder

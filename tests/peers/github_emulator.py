@@ -66,11 +66,18 @@ class GithubEmulator:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[GithubEmulator]:
-    """Runs the emulator for the length of the block; its seed and log are kept in the folder."""
+def running(folder: Path, port: int | None = None, public_url: str | None = None) -> Iterator[GithubEmulator]:
+    """Runs the emulator for the length of the block; its seed and log are kept in the folder.
+
+    Args:
+        folder: for the files.
+        port: where it listens; any free one if not given.
+        public_url: what it calls itself in its answers, when a proxy stands in front of it.
+    """
     key = _private_key()
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
+    port = port or free_port()
+    direct_url = f"http://127.0.0.1:{port}"
+    url = public_url or direct_url
     seed, log = folder / "seed.yaml", folder / "emulate.log"
     seed.write_text(yaml.safe_dump(_seed(key)), encoding="utf-8")
     # Without --base-url it calls itself localhost, and PyGithub accepts no URL of another host.
@@ -87,7 +94,7 @@ def running(folder: Path) -> Iterator[GithubEmulator]:
     with log.open("wb") as output:
         process = subprocess.Popen([*command, "--seed", str(seed)], stdout=output, stderr=output)
     try:
-        wait_until_up(f"{url}/rate_limit", process, log)
+        wait_until_up(f"{direct_url}/rate_limit", process, log)
         yield GithubEmulator(url, key)
     finally:
         process.terminate()

@@ -63,19 +63,39 @@ class Description:
     def violations(self, request: Request) -> list[str]:
         """Everything in the request that GitHub's description does not allow."""
         address = urlsplit(request.url)
-        method = request.method.lower()
-        for route in self._routes:
-            found = route.pattern.fullmatch(address.path)
-            if found and method in route.operations:
-                operation = self._document["paths"][route.template][method]
-                where = f"{request.method} {route.template}"
-                problems = [
-                    *self._in_path(operation, found.groupdict()),
-                    *self._in_query(operation, dict(parse_qsl(address.query, keep_blank_values=True))),
-                    *self._in_body(operation, request.body),
-                ]
-                return [f"{where}: {problem}" for problem in problems]
-        return [f"{request.method} {address.path}: not in GitHub's description"]
+        route = self._route(request.method, address.path)
+        if route is None:
+            return [f"{request.method} {address.path}: not in GitHub's description"]
+        operation = self._operation(request.method, route)
+        found = route.pattern.fullmatch(address.path)
+        problems = [
+            *self._in_path(operation, found.groupdict() if found else {}),
+            *self._in_query(operation, dict(parse_qsl(address.query, keep_blank_values=True))),
+            *self._in_body(operation, request.body),
+        ]
+        return [f"{request.method} {route.template}: {problem}" for problem in problems]
+
+    def answer_violations(self, method: str, path: str, status: int, body: str) -> list[str]:
+        """Everything in an answer that GitHub's description does not promise."""
+        route = self._route(method, path)
+        if route is None:
+            return [f"{method} {path}: not in GitHub's description"]
+        where = f"{method} {route.template}: {status}"
+        responses = self._operation(method, route)["responses"]
+        if str(status) not in responses:
+            return [f"{where} is not described"]
+        content = self._resolved(responses[str(status)]).get("content")
+        if not content:
+            return [f"{where} has a body, none is described"] if body else []
+        schema = content["application/json"]["schema"]
+        return [f"{where}: {message}" for message in self._errors(schema, json.loads(body))]
+
+    def _route(self, method: str, path: str) -> _Route | None:
+        described = (route for route in self._routes if method.lower() in route.operations)
+        return next((route for route in described if route.pattern.fullmatch(path)), None)
+
+    def _operation(self, method: str, route: _Route) -> Json:
+        return self._document["paths"][route.template][method.lower()]
 
     def _in_path(self, operation: Json, values: Mapping[str, str]) -> Iterator[str]:
         for parameter in self._parameters(operation, "path"):

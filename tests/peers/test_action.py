@@ -1,116 +1,16 @@
-"""The whole action on a pull request: as a process, and in the image if one was built.
-
-``AGENTEVAL_IMAGE`` names the image and ``AGENTEVAL_IMAGE_RUN`` the script that runs it as GitHub's runner does:
-``SCRIPT IMAGE WORKSPACE ENVFILE``, with the event in ``IMAGE_RUN_EVENT`` and its files in ``IMAGE_RUN_DIR``.
-"""
+"""The whole action on a pull request: as a process, and in the image if one was built."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from github.PullRequest import PullRequest
+from tests.peers.action_step import Runner
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, GithubEmulator
 
 pytestmark = pytest.mark.peer
-
-QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
-IMAGE = os.environ.get("AGENTEVAL_IMAGE")
-
-
-@dataclass(frozen=True)
-class Step:
-    """What one step of a workflow left behind."""
-
-    status: int
-    outputs: Mapping[str, str]
-    summary: str
-    log: str
-
-
-Runner = Callable[[Path, Mapping[str, str], Path], Step]
-
-
-def as_process(workspace: Path, environment: Mapping[str, str], event: Path) -> Step:
-    folder = workspace.parent / "files"
-    folder.mkdir(exist_ok=True)
-    outputs, summary = folder / "set_output", folder / "step_summary"
-    for file in (outputs, summary):
-        file.write_text("", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-I", "-m", "agenteval", "action"],
-        env={
-            "PATH": os.environ["PATH"],
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_WORKSPACE": str(workspace),
-            "GITHUB_EVENT_PATH": str(event),
-            "GITHUB_OUTPUT": str(outputs),
-            "GITHUB_STEP_SUMMARY": str(summary),
-            **environment,
-        },
-        cwd=workspace,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return _step(done, outputs, summary)
-
-
-def in_container(workspace: Path, environment: Mapping[str, str], event: Path) -> Step:
-    folder = workspace.parent / "run"
-    variables = workspace.parent / "environment"
-    variables.write_text("".join(f"{name}={value}\n" for name, value in environment.items()), encoding="utf-8")
-    done = subprocess.run(
-        [os.environ["AGENTEVAL_IMAGE_RUN"], str(IMAGE), str(workspace), str(variables)],
-        env={**os.environ, "IMAGE_RUN_DIR": str(folder), "IMAGE_RUN_EVENT": str(event)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    files = folder / "file_commands"
-    return _step(done, files / "set_output", files / "step_summary")
-
-
-def _step(done: subprocess.CompletedProcess[str], outputs: Path, summary: Path) -> Step:
-    text = outputs.read_text(encoding="utf-8")
-    found = re.findall(r"(?ms)^([\w-]+)<<(\S+)\n(.*?)\n?\2\n", text)
-    return Step(
-        status=done.returncode,
-        outputs={name: value for name, _, value in found},
-        summary=summary.read_text(encoding="utf-8"),
-        log=done.stdout + done.stderr,
-    )
-
-
-@pytest.fixture(
-    params=[
-        as_process,
-        pytest.param(
-            in_container,
-            marks=pytest.mark.skipif(not IMAGE, reason="needs a built image: AGENTEVAL_IMAGE, AGENTEVAL_IMAGE_RUN"),
-        ),
-    ]
-)
-def runner(request: pytest.FixtureRequest) -> Runner:
-    chosen: Runner = request.param
-    return chosen
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "workspace"
-    shutil.copytree(QUICKSTART, folder)
-    return folder
 
 
 def _event(pull: PullRequest, folder: Path) -> Path:

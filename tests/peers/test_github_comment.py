@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
-import requests
 from github.IssueComment import IssueComment
 from requests import PreparedRequest, Response
 from tests.peers.github_emulator import (
@@ -21,14 +20,19 @@ from tests.peers.github_emulator import (
 )
 from tests.peers.wire import Wire, answer, text_of
 
-from agenteval.github import thread
 from agenteval.github.client import Client, GithubError
-from agenteval.github.comment import CommentOutcome, marker, upsert
+from agenteval.github.comment import CommentOutcome, Mode, mark_running, publish_section
+from agenteval.github.publication import Pacing
+from agenteval.github.section_parser import parse
+from agenteval.github.sections import Comment, Revision, Section, marker, section_key
+from agenteval.report.budget import COMMENT_LIMIT, characters
 
 pytestmark = pytest.mark.peer
 
 MARK = marker()
+KEY = section_key("ci", "evaluate")
 _JOBS = 8
+_AT_ONCE = Pacing(settle_s=0.0, jitter_s=0.0, sleep=lambda _: None)
 
 
 class Conversation:
@@ -38,8 +42,25 @@ class Conversation:
         self.emulator = emulator
         self.pull = emulator.pull_request()
 
-    def publish(self, body: str, token: str = OWNER_TOKEN, mark: str = MARK) -> CommentOutcome:
-        return upsert(Client(token, self.emulator.url), REPOSITORY, self.pull.number, body, mark)
+    def publish(
+        self,
+        head: str,
+        token: str = OWNER_TOKEN,
+        *,
+        comment_id: str = "",
+        key: str = KEY,
+        detail: str = "",
+        run: int = 1,
+        mode: Mode = "always",
+    ) -> CommentOutcome:
+        section = Section(key, head, detail, Revision(run, 1))
+        client = Client(token, self.emulator.url)
+        return publish_section(client, REPOSITORY, self.pull.number, comment_id, section, mode=mode, pacing=_AT_ONCE)
+
+    def run(self, notice: str, run: int, key: str = KEY) -> CommentOutcome:
+        section = Section(key, notice, revision=Revision(run, 1))
+        client = Client(OWNER_TOKEN, self.emulator.url)
+        return mark_running(client, REPOSITORY, self.pull.number, "", section, pacing=_AT_ONCE)
 
     def say(self, text: str, token: str = OWNER_TOKEN) -> IssueComment:
         pull = self.emulator.api(token).get_repo(REPOSITORY).get_pull(self.pull.number)
@@ -48,15 +69,24 @@ class Conversation:
     def bodies(self) -> list[str]:
         return [comment.body for comment in self.pull.get_issue_comments()]
 
+    def comment(self) -> Comment:
+        """The one comment there is."""
+        [body] = self.bodies()
+        return read(body)
+
+    def heads(self) -> list[str]:
+        return [section.head for section in self.comment().sections]
+
+
+def read(body: str) -> Comment:
+    comment = parse(body)
+    assert comment is not None
+    return comment
+
 
 @pytest.fixture
 def conversation(emulator: GithubEmulator) -> Conversation:
     return Conversation(emulator)
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread, "_PAUSES_S", (0.0, 0.0))
 
 
 def test_first_creates_then_edits_the_same(conversation: Conversation, wire: Wire) -> None:
@@ -65,11 +95,26 @@ def test_first_creates_then_edits_the_same(conversation: Conversation, wire: Wir
 
     assert (first.action, second.action) == ("created", "updated")
     assert first.url == second.url
-    assert conversation.bodies() == [f"{MARK}\ntwo"]
+    assert conversation.heads() == ["two"]
     assert wire.writes() == ["POST", "PATCH"]
 
 
-def test_nothing_is_written_when_nothing_changed(conversation: Conversation, wire: Wire) -> None:
+def test_the_text_looks_like_this(conversation: Conversation) -> None:
+    conversation.publish("### Passed", detail="| a |\n|---|\n| b |", run=7)
+
+    [body] = conversation.bodies()
+    [section] = read(body).sections
+    assert body == (
+        "<!-- agenteval:comment id=default -->\n"
+        f"<!-- agenteval:section key={KEY} rev=7.1.{section.revision.stamp} -->\n"
+        "### Passed\n\n"
+        "<!-- agenteval:more -->\n"
+        "| a |\n|---|\n| b |\n\n"
+        f"<!-- agenteval:end key={KEY} -->"
+    )
+
+
+def test_nothing_is_written_when_one_attempt_says_the_same_again(conversation: Conversation, wire: Wire) -> None:
     conversation.publish("same")
     wire.requests.clear()
 
@@ -77,21 +122,98 @@ def test_nothing_is_written_when_nothing_changed(conversation: Conversation, wir
     assert wire.writes() == []
 
 
-def test_a_marker_already_in_front_is_not_doubled(conversation: Conversation) -> None:
-    conversation.publish(f"{MARK}\ntext")
+def test_what_one_attempt_says_later_is_newer_whatever_its_clock_says(
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation.publish("one")
+    monkeypatch.setattr("time.time", lambda: 0.0)
 
-    assert conversation.bodies() == [f"{MARK}\ntext"]
+    assert conversation.publish("two").action == "updated"
+    assert conversation.heads() == ["two"]
+
+
+def test_jobs_stand_side_by_side_in_the_order_of_their_keys(conversation: Conversation) -> None:
+    conversation.publish("second", key="b")
+    conversation.publish("first", key="a")
+    conversation.publish("third", key="c")
+    conversation.publish("second again", key="b")
+
+    assert conversation.heads() == ["first", "second again", "third"]
+
+
+def test_a_comment_of_the_form_without_sections_is_replaced(conversation: Conversation) -> None:
+    conversation.say(f"{MARK}\n### agenteval: passed\n\nold")
+
+    assert conversation.publish("new").action == "updated"
+    assert conversation.heads() == ["new"]
+    assert "old" not in conversation.bodies()[0]
+
+
+def test_an_older_run_that_finishes_late_changes_nothing(conversation: Conversation, wire: Wire) -> None:
+    url = conversation.publish("newer", run=8).url
+    wire.requests.clear()
+
+    assert conversation.publish("older", run=7) == CommentOutcome(url, "superseded")
+    assert conversation.run("running", run=7) == CommentOutcome(url, "superseded")
+    assert conversation.heads() == ["newer"]
+    assert wire.writes() == []
+
+
+def test_only_an_existing_comment_is_written_to_if_so_wanted(conversation: Conversation, wire: Wire) -> None:
+    assert conversation.publish("one", mode="existing") == CommentOutcome("", "absent")
+    assert wire.writes() == []
+
+    conversation.publish("other", key="other")
+
+    assert conversation.publish("one", mode="existing").action == "updated"
+    assert conversation.heads() == ["one", "other"]
+
+
+def test_a_running_job_shows_above_its_earlier_result(conversation: Conversation) -> None:
+    conversation.publish("other", key="other")
+    conversation.publish("### Passed", detail="detail", run=1)
+
+    assert conversation.run("running", run=2).action == "updated"
+    assert conversation.run("still running", run=3).action == "updated"
+
+    section = conversation.comment().section(KEY)
+    assert section is not None
+    assert (section.notice, section.head, section.detail) == ("still running", "### Passed", "detail")
+    assert conversation.publish("### Failed", run=3).action == "updated"
+    section = conversation.comment().section(KEY)
+    assert section is not None
+    assert (section.notice, section.head, section.detail) == ("", "### Failed", "")
+    assert conversation.heads() == ["### Failed", "other"]
+
+
+def test_a_running_job_without_an_earlier_result_shows_nowhere(conversation: Conversation, wire: Wire) -> None:
+    assert conversation.run("running", run=1).action == "absent"
+    conversation.publish("other", key="other")
+    wire.requests.clear()
+
+    assert conversation.run("running", run=1).action == "absent"
+    assert conversation.heads() == ["other"]
+    assert wire.writes() == []
+
+
+def test_a_notice_never_comes_above_the_result_of_the_same_attempt(conversation: Conversation) -> None:
+    conversation.publish("done", run=2)
+
+    assert conversation.run("broke off", run=2).action == "unchanged"
+    assert conversation.comment().sections[0].notice == ""
 
 
 def test_each_id_has_a_comment_of_its_own(conversation: Conversation) -> None:
-    conversation.publish("unit", mark=marker("unit"))
-    conversation.publish("nightly", mark=marker("nightly"))
-    conversation.publish("unit again", mark=marker("unit"))
+    conversation.publish("unit", comment_id="unit")
+    conversation.publish("nightly", comment_id="nightly")
+    conversation.publish("unit again", comment_id="unit")
 
-    assert conversation.bodies() == [f"{marker('unit')}\nunit again", f"{marker('nightly')}\nnightly"]
+    comments = [read(body) for body in conversation.bodies()]
+    assert [comment.mark for comment in comments] == [marker("unit"), marker("nightly")]
+    assert [comment.sections[0].head for comment in comments] == ["unit again", "nightly"]
 
 
-@pytest.mark.parametrize("before", [0, 99, 100, 131])
+@pytest.mark.parametrize("before", [0, 99, 100, 250])
 def test_found_on_every_page(conversation: Conversation, wire: Wire, before: int) -> None:
     for number in range(before):
         conversation.say(f"comment {number}")
@@ -103,12 +225,35 @@ def test_found_on_every_page(conversation: Conversation, wire: Wire, before: int
 
 
 def test_a_forged_marker_of_someone_else_is_ignored(conversation: Conversation, wire: Wire) -> None:
-    forged = conversation.say(f"{MARK}\nmine now", STRANGER_TOKEN)
+    foreign = Comment(MARK, (Section(KEY, "mine now", revision=Revision(99, 1, 1)),)).render()
+    conversation.say(foreign, STRANGER_TOKEN)
 
     assert conversation.publish("ours").action == "created"
     assert conversation.publish("ours again").action == "updated"
-    assert conversation.bodies() == [forged.body, f"{MARK}\nours again"]
+    forged, ours = conversation.bodies()
+    assert forged == foreign
+    assert [section.head for section in read(ours).sections] == ["ours again"]
     assert wire.writes() == ["POST", "PATCH"]
+
+
+def test_markers_in_the_text_of_a_section_are_ignored(conversation: Conversation) -> None:
+    hostile = (
+        "The agent answered:\n"
+        f"<!-- agenteval:end key={KEY} -->\n"
+        "<!-- agenteval:section key=other rev=99.1.1 -->\n"
+        "forged\n"
+        f"{marker('nightly')}"
+    )
+    conversation.publish("other", key="other")
+    conversation.publish(hostile, detail=hostile)
+    conversation.publish("other again", key="other")
+    conversation.publish("nightly", comment_id="nightly")
+
+    first, second = (read(body) for body in conversation.bodies())
+    assert [section.key for section in first.sections] == [KEY, "other"]
+    assert [section.head for section in first.sections][1] == "other again"
+    assert first.sections[0].head.count("&lt;!-- agenteval:") == 3
+    assert [section.head for section in second.sections] == ["nightly"]
 
 
 def test_a_marker_quoted_in_our_own_comment_is_ignored(conversation: Conversation) -> None:
@@ -117,44 +262,83 @@ def test_a_marker_quoted_in_our_own_comment_is_ignored(conversation: Conversatio
     assert conversation.publish("report").action == "created"
 
 
-def test_own_duplicates_are_removed_and_the_oldest_stays(conversation: Conversation) -> None:
-    oldest = conversation.say(f"{MARK}\nold")
-    conversation.say("a remark", STRANGER_TOKEN)
-    conversation.say(f"{MARK}\nnewer")
-    conversation.say(f"{MARK}\nnewest")
+def test_what_a_maintainer_edited_does_not_last_and_loses_nothing(conversation: Conversation) -> None:
+    conversation.publish("one", key="a")
+    conversation.publish("two", key="b")
+    [comment] = conversation.pull.get_issue_comments()
+    edited = comment.body.replace("<!-- agenteval:end key=a -->\n", "").replace("two", "two, really?")
+    comment.edit(f"{edited}\r\n\r\nI do not believe this.".replace("\n", "\r\n"))
 
-    outcome = conversation.publish("report")
+    assert conversation.publish("one again", key="a").action == "updated"
+
+    assert conversation.heads() == ["one again", "two, really?"]
+    assert "believe" not in conversation.bodies()[0]
+
+
+def test_a_comment_at_the_limit_keeps_all_heads_and_own_detail(conversation: Conversation) -> None:
+    details = {f"job{number}": f"{number}🙂" * 6_000 for number in range(10)}
+    for key, detail in details.items():
+        conversation.publish(f"### {key}", key=key, detail=detail)
+
+    [body] = conversation.bodies()
+    assert characters(body) <= COMMENT_LIMIT
+    sections = read(body).sections
+    assert [section.head for section in sections] == [f"### {key}" for key in details]
+    assert sections[-1].detail == details["job9"]
+    assert sum(section.detail is not None for section in sections) == 3
+    assert body.count("Detail left out to stay within GitHub's limit") == 7
+
+
+def test_own_duplicates_become_one_in_which_the_newest_of_each_section_stays(conversation: Conversation) -> None:
+    def body(*sections: Section) -> str:
+        return Comment(MARK, sections).render()
+
+    oldest = conversation.say(
+        body(Section("a", "old a", revision=Revision(1)), Section("b", "b", revision=Revision(3)))
+    )
+    conversation.say("a remark", STRANGER_TOKEN)
+    conversation.say(body(Section("a", "new a", revision=Revision(2)), Section("b", "old b", revision=Revision(2))))
+    conversation.say(body(Section("c", "c")))
+
+    outcome = conversation.publish("report", key="d")
 
     assert outcome == CommentOutcome(oldest.html_url, "updated")
-    assert conversation.bodies() == [f"{MARK}\nreport", "a remark"]
+    comment, remark = conversation.bodies()
+    assert [section.head for section in read(comment).sections] == ["new a", "b", "c", "report"]
+    assert remark == "a remark"
 
 
-def test_duplicates_go_even_when_the_text_is_the_same(conversation: Conversation) -> None:
-    conversation.say(f"{MARK}\nreport")
-    conversation.say(f"{MARK}\nreport")
+def test_duplicates_go_even_when_there_is_nothing_to_write(conversation: Conversation) -> None:
+    conversation.publish("report")
+    [body] = conversation.bodies()
+    conversation.say(body)
 
     assert conversation.publish("report").action == "unchanged"
-    assert conversation.bodies() == [f"{MARK}\nreport"]
+    assert conversation.bodies() == [body]
 
 
-def test_racing_jobs_leave_one_comment(conversation: Conversation, wire: Wire) -> None:
+def test_jobs_that_have_all_seen_no_comment_leave_one(conversation: Conversation, wire: Wire) -> None:
     # Whoever wants to post has seen no comment; nobody posts before all have come so far.
     together = Barrier(_JOBS, timeout=30)
+    client = Client(OWNER_TOKEN, conversation.emulator.url)
 
     def intercept(request: PreparedRequest, go_on: Callable[[], Response]) -> Response:
         if request.method == "POST" and (request.url or "").endswith("/comments"):
             together.wait()
         return go_on()
 
+    def publish(number: int) -> CommentOutcome:
+        section = Section(f"job{number}", f"head {number}", revision=Revision(1, 1))
+        return publish_section(client, REPOSITORY, conversation.pull.number, "", section, pacing=Pacing(settle_s=1.0))
+
     wire.interceptors.append(intercept)
     with ThreadPoolExecutor(_JOBS) as jobs:
-        outcomes = list(jobs.map(lambda number: conversation.publish(f"job {number}"), range(_JOBS)))
+        outcomes = list(jobs.map(publish, range(_JOBS)))
 
     assert wire.writes().count("POST") == _JOBS
-
     assert len({outcome.url for outcome in outcomes}) == 1
-    [body] = conversation.bodies()
-    assert body in {f"{MARK}\njob {number}" for number in range(_JOBS)}
+    assert sorted(outcome.action for outcome in outcomes) == ["created"] + ["updated"] * (_JOBS - 1)
+    assert conversation.heads() == [f"head {number}" for number in range(_JOBS)]
 
 
 def test_the_token_of_a_job_finds_its_comment(conversation: Conversation) -> None:
@@ -163,7 +347,9 @@ def test_the_token_of_a_job_finds_its_comment(conversation: Conversation) -> Non
 
     assert conversation.publish("one", token).action == "created"
     assert conversation.publish("two", token).action == "updated"
-    assert conversation.bodies() == [f"{MARK}\nforged", f"{MARK}\ntwo"]
+    forged, ours = conversation.bodies()
+    assert forged == f"{MARK}\nforged"
+    assert [section.head for section in read(ours).sections] == ["two"]
 
 
 def test_a_missing_permission_names_the_lines_to_add(conversation: Conversation, wire: Wire) -> None:
@@ -180,8 +366,9 @@ def test_a_missing_permission_names_the_lines_to_add(conversation: Conversation,
 
 
 def test_a_pull_request_that_does_not_exist(emulator: GithubEmulator) -> None:
+    client = Client(OWNER_TOKEN, emulator.url)
     with pytest.raises(GithubError, match="does not exist, or the token may not see it") as caught:
-        upsert(Client(OWNER_TOKEN, emulator.url), REPOSITORY, 99_999, "report", MARK)
+        publish_section(client, REPOSITORY, 99_999, "", Section(KEY, "report"), pacing=_AT_ONCE)
 
     assert caught.value.status == 404
     _assert_hidden(OWNER_TOKEN, caught.value)
@@ -216,7 +403,9 @@ def test_graphql_decides_where_there_is_one(conversation: Conversation, wire: Wi
     wire.interceptors.append(graphql_as(OWNER, conversation))
 
     assert conversation.publish("new").action == "updated"
-    assert conversation.bodies() == [f"{MARK}\nforged", f"{MARK}\nnew"]
+    forged, ours = conversation.bodies()
+    assert forged == f"{MARK}\nforged"
+    assert [section.head for section in read(ours).sections] == ["new"]
     assert not any(request.url.endswith("/user") for request in wire.requests)
 
 
@@ -254,7 +443,7 @@ def test_an_unusable_graphql_answer_is_not_taken_for_no(
     wire.interceptors.append(intercept)
 
     assert conversation.publish("new").action == "updated"
-    assert conversation.bodies() == [f"{MARK}\nnew"]
+    assert conversation.heads() == ["new"]
     assert wire.writes() == ["PATCH"]
 
 
@@ -272,32 +461,6 @@ def test_a_candidate_deleted_meanwhile_does_not_count(conversation: Conversation
     assert conversation.publish("new").action == "updated"
     assert wire.writes() == ["PATCH"]
     assert not any(request.url.endswith("/user") for request in wire.requests)
-
-
-@pytest.mark.parametrize("arrives", [True, False])
-@pytest.mark.parametrize("failure", ["502", "reset", "timeout"])
-def test_a_lost_answer_posts_nothing_twice(
-    conversation: Conversation, wire: Wire, failure: str, arrives: bool
-) -> None:
-    failures = [failure]
-
-    def intercept(request: PreparedRequest, go_on: Callable[[], Response]) -> Response:
-        if request.method != "POST" or (request.url or "").endswith("/graphql") or not failures:
-            return go_on()
-        kind = failures.pop()
-        if arrives:
-            go_on()
-        if kind == "reset":
-            raise requests.ConnectionError("connection reset by peer")
-        if kind == "timeout":
-            raise requests.ReadTimeout("timed out")
-        return answer(request, 502, '{"message": "Server Error"}')
-
-    wire.interceptors.append(intercept)
-
-    assert conversation.publish("report").action == "created"
-    assert conversation.bodies() == [f"{MARK}\nreport"]
-    assert wire.writes() == (["POST"] if arrives else ["POST", "POST"])
 
 
 def test_an_error_in_the_request_is_not_repeated(conversation: Conversation, wire: Wire) -> None:
@@ -326,7 +489,7 @@ def test_a_duplicate_that_another_job_removed_first_is_no_error(conversation: Co
     wire.interceptors.append(intercept)
 
     assert conversation.publish("new").action == "updated"
-    assert conversation.bodies() == [f"{MARK}\nnew"]
+    assert conversation.heads() == ["new"]
 
 
 def test_a_list_that_lags_behind_does_not_post_again(conversation: Conversation, wire: Wire) -> None:

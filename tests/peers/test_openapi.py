@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.peers.openapi import Description, Request
+from tests.data.slice_openapi import OPERATIONS, sliced
+from tests.peers.openapi import SLICE, Description, Request
 
 _REPO = "https://api.github.com/repos/acme/widgets"
 
@@ -59,3 +60,10 @@ def test_a_described_request_passes(description: Description, request_: Request)
 )
 def test_what_github_would_refuse_is_found(description: Description, request_: Request, problem: str) -> None:
     assert problem in "\n".join(description.violations(request_))
+
+
+def test_the_slice_has_what_its_script_lists_and_what_that_refers_to() -> None:
+    part = json.loads(SLICE.read_text(encoding="utf-8"))
+
+    assert {f"{method} {path}" for path, methods in part["paths"].items() for method in methods} == set(OPERATIONS)
+    assert sliced(part) == part

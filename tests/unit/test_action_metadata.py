@@ -62,7 +62,10 @@ OUTPUTS = [
 DEFAULTS = {
     "github-token": "${{ github.token }}",
     "mode": "run",
+    "baseline": "auto",
+    "baseline-artifact": "agenteval",
     "comment": "always",
+    "annotations": "true",
     "report-dir": "agenteval-report",
     "on-missing-baseline": "warn",
 }
@@ -124,4 +127,6 @@ def test_the_program_knows_every_input(action: dict[str, Any]) -> None:
 
 
 def test_it_runs_in_the_container_and_gets_inputs_by_environment_only(action: dict[str, Any]) -> None:
-    assert action["runs"] == {"using": "docker", "image": "Dockerfile"}
+    clean_up = "/usr/local/bin/agenteval-clean-up"
+    assert action["runs"] == {"using": "docker", "image": "Dockerfile", "post-entrypoint": clean_up}
+    assert clean_up in ACTION.with_name("Dockerfile").read_text(encoding="utf-8")

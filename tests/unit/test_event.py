@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import ConfigError
-from agenteval.github.event import Plan, plan, read_event
+from agenteval.github.event import Lineage, Plan, plan, read_event, with_baseline_branch
 
 REPOSITORY = "acme/widgets"
 MERGE = "1" * 40
@@ -40,6 +40,7 @@ def environment(name: str, **more: str) -> dict[str, str]:
         "GITHUB_RUN_ID": "1658821493",
         "GITHUB_ACTOR": "octocat",
         "GITHUB_BASE_REF": "",
+        "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/agenteval.yml@refs/heads/main",
     } | more
 
 
@@ -85,6 +86,10 @@ WORKFLOW_RUN = {
 }
 
 
+ON_MAIN = {"lineage": Lineage("main", MERGE, "commit"), "may_check": True}
+PUSHED = ON_MAIN | {"lineage": Lineage("main", MERGE, "parent")}
+
+
 def of_pull_request(**changes: Any) -> Plan:
     unchanged: dict[str, Any] = {
         "event": "pull_request",
@@ -93,10 +98,13 @@ def of_pull_request(**changes: Any) -> Plan:
         "github_sha": MERGE,
         "ref": "refs/pull/7/merge",
         "base_ref": "main",
+        "workflow": "agenteval.yml",
         "workflow_run_id": "1658821493",
+        "lineage": Lineage("main", HEAD, "merge-base"),
         "pull_request": 7,
         "may_comment": False,
     }
+    changes |= {"may_check": changes.get("may_comment", False)}
     return Plan(**unchanged | changes)
 
 
@@ -107,6 +115,7 @@ def without_pull_request(event: str, **changes: Any) -> Plan:
         "commit": MERGE,
         "github_sha": MERGE,
         "ref": "refs/heads/main",
+        "workflow": "agenteval.yml",
         "workflow_run_id": "1658821493",
         "reason": f"{event} events have no pull request",
     }
@@ -165,19 +174,27 @@ def test_pull_request(variables: dict[str, str], payload: dict[str, Any], expect
 @pytest.mark.parametrize(
     ("event", "payload", "changes"),
     [
-        ("push", {"ref": "refs/heads/main", "before": BASE, "after": MERGE, "deleted": False}, {}),
-        ("schedule", {"schedule": "30 5 * * *"}, {}),
-        ("workflow_dispatch", {"inputs": None, "ref": "refs/heads/main"}, {}),
+        ("push", {"ref": "refs/heads/main", "before": BASE, "after": MERGE, "deleted": False}, PUSHED),
+        ("schedule", {"schedule": "30 5 * * *"}, ON_MAIN),
+        ("workflow_dispatch", {"inputs": None, "ref": "refs/heads/main"}, ON_MAIN),
         ("issue_comment", {"issue": {"number": 7, "pull_request": {}}, "action": "created"}, {}),
         (
             "merge_group",
             MERGE_GROUP,
-            {"base_ref": "main", "reason": "merge_group events have no pull request of their own"},
+            {
+                "base_ref": "main",
+                "lineage": Lineage("main", MERGE, "merge-base"),
+                "may_check": True,
+                "reason": "merge_group events have no pull request of their own",
+            },
         ),
         (
             "workflow_run",
             WORKFLOW_RUN,
-            {"reason": "workflow_run events do not say for certain which pull request is meant"},
+            {
+                "first_stage": 30433642,
+                "reason": "workflow_run events do not say for certain which pull request is meant",
+            },
         ),
     ],
 )
@@ -196,6 +213,32 @@ def test_pull_request_target_is_refused(head: dict[str, Any]) -> None:
     assert (refused.pull_request, refused.base_ref) == (7, "main")
     # What such a job checks out by default is the base branch.
     assert refused.commit == refused.github_sha == MERGE
+
+
+@pytest.mark.parametrize(
+    ("ref", "lineage"),
+    [
+        ("refs/heads/main", Lineage("main", MERGE, "parent")),
+        ("refs/heads/feature", Lineage("main", MERGE, "merge-base")),
+        ("refs/heads/team/main", Lineage("main", MERGE, "merge-base")),
+        ("refs/tags/v1", None),
+        ("", None),
+    ],
+)
+def test_only_runs_of_the_default_branch_go_on_with_its_history(ref: str, lineage: Lineage | None) -> None:
+    pushed = plan(environment("push", GITHUB_REF=ref), {"repository": {"default_branch": "main"}})
+
+    assert pushed.lineage == lineage
+
+
+def test_a_baseline_branch_of_the_users_choice() -> None:
+    pushed = plan(environment("push", GITHUB_REF="refs/heads/next"), {"repository": {"default_branch": "main"}})
+    proposed = plan(environment("pull_request", **ON_PULL_REQUEST), pull_request(OWN))
+    nothing = plan(environment("workflow_run"), WORKFLOW_RUN)
+
+    assert with_baseline_branch(pushed, "next").lineage == Lineage("next", MERGE, "parent")
+    assert with_baseline_branch(proposed, "next").lineage == Lineage("next", HEAD, "merge-base")
+    assert with_baseline_branch(nothing, "next") == nothing
 
 
 def test_only_pull_request_target_is_refused() -> None:

@@ -41,6 +41,7 @@ class Comparer:
         policy: the rule.
         today: by which quarantine ends.
         notes: what was left out of the baseline when it was read.
+        distance: commits between the baseline's and the one at which the search for it began.
     """
 
     current: Results
@@ -49,6 +50,7 @@ class Comparer:
     policy: ComparePolicy = field(default_factory=ComparePolicy)
     today: date = field(default_factory=_today)
     notes: tuple[str, ...] = ()
+    distance: int | None = None
 
     @cached_property
     def first_stage(self) -> FirstStage | None:
@@ -108,7 +110,13 @@ class Comparer:
         resources = compare_resources(self.current, self.baseline, counting, self.policy)
         notes = [*self.notes, *notes, *_removed(self._pairing)]
         return Comparison(
-            baseline=BaselineInfo(commit=run.commit, ref=run.ref, run_id=run.id, created_at=run.started_at),
+            baseline=BaselineInfo(
+                commit=run.commit,
+                ref=run.ref,
+                run_id=run.id,
+                created_at=run.started_at,
+                distance=self.distance,
+            ),
             verdict=verdict,
             metrics=metrics,
             cases=cases,

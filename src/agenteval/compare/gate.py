@@ -110,6 +110,14 @@ def judge(results: Results, policy: GatePolicy, today: date | None = None) -> Ga
     return Gate(PASSED, score, ())
 
 
+def quarantined(results: Results, policy: GatePolicy, today: date | None = None) -> frozenset[str]:
+    """The ids of the cases that do not count; `today` as for `judge`."""
+    if not policy.quarantine:
+        return frozenset()
+    day = today or datetime.now(UTC).date()
+    return frozenset(case.id for _, case in results.cases() if not policy.counts(case, day))
+
+
 def _failures(results: Results, counts: _Counts, fail_on: Collection[FailOn]) -> list[str]:
     """Every reason to fail, the weightiest first."""
     comparison = results.comparison

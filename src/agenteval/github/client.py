@@ -56,7 +56,7 @@ class Client:
         """
         token = token.strip()
         if not token:
-            raise ConfigError(Problem("a token is needed to write to GitHub", path="github-token"))
+            raise ConfigError(Problem("a token is needed to talk to GitHub", path="github-token"))
         api_url = environment.get("GITHUB_API_URL") or DEFAULT_API_URL
         if not _is_http(api_url):
             raise ConfigError(Problem(f"{api_url!r} is not an http or https URL", path="GITHUB_API_URL"))
@@ -84,7 +84,9 @@ class Client:
         )
         try:
             yield api
-        except connection.FAILURES as error:
+        except (*connection.FAILURES, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not connection.is_redirect_elsewhere(error):
+                raise
             said = f"cannot {purpose}: {connection.explain(error, permissions)}"
             status = getattr(error, "status", None)
             # ``from None``: exceptions of the HTTP libraries hold the request, and with it the token.

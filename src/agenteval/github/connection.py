@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Sequence
+from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from github import (
     Auth,
@@ -18,11 +21,12 @@ from github import (
 from requests import RequestException
 from urllib3 import BaseHTTPResponse
 from urllib3.connectionpool import ConnectionPool
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, MaxRetryError
 
 from agenteval.report.escape import one_line
 
 MAX_WAIT_S = 60
+MAX_TOTAL_S = 120
 #: Everything that a call of PyGithub raises when GitHub or the network is the cause.
 FAILURES = (GithubException, BadAttributeException, RequestException, HTTPError)
 
@@ -33,6 +37,8 @@ _TRANSIENT = (429, 500, 502, 503, 504)
 # Repeating these has no further effect. POST is missing: when an answer is lost after the server acted,
 # repeating would post twice.
 _REPEATABLE = frozenset({"GET", "HEAD", "PATCH", "PUT", "DELETE"})
+_REMAINING = "x-ratelimit-remaining"
+_RESET = "x-ratelimit-reset"
 _PER_PAGE = 100
 _MAX_ANSWER = 300
 
@@ -42,8 +48,12 @@ class BoundedRetry(GithubRetry):
 
     PyGithub's own default sleeps until a rate limit resets, up to an hour, and repeats POST requests. Here
     429, rate-limit 403 and server errors are repeated with back-off; a 403 for a missing permission is not.
-    A longer wait than allowed raises ``RateLimitExceededExceedsMaxWait``.
+    Nothing is repeated later than :data:`MAX_TOTAL_S` after the first failure. A longer wait than allowed raises
+    ``RateLimitExceededExceedsMaxWait``; where repeating did not help, the last answer is passed on.
     """
+
+    #: Reading of the monotonic clock.
+    first_failure_at: float | None = None
 
     @classmethod
     def times(cls, total: int) -> BoundedRetry:
@@ -54,7 +64,15 @@ class BoundedRetry(GithubRetry):
             backoff_factor=1,
             status_forcelist=list(_TRANSIENT),
             allowed_methods=_REPEATABLE,
+            # Then PyGithub sees the last answer itself, with all that it says.
+            raise_on_status=False,
         )
+
+    def new(self, **kw: Any) -> Self:
+        """A copy that remembers when the first failure was."""
+        copy = super().new(**kw)
+        copy.first_failure_at = self.first_failure_at
+        return copy
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
         """Whether a request that was answered with this status may be sent again."""
@@ -70,12 +88,49 @@ class BoundedRetry(GithubRetry):
         _stacktrace: TracebackType | None = None,
     ) -> Self:
         """Counts one repetition; raises when none is left, or when the server asks for too long a wait."""
-        if response is not None:
-            wait = self.get_retry_after(response)
-            if wait is not None and wait > MAX_WAIT_S:
-                response.drain_conn()  # otherwise the socket stays open
-                raise RateLimitExceededExceedsMaxWait(response.status, None, dict(response.headers), wait=wait)
-        return super().increment(method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type,return-value]
+        now = time.monotonic()
+        first = now if self.first_failure_at is None else self.first_failure_at
+        left_s = max(0.0, first + MAX_TOTAL_S - now)
+        asked_s = None if response is None else self._asked_wait(response)
+        if response is not None and asked_s is not None and asked_s > min(MAX_WAIT_S, left_s):
+            raise _too_long(response, asked_s)
+        bounded = self if left_s else self.new(total=0)
+        try:
+            repeated = GithubRetry.increment(bounded, method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type]
+        except MaxRetryError:
+            if response is not None and response.status == HTTPStatus.FORBIDDEN:
+                # Its body is read already; a missing permission does not come this far.
+                raise RateLimitExceededException(response.status, None, dict(response.headers)) from None
+            raise
+        own = cast("Self", repeated)
+        own.first_failure_at = first
+        wait_s = own.get_backoff_time() if asked_s is None else asked_s
+        if response is not None and response.status in _REJECTED:
+            if wait_s > left_s:
+                raise _too_long(response, wait_s)
+            own.get_backoff_time = lambda: wait_s  # type: ignore[method-assign]
+        return own
+
+    def _asked_wait(self, response: BaseHTTPResponse) -> float | None:
+        """Seconds that the answer asks to wait, by either of GitHub's ways."""
+        wait_s = self.get_retry_after(response)
+        if wait_s is None and response.status in _REJECTED and response.headers.get(_REMAINING) == "0":
+            reset = response.headers.get(_RESET, "")
+            # One more, as it is not clear when in that second the limit ends.
+            wait_s = max(0.0, int(reset) - time.time() + 1) if reset.isdecimal() else None
+        return wait_s
+
+
+def _too_long(response: BaseHTTPResponse, wait_s: float) -> RateLimitExceededExceedsMaxWait:
+    return RateLimitExceededExceedsMaxWait(response.status, _said(response), dict(response.headers), wait=wait_s)
+
+
+def _said(response: BaseHTTPResponse) -> Any:
+    """The body's JSON, if it is any; reading it also frees the connection."""
+    try:
+        return json.loads(response.read())
+    except (ValueError, HTTPError):
+        return None
 
 
 def connect(*, token: str, api_url: str, user_agent: str, timeout_s: int, retries: int) -> Github:
@@ -98,20 +153,28 @@ def explain(error: Exception, permissions: Sequence[str]) -> str:
     """What one of :data:`FAILURES` means, and what the user can do about it.
 
     Args:
-        error: the exception.
+        error: the exception, or one for which :func:`is_redirect_elsewhere` holds.
         permissions: the lines that belong under ``permissions:`` in the workflow.
     """
     if isinstance(error, GithubException):
         return _explain_answer(error, permissions)
     if isinstance(error, BadAttributeException):
         return f"GitHub's answer cannot be understood: {one_line(str(error), _MAX_ANSWER)}"
+    if isinstance(error, RuntimeError):
+        return f"GITHUB_API_URL is not the server's address: {one_line(str(error), _MAX_ANSWER)}"
     return f"GitHub did not answer: {one_line(str(_cause(error)), _MAX_ANSWER)}"
+
+
+def is_redirect_elsewhere(error: RuntimeError) -> bool:
+    """Whether PyGithub refused to follow a redirect to another server, for instance from http to https."""
+    return type(error) is RuntimeError and "redirected" in str(error)
 
 
 def _explain_answer(error: GithubException, permissions: Sequence[str]) -> str:
     said = f"GitHub answered {error.status}{_message(error)}"
     if isinstance(error, RateLimitExceededExceedsMaxWait):
-        return f"{said}. It asks to wait {error.wait or 0:.0f} s; agenteval waits {MAX_WAIT_S} s at most"
+        bounds = f"{MAX_WAIT_S} s at most, and {MAX_TOTAL_S} s in all"
+        return f"{said}. It asks to wait {error.wait or 0:.0f} s; agenteval waits {bounds}"
     if _is_rate_limit(error):
         return f"{said}. The rate limit of the token is used up"
     if error.status == 401:
@@ -125,7 +188,7 @@ def _explain_answer(error: GithubException, permissions: Sequence[str]) -> str:
 
 
 def _is_rate_limit(error: GithubException) -> bool:
-    used_up = (error.headers or {}).get("x-ratelimit-remaining") == "0"
+    used_up = (error.headers or {}).get(_REMAINING) == "0"
     return isinstance(error, RateLimitExceededException) or error.status == 429 or (error.status == 403 and used_up)
 
 

@@ -2,60 +2,153 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Self
 
-from github import Github, GithubException, UnknownObjectException
+from github import Github, GithubException, RateLimitExceededException, UnknownObjectException
 from github.IssueComment import IssueComment
-from requests import ConnectionError as Disconnected
-from requests import Timeout
+from github.Requester import Requester
+from requests import RequestException
 
-# Seconds before looking whether a comment has arrived whose answer was lost, and posting it again if not.
-_PAUSES_S = (1.0, 4.0)
+from agenteval.github.connection import MAX_WAIT_S
+from agenteval.github.publication import GoneError, Posted, UnansweredError
+
 _MAX_NODES = 100
 _AUTHORSHIP = "query($ids: [ID!]!) { nodes(ids: $ids) { ... on IssueComment { viewerDidAuthor } } }"
 
 
 class Thread:
-    """The conversation of one pull request.
+    """Our own comments with one marker in the conversation of one pull request.
+
+    Reads are repeated as the connection does it. Writes are not: text that waited for its turn is out of date, so
+    the caller has to look again first. A context manager, as the writes need a connection of their own.
 
     Args:
         api: an open connection.
         repository: ``owner/name``.
         pull_request: its number.
+        mark: the beginning of the comments. Only the very beginning counts: a report quotes text that may contain
+            anything.
     """
 
-    def __init__(self, api: Github, repository: str, pull_request: int) -> None:
+    def __init__(self, api: Github, repository: str, pull_request: int, mark: str) -> None:
         self._api = api
         self._pull = api.get_repo(repository).get_pull(pull_request)
+        self._mark = mark
+        self._once = Requester(**{**api.requester.kwargs, "retry": None})
+        self._authorship: dict[int, bool] = {}
+        self._posted: dict[int, Posted] = {}
 
-    def own(self, mark: str) -> list[IssueComment]:
-        """Our own comments that begin with the marker, oldest first."""
-        # Only the very beginning counts: a report quotes text that may contain anything.
-        marked = [c for c in self._pull.get_issue_comments() if (c.body or "").startswith(mark)]
-        return sorted(_authored(self._api, marked), key=lambda comment: comment.id) if marked else []
+    def __enter__(self) -> Self:
+        return self
 
-    def post(self, text: str, mark: str) -> IssueComment:
-        """A new comment. When an answer is lost, looks whether the comment arrived before posting again."""
-        for pause_s in _PAUSES_S:
-            try:
-                return self._pull.create_issue_comment(text)
-            except GithubException as error:
-                if error.status < 500:
-                    raise
-            except (Disconnected, Timeout):
-                pass
-            time.sleep(pause_s)
-            if arrived := self.own(mark):
-                return arrived[0]
-        return self._pull.create_issue_comment(text)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._once.close()
 
-    def remove(self, comment: IssueComment) -> None:
+    def own(self) -> list[Posted]:
+        """Our own comments that begin with the marker, lowest id first; all pages are read."""
+        marked = [c for c in self._pull.get_issue_comments() if (c.body or "").startswith(self._mark)]
+        unknown = [comment for comment in marked if comment.id not in self._authorship]
+        if unknown:
+            own_ids = {comment.id for comment in _authored(self._api, unknown)}
+            self._authorship |= {comment.id: comment.id in own_ids for comment in unknown}
+        found = {comment.id: _posted(comment) for comment in marked if self._authorship[comment.id]}
+        # The list can lag behind what we have just posted.
+        found |= {id_: comment for id_, comment in self._still_there() if id_ not in found}
+        return [found[id_] for id_ in sorted(found)]
+
+    def look(self, comment: Posted) -> Posted:
+        """The comment as it is now.
+
+        Raises:
+            GoneError: it was deleted.
+        """
+        try:
+            return _posted(self._pull.get_issue_comment(comment.id))
+        except UnknownObjectException:
+            self._posted.pop(comment.id, None)
+            raise GoneError from None
+
+    def post(self, text: str) -> Posted:
+        """A new comment, as GitHub stored it.
+
+        Raises:
+            UnansweredError: it may be there or not.
+        """
+        with _answered():
+            _, data = self._once.requestJsonAndCheck("POST", f"{self._pull.issue_url}/comments", input={"body": text})
+        stored = _stored(data)
+        self._authorship[stored.id] = True
+        self._posted[stored.id] = stored
+        return stored
+
+    def edit(self, comment: Posted, text: str) -> Posted:
+        """Replaces the text of a comment; returns it as GitHub stored it.
+
+        Raises:
+            UnansweredError: it may have happened or not.
+            GoneError: the comment was deleted.
+        """
+        url = self._pull.get_issue_comment(comment.id).url
+        try:
+            with _answered():
+                _, data = self._once.requestJsonAndCheck("PATCH", url, input={"body": text})
+        except UnknownObjectException:
+            self._posted.pop(comment.id, None)
+            raise GoneError from None
+        return _stored(data)
+
+    def remove(self, comment: Posted) -> None:
         """Deletes a comment, unless a job we raced with was faster."""
+        self._posted.pop(comment.id, None)
         with suppress(UnknownObjectException):
-            comment.delete()
+            self._pull.get_issue_comment(comment.id).delete()
+
+    def _still_there(self) -> Iterator[tuple[int, Posted]]:
+        for comment in list(self._posted.values()):
+            with suppress(GoneError):
+                yield comment.id, self.look(comment)
+
+
+def _posted(comment: IssueComment) -> Posted:
+    return Posted(comment.id, comment.html_url, comment.body or "")
+
+
+def _stored(data: Any) -> Posted:
+    try:
+        return Posted(data["id"], data["html_url"], data["body"])
+    except (KeyError, TypeError):
+        cause = GithubException(200, message="the answer is not a comment")
+        raise UnansweredError(cause) from cause
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """Tells a write that GitHub refused from one whose fate is unknown or that may come again later."""
+    try:
+        yield
+    except GithubException as error:
+        wait_s = _wait_s(error)
+        if wait_s is None or wait_s > MAX_WAIT_S:
+            raise
+        raise UnansweredError(error, wait_s) from error
+    except RequestException as error:
+        raise UnansweredError(error) from error
+
+
+def _wait_s(error: GithubException) -> float | None:
+    """Seconds to wait before trying again; ``None`` when that has no use."""
+    asked = {name.lower(): text for name, text in (error.headers or {}).items()}.get("retry-after", "")
+    if error.status >= 500:
+        return float(asked) if asked.isdigit() else 0.0
+    if error.status == 429 or isinstance(error, RateLimitExceededException) or (error.status == 403 and asked):
+        # GitHub's advice where it does not say how long: at least a minute.
+        return float(asked) if asked.isdigit() else float(MAX_WAIT_S)
+    return None
 
 
 def _authored(api: Github, comments: Sequence[IssueComment]) -> list[IssueComment]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from agenteval.report.escape import html, one_line
 
-_WIDTH = 560
+WIDTH = 560
 _BINS = 20
 _PLOT = (44, 34, 504, 150)  # left, top, width, height; above it is room for the labels of two marks
 _ROW = 26
@@ -74,10 +74,11 @@ class Bars:
 Chart = Histogram | Bars
 
 
-def score_histogram(title: str, scores: Sequence[float], threshold: float) -> Histogram:
-    """Scores from 0 to 1, with the threshold marked."""
+def score_histogram(title: str, scores: Sequence[float], threshold: float | None) -> Histogram:
+    """Scores from 0 to 1, with the threshold marked where there is one."""
     counts = _counts(scores, 0.0, 1.0)
-    return Histogram(title, "score", 0.0, 1.0, counts, marks=(Mark(threshold, f"threshold {threshold:g}"),))
+    marks = () if threshold is None else (Mark(threshold, f"threshold {threshold:g}"),)
+    return Histogram(title, "score", 0.0, 1.0, counts, marks=marks)
 
 
 def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] = ()) -> Histogram:
@@ -142,13 +143,13 @@ def _histogram(chart: Histogram) -> str:
         if chart.beyond and tick == _TICKS:
             text = f"{text} +"
         anchor = "end" if tick == _TICKS else "middle"
-        parts.append(_text(left + share * width, top + height + 16, text, anchor))
+        parts.append(label(left + share * width, top + height + 16, text, anchor))
     parts += _marks(chart.marks, (left, left + width), top + height, chart.high - chart.low)
-    return _element(chart.title, top + height + 24, parts)
+    return drawing(chart.title, top + height + 24, parts)
 
 
 def _bars(chart: Bars) -> str:
-    left, width = _LABEL_WIDTH, _WIDTH - _LABEL_WIDTH - 66
+    left, width = _LABEL_WIDTH, WIDTH - _LABEL_WIDTH - 66
     top = 20 if chart.marks else 4
     bottom = top + _ROW * len(chart.bars)
     parts = []
@@ -156,10 +157,10 @@ def _bars(chart: Bars) -> str:
         y = top + place * _ROW
         value = min(1.0, max(0.0, bar.value))
         parts += [
-            _text(left - 8, y + 17, one_line(bar.label, _LONGEST_LABEL), "end", bar.label),
+            label(left - 8, y + 17, one_line(bar.label, _LONGEST_LABEL), "end", bar.label),
             f'<rect class="track" x="{left}" y="{y + 6}" width="{width}" height="14" rx="2"/>',
             f'<rect class="bar" x="{left}" y="{y + 6}" width="{width * value:.1f}" height="14" rx="2"/>',
-            _text(left + width + 6, y + 17, bar.text, "start"),
+            label(left + width + 6, y + 17, bar.text, "start"),
         ]
         if bar.span:
             low, high = (left + width * min(1.0, max(0.0, side)) for side in bar.span)
@@ -167,7 +168,7 @@ def _bars(chart: Bars) -> str:
                 f'<path class="whisker" d="M{low:.1f} {y + 13}H{high:.1f}M{low:.1f} {y + 9}v8M{high:.1f} {y + 9}v8"/>'
             )
     parts += _marks(chart.marks, (left, left + width), bottom, 1.0)
-    return _element(chart.title, bottom + 4, parts)
+    return drawing(chart.title, bottom + 4, parts)
 
 
 def _grid(most: int) -> str:
@@ -177,7 +178,7 @@ def _grid(most: int) -> str:
         y = top + height * (1 - share)
         lines.append(f'<path class="grid" d="M{left} {y:.1f}h{width}"/>')
         if share != 0.5 or most % 2 == 0:
-            lines.append(_text(left - 6, y + 4, f"{most * share:,.0f}", "end"))
+            lines.append(label(left - 6, y + 4, f"{most * share:,.0f}", "end"))
     return "".join(lines)
 
 
@@ -196,7 +197,7 @@ def _marks(marks: Sequence[Mark], across: tuple[float, float], bottom: float, sp
         anchor = "end" if x > (left + right) / 2 else "start"
         base = _LINE * (place + 1) - 3
         parts.append(f'<path class="mark" d="M{x:.1f} {base - 8}V{bottom}"/>')
-        parts.append(_text(x + (-4 if anchor == "end" else 4), base, mark.label, anchor))
+        parts.append(label(x + (-4 if anchor == "end" else 4), base, mark.label, anchor))
     return parts
 
 
@@ -206,10 +207,12 @@ def _axis(value: float, unit: Unit) -> str:
     return f"{value / 1000:g} s" if value >= 1000 else f"{value:g} ms"
 
 
-def _text(x: float, y: float, text: str, anchor: str, tip: str | None = None) -> str:
+def label(x: float, y: float, text: str, anchor: str, tip: str | None = None) -> str:
+    """A text of a drawing; ``tip`` is what it says in full."""
     title = f"<title>{html(one_line(tip, 300))}</title>" if tip is not None and tip != text else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html(text)}{title}</text>'
 
 
-def _element(title: str, height: float, parts: Sequence[str]) -> str:
-    return f'<svg viewBox="0 0 {_WIDTH} {height:.0f}" role="img" aria-label="{html(title)}">{"".join(parts)}</svg>'
+def drawing(title: str, height: float, parts: Sequence[str]) -> str:
+    """An ``svg`` element, as wide as all charts."""
+    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{html(title)}">{"".join(parts)}</svg>'

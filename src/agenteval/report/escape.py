@@ -59,12 +59,18 @@ _INLINE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_WEB_ADDRESS = re.compile(r"https?://[!#$%&'()*+,./:;=?@A-Z\[\]_a-z~0-9-]{1,4000}")
 _BACKTICKS = re.compile("`+")
 _ANY_WORKFLOW_COMMAND = re.compile(r"##(?=\[)|:(?=:)")
 _WORKFLOW_COMMAND = re.compile(r"##(?=\[)|^[^\S\n]*:(?=:)", re.MULTILINE)
 
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}
+
+
+def visible(text: str) -> str:
+    """The text without control sequences and characters that show nothing; tabs and line feeds stay."""
+    return _clean(text)
 
 
 def one_line(text: str, limit: int | None = None) -> str:
@@ -101,6 +107,26 @@ def markdown_lines(text: str, limit: int | None = None) -> str:
     return "<br>".join(shown)
 
 
+def markdown_marked(pieces: Iterable[tuple[str, bool]], element: str) -> str:
+    """Like :func:`markdown_lines`, of a text in pieces.
+
+    Args:
+        pieces: text, and whether it stands in an element of its own; one after the other they are the whole text.
+            Terminal sequences must not be split: :func:`visible` removes them first.
+        element: name of that element, ``del`` or ``ins``.
+    """
+    lines = [""]
+    for text, marked in pieces:
+        first, *others = _clean(text).expandtabs(4).split("\n")
+        lines[-1] += _escape_piece(first, element if marked else "", begins=not lines[-1])
+        lines += (_escape_piece(other, element if marked else "", begins=True) for other in others)
+    while len(lines) > 1 and not lines[-1]:
+        lines.pop()
+    if len(lines) > _MAXIMUM_LINES:
+        lines[_MAXIMUM_LINES:] = [f"… ({len(lines) - _MAXIMUM_LINES:,} more lines)"]
+    return "<br>".join(line.rstrip() for line in lines)
+
+
 def markdown_block(text: str, limit: int | None = None) -> str:
     """A fenced code block, its fence longer than any run of backticks inside, without a line end after it."""
     cut, rest = _cut(text, limit)
@@ -116,6 +142,22 @@ def markdown_block(text: str, limit: int | None = None) -> str:
 def html(text: str) -> str:
     """The text for HTML content and quoted attributes."""
     return _html_escape(_clean(text), quote=True)
+
+
+def address(text: str) -> str:
+    """The text as the target of a link in an attribute; ``#`` for anything but a web address."""
+    return html(text) if _WEB_ADDRESS.fullmatch(text) else "#"
+
+
+def json_in_html(text: str) -> str:
+    """JSON text for a ``script`` element that holds data: the same values, and no markup to end or open anything.
+
+    What would reorder or hide the text around it is dropped.
+    """
+    if not text.isascii():
+        text = _NO_CHARACTER.sub(_REPLACEMENT, _HIDDEN.sub("", text))
+    # Outside of strings, JSON has none of them.
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def xml(text: str) -> str:
@@ -245,6 +287,17 @@ def _escape_inline(match: re.Match[str]) -> str:
 def _escape_cell_line(line: str) -> str:
     content = line.lstrip(" ")
     return "&nbsp;" * (len(line) - len(content)) + _INLINE.sub(_escape_inline, content.rstrip())
+
+
+def _escape_piece(text: str, element: str, *, begins: bool) -> str:
+    """A part of a line; the blanks at its ends stay, outside of the element, and are indentation where it begins."""
+    content = text.strip(" ")
+    if not content:
+        return "&nbsp;" * len(text) if begins else text
+    before, after = (len(text) - len(text.lstrip(" ")), len(text) - len(text.rstrip(" ")))
+    escaped = _INLINE.sub(_escape_inline, content)
+    inner = f"<{element}>{escaped}</{element}>" if element else escaped
+    return ("&nbsp;" if begins else " ") * before + inner + " " * after
 
 
 def _picture(match: re.Match[str]) -> str:

@@ -72,6 +72,21 @@ class Tool(_Model):
     version: str
 
 
+class RunShard(_Model):
+    """Which part of a run this is.
+
+    Attributes:
+        index: from 1 to ``count``.
+        cases: ids of the cases of all parts, in the order of their suites.
+        divided_by: id of the run whose durations divided them, if any.
+    """
+
+    index: int = Field(ge=1)
+    count: int = Field(ge=1)
+    cases: list[str]
+    divided_by: str | None = None
+
+
 class Run(_Model):
     """When and on what the suites ran. ``complete`` is false when the run was interrupted."""
 
@@ -84,6 +99,9 @@ class Run(_Model):
     ref: str | None = None
     repository: str | None = None
     workflow_run_id: str | None = None
+    # Only where the run is one of several parts, or was made of several by merging; then their ids.
+    shard: RunShard | None = Field(default=None, exclude_if=lambda value: value is None)
+    merged: list[str] = Field(default=[], exclude_if=lambda value: not value)
 
 
 class Usage(_Model):

@@ -78,18 +78,35 @@ def read_results(path: Path) -> Results:
     Raises:
         ConfigError: missing, unreadable, no results of agenteval, or of a newer version of it.
     """
+    file, content = _content(path)
+    return parse_results(content, str(file))
+
+
+def _content(path: Path) -> tuple[Path, bytes]:
     file = path / RESULTS_FILE if path.is_dir() else path
     try:
-        content = file.read_bytes()
+        return file, file.read_bytes()
     except FileNotFoundError:
         raise ConfigError(Problem("no such results file", file=str(file))) from None
     except OSError as error:
         raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(file))) from None
+
+
+def parse_results(content: bytes, name: str) -> Results:
+    """As `read_results`, of content that lies in no file.
+
+    Args:
+        content: what a results.json holds.
+        name: what to call it where something is wrong with it.
+
+    Raises:
+        ConfigError: no results of agenteval, or of a newer version of it.
+    """
     try:
         with _nothing_to_collect():
             return Results.model_validate_json(content)
     except ValidationError as error:
-        raise ConfigError(_unreadable(content, str(file), error)) from None
+        raise ConfigError(_unreadable(content, name, error)) from None
 
 
 @contextlib.contextmanager
@@ -117,23 +134,36 @@ def read_baseline(path: Path) -> tuple[Results, tuple[str, ...]]:
     Raises:
         ConfigError: as of `read_results`.
     """
+    file, content = _content(path)
+    return parse_baseline(content, str(file))
+
+
+def parse_baseline(content: bytes, name: str) -> tuple[Results, tuple[str, ...]]:
+    """As `read_baseline`, of content that lies in no file.
+
+    Args:
+        content: what a results.json holds.
+        name: what to call it where something is wrong with it.
+
+    Raises:
+        ConfigError: no results of agenteval, or of a newer version of it.
+    """
     try:
-        return read_results(path), ()
+        return parse_results(content, name), ()
     except ConfigError as error:
-        file = path / RESULTS_FILE if path.is_dir() else path
-        rest = _without_broken_pool(file)
+        rest = _without_broken_pool(content)
         if rest is None:
             raise error from None
         return rest
 
 
-def _without_broken_pool(file: Path) -> tuple[Results, tuple[str, ...]] | None:
+def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | None:
     """The results, where nothing but the pool keeps them from being read."""
     try:
-        value = json.loads(file.read_bytes())
+        value = json.loads(content)
         pool = value.pop("pool")
         results = Results.model_validate(value)
-    except (OSError, ValueError, RecursionError, AttributeError, KeyError, TypeError):
+    except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
         return None
     if not isinstance(pool, list):
         return results, ("the baseline's pool of earlier runs is broken and left out",)

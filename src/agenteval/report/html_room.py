@@ -1,0 +1,87 @@
+"""Keeps the data of an HTML report below a limit: long texts are cut where there is no room for all of them."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_json
+
+from agenteval.results.model import CaseResult
+
+#: Characters of data in a report; what is larger opens slowly.
+DATA_LIMIT = 80_000_000
+_TEXT_LIMITS = (20_000, 4_000, 1_000, 200)
+
+
+class Room:
+    """How much of the limit is left, case by case.
+
+    A case takes what it needs as long as a share stays free for each one to come: a quarter of the limit is shared by
+    all, another one by those that did not pass.
+
+    Args:
+        limit: characters for all of them.
+        cases: how many there will be.
+        not_passed: how many of them did not pass.
+    """
+
+    def __init__(self, limit: int, cases: int, not_passed: int) -> None:
+        self._left = limit
+        self._to_come, self._not_passed_to_come = cases, not_passed
+        self._share = limit // (4 * max(1, cases))
+        self._further_share = limit // (4 * max(1, not_passed))
+        self.cut = 0
+
+    def fit(self, case: CaseResult) -> str:
+        """The JSON of a case, with its texts cut as short as it takes; ``cut`` counts the cases that were."""
+        share = self._share
+        self._to_come -= 1
+        if case.status != "passed":
+            share += self._further_share
+            self._not_passed_to_come -= 1
+        reserved = self._share * max(0, self._to_come) + self._further_share * max(0, self._not_passed_to_come)
+        allowed = max(share, self._left - reserved)
+        text = compact_json(case)
+        if len(text) > allowed:
+            self.cut += 1
+            text = _shortened(case, allowed)
+        self._left -= len(text)
+        return text
+
+
+def compact_json(value: Any) -> str:
+    """JSON of models, and of lists and mappings of what JSON knows; models without what is absent in them."""
+    try:
+        return to_json(value, exclude_none=True, inf_nan_mode="null").decode()
+    except PydanticSerializationError:
+        # A lone surrogate in a name; whoever writes the text replaces it.
+        return _dumped(_cut(value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value))
+
+
+def _shortened(case: CaseResult, allowed: int) -> str:
+    value = case.model_dump(exclude_none=True)
+    for limit in _TEXT_LIMITS:
+        text = _dumped(_cut(value, limit))
+        if len(text) <= allowed:
+            return text
+    # So many turns or calls that even short texts are too much: what is in the list has to do.
+    return _dumped(_cut({key: value[key] for key in ("id", "name", "status")} | {"iterations": []}, _TEXT_LIMITS[-1]))
+
+
+def _cut(value: Any, limit: int = sys.maxsize) -> Any:
+    """JSON data with its texts cut, and without numbers that JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, str) and len(value) > limit:
+        return f"{value[:limit]}… ({len(value) - limit:,} more characters in results.json)"
+    if isinstance(value, dict):
+        return {_cut(key, limit): _cut(item, limit) for key, item in value.items()}
+    return [_cut(item, limit) for item in value] if isinstance(value, list) else value
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

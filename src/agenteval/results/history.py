@@ -1,0 +1,128 @@
+"""Reads what earlier runs said as a whole, from a directory of their results files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agenteval.results.model import SCHEMA_VERSION, Run, Summary
+
+MOST_RUNS = 100
+_MOST_NAMED = 5
+_HEAD = 256 * 1024
+# A larger file whose summary does not come first is none of ours: reading it whole could take all memory.
+_LARGEST = 256 * 1024 * 1024
+_SUITES = re.compile(rb',\s*"suites"\s*:\s*\[')
+
+
+class EarlierRun(BaseModel):
+    """A results file without its cases."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    schema_version: int
+    run: Run
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class History:
+    """Earlier runs, the oldest first, and in words what could not be read."""
+
+    runs: tuple[EarlierRun, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def read_history(directory: Path | None) -> History:
+    """The newest runs of a directory, however deep their files lie; each run counts once.
+
+    Args:
+        directory: every file in it whose name holds ``results`` and ends in ``.json`` is read; ``None`` for none.
+
+    Returns:
+        At most :data:`MOST_RUNS` runs. What cannot be read is left out and named in the warnings.
+    """
+    if directory is None:
+        return History()
+    if not directory.is_dir():
+        return History(warnings=(f"history: no such directory: {directory}",))
+    found: dict[str, EarlierRun] = {}
+    problems = []
+    for path in _files(directory):
+        try:
+            earlier = _read(path)
+        except (OSError, ValueError) as error:
+            problems.append(f"history: {path.relative_to(directory)} is left out: {_reason(error)}")
+        else:
+            found[earlier.run.id] = earlier
+    newest = sorted(found.values(), key=lambda earlier: earlier.run.started_at)[-MOST_RUNS:]
+    if not found and not problems:
+        problems.append(f"history: no results file in {directory}")
+    if len(problems) > _MOST_NAMED:
+        problems[_MOST_NAMED:] = [f"history: {len(problems) - _MOST_NAMED:,} more files are left out"]
+    return History(tuple(newest), tuple(problems))
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(directory):
+        folders.sort()
+        paths = (Path(folder, name) for name in sorted(names) if "results" in name and name.endswith(".json"))
+        yield from filter(Path.is_file, paths)
+
+
+def _read(path: Path) -> EarlierRun:
+    """A results file up to its cases, which are most of it.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no results file.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+        value = _before_suites(head)
+        if value is None:
+            if path.stat().st_size > _LARGEST:
+                raise ValueError("not a results file of agenteval, and very large")
+            value = _parsed(head + file.read())
+    if not isinstance(value, dict) or not isinstance(version := value.get("schema_version"), int):
+        raise ValueError("not a results file of agenteval (it has no schema_version)")
+    if version > SCHEMA_VERSION:
+        raise ValueError(f"written by a newer agenteval (schema_version {version}, this one reads {SCHEMA_VERSION})")
+    return EarlierRun.model_validate(value)
+
+
+def _before_suites(head: bytes) -> Any:
+    """What stands before the suites; ``None`` where that is not all that is needed."""
+    suites = _SUITES.search(head)
+    if suites is None:
+        return None
+    try:
+        value = json.loads(head[: suites.start()] + b"}")
+    except (ValueError, RecursionError):
+        return None
+    return value if EarlierRun.model_fields.keys() <= value.keys() else None
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+        return "not valid JSON"
+    return str(error)

@@ -1,0 +1,113 @@
+"""Runs the action as GitHub's runner does: as a process, and in the image if one was built.
+
+``AGENTEVAL_IMAGE`` names the image and ``AGENTEVAL_IMAGE_RUN`` the script that runs it as GitHub's runner does:
+``SCRIPT IMAGE WORKSPACE ENVFILE``, with the event in ``IMAGE_RUN_EVENT``, its files in ``IMAGE_RUN_DIR`` and, for the
+end of a step, its entry point in ``IMAGE_RUN_ENTRYPOINT``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
+IMAGE = os.environ.get("AGENTEVAL_IMAGE")
+
+_FILE = re.compile(r"(?ms)^([\w-]+)<<(\S+)\n(.*?)\n?\2\n")
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step of a workflow left behind."""
+
+    status: int
+    outputs: Mapping[str, str]
+    summary: str
+    log: str
+    state: Mapping[str, str] = field(default_factory=dict)
+
+
+class Runner(Protocol):
+    """Runs the action on an event; its end if ``clean_up``."""
+
+    def __call__(
+        self, workspace: Path, environment: Mapping[str, str], event: Path, *, clean_up: bool = False
+    ) -> Step: ...
+
+
+def process_files(workspace: Path) -> dict[str, str]:
+    """New empty files that the runner reads after a step."""
+    folder = workspace.parent / "files"
+    folder.mkdir(exist_ok=True)
+    names = {"GITHUB_OUTPUT": "set_output", "GITHUB_STEP_SUMMARY": "step_summary", "GITHUB_STATE": "save_state"}
+    for name in names.values():
+        (folder / name).write_text("", encoding="utf-8")
+    return {variable: str(folder / name) for variable, name in names.items()}
+
+
+def process_environment(workspace: Path, environment: Mapping[str, str], event: Path) -> dict[str, str]:
+    """The environment of a step that runs as a process."""
+    return {
+        "PATH": os.environ["PATH"],
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_WORKSPACE": str(workspace),
+        "GITHUB_EVENT_PATH": str(event),
+        **process_files(workspace),
+        **environment,
+    }
+
+
+def as_process(workspace: Path, environment: Mapping[str, str], event: Path, *, clean_up: bool = False) -> Step:
+    """The action in a process of this machine."""
+    variables = process_environment(workspace, environment, event)
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "agenteval", "action", *(["--clean-up"] if clean_up else [])],
+        env=variables,
+        cwd=workspace,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return step_of(done, Path(variables["GITHUB_OUTPUT"]).parent)
+
+
+def in_container(workspace: Path, environment: Mapping[str, str], event: Path, *, clean_up: bool = False) -> Step:
+    """The action in its image."""
+    folder = workspace.parent / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    variables = workspace.parent / "environment"
+    variables.write_text("".join(f"{name}={value}\n" for name, value in environment.items()), encoding="utf-8")
+    entry = {"IMAGE_RUN_ENTRYPOINT": "/usr/local/bin/agenteval-clean-up"} if clean_up else {}
+    done = subprocess.run(
+        [os.environ["AGENTEVAL_IMAGE_RUN"], str(IMAGE), str(workspace), str(variables)],
+        env={**os.environ, "IMAGE_RUN_DIR": str(folder), "IMAGE_RUN_EVENT": str(event), **entry},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return step_of(done, folder / "file_commands")
+
+
+def step_of(done: subprocess.CompletedProcess[str], files: Path) -> Step:
+    """What is in the runner's files now."""
+    return Step(
+        status=done.returncode,
+        outputs=values_in(files / "set_output"),
+        summary=(files / "step_summary").read_text(encoding="utf-8"),
+        log=done.stdout + done.stderr,
+        state=values_in(files / "save_state"),
+    )
+
+
+def values_in(file: Path) -> dict[str, str]:
+    """The names and values in one of the runner's files; of two with the same name the later one counts."""
+    return {name: value for name, _, value in _FILE.findall(file.read_text(encoding="utf-8"))}

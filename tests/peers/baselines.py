@@ -1,0 +1,98 @@
+"""Results in artifacts, and the search for them, as the tests of baselines use both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from io import BytesIO
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from tests.peers.github_actions import StoredArtifact, StoredRun
+from tests.peers.github_service import GithubService, History
+
+from agenteval.github.artifacts import DownloadLimits
+from agenteval.github.baseline import find_baseline
+from agenteval.github.baseline_model import ChangeTo, Found, Missing, Search, SearchLimits
+from agenteval.github.client import Client
+from agenteval.results.model import Results, Run, RunUsage, Summary, Tool
+
+ARTIFACT = "agenteval"
+#: Pauses would only make tests slow; how long they are is tested where they are made.
+LIMITS = SearchLimits(download=DownloadLimits(pauses_s=(0.0, 0.0)))
+
+
+def results(commit: str | None, *, complete: bool = True, run_id: str = "run") -> Results:
+    """Results without suites."""
+    moment = "2026-03-01T12:00:00Z"
+    run = Run(id=run_id, started_at=moment, finished_at=moment, duration_s=1.0, complete=complete, commit=commit)
+    summary = Summary(
+        cases=0, passed=0, failed=0, errors=0, skipped=0, pass_rate=None, score=None, metrics={}, usage=RunUsage()
+    )
+    return Results(tool=Tool(version="0.1.0"), run=run, summary=summary, suites=[])
+
+
+def zipped(content: bytes, name: str = "results.json") -> bytes:
+    """A zip file as the upload action makes it."""
+    data = BytesIO()
+    with ZipFile(data, "w", ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+        archive.writestr("summary.md", "# Report")
+    return data.getvalue()
+
+
+@dataclass
+class Project:
+    """A repository whose ``main`` has commits and a change that parts from it.
+
+    Attributes:
+        commits: of ``main``, nearest to the merge base first, which is the first of them.
+        later: commits of ``main`` that the change has not seen.
+        head: of the change.
+    """
+
+    github: GithubService
+    history: History
+    commits: list[str]
+    later: list[str]
+    head: str
+
+    @classmethod
+    def create(cls, github: GithubService, length: int = 6) -> Project:
+        history = github.history()
+        before = history.chain(history.root, length)
+        later = history.chain(before[-1], 2)
+        head = history.chain(before[-1], 2)[-1]
+        history.main(later[-1])
+        return cls(github, history, before[::-1], later, head)
+
+    def run(self, commit: str, **details: Any) -> StoredRun:
+        return self.github.actions.run(self.history.name, commit, **details)
+
+    def artifact(self, run: StoredRun, data: bytes | None = None, **details: Any) -> StoredArtifact:
+        """Good results of that run, if nothing else is given."""
+        content = zipped(results(run.head_sha).model_dump_json().encode()) if data is None else data
+        return self.github.actions.artifact(run, details.pop("name", ARTIFACT), content, **details)
+
+    def search(self, **changes: Any) -> Search:
+        base = Search(self.history.name, "agenteval.yml", ARTIFACT, "main", ChangeTo(self.head))
+        return replace(base, **changes)
+
+    def find(
+        self,
+        accept: Callable[[Results], str | None] = lambda _: None,
+        client: Client | None = None,
+        limits: SearchLimits = LIMITS,
+        **changes: Any,
+    ) -> Found | Missing:
+        return find_baseline(client or self.github.client(), self.search(**changes), accept, limits)
+
+    def found(self, **options: Any) -> Found:
+        outcome = self.find(**options)
+        assert isinstance(outcome, Found), outcome
+        return outcome
+
+    def missing(self, **options: Any) -> Missing:
+        outcome = self.find(**options)
+        assert isinstance(outcome, Missing), outcome
+        return outcome

@@ -1,0 +1,393 @@
+"""The action over several workflow runs: baseline and pull request, two stages for forks, shards, a killed run."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from github.PullRequest import PullRequest
+from tests.peers.action_step import Runner, as_process, process_environment, values_in
+from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, STRANGER, STRANGER_TOKEN
+from tests.peers.github_service import GithubService
+
+pytestmark = pytest.mark.peer
+
+WORSE = {"QUICKSTART_RANKING": "first-match"}
+FORK = f"{STRANGER}/widgets"
+
+
+def environment(github: GithubService, event: str, **inputs: str) -> dict[str, str]:
+    named = {f"INPUT_{name.upper().replace('_', '-')}": value for name, value in inputs.items()}
+    return {
+        "GITHUB_EVENT_NAME": event,
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_API_URL": github.url,
+        "GITHUB_ACTOR": "octocat",
+        "GITHUB_RUN_ID": "4711",
+        "GITHUB_RUN_ATTEMPT": "1",
+        "GITHUB_WORKFLOW": "agenteval",
+        "GITHUB_JOB": "evaluate",
+        "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/agenteval.yml@refs/heads/main",
+        "GITHUB_REF": "refs/heads/main",
+        "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
+        "INPUT_SUITE": "agent.yaml",
+        "INPUT_ITERATIONS": "1",
+        **named,
+    }
+
+
+def written(folder: Path, payload: Mapping[str, Any]) -> Path:
+    path = folder / "event.json"
+    path.write_text(json.dumps(payload), encoding="utf-8")
+    return path
+
+
+def of_pull_request(pull: PullRequest, folder: Path, head: str = REPOSITORY) -> Path:
+    return written(
+        folder,
+        {
+            "action": "synchronize",
+            "number": pull.number,
+            "pull_request": {
+                "number": pull.number,
+                "head": {"sha": pull.head.sha, "ref": pull.head.ref, "repo": {"full_name": head}},
+                "base": {"sha": pull.base.sha, "ref": "main", "repo": {"full_name": REPOSITORY}},
+            },
+            "repository": {"full_name": REPOSITORY, "default_branch": "main"},
+        },
+    )
+
+
+def packed(directory: Path) -> bytes:
+    """The directory as the upload action packs it."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(directory.rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(directory).as_posix())
+    return buffer.getvalue()
+
+
+def main_was_evaluated(github: GithubService, runner: Runner, workspace: Path, folder: Path) -> str:
+    """A push to main ran, and its artifact is there; returns the commit."""
+    commit = github.emulator.api().get_repo(REPOSITORY).get_branch("main").commit.sha
+    pushed = written(folder, {"ref": "refs/heads/main", "repository": {"default_branch": "main"}})
+    step = runner(workspace, environment(github, "push", report_dir="pushed") | {"GITHUB_SHA": commit}, pushed)
+    assert step.status == 0, step.log
+    assert "there is no baseline to compare with" in step.summary
+    run = github.actions.run(REPOSITORY, commit)
+    github.actions.artifact(run, "agenteval", packed(workspace / "pushed"))
+    return commit
+
+
+def test_a_pull_request_is_compared_with_the_artifact_of_main(
+    github: GithubService, runner: Runner, workspace: Path, tmp_path: Path
+) -> None:
+    commit = main_was_evaluated(github, runner, workspace, tmp_path)
+    pull = github.emulator.pull_request()
+
+    step = runner(workspace, environment(github, "pull_request") | WORSE, of_pull_request(pull, tmp_path))
+
+    assert step.status == 1, step.log
+    assert step.outputs["baseline-sha"] == commit
+    assert int(step.outputs["regressions"]) >= 3
+    assert f"baseline: commit {commit[:7]}" in step.log
+    results = json.loads((workspace / "agenteval-report" / "results.json").read_text(encoding="utf-8"))
+    assert results["comparison"]["baseline"]["distance"] == 0
+    [comment] = list(pull.get_issue_comments())
+    assert commit[:12] in comment.body
+    assert OWNER_TOKEN not in step.log
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "place"), [("warn", 0, "summary"), ("pass", 0, "log"), ("fail", 2, "summary")]
+)
+def test_a_missing_baseline(
+    github: GithubService, workspace: Path, tmp_path: Path, *, wanted: str, status: int, place: str
+) -> None:
+    pull = github.emulator.pull_request()
+
+    asked = environment(github, "pull_request", on_missing_baseline=wanted)
+    step = as_process(workspace, asked, of_pull_request(pull, tmp_path))
+
+    assert step.status == status, step.log
+    assert "there is no baseline to compare with" in getattr(step, place)
+    assert ("there is no baseline" in step.summary) == (wanted != "pass")
+
+
+def test_a_check_run_with_annotations(github: GithubService, runner: Runner, workspace: Path, tmp_path: Path) -> None:
+    main_was_evaluated(github, runner, workspace, tmp_path)
+    pull = github.emulator.pull_request()
+    asked = environment(github, "pull_request", check_name="agent evaluation") | WORSE
+
+    step = runner(workspace, asked, of_pull_request(pull, tmp_path))
+
+    [check] = list(github.emulator.api().get_repo(REPOSITORY).get_commit(pull.head.sha).get_check_runs())
+    assert (check.name, check.status, check.conclusion) == ("agent evaluation", "completed", "failure")
+    sent = [json.loads(request.body) for request in github.proxy.called("PATCH", "/check-runs/")]
+    annotations = [item for body in sent for item in body["output"].get("annotations", [])]
+    assert len(annotations) == int(step.outputs["failed"])
+    suite = (workspace / "agent.yaml").read_text(encoding="utf-8").splitlines()
+    for item in annotations:
+        assert item["path"] == "agent.yaml"
+        assert item["title"] in suite[item["start_line"] - 1]
+    # They are not shown twice.
+    assert "::error file=" not in step.log
+
+
+def test_without_the_right_to_check_the_job_shows_the_annotations(
+    github: GithubService, workspace: Path, tmp_path: Path
+) -> None:
+    pull = github.emulator.pull_request()
+    powerless = github.emulator.installation_token(contents="read", pull_requests="write")
+    asked = environment(github, "pull_request", check_name="agent evaluation", github_token=powerless) | WORSE
+
+    step = as_process(workspace, asked, of_pull_request(pull, tmp_path))
+
+    assert step.status == 1
+    assert "checks: write" in step.log
+    assert 3 <= step.log.count("::error file=agent.yaml,line=") <= 9
+    assert len(list(pull.get_issue_comments())) == 1
+
+
+def test_a_killed_run_is_closed_at_the_end_of_the_step(
+    github: GithubService, runner: Runner, workspace: Path, tmp_path: Path
+) -> None:
+    pull = github.emulator.pull_request()
+    event = of_pull_request(pull, tmp_path)
+    asked = environment(github, "pull_request", check_name="agent evaluation")
+    assert as_process(workspace, asked, event).status == 0
+    (workspace / "agent.py").write_text("import time\ntime.sleep(60)\n", encoding="utf-8")
+    asked |= {"GITHUB_RUN_ID": "4712"}
+    variables = process_environment(workspace, asked, event)
+    state = Path(variables["GITHUB_STATE"])
+    command = [sys.executable, "-I", "-m", "agenteval", "action"]
+    process = subprocess.Popen(
+        command, env=variables, cwd=workspace, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    until = time.monotonic() + 60
+    while "running" not in values_in(state).values():
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    [comment] = list(pull.get_issue_comments())
+    assert "is running" in comment.body
+    kept = {f"STATE_{name}": value for name, value in values_in(state).items()}
+
+    step = runner(workspace, asked | kept, event, clean_up=True)
+
+    assert step.status == 0, step.log
+    assert "did not finish" in step.summary
+    [comment] = list(pull.get_issue_comments())
+    assert "is running" not in comment.body
+    assert "did not finish" in comment.body
+    # What the run before said still stands below.
+    assert "19 of 19 cases" in comment.body
+    checks = github.emulator.api().get_repo(REPOSITORY).get_commit(pull.head.sha).get_check_runs(filter="all")
+    assert sorted(check.conclusion for check in checks) == ["cancelled", "success"]
+
+
+def test_a_finished_run_needs_no_end(github: GithubService, workspace: Path, tmp_path: Path) -> None:
+    pull = github.emulator.pull_request()
+    event = of_pull_request(pull, tmp_path)
+    asked = environment(github, "pull_request")
+    step = as_process(workspace, asked, event)
+    github.proxy.forget()
+
+    ended = as_process(
+        workspace, asked | {f"STATE_{name}": text for name, text in step.state.items()}, event, clean_up=True
+    )
+
+    assert (ended.status, ended.summary, ended.log) == (0, "", "")
+    assert github.proxy.requests == []
+
+
+def fork_pull_request(github: GithubService) -> PullRequest:
+    """An open pull request of somebody who may not write."""
+    stranger = github.emulator.api(STRANGER_TOKEN)
+    forks = [repository for repository in stranger.get_user().get_repos() if repository.full_name == FORK]
+    fork = forks[0] if forks else stranger.get_repo(REPOSITORY).create_fork()
+    branch = f"change-{fork.get_branches().totalCount}"
+    fork.create_git_ref(f"refs/heads/{branch}", fork.get_branch("main").commit.sha)
+    fork.create_file(f"{branch}.txt", "Change", "text", branch=branch)
+    pulls = stranger.get_repo(REPOSITORY)
+    return pulls.create_pull(base="main", head=f"{STRANGER}:{branch}", title=branch, body="")
+
+
+def first_stage(github: GithubService, pull: PullRequest, data: bytes | None) -> dict[str, Any]:
+    """The run of the first stage, and the event that tells the second one of it."""
+    run = github.actions.run(
+        REPOSITORY, pull.head.sha, branch=pull.head.ref, event="pull_request", head_repository=FORK
+    )
+    if data is not None:
+        github.actions.artifact(run, "agenteval", data)
+    # What the event claims beyond the id must not matter.
+    claims = {"id": run.id, "event": "pull_request", "head_sha": "0" * 40, "pull_requests": [{"number": 1}]}
+    return {"action": "completed", "workflow_run": claims, "repository": {"full_name": REPOSITORY}}
+
+
+def published(github: GithubService, runner: Runner, workspace: Path, folder: Path, event: Mapping[str, Any]) -> Any:
+    asked = environment(github, "workflow_run", mode="publish", check_name="agent evaluation")
+    return runner(workspace, asked | {"GITHUB_WORKFLOW": "agenteval comment"}, written(folder, event))
+
+
+def test_the_second_stage_comments_for_a_fork(
+    github: GithubService, runner: Runner, workspace: Path, tmp_path: Path
+) -> None:
+    pull = fork_pull_request(github)
+    step = runner(
+        workspace,
+        environment(github, "pull_request", github_token="") | {"GITHUB_ACTOR": STRANGER},
+        of_pull_request(pull, tmp_path, FORK),
+    )
+    assert step.status == 0, step.log
+    assert "no comment: a pull request from a fork has a read-only token" in step.log
+    assert "19 of 19 cases" in step.summary
+    report = workspace / "agenteval-report"
+    (report / "comment.md").write_text("<h1>posted as it is</h1>", encoding="utf-8")
+
+    step = published(github, runner, workspace, tmp_path, first_stage(github, pull, packed(report)))
+
+    assert step.status == 0, step.log
+    assert step.outputs["verdict"] == "passed"
+    [comment] = list(pull.get_issue_comments())
+    assert step.outputs["comment-url"] == comment.html_url
+    assert "19 of 19 cases" in comment.body
+    assert "posted as it is" not in comment.body
+    completed = json.loads(github.proxy.called("PATCH", "/check-runs/")[-1].body)
+    # Whoever opened the pull request can have written the results.
+    assert (completed["status"], completed["conclusion"]) == ("completed", "neutral")
+
+
+def with_results(workspace: Path, pull: PullRequest, change: Any) -> bytes:
+    """An artifact with results that somebody changed."""
+    results = json.loads((workspace / "agenteval-report" / "results.json").read_text(encoding="utf-8"))
+    results["run"]["commit"] = pull.head.sha
+    changed = change(results)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("results.json", changed if isinstance(changed, str) else json.dumps(changed))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda results: results | {"run": results["run"] | {"commit": "f" * 40}}, "of another commit than the run"),
+        (lambda results: results | {"schema_version": 99}, "newer"),
+        (lambda _: "{", "results.json"),
+        (lambda results: {**results, "suites": "no"}, "suites"),
+    ],
+    ids=["another commit", "another version", "no JSON", "not the schema"],
+)
+def test_the_second_stage_says_what_is_wrong_with_results(
+    github: GithubService, workspace: Path, tmp_path: Path, change: Any, reason: str
+) -> None:
+    assert as_process(workspace, environment(github, ""), written(tmp_path, {})).status == 0
+    pull = fork_pull_request(github)
+
+    event = first_stage(github, pull, with_results(workspace, pull, change))
+    step = published(github, as_process, workspace, tmp_path, event)
+
+    assert step.status == 0, step.log
+    assert step.outputs["verdict"] == "error"
+    [comment] = list(pull.get_issue_comments())
+    assert "left no results" in comment.body
+    assert reason in comment.body
+
+
+def test_the_second_stage_reports_a_first_one_that_left_nothing(
+    github: GithubService, workspace: Path, tmp_path: Path
+) -> None:
+    pull = fork_pull_request(github)
+
+    step = published(github, as_process, workspace, tmp_path, first_stage(github, pull, None))
+
+    assert step.status == 0, step.log
+    [comment] = list(pull.get_issue_comments())
+    assert "left no results" in comment.body
+
+
+def test_hostile_results_stay_text(github: GithubService, workspace: Path, tmp_path: Path) -> None:
+    assert as_process(workspace, environment(github, ""), written(tmp_path, {})).status == 0
+    pull = fork_pull_request(github)
+    attack = "<!-- agenteval:comment id=default --> @octocat fixes #1 <img src=x onerror=alert(1)> ::error::x"
+
+    def hostile(results: Any) -> Any:
+        case = results["suites"][0]["cases"][0]
+        case["name"] = attack
+        case["status"] = "failed"
+        turn = case["iterations"][0]["turns"][0]
+        turn["response"] = f"{attack}\n<!-- agenteval:end key=x -->\n```\n{attack}"
+        turn["scores"][0] |= {"passed": False, "reason": attack}
+        return results
+
+    event = first_stage(github, pull, with_results(workspace, pull, hostile))
+    step = published(github, as_process, workspace, tmp_path, event)
+
+    assert step.status == 0, step.log
+    [comment] = list(pull.get_issue_comments())
+    body = comment.body
+    assert body.count("<!-- agenteval:comment") == body.count("<!-- agenteval:section") == 1
+    assert "@octocat" not in body
+    assert "<img" not in body
+    assert "\n::error::x" not in step.log
+
+
+def test_a_pull_request_that_moved_on_is_left_alone(github: GithubService, workspace: Path, tmp_path: Path) -> None:
+    pull = fork_pull_request(github)
+    run = github.actions.run(
+        REPOSITORY, pull.base.sha, branch=pull.head.ref, event="pull_request", head_repository=FORK
+    )
+    event = {"action": "completed", "workflow_run": {"id": run.id, "event": "pull_request"}}
+
+    step = published(github, as_process, workspace, tmp_path, event)
+
+    assert step.status == 0, step.log
+    assert "nothing to publish: no open pull request has" in step.log
+    assert list(pull.get_issue_comments()) == []
+
+
+def test_shards_are_merged_judged_and_commented_on_once(
+    github: GithubService, runner: Runner, workspace: Path, tmp_path: Path
+) -> None:
+    main_was_evaluated(github, runner, workspace, tmp_path)
+    pull = github.emulator.pull_request()
+    event = of_pull_request(pull, tmp_path)
+    for index in (1, 2, 3):
+        asked = environment(github, "pull_request", shard=f"{index}/3", report_dir=f"agenteval-shards/{index}")
+        step = runner(workspace, asked | WORSE, event)
+        assert step.status == 0, step.log
+    assert list(pull.get_issue_comments()) == []
+
+    step = runner(workspace, environment(github, "pull_request", mode="merge", suite=""), event)
+
+    assert step.status == 1, step.log
+    assert step.outputs["total"] == "19"
+    assert step.outputs["baseline-sha"]
+    [comment] = list(pull.get_issue_comments())
+    assert "11 cases failed" in comment.body
+    assert "may have got worse" in comment.body
+
+
+def test_pull_request_target_runs_nothing(github: GithubService, workspace: Path, tmp_path: Path) -> None:
+    pull = github.emulator.pull_request()
+
+    step = as_process(workspace, environment(github, "pull_request_target"), of_pull_request(pull, tmp_path))
+
+    assert step.status == 2
+    assert "Use the pull_request event" in step.log
+    assert not (workspace / "agenteval-report").exists()
+    assert github.proxy.requests == []

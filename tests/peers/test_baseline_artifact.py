@@ -1,0 +1,491 @@
+"""Which artifact becomes the baseline, against an independent emulation of GitHub."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from tests.peers.baselines import ARTIFACT, LIMITS, Project, results, zipped
+from tests.peers.github_actions import BLOB_HOST
+from tests.peers.github_emulator import OWNER_TOKEN
+from tests.peers.github_service import GithubService
+
+from agenteval.github.artifacts import DownloadLimits
+from agenteval.github.baseline_model import At, Before, ChangeTo, GivenRun, SearchLimits, describe
+from agenteval.results.model import Results
+
+pytestmark = pytest.mark.peer
+
+
+@pytest.fixture
+def project(github: GithubService) -> Project:
+    return Project.create(github)
+
+
+def test_the_merge_base_has_one(project: Project) -> None:
+    run = project.run(project.commits[0])
+    artifact = project.artifact(run)
+    for commit in (*project.later, *project.commits[1:]):
+        project.artifact(project.run(commit))
+
+    found = project.found()
+
+    assert (found.commit, found.run_id, found.distance) == (project.commits[0], run.id, 0)
+    assert found.created_at == run.created_at
+    assert found.results == results(project.commits[0])
+    assert zipped(found.data) == artifact.data
+    assert found.notes == ()
+
+
+def test_few_questions_are_asked(project: Project) -> None:
+    project.artifact(project.run(project.commits[0]))
+
+    project.found()
+
+    asked = [f"{request.method} {urlsplit(request.path).path}" for request in project.github.proxy.requests]
+    repository = f"GET /repos/{project.history.name}"
+    run, artifact = project.github.actions.runs[0].id, project.github.actions.artifacts[0].id
+    assert asked == [
+        f"{repository}/compare/main...{project.head}",
+        f"{repository}/commits",
+        f"{repository}/actions/workflows/agenteval.yml/runs",
+        f"{repository}/actions/runs/{run}/artifacts",
+        f"{repository}/actions/artifacts/{artifact}/zip",
+        f"GET /_blob/{artifact}",
+    ]
+
+
+def test_an_ancestor_has_one_when_the_merge_base_has_none(project: Project) -> None:
+    project.run(project.commits[0])
+    project.artifact(project.run(project.commits[1]), name="other")
+    for commit in (project.commits[5], project.commits[3], project.later[0]):
+        project.artifact(project.run(commit))
+
+    found = project.found()
+
+    assert (found.commit, found.distance) == (project.commits[3], 3)
+    assert "3 commits before the merge base" in describe(found)
+
+
+def test_what_the_base_branch_got_later_does_not_count(project: Project) -> None:
+    for commit in project.later:
+        project.artifact(project.run(commit))
+
+    assert project.missing().reason == (
+        "no run of agenteval.yml on main belongs to the merge base or one of the 6 commits before it"
+    )
+
+
+def test_the_walk_ends_after_so_many_commits(project: Project) -> None:
+    project.artifact(project.run(project.commits[3]))
+
+    assert "or one of the 2 commits before it" in project.missing(max_commits=3).reason
+    assert project.missing(max_commits=1).reason.endswith("belongs to the merge base")
+    start = Before(project.commits[0])
+    assert "belongs to one of the 2 commits before" in project.missing(max_commits=2, start=start).reason
+    assert project.found(max_commits=4).distance == 3
+
+
+def test_the_newest_run_of_a_commit_comes_first(project: Project) -> None:
+    project.artifact(project.run(project.commits[0]))
+    newest = project.run(project.commits[0], event="schedule")
+    project.artifact(newest)
+
+    assert project.found().run_id == newest.id
+
+
+def test_of_two_artifacts_of_a_run_the_newest_counts(project: Project) -> None:
+    run = project.run(project.commits[0])
+    project.artifact(run, zipped(results(run.head_sha, run_id="first").model_dump_json().encode()))
+    project.artifact(run, zipped(results(run.head_sha, run_id="again").model_dump_json().encode()))
+
+    assert project.found().results.run.id == "again"
+
+
+@pytest.mark.parametrize("event", ["push", "schedule", "workflow_dispatch"])
+def test_events_that_speak_for_the_branch(project: Project, event: str) -> None:
+    project.artifact(project.run(project.commits[0], event=event))
+
+    assert project.found().distance == 0
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_merge_queue_speaks_for_the_branch(project: Project, place: int) -> None:
+    branch = f"gh-readonly-queue/main/pr-7-{project.commits[1]}"
+    project.artifact(project.run(project.commits[place], event="merge_group", branch=branch))
+
+    assert project.found().distance == place
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        # Whoever forks the repository has a branch main, and decides what is on it.
+        {"event": "pull_request", "head_repository": "mallory/widgets"},
+        {"event": "pull_request_target", "head_repository": "mallory/widgets"},
+        {"event": "pull_request"},
+        {"event": "workflow_run"},
+        {"event": "push", "head_repository": "mallory/widgets"},
+        {"event": "push", "head_repository": None},
+        {"event": "push", "branch": "feature"},
+        {"event": "merge_group", "branch": "gh-readonly-queue/next/pr-7"},
+        {"event": "merge_group", "branch": "feature"},
+        {"workflow": ".github/workflows/other.yml"},
+        {"workflow": "vendored/agenteval.yml"},
+    ],
+    ids=str,
+)
+def test_runs_that_others_can_make_are_ignored(project: Project, details: dict[str, Any]) -> None:
+    project.artifact(project.run(project.commits[0], **details))
+
+    outcome = project.missing()
+
+    assert outcome.reason.startswith("agenteval.yml has not run on main yet, which is normal the first time")
+    assert not project.github.proxy.called("GET", "/artifacts")
+
+
+def test_a_poisoned_run_does_not_hide_a_true_one(project: Project) -> None:
+    project.artifact(project.run(project.commits[1]))
+    poison = project.run(project.commits[0], event="pull_request", head_repository="mallory/widgets")
+    project.artifact(poison)
+
+    assert project.found().commit == project.commits[1]
+
+
+def _large() -> bytes:
+    return random.Random(1).randbytes(4096)
+
+
+@pytest.mark.parametrize(
+    ("data", "details", "reason"),
+    [
+        (None, {"expired": True}, "it has expired"),
+        (b"no zip", {}, "it is no sound zip file"),
+        (zipped(b"{}")[:-40], {}, "it is no sound zip file"),
+        (zipped(b"{}", "report.json"), {}, "there is no results.json in it"),
+        (zipped(b"{"), {}, "results.json:1: not valid JSON"),
+        (zipped(b"{}"), {}, "results.json: not a results file of agenteval (it has no schema_version)"),
+        (zipped(b'{"schema_version": 99}'), {}, "written by a newer agenteval (schema_version 99, this one reads 1)"),
+        (zipped(b'{"schema_version": 1}'), {}, "results.json: tool: not a results file of agenteval"),
+        (zipped(results("f" * 40).model_dump_json().encode()), {}, "its results are of another commit"),
+        (zipped(results(None, complete=False).model_dump_json().encode()), {}, "its evaluation was not complete"),
+        (zipped(_large()), {}, "it is larger than 4,000 bytes"),
+        (None, {"digest": "sha256:" + "0" * 64}, "its content does not match its digest"),
+        (zipped(b"0" * 20_000_000), {}, "its results.json is packed more than 200:1, as in a zip bomb"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_used_is_passed_over(
+    project: Project, data: bytes | None, details: dict[str, Any], reason: str
+) -> None:
+    bad = project.run(project.commits[0])
+    project.artifact(bad, data, **details)
+    project.artifact(project.run(project.commits[2]))
+    # Large enough for the bomb, which is small as it comes.
+    size = 100_000 if data and len(data) > 10_000 else 4000
+
+    found = project.found(limits=SearchLimits(download=DownloadLimits(size=size, pauses_s=())))
+
+    assert found.commit == project.commits[2]
+    [note] = found.notes
+    start = f"artifact agenteval of workflow run {bad.id} (commit {project.commits[0][:7]}) cannot be used: "
+    assert note.startswith(start)
+    assert reason in note
+
+
+def test_an_artifact_without_a_digest_is_taken(project: Project) -> None:
+    project.artifact(project.run(project.commits[0]), digest=None)
+
+    assert project.found().distance == 0
+
+
+def test_results_in_a_folder_are_found(project: Project) -> None:
+    run = project.run(project.commits[0])
+    project.artifact(run, zipped(results(run.head_sha).model_dump_json().encode(), "agenteval-report/results.json"))
+
+    assert project.found().distance == 0
+
+
+def test_the_caller_has_the_last_word(project: Project) -> None:
+    for commit in project.commits[:3]:
+        project.artifact(project.run(commit))
+    seen: list[str | None] = []
+
+    def accept(found: Results) -> str | None:
+        seen.append(found.run.commit)
+        return None if len(seen) == 2 else "it has no case in common with this run"
+
+    found = project.found(accept=accept)
+
+    assert seen == project.commits[:2]
+    assert found.commit == project.commits[1]
+    assert found.notes[0].endswith("cannot be used: it has no case in common with this run")
+
+
+def test_a_broken_pool_is_left_out_and_told(project: Project) -> None:
+    run = project.run(project.commits[0])
+    value = json.loads(results(run.head_sha).model_dump_json()) | {"pool": [{"run_id": 7}]}
+    project.artifact(run, zipped(json.dumps(value).encode()))
+
+    found = project.found()
+
+    assert found.results.pool == []
+    assert found.notes == ("1 run of the baseline's pool is broken and left out",)
+
+
+def test_the_first_run_has_none(project: Project) -> None:
+    outcome = project.missing()
+
+    assert outcome.reason == (
+        "agenteval.yml has not run on main yet, which is normal the first time: once it has, later runs are compared "
+        "with it"
+    )
+    assert outcome.notes == ()
+
+
+def test_no_artifact_of_that_name(project: Project) -> None:
+    project.artifact(project.run(project.commits[0]), name="coverage")
+    project.run(project.commits[1])
+
+    assert project.missing().reason == (
+        "2 runs of agenteval.yml on main are near enough, but there is no artifact named agenteval: the workflow has "
+        "to upload the report directory under that name, with actions/upload-artifact"
+    )
+
+
+def test_all_have_expired(project: Project) -> None:
+    for commit in project.commits[:2]:
+        project.artifact(project.run(commit), expired=True)
+
+    outcome = project.missing()
+
+    assert outcome.reason == (
+        "2 runs of agenteval.yml on main are near enough, but all artifacts named agenteval have expired"
+    )
+    assert len(outcome.notes) == 2
+
+
+def test_all_are_broken(project: Project) -> None:
+    project.artifact(project.run(project.commits[0]), b"broken")
+
+    outcome = project.missing()
+
+    assert outcome.reason == (
+        "1 run of agenteval.yml on main is near enough, but no artifact named agenteval can be used"
+    )
+    assert len(outcome.notes) == 1
+
+
+def test_a_run_that_has_not_ended_is_told(project: Project) -> None:
+    going_on = project.run(project.commits[0], status="in_progress", conclusion=None)
+    early = project.run(project.commits[1], status="in_progress", conclusion=None)
+    project.artifact(early)
+
+    found = project.found()
+
+    assert found.run_id == early.id
+    assert found.notes == (f"workflow run {going_on.id} (commit {project.commits[0][:7]}) has not ended yet",)
+
+
+def test_downloads_of_one_run_are_bounded(project: Project) -> None:
+    run = project.run(project.commits[0])
+    for _ in range(5):
+        project.artifact(run, b"broken")
+
+    project.missing(limits=SearchLimits(download=LIMITS.download, downloads=2))
+
+    assert len(project.github.proxy.called("GET", "/zip$")) == 2
+
+
+def test_downloads_are_bounded(project: Project) -> None:
+    for commit in project.commits:
+        project.artifact(project.run(commit), b"broken")
+
+    outcome = project.missing(limits=SearchLimits(download=LIMITS.download, downloads=2))
+
+    assert outcome.notes[-1] == "the search ended after 2 downloads, to bound its time"
+    assert len(project.github.proxy.called("GET", "/zip$")) == 2
+
+
+def test_more_runs_than_one_page_shows(project: Project) -> None:
+    project.artifact(project.run(project.commits[1]))
+    for _ in range(150):
+        project.artifact(project.run(project.later[0]))
+
+    assert project.found().commit == project.commits[1]
+    pages = project.github.proxy.called("GET", "/runs[?].*branch=main")
+    assert len(pages) == 2
+
+
+def test_the_merge_base_is_asked_for_when_newer_runs_hide_it(project: Project) -> None:
+    project.artifact(project.run(project.commits[0]))
+    for _ in range(250):
+        project.run(project.later[0])
+
+    assert project.found().commit == project.commits[0]
+    assert project.github.proxy.called("GET", f"head_sha={project.commits[0]}")
+
+
+def test_pull_requests_of_forks_cannot_crowd_out_the_branch(project: Project) -> None:
+    project.artifact(project.run(project.commits[2]))
+    for number in range(250):
+        project.run(f"{number:040x}", event="pull_request", head_repository="mallory/widgets")
+
+    assert project.found().commit == project.commits[2]
+
+
+def test_merges_are_counted_as_states_of_the_branch(github: GithubService) -> None:
+    history = github.history()
+    old = history.commit(history.root)
+    side = history.chain(old, 5)[-1]
+    merged = history.commit(old, side)
+    head = history.commit(merged)
+    history.main(merged)
+    project = Project(github, history, [merged, old], [], head)
+    project.artifact(project.run(old))
+
+    found = project.found()
+
+    assert (found.commit, found.distance) == (old, 1)
+
+
+def test_a_push_is_compared_with_what_came_before(project: Project) -> None:
+    for commit in project.commits[:2]:
+        project.artifact(project.run(commit))
+
+    before = project.found(start=Before(project.commits[0]))
+    itself = project.found(start=At(project.commits[0]))
+
+    assert (before.commit, before.distance) == (project.commits[1], 1)
+    assert (itself.commit, itself.distance) == (project.commits[0], 0)
+    assert f"1 commit before commit {project.commits[0][:7]}" in describe(before)
+
+
+def test_nothing_comes_before_the_first_commit(project: Project) -> None:
+    root = project.history.root
+
+    assert project.missing(start=Before(root)).reason == f"there is no commit before commit {root[:7]}"
+
+
+def test_another_base_branch_with_a_slash(project: Project) -> None:
+    project.history.branch("release/1.x", project.later[-1])
+    project.artifact(project.run(project.commits[0]))
+    run = project.run(project.commits[1], branch="release/1.x")
+    project.artifact(run)
+
+    assert project.found(base_branch="release/1.x").run_id == run.id
+
+
+def test_a_base_branch_that_does_not_exist(project: Project) -> None:
+    outcome = project.missing(base_branch="gone")
+
+    assert "cannot look for a baseline on gone of" in outcome.reason
+    assert "404" in outcome.reason
+
+
+def test_a_workflow_that_github_does_not_know(project: Project) -> None:
+    outcome = project.missing(workflow="new.yml")
+
+    assert outcome.reason.startswith("GitHub knows no workflow new.yml in ")
+
+
+@pytest.mark.parametrize("event", ["push", "pull_request"])
+def test_a_given_run_is_taken_whatever_its_event(project: Project, event: str) -> None:
+    run = project.run(project.head, event=event, branch="feature", workflow=".github/workflows/other.yml")
+    project.artifact(run)
+    project.artifact(project.run(project.commits[0]))
+
+    found = project.found(start=GivenRun(run.id))
+
+    assert (found.commit, found.run_id, found.distance) == (project.head, run.id, None)
+    assert len(project.github.proxy.called("GET", "/actions/")) == 3
+
+
+@pytest.mark.parametrize(
+    ("artifact", "reason"),
+    [
+        ({"expired": True}, "cannot be used: it has expired"),
+        ({"data": b"broken"}, "cannot be used: it is no sound zip file"),
+        ({"name": "other"}, "has no artifact named agenteval"),
+    ],
+)
+def test_the_failure_of_a_given_run_is_final(project: Project, artifact: dict[str, Any], reason: str) -> None:
+    run = project.run(project.commits[1])
+    project.artifact(run, artifact.pop("data", None), **artifact)
+    project.artifact(project.run(project.commits[0]))
+
+    assert reason in project.missing(start=GivenRun(run.id)).reason
+
+
+def test_a_given_run_of_a_fork_is_refused(project: Project) -> None:
+    run = project.run(project.commits[0], event="pull_request", head_repository="mallory/widgets")
+    project.artifact(run)
+
+    outcome = project.missing(start=GivenRun(run.id))
+
+    assert outcome.reason == f"the commit of workflow run {run.id} is not of {project.history.name}"
+    assert not project.github.proxy.called("GET", "/zip$")
+
+
+def test_a_given_run_elsewhere_is_not_found(project: Project) -> None:
+    run = project.github.actions.run("acme/elsewhere", project.commits[0])
+    project.artifact(run)
+
+    assert "GitHub answered 404" in project.missing(start=GivenRun(run.id)).reason
+
+
+def test_the_blob_store_never_gets_the_token(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text(f"default login x password {OWNER_TOKEN}\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    project.artifact(project.run(project.commits[0]))
+    proxy = project.github.proxy
+    [artifact] = project.github.actions.artifacts
+    # Back to the very host of the API, and from there to the store.
+    onwards = {"Location": f"http://{BLOB_HOST}:{proxy.port}/_blob/{artifact.id}?sig=signed"}
+    back = {"Location": f"{proxy.url}/_onwards"}
+    proxy.fail("GET", "/_blob/", status=302, headers=back, body=b"")
+    proxy.fail("GET", "/_onwards", status=302, headers=onwards, body=b"")
+
+    project.found()
+
+    api = [request for request in proxy.requests if request.host != BLOB_HOST and request.route != "/_onwards"]
+    others = [request for request in proxy.requests if request not in api]
+    assert [request.authorization for request in api] == ["***"] * len(api)
+    assert [request.route for request in others] == [f"/_blob/{artifact.id}", "/_onwards", f"/_blob/{artifact.id}"]
+    assert [request.authorization for request in others] == [""] * 3
+    assert all("ghp_" not in str(request.headers) for request in others)
+    proxy.forget()  # the detour is no request to GitHub's API
+
+
+def test_the_sentence_about_it(project: Project) -> None:
+    run = project.run(project.commits[0])
+    project.artifact(run)
+    found = project.found()
+
+    def said(**age: float) -> str:
+        return describe(found, run.created_at + timedelta(**age))
+
+    short = project.commits[0][:7]
+    assert said(hours=5) == f"baseline: commit {short}, the merge base, 5 hours old (workflow run {run.id})"
+    assert ", 1 minute old " in said(minutes=1)
+    assert ", 3 days old " in said(days=3, hours=20)
+    assert ", 0 minutes old " in said(hours=-1)
+
+
+def test_a_change_without_anything_in_common(project: Project) -> None:
+    outcome = project.missing(start=ChangeTo("0" * 40))
+
+    assert "404" in outcome.reason
+
+
+def test_the_name_of_an_artifact_is_not_a_prefix(project: Project) -> None:
+    project.artifact(project.run(project.commits[0]), name=f"{ARTIFACT}-old")
+
+    assert "there is no artifact named agenteval:" in project.missing().reason

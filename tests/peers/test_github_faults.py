@@ -1,0 +1,293 @@
+"""What the search for a baseline makes of a GitHub that fails, hangs or lies."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.peers.baselines import Project, zipped
+from tests.peers.github_emulator import OWNER_TOKEN
+from tests.peers.github_service import GithubService
+from urllib3.util import retry
+
+from agenteval.github import connection
+from agenteval.github.artifacts import DownloadLimits
+from agenteval.github.baseline_model import Found, GivenRun, Missing, SearchLimits
+from agenteval.github.zip_member import MemberLimits
+
+pytestmark = pytest.mark.peer
+
+PRIMARY = {"message": "API rate limit exceeded for installation ID 1.", "status": "403"}
+SECONDARY = {"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}
+FORBIDDEN = "Resource not accessible by integration"
+
+# What is asked before the first artifact, after it, and the store that is not GitHub.
+QUESTIONS = ["/compare/", "/commits[?]", r"/agenteval\.yml/runs"]
+OF_ARTIFACTS = [r"/runs/\d+/artifacts", "/zip$"]
+BLOB = "/_blob/"
+
+
+@pytest.fixture
+def project(github: GithubService) -> Project:
+    """Both the merge base and its parent have a good artifact."""
+    project = Project.create(github, length=2)
+    for commit in project.commits:
+        project.artifact(project.run(commit))
+    return project
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Pauses are written down instead of made; the clocks go on by them."""
+    made: list[float] = []
+    monotonic, now = time.monotonic, time.time
+    clocks = SimpleNamespace(
+        sleep=made.append, monotonic=lambda: monotonic() + sum(made), time=lambda: now() + sum(made)
+    )
+    monkeypatch.setattr(connection, "time", clocks)
+    monkeypatch.setattr(retry, "time", clocks)
+    return made
+
+
+def _find(project: Project, *, retries: int = 1, **download: Any) -> Found | Missing:
+    limits = SearchLimits(download=DownloadLimits(**{"pauses_s": (0.0, 0.0), **download}))
+    outcome = project.find(client=project.github.client(timeout_s=2, retries=retries), limits=limits)
+    assert OWNER_TOKEN not in f"{outcome!r}"
+    return outcome
+
+
+def _missing(project: Project, **options: Any) -> str:
+    outcome = _find(project, **options)
+    assert isinstance(outcome, Missing)
+    return outcome.reason
+
+
+def _found(project: Project, **options: Any) -> Found:
+    outcome = _find(project, **options)
+    assert isinstance(outcome, Found)
+    return outcome
+
+
+def _notes_of_next(project: Project, **options: Any) -> str:
+    """What is said of the nearest artifact, when the next one is taken."""
+    found = _found(project, **options)
+    assert found.commit == project.commits[1]
+    [note] = found.notes
+    return note
+
+
+@pytest.mark.parametrize("path", [*QUESTIONS, *OF_ARTIFACTS])
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"status": 401, "body": {"message": "Bad credentials"}}, "401 (Bad credentials). The token is not valid"),
+        ({"status": 403, "body": {"message": FORBIDDEN}}, "permissions:\n  actions: read\n  contents: read"),
+        ({"status": 403, "body": PRIMARY, "headers": "reset"}, "It asks to wait 300"),
+        ({"status": 429, "body": PRIMARY, "headers": "reset"}, "It asks to wait 300"),
+        ({"status": 403, "body": SECONDARY, "headers": {"Retry-After": "3000"}}, "It asks to wait 3000 s"),
+        ({"status": 429, "body": SECONDARY, "headers": {"Retry-After": "61"}}, "It asks to wait 61 s"),
+    ],
+    ids=["401", "403", "403-primary", "429-primary", "403-secondary", "429-secondary"],
+)
+def test_what_concerns_every_question_ends_the_search_at_once(
+    project: Project, path: str, fault: dict[str, Any], reason: str, waits: list[float]
+) -> None:
+    if fault.get("headers") == "reset":
+        reset = str(int(time.time()) + 3000)
+        fault = {**fault, "headers": {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}}
+    project.github.proxy.fail("GET", path, times=100, **fault)
+
+    assert reason in _missing(project)
+    assert len(project.github.proxy.called("GET", path)) == 1
+    assert waits == []
+
+
+@pytest.mark.parametrize("path", [*QUESTIONS, *OF_ARTIFACTS])
+@pytest.mark.parametrize(
+    ("fault", "waited"),
+    [
+        ({"status": 403, "body": SECONDARY}, [60]),
+        ({"status": 403, "body": SECONDARY, "headers": {"Retry-After": "7"}}, [7]),
+        ({"status": 429, "body": SECONDARY, "headers": {"Retry-After": "8"}}, [8]),
+        ({"status": 500}, []),
+        ({"status": 502, "body": b"<html>"}, []),
+        ({"status": 503, "headers": {"Retry-After": "9"}}, [9]),
+        ({"reset": True}, []),
+    ],
+    ids=str,
+)
+def test_what_passes_is_asked_again(
+    project: Project, path: str, fault: dict[str, Any], waited: list[float], waits: list[float]
+) -> None:
+    project.github.proxy.fail("GET", path, **fault)
+
+    assert _found(project).commit == project.commits[0]
+    assert waits == waited
+
+
+@pytest.mark.parametrize("path", QUESTIONS)
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"status": 500}, "GitHub answered 500"),
+        ({"reset": True}, "GitHub did not answer"),
+        ({"status": 404, "body": {"message": "Not Found"}}, "GitHub"),
+        ({"status": 422, "body": {"message": "Validation Failed"}}, "422 (Validation Failed)"),
+        ({"status": 200, "body": b"<html>Sign in</html>"}, "GitHub's answer cannot be understood"),
+        ({"status": 200, "body": {"message": "hello"}}, "GitHub's answer cannot be understood"),
+        ({"status": 200, "body": None}, "GitHub's answer cannot be understood"),
+        ({"truncate": True}, "GitHub did not answer"),
+        ({"delay_s": 60}, "timed out"),
+    ],
+    ids=str,
+)
+def test_without_an_answer_there_is_no_baseline(
+    project: Project, path: str, fault: dict[str, Any], reason: str
+) -> None:
+    project.github.proxy.fail("GET", path, times=100, **fault)
+
+    assert reason in _missing(project, retries=0)
+
+
+@pytest.mark.parametrize("path", OF_ARTIFACTS)
+@pytest.mark.parametrize(
+    ("fault", "note"),
+    [
+        ({"status": 404, "body": {"message": "Not Found"}}, ("404", "it does not exist any more")),
+        ({"status": 410, "body": {"message": "Gone"}}, ("410", "it has expired")),
+        ({"status": 500, "body": {"message": "Server Error"}}, ("500", "500 (Server Error)")),
+    ],
+    ids=["404", "410", "500"],
+)
+def test_one_artifact_that_cannot_be_had_is_passed_over(
+    project: Project, path: str, fault: dict[str, Any], note: tuple[str, str]
+) -> None:
+    project.github.proxy.fail("GET", path, **fault)
+
+    assert note[path == "/zip$"] in _notes_of_next(project, retries=0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "note"),
+    [
+        ({"status": 400}, "the store it is in answered 400"),
+        ({"status": 403}, "the store it is in answered 403"),
+        ({"status": 500}, "the store it is in answered 500"),
+        ({"reset": True}, "its download broke off"),
+        ({"truncate": True}, "its download broke off"),
+    ],
+    ids=str,
+)
+def test_a_store_that_fails_is_asked_three_times(project: Project, fault: dict[str, Any], note: str) -> None:
+    project.github.proxy.fail("GET", BLOB, times=2, **fault)
+    assert _found(project).commit == project.commits[0]
+
+    project.github.proxy.forget()
+    project.github.proxy.fail("GET", BLOB, times=3, **fault)
+    assert note in _notes_of_next(project)
+    # The address is signed and lives for a minute only, so each attempt asks for a new one.
+    first = project.github.actions.artifacts[0].id
+    assert len(project.github.proxy.called("GET", f"/artifacts/{first}/zip")) == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "note"),
+    [
+        ({"status": 404}, "it does not exist any more"),
+        ({"status": 410}, "it has expired"),
+        ({"status": 200, "body": b""}, "its content does not match its digest"),
+        ({"status": 200, "body": b"0" * 2000}, "it is larger than 1,500 bytes"),
+        ({"status": 302, "headers": {"Location": "ftp://localhost/a"}, "body": b""}, "its address leads astray"),
+        ({"status": 302, "headers": {"Location": "/_blob/1?again"}, "body": b"", "times": 20}, "leads astray"),
+    ],
+    ids=str,
+)
+def test_what_does_not_pass_is_asked_once(project: Project, fault: dict[str, Any], note: str) -> None:
+    first = project.github.actions.artifacts[0].id
+    project.github.proxy.fail("GET", rf"{BLOB}({first}|1)\b", **fault)
+
+    assert note in _notes_of_next(project, size=1500)
+    assert len(project.github.proxy.called("GET", f"/artifacts/{first}/zip")) == 1
+
+
+def test_a_store_that_hangs(project: Project) -> None:
+    project.github.proxy.fail("GET", BLOB, delay_s=60)
+
+    assert "its download stood still for 0.2 s" in _notes_of_next(project, silence_s=0.2, pauses_s=())
+
+
+def test_a_store_that_stops_in_the_middle(project: Project) -> None:
+    project.github.proxy.fail("GET", BLOB, drip_s=60)
+
+    assert "its download stood still for 0.2 s" in _notes_of_next(project, silence_s=0.2, pauses_s=())
+
+
+def test_a_store_that_drips(project: Project) -> None:
+    size = len(project.github.actions.artifacts[0].data)
+    fault = project.github.proxy.fail("GET", BLOB, drip_s=0.005)
+
+    assert "its download took longer than 0.3 s" in _notes_of_next(project, total_s=0.3)
+    assert fault.dripped < size
+
+
+def test_a_store_that_drips_more_than_it_should(project: Project) -> None:
+    fault = project.github.proxy.fail("GET", BLOB, drip_s=0.001)
+
+    outcome = _find(project, size=100)
+
+    assert isinstance(outcome, Missing)
+    assert "it is larger than 100 bytes" in outcome.notes[0]
+    assert fault.dripped < len(project.github.actions.artifacts[0].data)
+
+
+def test_a_redirect_without_an_address(project: Project) -> None:
+    project.github.proxy.fail("GET", "/zip$", status=302, body=b"")
+
+    assert "GitHub does not say where it is" in _notes_of_next(project)
+
+
+def test_a_zip_cut_short_in_the_store(project: Project) -> None:
+    artifact = project.github.actions.artifacts[0]
+    artifact.data, artifact.digest = artifact.data[:-30], None
+
+    assert "it is no sound zip file" in _notes_of_next(project)
+
+
+def test_a_zip_bomb(project: Project) -> None:
+    artifact = project.github.actions.artifacts[0]
+    artifact.data, artifact.digest = zipped(b"0" * 20_000_000), None
+
+    assert "as in a zip bomb" in _notes_of_next(project)
+
+
+def test_a_member_too_large(project: Project) -> None:
+    artifact = project.github.actions.artifacts[0]
+    artifact.data, artifact.digest = zipped(b"0" * 5000), None
+    limits = SearchLimits(member=MemberLimits(size=4000))
+
+    assert "its results.json is larger than 4,000 bytes" in project.found(limits=limits).notes[0]
+
+
+def test_the_search_as_a_whole_is_bounded(project: Project) -> None:
+    outcome = project.missing(limits=SearchLimits(total_s=-1.0))
+
+    assert outcome.notes == ("the search ended after 0 downloads, to bound its time",)
+
+
+def test_a_given_run_that_cannot_be_read(project: Project) -> None:
+    run = project.github.actions.runs[0]
+    project.github.proxy.refuse("/actions/")
+
+    outcome = project.missing(start=GivenRun(run.id))
+
+    assert f"cannot read workflow run {run.id} of {project.history.name}" in outcome.reason
+    assert "actions: read" in outcome.reason
+
+
+def test_a_server_that_is_not_there(project: Project) -> None:
+    client = project.github.client(retries=0)
+    nowhere = type(client)(OWNER_TOKEN, "http://127.0.0.1:1", retries=0)
+
+    assert "GitHub did not answer" in project.missing(client=nowhere).reason
