@@ -27,8 +27,10 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends git tesseract-ocr wordnet-base \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/agenteval /opt/agenteval
-# The end of the step, which GitHub starts by itself, without arguments.
-RUN printf '#!/bin/sh\nexec /opt/agenteval/bin/python -I -m agenteval action --clean-up\n' >/usr/local/bin/agenteval-clean-up \
+# The end of the step, which GitHub starts by itself, without arguments. No shell: it would drop variables whose names
+# hold dashes, such as INPUT_GITHUB-TOKEN.
+RUN printf '#!/opt/agenteval/bin/python -I\nfrom agenteval.cli import main\n\nraise SystemExit(main(["action", "--clean-up"]))\n' \
+        >/usr/local/bin/agenteval-clean-up \
  && chmod 755 /usr/local/bin/agenteval-clean-up
 # Isolated mode: neither the job's PYTHONPATH nor the workspace can change what agenteval imports.
 ENTRYPOINT ["/opt/agenteval/bin/python", "-I", "-m", "agenteval", "action"]
