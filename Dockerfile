@@ -1,8 +1,11 @@
 # syntax=docker/dockerfile:1
 ARG PYTHON=3.11
+# Times of files, so that the same inputs give the same layers.
+ARG SOURCE_DATE_EPOCH=1577836800
 
 # Builds the virtual environment; nothing of this stage but /opt/agenteval reaches the image.
 FROM python:${PYTHON}-slim-bookworm AS build
+ARG SOURCE_DATE_EPOCH
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1
 WORKDIR /src
 COPY requirements/build.lock requirements/runtime.lock requirements/
@@ -10,27 +13,54 @@ COPY requirements/build.lock requirements/runtime.lock requirements/
 RUN python -m venv /opt/build \
  && /opt/build/bin/python -m pip install --require-hashes --requirement requirements/build.lock \
  && /opt/build/bin/python -m pip wheel --no-build-isolation --require-hashes --requirement requirements/runtime.lock --wheel-dir /wheels
+COPY requirements/unused.txt requirements/
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY templates templates
-RUN /opt/build/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir /wheels . \
+# Left out: packages that nobody imports here, tests and tools of others, and a second copy of onnxruntime for C.
+RUN grep -v '^#' requirements/unused.txt | while read -r name; do rm /wheels/"$name"-[0-9]*.whl || exit; done \
+ && /opt/build/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir /wheels . \
  && python -m venv --without-pip /opt/agenteval \
- && python -m pip --python /opt/agenteval/bin/python install --no-index --no-deps /wheels/*.whl \
- && /opt/agenteval/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/agenteval/lib
+ && python -m pip --python /opt/agenteval/bin/python install --no-compile --no-index --no-deps /wheels/*.whl \
+ && cd /opt/agenteval/lib/python*/site-packages \
+ && find . -depth -type d \( -name tests -o -path ./nltk/test -o -path ./joblib/test \) -exec rm -r {} + \
+ && find . -type f \( -name '*.py[ix]' -o -name '*.pxd' -o -name 'libonnxruntime.so.*' \) -delete \
+ && rm -r onnxruntime/quantization onnxruntime/tools onnxruntime/transformers \
+ && /opt/agenteval/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/agenteval/lib \
+ && find /opt/agenteval -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 
 FROM python:${PYTHON}-slim-bookworm
+ARG PYTHON
+ARG SOURCE_DATE_EPOCH
 LABEL org.opencontainers.image.title="agenteval-action" \
       org.opencontainers.image.description="Evaluate an LLM agent against its suite, compare with the base branch, and gate the merge." \
-      org.opencontainers.image.licenses="Apache-2.0"
-# WordNet 3.0, which the metric METEOR reads, what reads the text in images, and what checks out the base commit.
-RUN apt-get update \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.authors="The agenteval authors" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="docker.io/library/python:${PYTHON}-slim-bookworm"
+# WordNet 3.0, which the metric METEOR reads, what reads the text in images, and what checks out the base commit. None
+# of it needs documentation, the library of Perl, servers of git, or the direction of a page. And what GitHub starts at
+# the end of the step, without arguments; no shell, which would drop variables with dashes, such as INPUT_GITHUB-TOKEN.
+RUN touch /tmp/before \
+ && for path in '/usr/share/doc/*' '/usr/share/man/*' '/usr/share/locale/*' '/usr/share/gitweb/*' \
+        '/usr/share/fonts/*' '/usr/share/perl/*' '/usr/lib/*/perl/*' '/usr/lib/*/libperl.so*' \
+        '/usr/lib/git-core/git-daemon' '/usr/lib/git-core/git-http-*' '/usr/lib/git-core/git-imap-send' \
+        '/usr/lib/git-core/git-sh*' '/usr/lib/git-core/scalar' '/usr/bin/git-shell' '/usr/bin/scalar' \
+        '/usr/share/tesseract-ocr/*/osd.traineddata'; do echo "path-exclude $path"; done >/etc/dpkg/dpkg.cfg.d/agenteval \
+ && echo 'path-include /usr/share/doc/*/copyright' >>/etc/dpkg/dpkg.cfg.d/agenteval \
+ && apt-get update \
  && apt-get install --yes --no-install-recommends git tesseract-ocr wordnet-base \
- && rm -rf /var/lib/apt/lists/*
-COPY --from=build /opt/agenteval /opt/agenteval
-# The end of the step, which GitHub starts by itself, without arguments. No shell: it would drop variables whose names
-# hold dashes, such as INPUT_GITHUB-TOKEN.
-RUN printf '#!/opt/agenteval/bin/python -I\nfrom agenteval.cli import main\n\nraise SystemExit(main(["action", "--clean-up"]))\n' \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/debconf/*-old /var/cache/ldconfig/* \
+        /var/log/apt /var/log/*.log /var/lib/dpkg/*-old \
+ && printf '#!/opt/agenteval/bin/python -I\nfrom agenteval.cli import main\n\nraise SystemExit(main(["action", "--clean-up"]))\n' \
         >/usr/local/bin/agenteval-clean-up \
- && chmod 755 /usr/local/bin/agenteval-clean-up
+ && chmod 755 /usr/local/bin/agenteval-clean-up \
+ && find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run \) -prune -o -newer /tmp/before \
+        -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} + \
+ && rm /tmp/before \
+ && touch --date="@$SOURCE_DATE_EPOCH" /tmp
+# Not COPY, which gives a directory the time of the build.
+RUN --mount=type=bind,from=build,source=/opt,target=/mnt \
+    cp --archive /mnt/agenteval /opt/ && touch --date="@$SOURCE_DATE_EPOCH" /opt
 # Isolated mode: neither the job's PYTHONPATH nor the workspace can change what agenteval imports.
 ENTRYPOINT ["/opt/agenteval/bin/python", "-I", "-m", "agenteval", "action"]

@@ -6,7 +6,7 @@
   const LONGEST_TEXT = 20000; // characters shown before somebody asks for all of them
   const PIECE = 4000; // characters that are laid out together
   const MOST_DIFF_CELLS = 4000000; // size of the table behind a word-level difference
-  const TALL_TEXT = 1200; // characters from which a text may need to be scrolled
+  const TALL_TEXT = 400; // characters from which a text may need to be scrolled
   const SLICE_MS = 40;
   const ATTENTION = { failed: 2, error: 2, removed: 4, skipped: 5, passed: 6 };
 
@@ -227,7 +227,7 @@
   const unfolded = (row, label) => {
     // The style hides the last column where there is no room for it.
     const cell = make("td", { className: "full", colSpan: COLUMNS.length - (NARROW.matches ? 1 : 0) });
-    const region = make("div", { role: "region", id: `full-${row.position}`, "aria-labelledby": label });
+    const region = make("div", { role: "group", id: `full-${row.position}`, "aria-labelledby": label });
     region.append(...inFull(row));
     cell.append(region);
     return make("tr", {}, cell);
@@ -278,7 +278,7 @@
   // A word-level difference: the longest common subsequence of words, by its table, between the ends that are the same.
 
   // White space belongs to the word before it, and makes no difference.
-  const WORD = /(?:\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|[\p{L}\p{N}\p{M}_]+|[^])\s*/gu;
+  const WORD = /(?:\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|[\p{L}\p{N}\p{M}_]+(?:[.,'’-][\p{L}\p{N}\p{M}_]+)*|[^])\s*/gu;
   const words = (text) => (text.match(WORD) ?? []).map((shown) => ({ shown, word: shown.trim() }));
   const difference = (before, after) => {
     const old = words(before), now = words(after);
@@ -382,7 +382,7 @@
     return [title, views.length > 1 ? make("div", { className: "choices", role: "group", "aria-label": "How to show the answer" }, ...buttons) : null, shown]
       .filter(Boolean);
   };
-  const table = (columns, lines) => make("div", { className: "scroll" }, make("table", {},
+  const table = (title, columns, lines) => make("div", { className: "scroll", role: "group", "aria-label": title, tabIndex: 0 }, make("table", {},
     make("thead", {}, make("tr", {}, ...columns.map((text) => make("th", { scope: "col", text })))),
     make("tbody", {}, ...lines.map((cells) => make("tr", {}, ...cells.map((cell, column) =>
       make(column ? "td" : "th", column ? {} : { scope: "row" }, typeof cell === "string" ? named(cell) : cell)))))));
@@ -402,13 +402,13 @@
     const lines = list.map((score) => {
       const outcome = score.status !== "scored" ? score.status : score.passed === true ? "passed" : score.passed === false ? "failed" : "";
       const asked = [score.model, score.duration_ms === undefined ? "" : time(score.duration_ms), score.cost_usd ? money(score.cost_usd) : ""];
-      const why = make("div", {}, ...[score.error, score.reason].filter(Boolean).flatMap((text) => textBox(text)));
+      const why = make("div", { className: "why" }, ...[score.error, score.reason].filter(Boolean).flatMap((text) => textBox(text)));
       if (score.details && Object.keys(score.details).length) {
         why.append(fold("Details", () => textBox(json(score.details), "text code")));
       }
       return [score.id, number(score.score), number(score.threshold), outcome ? badge(outcome) : "–", why, asked.filter(Boolean).join(", ")];
     });
-    return lines.length ? [make("h4", { text: "Scores" }), table(["Metric", "Score", "Threshold", "Result", "Why", "Judge"], lines)] : [];
+    return lines.length ? [make("h4", { text: "Scores" }), table("Scores", ["Metric", "Score", "Threshold", "Result", "Why", "Judge"], lines)] : [];
   };
   const calls = (list) => (list.length ? [make("h4", { text: "Tool calls" }), ...list.map((call, place) => {
     const title = make("span", {}, `${place + 1}. `, named(short(call.name)), call.duration_ms === undefined ? "" : ` · ${time(call.duration_ms)}`,
@@ -434,7 +434,7 @@
   const exchange = (turn, several, compared) => {
     const before = compared?.answers?.find((item) => item.turn === turn.index)?.before;
     return [
-      ...(several ? [make("h3", { text: `Turn ${turn.index + 1}` })] : []),
+      make("h3", { className: several ? "" : "unseen", text: `Turn ${turn.index + 1}` }),
       ...block("Error", turn.error),
       ...block("Question", turn.input),
       ...block("Expected", turn.ground_truth),
@@ -463,7 +463,7 @@
       make("p", {}, "Against the baseline: ", badge(compared.change), compared.status_before && compared.status_after !== compared.status_before
         ? ` ${compared.status_before} → ${compared.status_after ?? "removed"}` : ""),
       past ? make("p", { text: past }) : null,
-      lines.length ? fold("Scores in both runs", () => [table(["Metric", "Baseline", "Now", "Change"], lines)]) : null,
+      lines.length ? fold("Scores in both runs", () => [table("Scores in both runs", ["Metric", "Baseline", "Now", "Change"], lines)]) : null,
     ].filter(Boolean);
   };
   const earlier = (pool) => {
@@ -471,7 +471,7 @@
     const metrics = [...new Set(pool.flatMap((scores) => Object.keys(scores ?? {})))];
     const lines = pool.map((scores, run) => [`${index.pool[run].made} ${index.pool[run].commit}`,
       ...metrics.map((metric) => (scores?.[metric] ?? []).map(number).join(" · ") || "–")]);
-    return [fold("Earlier runs of the pool", () => [table(["Run", ...metrics], lines)])];
+    return [fold("Earlier runs of the pool", () => [table("Earlier runs of the pool", ["Run", ...metrics], lines)])];
   };
   const inFull = (row) => {
     const { case: found, compared, pool } = JSON.parse(full[row.chunk].textContent)[row.place];

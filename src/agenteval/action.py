@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 from agenteval.action_context import Context
+from agenteval.action_isolation import give_back, isolated
 from agenteval.action_report import RunnerFiles, outputs_of, say, warn
-from agenteval.errors import AgentEvalError, ConfigError, Problem
+from agenteval.errors import AgentEvalError, ConfigError, Problem, unforeseen
 from agenteval.github.check import CheckRun, as_commands
 from agenteval.github.commands import annotation, stop_commands
 from agenteval.github.event import run_page
@@ -38,16 +41,18 @@ def main(environment: Mapping[str, str]) -> int:
     """
     files = RunnerFiles(environment)
     context = None
+    # The first process of a container gets no signal that it does not ask for.
+    signal.signal(signal.SIGTERM, _end)
     try:
         context = Context.read(environment)
-        return _act(context, files)
+        with isolated(environment):
+            return _act(context, files)
     except AgentEvalError as error:
         _failed(error, context, files)
         return error.exit_status
     except Exception as error:
         # The command line tells it as well; here it must also reach summary, outputs and comment.
-        wrapped = AgentEvalError(f"internal error, please report it: {type(error).__name__}: {error}")
-        _failed(wrapped, context, files)
+        _failed(unforeseen(error), context, files)
         raise
 
 
@@ -57,6 +62,7 @@ def clean_up(environment: Mapping[str, str]) -> int:
     Returns:
         0; what cannot be closed is a warning.
     """
+    give_back(environment)
     if environment.get(f"STATE_{_STAGE}") != _RUNNING:
         return 0
     try:
@@ -72,6 +78,11 @@ def clean_up(environment: Mapping[str, str]) -> int:
         publisher.abandon()
         _tell(publisher)
     return 0
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    """A signal before or after the run, which takes it itself; the end of the step closes what is open."""
+    raise SystemExit(128 + number)
 
 
 def _act(context: Context, files: RunnerFiles) -> int:
@@ -106,9 +117,12 @@ def _begin(context: Context, files: RunnerFiles) -> None:
 def _finish(context: Context, files: RunnerFiles, outcome: Outcome, directory: Path) -> None:
     """Everything about a run that came to its end."""
     files.outputs(outputs_of(outcome, files.relative(directory)))
-    files.summary(render_summary(outcome.results, outcome.view))
+    look = outcome.presentation
+    files.report(lambda room: render_summary(outcome.results, outcome.view, limit=room, presentation=look))
     files.hand_over(directory)
-    content = content_of(outcome.results, outcome.view, context.wishes, outcome.archive, outcome.quarantined)
+    content = content_of(
+        outcome.results, outcome.view, context.wishes, outcome.archive, outcome.quarantined, presentation=look
+    )
     _publish(context, files, content)
     publisher = context.publisher
     if publisher is None or publisher.check is None:
@@ -129,6 +143,8 @@ def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) 
     text = redact(render_problems(problems))
     files.outputs({"verdict": "error"})
     files.summary(text)
+    if context is not None:
+        files.hand_over(Path(context.inputs.report_dir))
     if context is not None and context.inputs.mode != "publish":
         title = redact(f"{len(problems)} problems" if len(problems) > 1 else problems[0].message)
         _publish(context, files, Content(title, text, text, "failure"))

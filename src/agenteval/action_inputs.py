@@ -18,17 +18,12 @@ from agenteval.suite.validation import did_you_mean
 
 Mode = Literal["run", "merge", "publish"]
 
-# Published, and not available yet: setting one fails, so that nobody relies on it in vain.
-LATER = (
-    "setup",
-    "comment-template",
-    "summary-template",
-)
 NAMES = (
     "suite",
     "config",
     "mode",
     "working-directory",
+    "setup",
     "github-token",
     "baseline",
     "baseline-artifact",
@@ -46,7 +41,8 @@ NAMES = (
     "check-name",
     "annotations",
     "report-dir",
-    *LATER,
+    "comment-template",
+    "summary-template",
 )
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "mode": ("run", "merge", "publish"),
@@ -64,6 +60,8 @@ _DEFAULTS = {
     "report-dir": "agenteval-report",
 }
 
+_DIGITS = 15
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -73,6 +71,7 @@ class Inputs:
     suites: tuple[str, ...]
     config: str
     working_directory: str
+    setup: str
     github_token: str = field(repr=False)
     baseline: str
     baseline_artifact: str
@@ -90,6 +89,8 @@ class Inputs:
     check_name: str
     annotations: bool
     report_dir: str
+    comment_template: str
+    summary_template: str
 
     @property
     def baseline_is_searched(self) -> bool:
@@ -115,8 +116,19 @@ class Inputs:
             fail_on=self.fail_on,
             max_llm_calls=self.max_llm_calls,
             max_cost_usd=self.max_cost_usd,
+            **self._templates(),
+            setup=self.setup,
             warnings=warnings,
         )
+
+    def settings_of_reports(self) -> Settings:
+        """The settings for results that are there already."""
+        config = Path(self.config) if self.config else None
+        return Settings(config=config, fail_on=self.fail_on, **self._templates())
+
+    def _templates(self) -> dict[str, Any]:
+        named = {"comment_template": self.comment_template, "summary_template": self.summary_template}
+        return {name: Path(path) for name, path in named.items() if path}
 
     def _found_baseline(self) -> tuple[Path | None, tuple[str, ...]]:
         if self.baseline == "none" or self.baseline_is_searched:
@@ -134,7 +146,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
     """Read and check every input.
 
     Raises:
-        ConfigError: with every input that is wrong, or that this version does not have yet.
+        ConfigError: with every input that is wrong.
     """
     reader = _Reader(environment)
     inputs = reader.read()
@@ -149,14 +161,12 @@ class _Reader:
         self.problems: list[Problem] = []
 
     def read(self) -> Inputs:
-        for name in LATER:
-            if self._text(name):
-                self._wrong(name, "this input is not available in this version; remove it")
         return Inputs(
             mode=self._choice("mode"),
             suites=self._suites(),
             config=self._text("config"),
             working_directory=self._text("working-directory"),
+            setup=self._text("setup"),
             github_token=self._text("github-token"),
             baseline=self._text("baseline"),
             baseline_artifact=self._text("baseline-artifact"),
@@ -174,6 +184,8 @@ class _Reader:
             check_name=self._text("check-name"),
             annotations=self._choice("annotations") == "true",
             report_dir=self._text("report-dir"),
+            comment_template=self._text("comment-template"),
+            summary_template=self._text("summary-template"),
         )
 
     def _text(self, name: str) -> str:
@@ -216,7 +228,8 @@ class _Reader:
         text = self._text(name)
         if not text:
             return None
-        if text.isascii() and text.isdigit() and int(text) >= least:
+        # Python refuses to read numbers of thousands of digits.
+        if text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) >= least:
             return int(text)
         self._wrong(name, f"{text!r} is not a whole number from {least}")
         return None

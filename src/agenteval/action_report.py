@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.errors import AgentEvalError
-from agenteval.github.commands import annotation, append_output, append_summary
+from agenteval.github.commands import annotation, append_output, append_summary, summary_room
 from agenteval.pipeline import Outcome
 from agenteval.prepare import redactor
+from agenteval.report.budget import SUMMARY_LIMIT, ReportTooLargeError
 from agenteval.results.store import RESULTS_FILE
 
 
@@ -40,6 +41,22 @@ class RunnerFiles:
             with only_warned():
                 append_summary(path, markdown)
 
+    def report(self, render: Callable[[int], str]) -> None:
+        """Adds a report to the job summary, with as much detail as there is room for.
+
+        Args:
+            render: makes it, in at most so many bytes.
+        """
+        path = self._environment.get("GITHUB_STEP_SUMMARY")
+        if path:
+            with only_warned():
+                try:
+                    text = render(summary_room(path))
+                except ReportTooLargeError:
+                    # Then a note takes its place.
+                    text = render(SUMMARY_LIMIT)
+                append_summary(path, text)
+
     def relative(self, path: Path) -> Path:
         """A path that later steps understand, which see the workspace elsewhere."""
         workspace = Path(self._environment.get("GITHUB_WORKSPACE") or ".").resolve()
@@ -52,6 +69,9 @@ class RunnerFiles:
         if not workspace or os.geteuid() != 0:
             return
         owner = Path(workspace).stat()
+        # An agent may have put a link in its place, to what is not its owner's.
+        if not directory.resolve().is_relative_to(Path(workspace).resolve()):
+            return
         for path in (directory, *directory.rglob("*")):
             with contextlib.suppress(OSError):
                 os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)

@@ -92,7 +92,7 @@ def masked(results: Results, redact: Redactor) -> Results:
     if results.tool.name == OWN_NAME:
         return results
     suites = [
-        suite.model_copy(update={"cases": [redacted(case, redact) for case in suite.cases]})
+        suite.model_copy(update={"cases": [redacted(case, redact)[0] for case in suite.cases]})
         for suite in results.suites
     ]
     return results.model_copy(update={"suites": suites})

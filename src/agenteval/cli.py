@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import signal
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval import __version__
-from agenteval.errors import AgentEvalError, ConfigError, Problem
+from agenteval.errors import AgentEvalError, ConfigError, Problem, unforeseen
+from agenteval.schemas import TITLES
 from agenteval.starter import AGENT_KINDS, FORMATS
 
 if TYPE_CHECKING:
@@ -26,10 +28,6 @@ _EPILOG = """exit status:
   3  something outside the suite broke: agent unreachable, too many errors, disk full
   130, 143  interrupted; reports hold what had finished"""
 
-# Part of the published interface, and not available yet: asking for one is an error, never ignored.
-_LATER_OPTIONS = (("--seed", "N"),)
-_LATER_FLAGS = ("--resume",)
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
@@ -40,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
+    # A run keeps nearly all that it makes: looking for garbage in it every 700 objects takes a quarter of the time.
+    gc.set_threshold(100_000, 50, 1000)
     _keep_streams_writable()
     arguments = _arguments(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
@@ -56,11 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("RUNNER_DEBUG") == "1":
             raise
-        return _fail(AgentEvalError(f"internal error, please report it: {type(error).__name__}: {error}"))
+        return _fail(unforeseen(error))
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    arguments, rest = _parser().parse_known_args(argv)
+    arguments, rest = command_line().parse_known_args(argv)
     if any(item.startswith("-") for item in rest) or (rest and not hasattr(arguments, "suites")):
         arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
@@ -96,7 +96,6 @@ def _run(arguments: argparse.Namespace) -> int:
     from agenteval.config import Settings
     from agenteval.pipeline import run
 
-    _refuse_later_options(arguments)
     settings = Settings(
         suites=tuple(Path(suite) for suite in arguments.suites),
         config=Path(arguments.config) if arguments.config else None,
@@ -111,17 +110,26 @@ def _run(arguments: argparse.Namespace) -> int:
         fail_on=_fail_on(arguments.fail_on),
         max_llm_calls=arguments.max_llm_calls,
         max_cost_usd=arguments.max_cost_usd,
+        max_time_s=arguments.max_time,
+        seed=arguments.seed,
+        resume=arguments.resume,
         use_cache=not arguments.no_cache,
         quiet=arguments.quiet,
         traces=Path(arguments.traces) if arguments.traces else None,
         keep_going=arguments.keep_going,
         control=arguments.control,
         history=Path(arguments.history) if arguments.history else None,
+        comment_template=_path(arguments.comment_template),
+        summary_template=_path(arguments.summary_template),
     )
     outcome = run(settings)
     if not arguments.quiet:
         print(f"reports: {settings.out}/", file=sys.stderr)
     return outcome.exit_status
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
 
 
 def _shard(text: str | None) -> Shard | None:
@@ -163,9 +171,14 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace) -> int:
     from agenteval.commands import render_again
+    from agenteval.config import Settings
 
-    out, history = (Path(value) if value else None for value in (arguments.out, arguments.history))
-    return render_again(Path(arguments.results), out, history)
+    settings = Settings(
+        history=_path(arguments.history),
+        comment_template=_path(arguments.comment_template),
+        summary_template=_path(arguments.summary_template),
+    )
+    return render_again(Path(arguments.results), settings, _path(arguments.out))
 
 
 def _validate(arguments: argparse.Namespace) -> int:
@@ -219,13 +232,6 @@ def _action(arguments: argparse.Namespace) -> int:
     return action.clean_up(os.environ) if arguments.clean_up else action.main(os.environ)
 
 
-def _refuse_later_options(arguments: argparse.Namespace) -> None:
-    names = [name for name, _ in _LATER_OPTIONS] + list(_LATER_FLAGS)
-    given = [name for name in names if getattr(arguments, name[2:].replace("-", "_")) not in {None, False}]
-    if given:
-        raise ConfigError(Problem(f"{name} is not available in this version") for name in given)
-
-
 def _positive(text: str) -> int:
     try:
         number = int(text)
@@ -252,7 +258,18 @@ def _amount(text: str) -> float:
     return amount
 
 
-def _parser() -> argparse.ArgumentParser:
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="agenteval",
         description="Evaluate an LLM agent against its suite, compare with a baseline, and gate the merge.",
@@ -271,6 +288,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
     report.add_argument("--out", metavar="DIR", help="where to write (beside the results)")
     report.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
+    _add_templates(report)
     merged = _add(commands, "merge", _merge, "join the shards of a run, or further iterations of it, and judge them")
     merged.add_argument("results", nargs="+", metavar="RESULTS", help="results.json, or a report directory")
     merged.add_argument("-o", "--output", metavar="FILE", required=True, help="file or directory to write")
@@ -288,7 +306,7 @@ def _parser() -> argparse.ArgumentParser:
         "--agent", choices=AGENT_KINDS, default=AGENT_KINDS[0], help="how the agent is reached (%(default)s)"
     )
     schema = _add(commands, "schema", _schema, "print the JSON Schema of a file")
-    schema.add_argument("name", choices=("results", "config"), help="which file")
+    schema.add_argument("name", choices=tuple(TITLES), help="which file")
     _add_publish(commands)
     action = _add(commands, "action", _action, "the container's entry: reads INPUT_* and writes GitHub's files")
     action.add_argument("--clean-up", action="store_true", help="close what a killed run left open")
@@ -303,6 +321,11 @@ def _add(
     )
     parser.set_defaults(command=function, parser=parser)
     return parser
+
+
+def _add_templates(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--comment-template", metavar="FILE", help="template of your own for comment.md")
+    parser.add_argument("--summary-template", metavar="FILE", help="template of your own for summary.md")
 
 
 def _add_publish(commands: Any) -> None:
@@ -342,13 +365,13 @@ def _add_run(commands: Any) -> None:
     add("--fail-on", metavar="LIST", help="failures,regressions,errors (default), inconclusive; or none")
     add("--max-llm-calls", metavar="N", type=_count, help="requests to models, repeated ones included")
     add("--max-cost-usd", metavar="USD", type=_amount, help="what models may cost")
+    add("--max-time", metavar="SECONDS", type=_seconds, help="for the whole run; what has not run then is an error")
+    add("--seed", metavar="N", type=_count, help="of all that is left to chance; recorded in the results")
+    add("--resume", action="store_true", help="finish the run that was interrupted, from the journal in --out")
     add("--no-cache", action="store_true", help="ask models again, whatever the cache holds")
     add(
         "--traces", metavar="PATH", help="score recorded traces (JSON Lines, or a folder of them); no agent is called"
     )
     add("--keep-going", action="store_true", help="with --traces: leave out lines that are no traces")
     add("--quiet", action="store_true", help="no progress, only the result")
-    for name, value in _LATER_OPTIONS:
-        add(name, metavar=value, help=argparse.SUPPRESS)
-    for name in _LATER_FLAGS:
-        add(name, action="store_true", help=argparse.SUPPRESS)
+    _add_templates(parser)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from agenteval.agents.obstacles import obstacles
 from agenteval.compare.compare import Comparer
 from agenteval.compare.gate import FailOn, Gate, judge, parse_fail_on
-from agenteval.config import CONFIG_FILE, DEFAULT_AGENT, Config, find_config, read_config, resolve_agent
+from agenteval.config import CONFIG_FILE, DEFAULT_AGENT, Config, Settings, find_config, read_config, resolve_agent
 from agenteval.errors import ConfigError, Problem
 from agenteval.metrics.graders import GraderPool
 from agenteval.pipeline import make_directory
 from agenteval.prepare import directory_of
+from agenteval.presenting import presentation
 from agenteval.provenance import shown_path
 from agenteval.report.escape import terminal
 from agenteval.report.view import GateView, count
@@ -56,26 +59,28 @@ def compare_files(current: Path, baseline: Path, fail_on: str | None) -> int:
     return gate.exit_status
 
 
-def render_again(path: Path, out: Path | None, history: Path | None = None) -> int:
+def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     """Write the rendered reports of a results file.
 
     Args:
         path: the file, or the report directory that holds it.
+        settings: of them the history and the templates.
         out: where to; beside the file if not given.
-        history: a directory with the results files of earlier runs.
 
     Raises:
-        ConfigError: the file cannot be read.
+        ConfigError: the file or a template cannot be read.
         InfrastructureError: the reports cannot be written.
     """
     results = read_results(path)
+    config = read_config(find_config(None, [Path.cwd()]))
+    look = presentation(settings, config, os.environ)
     directory = out or (path if path.is_dir() else path.parent)
     make_directory(directory)
-    gate = judge(results, read_config(find_config(None, [Path.cwd()])).gate)
-    past = read_history(history)
+    gate = judge(results, config.gate)
+    past = read_history(settings.history)
     view = _view(gate, results)
     view = replace(view, warnings=(*view.warnings, *past.warnings))
-    render_reports(results, view, directory, InMemory(), past.runs)
+    view = render_reports(results, view, directory, InMemory(), past.runs, presentation=look)
     print_table(results, view, sys.stdout)
     return 0
 
@@ -93,11 +98,15 @@ def validate_files(suites: Sequence[Path], config: Path | None) -> int:
     settings = None
     try:
         settings = read_config(found)
+        presentation(Settings(), settings, os.environ)
     except ConfigError as error:
         problems += error.problems
     if found is not None and settings is not None:
         tools = f", {count(len(settings.tools), 'tool')}" if settings.tools else ""
         _say(f"{shown_path(found)}: ok, {count(len(settings.agents), 'agent')}{tools}")
+        # They may be installed where the suite is run.
+        for obstacle in obstacles([*settings.agents.values(), *settings.tools.values()]):
+            _say(f"  warning: {obstacle}")
     if not paths and found is None:
         problems.append(Problem(f"nothing to check: no suite and no {CONFIG_FILE} in this directory"))
     for suite in load_suites(paths, problems):

@@ -76,6 +76,24 @@ class CriteriaEntry(BaseModel):
     tool_calls: list[ToolCheck] = Field(default_factory=list, description="what must hold of all tool calls")
 
 
+class LimitsEntry(BaseModel):
+    """``limits:`` - what one process of users' code may use: of an agent, a tool or a grader."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    memory_mb: int | None = Field(None, ge=16, description="data in memory, in MB (10^6 bytes)")
+    cpu_s: int | None = Field(None, ge=1, description="seconds of processor time; of a worker, for all its calls")
+
+
+class TemplatesEntry(BaseModel):
+    """``templates:`` - templates of one's own, each beside ours or instead of it; paths from this file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    comment: str | None = Field(None, description="of the pull-request comment")
+    summary: str | None = Field(None, description="of the job summary")
+
+
 class ConfigFile(BaseModel):
     """The whole of ``agenteval.yaml``; every key is optional."""
 
@@ -91,6 +109,15 @@ class ConfigFile(BaseModel):
     )
     iterations: int | None = Field(None, ge=1, description="times every case runs (1)")
     concurrency: int | None = Field(None, ge=1, description=f"cases at once ({DEFAULT_CONCURRENCY})")
+    case_timeout: float | None = Field(None, gt=0, description="seconds for all turns of a case in one iteration")
+    time_limit: float | None = Field(None, gt=0, description="seconds for the whole run")
+    pass_env: list[str] | None = Field(
+        None,
+        description="variables with KEY, TOKEN, SECRET, PASSWORD or CREDENTIAL in their names that agents, tools and "
+        "graders get; * stands for any text (all but the runner's own)",
+    )
+    limits: LimitsEntry = LimitsEntry()
+    templates: TemplatesEntry = TemplatesEntry()
     gate: GateEntry = Field(default_factory=GateEntry)
     llm: LlmEntry = LlmEntry()
 
@@ -98,8 +125,12 @@ class ConfigFile(BaseModel):
 class PublishedConfig(ConfigFile):
     """``agenteval.yaml`` with its agents spelled out, for the published JSON Schema."""
 
-    agents: dict[str, AgentEntry | list[str] | str] = Field(default_factory=dict)
-    tools: dict[str, AgentEntry | list[str] | str] = Field(default_factory=dict)
+    agents: dict[str, AgentEntry | list[str] | str] = Field(
+        default_factory=dict, description="name → how the agent is reached; a list is a command"
+    )
+    tools: dict[str, AgentEntry | list[str] | str] = Field(
+        default_factory=dict, description="name → how a tool under test is called; a list is a command"
+    )
 
 
 @dataclass(frozen=True)
@@ -114,8 +145,14 @@ class Config:
     personas: Mapping[str, Sequence[str]] = field(default_factory=dict)
     iterations: int | None = None
     concurrency: int | None = None
+    case_timeout_s: float | None = None
+    time_limit_s: float | None = None
+    pass_env: tuple[str, ...] | None = None
+    limits: LimitsEntry = field(default_factory=LimitsEntry)
     gate: GatePolicy = field(default_factory=GatePolicy)
     compare: ComparePolicy = field(default_factory=ComparePolicy)
+    comment_template: Path | None = None
+    summary_template: Path | None = None
     llm: LlmSettings = field(default_factory=LlmSettings)
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
@@ -139,12 +176,18 @@ class Settings:
     fail_on: frozenset[FailOn] | None = None
     max_llm_calls: int | None = None
     max_cost_usd: float | None = None
+    max_time_s: float | None = None
+    seed: int | None = None
+    resume: bool = False
     use_cache: bool = True
     quiet: bool = False
     traces: Path | None = None
     keep_going: bool = False
     control: str | None = None
     history: Path | None = None
+    comment_template: Path | None = None
+    summary_template: Path | None = None
+    setup: str = ""
     warnings: tuple[str, ...] = ()
 
 
@@ -193,12 +236,22 @@ def read_config(path: Path | None) -> Config:
         personas=entry.personas,
         iterations=entry.iterations,
         concurrency=entry.concurrency,
+        case_timeout_s=entry.case_timeout,
+        time_limit_s=entry.time_limit,
+        pass_env=None if entry.pass_env is None else tuple(entry.pass_env),
+        limits=entry.limits,
         gate=entry.gate.gate_policy(),
         compare=entry.gate.compare_policy(),
+        comment_template=_beside(document, entry.templates.comment),
+        summary_template=_beside(document, entry.templates.summary),
         llm=_llm_settings(entry.llm, document.directory),
         warnings=document.warnings,
         secrets=document.secrets,
     )
+
+
+def _beside(document: Document, path: str | None) -> Path | None:
+    return None if path is None else document.directory / path
 
 
 def _criteria(entry: CriteriaEntry) -> Criteria:
@@ -256,7 +309,13 @@ def llm_settings(settings: Settings, config: Config) -> LlmSettings:
             max_cost_usd=limits.max_cost_usd if settings.max_cost_usd is None else settings.max_cost_usd,
         ),
         cache=config.llm.cache if settings.use_cache else None,
+        seed=settings.seed,
     )
+
+
+def time_limit_s(settings: Settings, config: Config) -> float | None:
+    """How long a run may take, in seconds; ``None`` is no limit."""
+    return config.time_limit_s if settings.max_time_s is None else settings.max_time_s
 
 
 def _llm_settings(entry: LlmEntry, directory: Path) -> LlmSettings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,5 +58,27 @@ class AgentError(AgentEvalError):
     """The agent did not answer: it crashed, timed out or replied with something unreadable."""
 
 
+class TransientAgentError(AgentError):
+    """The agent did not answer, and may do so if it is asked again.
+
+    Args:
+        message: what happened.
+        retry_after_s: how long it asked to wait.
+    """
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
 class ToolRefusedError(AgentError):
     """A tool under test raised an exception of its own: an error, or the refusal that was wanted."""
+
+
+def unforeseen(error: Exception) -> AgentEvalError:
+    """What people are told of an exception that nothing was made for."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return InfrastructureError("the working directory is gone: something removed it during the run")
+    return AgentEvalError(f"internal error, please report it: {type(error).__name__}: {error}")

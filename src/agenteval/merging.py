@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from agenteval.config import Config, Settings, find_config, read_config
 from agenteval.errors import ConfigError, Problem
 from agenteval.pipeline import Outcome, check_baseline, judged, make_directory
 from agenteval.prepare import Loaded, redactor
+from agenteval.presenting import presentation
 from agenteval.report.write import print_table, render_reports
 from agenteval.results.archive import InMemory
 from agenteval.results.history import read_history
@@ -57,7 +59,15 @@ def merge_files(files: Sequence[Path], out: Path, settings: Settings, stream: Te
     look = compare_once(evaluations.results, loaded, replace(settings, out=target.parent), execution)
     outcome = judged(look.compared, loaded, settings, execution, (*evaluations.warnings, *past.warnings))
     write_atomic(target, results_json(outcome.results, execution.archive))
-    render_reports(outcome.results, outcome.view, target.parent, execution.archive, past.runs)
+    view = render_reports(
+        outcome.results,
+        outcome.view,
+        target.parent,
+        execution.archive,
+        past.runs,
+        presentation=loaded.presentation,
+    )
+    outcome = replace(outcome, view=view)
     evaluations.write(target.parent)
     print_table(outcome.results, outcome.view, stream or sys.stdout)
     return outcome
@@ -95,6 +105,7 @@ def _loaded(merged: Merged, settings: Settings) -> Loaded:
         baseline=replace(found, results=masked(found.results, redact)) if found else None,
         warnings=(*config.warnings, *merged.warnings, *search.warnings),
         redact=redact,
+        presentation=presentation(settings, config, os.environ),
     )
 
 

@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 from agenteval import __version__
-from agenteval.compare.gate import PASSED, Gate, GatePolicy, judge, quarantined
+from agenteval.compare.gate import BROKEN, PASSED, Gate, GatePolicy, judge, quarantined
 from agenteval.config import Settings
 from agenteval.errors import ConfigError, InfrastructureError, Problem
 from agenteval.planning import make_plan, make_trace_plan, one_shard
 from agenteval.prepare import Loaded, load
 from agenteval.provenance import Provenance, provenance
+from agenteval.provisioning import users_code
+from agenteval.report.presentation import Presentation
 from agenteval.report.view import GateView, count
 from agenteval.report.write import print_table, write_reports
 from agenteval.results.archive import Archive
-from agenteval.results.history import read_history
+from agenteval.results.history import EarlierRun, read_history
 from agenteval.results.model import Results, Run, RunShard, SuiteResult, Tool
 from agenteval.run.evaluated import Evaluations
 from agenteval.run.execute import execute
@@ -36,6 +38,7 @@ class Outcome:
     Attributes:
         archive: where the cases of the results are in full.
         quarantined: ids of cases that did not count.
+        presentation: how comment and summary look.
     """
 
     results: Results
@@ -44,6 +47,7 @@ class Outcome:
     exit_status: int
     archive: Archive
     quarantined: frozenset[str] = frozenset()
+    presentation: Presentation = field(default_factory=Presentation)
 
 
 def run(settings: Settings, place: Provenance | None = None, stream: TextIO | None = None) -> Outcome:
@@ -56,26 +60,39 @@ def run(settings: Settings, place: Provenance | None = None, stream: TextIO | No
 
     Raises:
         ConfigError: a suite, the configuration or an option is wrong; nothing was run.
-        InfrastructureError: the reports cannot be written.
+        InfrastructureError: the reports cannot be written, or a command of ``setup`` failed.
     """
     loaded, part = _loaded(settings)
     make_directory(settings.out)
+    with users_code(loaded.config, settings, loaded.redact):
+        return _run(loaded, part, settings, place, stream or sys.stdout)
+
+
+def _run(
+    loaded: Loaded, part: RunShard | None, settings: Settings, place: Provenance | None, stream: TextIO
+) -> Outcome:
+    """Everything from the first case to the final table."""
     past = read_history(settings.history)
     execution = _executed(loaded, settings)
-    results = _results(loaded, execution, place or provenance(os.environ, Path.cwd()), part)
+    results = _results(loaded, execution, place or provenance(os.environ, Path.cwd()), part, settings.seed)
     evaluations = _evaluated(loaded, execution, results)
     look = compare_once(evaluations.results, loaded, settings, execution)
     further = (*evaluations.warnings, *past.warnings)
-    outcome = judged(look.compared, loaded, settings, execution, further)
-    write_reports(outcome.results, outcome.view, settings.out, execution.archive, past.runs)
+    outcome = _reported(judged(look.compared, loaded, settings, execution, further), settings.out, past.runs)
     evaluations.write(settings.out)
     if look.is_open:
         # Whatever becomes of the runs that settle it, the reports of the first one are there.
         compared = settle(look, loaded, settings, execution)
-        outcome = judged(compared, loaded, settings, execution, further)
-        write_reports(outcome.results, outcome.view, settings.out, execution.archive, past.runs)
-    print_table(outcome.results, outcome.view, stream or sys.stdout)
+        outcome = _reported(judged(compared, loaded, settings, execution, further), settings.out, past.runs)
+    print_table(outcome.results, outcome.view, stream)
     return outcome
+
+
+def _reported(outcome: Outcome, directory: Path, earlier: Sequence[EarlierRun]) -> Outcome:
+    view = write_reports(
+        outcome.results, outcome.view, directory, outcome.archive, earlier, presentation=outcome.presentation
+    )
+    return replace(outcome, view=view)
 
 
 def make_directory(path: Path) -> None:
@@ -101,6 +118,12 @@ def _loaded(settings: Settings) -> tuple[Loaded, RunShard | None]:
     if settings.shard is not None and settings.traces is not None:
         message = "recorded traces cannot be divided; give each machine files of its own instead"
         raise ConfigError(Problem(f"--shard with --traces: {message}"))
+    if settings.resume and settings.traces is not None:
+        message = "recorded traces are scored from the start; what judges said is in the cache"
+        raise ConfigError(Problem(f"--resume with --traces: {message}"))
+    if settings.max_time_s is not None and settings.traces is not None:
+        message = "recorded traces call no agent; what judges may take is limited by `llm:` in agenteval.yaml"
+        raise ConfigError(Problem(f"--max-time with --traces: {message}"))
     loaded = load(settings)
     if loaded.baseline is not None:
         check_baseline(loaded.baseline.results, settings.baseline)
@@ -141,7 +164,9 @@ def _evaluated(loaded: Loaded, execution: Execution, results: Results) -> Evalua
     return evaluate_suites(loaded.suites, execution.answers, results)
 
 
-def _results(loaded: Loaded, execution: Execution, place: Provenance, part: RunShard | None) -> Results:
+def _results(
+    loaded: Loaded, execution: Execution, place: Provenance, part: RunShard | None, seed: int | None
+) -> Results:
     suites = [
         SuiteResult(
             path=suite.path,
@@ -160,12 +185,13 @@ def _results(loaded: Loaded, execution: Execution, place: Provenance, part: RunS
             started_at=_timestamp(execution.started),
             finished_at=_timestamp(execution.started + execution.duration_s),
             duration_s=round(execution.duration_s, 3),
-            complete=execution.signal is None,
+            complete=execution.complete,
             commit=place.commit,
             ref=place.ref,
             repository=place.repository,
             workflow_run_id=place.workflow_run_id,
             shard=part,
+            seed=seed,
         ),
         summary=execution.summary,
         suites=suites,
@@ -199,10 +225,16 @@ def judged(
         status = 128 + signal
     elif execution.nothing_to_check and results.run.shard is None:
         status = ConfigError.exit_status
+    elif execution.unfinished and "errors" in policy.fail_on and status == PASSED:
+        status = BROKEN
     headline, reasons = gate.headline, gate.reasons
     if execution.signal is not None:
         headline = f"{results.summary.cases} of {execution.total} cases had finished"
         reasons = gate.reasons if results.summary.cases else ()
+    elif execution.unfinished:
+        cases = count(execution.total, "case")
+        headline = f"the time is up: {execution.unfinished} of {cases} did not come to an end"
+        reasons = tuple(dict.fromkeys((gate.headline, *gate.reasons)))
     elif compared.signal is not None:
         headline = "interrupted while what looks worse was run again"
     warnings = (*settings.warnings, *loaded.warnings, *execution.warnings, *further, *compared.warnings)
@@ -219,6 +251,7 @@ def judged(
         exit_status=status,
         archive=execution.archive,
         quarantined=quarantined(results, loaded.config.gate),
+        presentation=loaded.presentation,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.config import DEFAULT_CONCURRENCY, Settings, llm_settings
+from agenteval.config import DEFAULT_CONCURRENCY, Settings, llm_settings, time_limit_s
 from agenteval.llm.gateway import Gateway
 from agenteval.metrics.base import Resources
 from agenteval.metrics.graders import GraderPool
@@ -19,6 +19,8 @@ from agenteval.results.model import RunShard
 from agenteval.run.execute import Plan, PlannedCase
 from agenteval.run.journal import CONFIRMATION_FILE, JOURNAL_FILE
 from agenteval.run.progress import make_progress
+from agenteval.run.resume import resumed, taken_over
+from agenteval.run.scheduler import Pace
 from agenteval.run.shard import Shard, durations_of
 
 if TYPE_CHECKING:
@@ -86,8 +88,18 @@ def _concurrency(loaded: Loaded, settings: Settings) -> int:
 
 
 def make_plan(loaded: Loaded, settings: Settings) -> Plan:
-    """The plan of a run that asks agents."""
-    return _plan(_cases(loaded, settings), _RUN, loaded, settings)
+    """The plan of a run that asks agents.
+
+    Raises:
+        ConfigError: a run is to be resumed, and cannot be.
+    """
+    plan = _plan(_cases(loaded, settings), _RUN, loaded, settings)
+    if not settings.resume:
+        return plan
+    plan = resumed(plan)
+    if not settings.quiet:
+        sys.stderr.write(f"{taken_over(plan)}\n")
+    return plan
 
 
 def make_confirming_plan(loaded: Loaded, settings: Settings, request: Request) -> Plan:
@@ -105,15 +117,20 @@ def make_confirming_plan(loaded: Loaded, settings: Settings, request: Request) -
 
 def _cases(loaded: Loaded, settings: Settings) -> list[PlannedCase]:
     config = loaded.config
+    asked = [
+        (suite, case, settings.iterations or case.iterations or suite.iterations)
+        for suite in loaded.suites
+        for case in loaded.selected[suite.path]
+    ]
     return [
         PlannedCase(
             suite=suite,
             case=case,
             agent=loaded.agents[case.id],
-            iterations=settings.iterations or case.iterations or suite.iterations or config.iterations or 1,
+            iterations=iterations or config.iterations or 1,
+            as_recorded=iterations is None,
         )
-        for suite in loaded.suites
-        for case in loaded.selected[suite.path]
+        for suite, case, iterations in asked
     ]
 
 
@@ -123,7 +140,7 @@ def _plan(cases: Sequence[PlannedCase], kind: tuple[str, str], loaded: Loaded, s
     return Plan(
         run_id=_run_id(),
         cases=cases,
-        concurrency=concurrency,
+        pace=Pace(concurrency, loaded.config.case_timeout_s, time_limit_s(settings, loaded.config), settings.seed),
         catalog=MetricCatalog(_resources(loaded, settings, concurrency)),
         journal=settings.out / journal,
         redact=loaded.redact,
@@ -145,4 +162,5 @@ def _resources(loaded: Loaded, settings: Settings, concurrency: int) -> Resource
         judge=loaded.config.judge,
         embedder=loaded.config.embeddings,
         remembers=llm.cache is not None,
+        seed=settings.seed,
     )

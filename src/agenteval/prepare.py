@@ -13,7 +13,9 @@ from agenteval.baselines import FoundBaseline, Search, masked, read_baseline_fil
 from agenteval.compare.policy import quarantine_warnings
 from agenteval.config import Config, Settings, find_config, read_config, resolve_agent
 from agenteval.errors import ConfigError, Problem
+from agenteval.presenting import presentation
 from agenteval.report.escape import Redactor
+from agenteval.report.presentation import Presentation
 from agenteval.suite.document import looks_secret
 from agenteval.suite.load import conventional_places, discover, load_suites
 from agenteval.suite.model import AgentSpec, Case, Suite
@@ -32,6 +34,7 @@ class Loaded:
         agents: by case id who answers.
         control: who stands for the base commit's agent, where ``--control`` names one.
         baseline: the run to compare with, if there is one.
+        presentation: how comment and summary are to look.
     """
 
     suites: Sequence[Suite]
@@ -42,6 +45,7 @@ class Loaded:
     warnings: tuple[str, ...]
     redact: Redactor = field(repr=False)
     control: AgentSpec | None = None
+    presentation: Presentation = field(default_factory=Presentation)
 
     @property
     def known(self) -> frozenset[str]:
@@ -71,12 +75,14 @@ def load(settings: Settings, where: Path | None = None) -> Loaded:
     agents: dict[str, AgentSpec] = {}
     baseline = Search()
     control = None
+    look = Presentation()
     try:
         config = read_config(find_config(settings.config, [here, *map(directory_of, paths)]))
         # Only here: what a broken configuration should define would seem to be missing.
         suites = [with_own_wishes(suite, config) for suite in suites]
         agents = _bind_all(suites, settings.agent, config, problems) if settings.traces is None else {}
         control = resolve_agent(settings.control, config, "--control") if settings.control else None
+        look = presentation(settings, config, os.environ)
     except ConfigError as error:
         problems += error.problems
     try:
@@ -112,6 +118,7 @@ def load(settings: Settings, where: Path | None = None) -> Loaded:
         warnings=warnings,
         redact=redact,
         control=control,
+        presentation=look,
     )
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agenteval.agents.blocking import run_confined
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -49,9 +51,7 @@ def _git(directory: Path, *arguments: str) -> str | None:
     if program is None:
         return None
     try:
-        done = subprocess.run(
-            [program, *arguments], cwd=directory, capture_output=True, text=True, timeout=10, check=False
-        )
+        done = run_confined([program, *arguments], directory, timeout_s=10, errors="replace")
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None if done.returncode == 0 else None

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agenteval.compare.gate import FailOn, judge, quarantined
-from agenteval.config import find_config, read_config
+from agenteval.compare.gate import judge, quarantined
+from agenteval.config import Settings, find_config, read_config
 from agenteval.errors import ConfigError, Problem
 from agenteval.github.client import Client, GithubError
 from agenteval.github.event import run_page
 from agenteval.github.sections import section_key
+from agenteval.presenting import presentation
 from agenteval.publishing import Content, Place, Publisher, Wishes, content_of, revision_of
 from agenteval.report.view import GateView
 from agenteval.results.archive import InMemory
@@ -75,7 +76,8 @@ def _prepared(
     path: Path, target: Target, wishes: Wishes, config: Path | None, environment: Mapping[str, str]
 ) -> tuple[Place, Content]:
     results = read_results(path)
-    return _place(results, target, environment), judged_content(results, wishes, config, None)
+    settings = Settings(config=config)
+    return _place(results, target, environment), judged_content(results, wishes, settings, environment)
 
 
 def send(publisher: Publisher, content: Content) -> str:
@@ -91,23 +93,29 @@ def send(publisher: Publisher, content: Content) -> str:
     return url
 
 
-def judged_content(
-    results: Results, wishes: Wishes, config: Path | None, fail_on: frozenset[FailOn] | None
-) -> Content:
+def judged_content(results: Results, wishes: Wishes, settings: Settings, environment: Mapping[str, str]) -> Content:
     """The words for results that say themselves what they were compared with.
+
+    Args:
+        results: the run.
+        wishes: what to write.
+        settings: of them the configuration, what fails the gate, and the templates.
+        environment: the runner's variables; links lead to no other repository than theirs.
 
     Raises:
         ConfigError: the configuration is wrong.
     """
-    policy = read_config(find_config(config, [Path.cwd()])).gate
-    gate = judge(results, policy if fail_on is None else replace(policy, fail_on=fail_on))
+    config = read_config(find_config(settings.config, [Path.cwd()]))
+    policy = config.gate
+    gate = judge(results, policy if settings.fail_on is None else replace(policy, fail_on=settings.fail_on))
     view = GateView(
         passed=gate.exit_status == 0 and results.run.complete,
         headline=gate.headline,
         reasons=gate.reasons,
         warnings=tuple(results.comparison.notes) if results.comparison else (),
     )
-    return content_of(results, view, wishes, InMemory(), quarantined(results, policy))
+    look = presentation(settings, config, environment)
+    return content_of(results, view, wishes, InMemory(), quarantined(results, policy), presentation=look)
 
 
 def _place(results: Results, target: Target, environment: Mapping[str, str]) -> Place:

@@ -14,6 +14,7 @@ from agenteval.github.comment import CommentOutcome, Mode, Pacing
 from agenteval.github.sections import Revision, Section
 from agenteval.report.annotations import Annotation, annotate
 from agenteval.report.escape import one_line
+from agenteval.report.presentation import Presentation
 from agenteval.report.problems import render_running, render_unfinished, running_note
 from agenteval.report.view import GateView
 from agenteval.results.archive import Archive
@@ -25,6 +26,7 @@ CommentMode = Literal["always", "changes", "failures", "never"]
 _SECTION_LIMIT = 64_000
 _TITLE_LIMIT = 250
 _CHANGES = {"regressed", "improved"}
+_PLAIN = Presentation()
 # That a run has begun is not worth waiting for; what another job wrote at the same time is still put right.
 _AT_ONCE = Pacing(settle_s=0.1, jitter_s=0.2)
 
@@ -120,7 +122,13 @@ def revision_of(run_id: str | None, attempt: str | None) -> Revision:
 
 
 def content_of(
-    results: Results, view: GateView, wishes: Wishes, archive: Archive, quarantined: Collection[str]
+    results: Results,
+    view: GateView,
+    wishes: Wishes,
+    archive: Archive,
+    quarantined: Collection[str],
+    *,
+    presentation: Presentation = _PLAIN,
 ) -> Content:
     """What there is to say about a run that came to its end."""
     from agenteval.report.markdown import render_comment, render_summary
@@ -129,8 +137,8 @@ def content_of(
     found = annotate(results, archive, quarantined=quarantined).items if wishes.annotations else ()
     return Content(
         title=one_line(view.headline, _TITLE_LIMIT),
-        markdown=render_comment(results, view, wishes.comment_id, limit=_SECTION_LIMIT),
-        details=render_summary(results, view, limit=TEXT_LIMIT),
+        markdown=render_comment(results, view, wishes.comment_id, limit=_SECTION_LIMIT, presentation=presentation),
+        details=render_summary(results, view, limit=TEXT_LIMIT, presentation=presentation),
         conclusion="success" if view.passed else "failure",
         is_change=comparison is not None and any(case.change in _CHANGES for case in comparison.cases),
         annotations=found,

@@ -7,7 +7,6 @@ and posts nothing of what it finds: it reads the results, checks them against th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from agenteval.action_context import Context
 from agenteval.action_report import say
@@ -73,8 +72,7 @@ def publish_first_stage(context: Context) -> Published | None:
     except UnusableArtifactError as error:
         content, verdict = _without_results(stage, error), "error"
     else:
-        config = Path(inputs.config) if inputs.config else None
-        content = judged_content(results, context.wishes, config, inputs.fail_on)
+        content = judged_content(results, context.wishes, inputs.settings_of_reports(), context.environment)
         verdict = "failed" if content.conclusion == "failure" else "passed"
     # Whoever opened the pull request can have written the results.
     url = send(publisher, content.not_vouched_for() if stage.from_fork else content)

@@ -80,9 +80,13 @@ def next_steps(directory: Path, suite_format: str, agent_kind: str) -> Sequence[
     steps.append("agenteval validate")
     if suite_format == "fluxloop":
         steps.append("agenteval run --traces traces   # scores the recorded traces; no agent is called")
-    unreachable = "   # once agenteval.yaml has the address of your agent" if agent_kind == "http" else ""
-    steps.append(f"agenteval run{unreachable}")
-    return steps
+    if not _AGENT_FILES[agent_kind]:
+        return [*steps, "agenteval run   # once agenteval.yaml has the address of your agent"]
+    return [
+        *steps,
+        "agenteval run --out before",
+        "FORGETFUL=1 agenteval run --baseline before   # a worse agent: the gate closes, and comment.md says why",
+    ]
 
 
 def workflow_warning(directory: Path) -> str | None:

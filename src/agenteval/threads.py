@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import copy_context
 from threading import Thread
 from typing import TypeVar
 
@@ -26,5 +27,6 @@ async def in_thread(function: Callable[[], ResultT]) -> ResultT:
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for
             future.set_exception(error)
 
-    Thread(target=work, daemon=True).start()
+    # With the context of the caller, in which a confinement may be in force.
+    Thread(target=copy_context().run, args=(work,), daemon=True).start()
     return await asyncio.wrap_future(future)

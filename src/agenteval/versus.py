@@ -12,7 +12,7 @@ from agenteval.compare.compare import Comparer
 from agenteval.compare.pair import pool_entry
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.pool import extended_pool
-from agenteval.config import Settings, llm_settings
+from agenteval.config import Settings, llm_settings, time_limit_s
 from agenteval.errors import AgentEvalError
 from agenteval.planning import make_confirming_plan
 from agenteval.prepare import Loaded
@@ -72,7 +72,7 @@ def compare_once(results: Results, loaded: Loaded, settings: Settings, execution
     first = comparer.first_stage
     wanted = first is not None and policy.parameters.confirm != "off" and (first.second_run or bool(first.reruns))
     compared = Compared(_with(comparer.decide(), results, loaded))
-    return FirstLook(_noted(compared), comparer, is_open=wanted and execution.signal is None)
+    return FirstLook(_noted(compared), comparer, is_open=wanted and execution.complete)
 
 
 def settle(look: FirstLook, loaded: Loaded, settings: Settings, execution: Execution) -> Compared:
@@ -86,9 +86,11 @@ def settle(look: FirstLook, loaded: Loaded, settings: Settings, execution: Execu
     from agenteval.compare.evidence import Confirmation
     from agenteval.run.confirm import Request, confirm
 
-    rest = _with_rest_of_budget(settings, loaded, execution.asked)
+    rest = _with_what_is_left(settings, loaded, execution)
     if _is_spent(rest, execution.asked):
         return _decided(comparer, loaded, Confirmation(obstacle="the budget for models is used up"))
+    if rest.max_time_s is not None and rest.max_time_s <= 0:
+        return _decided(comparer, loaded, Confirmation(obstacle="the time is up"))
     try:
         with _control(comparer, loaded, settings) as control:
             plan = make_confirming_plan(loaded, rest, Request(comparer.first_stage, control))
@@ -142,13 +144,16 @@ def _control(comparer: Comparer, loaded: Loaded, settings: Settings) -> Iterator
             yield agents
 
 
-def _with_rest_of_budget(settings: Settings, loaded: Loaded, spent: RunUsage) -> Settings:
-    """The settings with what the first run left of the budget."""
+def _with_what_is_left(settings: Settings, loaded: Loaded, execution: Execution) -> Settings:
+    """The settings with what the first run left of money and time."""
     limits = llm_settings(settings, loaded.config).limits
+    limit_s = time_limit_s(settings, loaded.config)
+    spent = execution.asked
     return replace(
         settings,
         max_llm_calls=None if limits.max_calls is None else max(0, limits.max_calls - spent.llm_calls),
         max_cost_usd=None if limits.max_cost_usd is None else max(0.0, limits.max_cost_usd - spent.cost_usd),
+        max_time_s=None if limit_s is None else limit_s - (execution.duration_s - execution.earlier_s),
     )
 
 

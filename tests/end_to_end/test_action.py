@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html as html_parser
 import json
 import signal
 import subprocess
@@ -26,8 +27,6 @@ from tests.support import (
     results_in,
     write_suite,
 )
-
-from agenteval.action_inputs import LATER
 
 TOKEN = "ghs_0123456789abcdef"
 OUTPUTS = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["outputs"]
@@ -305,15 +304,33 @@ def failed(step: Step, status: int = 2) -> str:
     return step.summary
 
 
-def test_inputs_that_are_not_built_yet(runner: Runner) -> None:
+def test_templates_that_are_not_there(runner: Runner) -> None:
     write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
-    step = runner.step(inputs=dict.fromkeys(LATER, "something"))
+    step = runner.step(inputs={"comment-template": "c.j2", "summary-template": "s.j2"})
     summary = failed(step)
-    for name in LATER:
-        (told,) = (line for line in step.commands if line.startswith(f"::error title=agenteval::input {name}: "))
-        assert "is not available in this version" in told
-        assert f"input {name}: " in summary
+    for name, path in (("comment", "c.j2"), ("summary", "s.j2")):
+        message = f"no such file; it was named as the template of the {name}"
+        assert f"::error file={path},title=agenteval::{message}" in step.commands
+        assert message in summary
     assert not (runner.workspace / "agenteval-report").exists()
+
+
+def test_templates_of_the_users(runner: Runner) -> None:
+    write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
+    (runner.workspace / "s.j2").write_text(
+        '{% extends "summary.md.j2" %}{% block verdict %}## Nightly: {{ report.headline }}\n\n{% endblock %}'
+    )
+    (runner.workspace / "c.j2").write_text("{{ report.verdikt }}")
+    step = runner.step(inputs={"comment-template": "c.j2", "summary-template": "s.j2"})
+    assert step.ended.status == 0, step.ended.text
+    assert step.summary.startswith("## Nightly: 1 of 1 cases passed\n\n<b>1 of 1 case</b> passed")
+    # What is wrong with the other one is told wherever it matters.
+    comment = (runner.workspace / "agenteval-report" / "comment.md").read_text()
+    assert comment.startswith("### ✅ agenteval: 1 of 1 cases passed\n")
+    message = "c.j2:1: Page has no 'verdikt'; did you mean 'verdict_note'?; the built-in template is used instead"
+    assert message in html_parser.unescape(comment)
+    assert message in html_parser.unescape(step.summary)
+    assert message in " ".join(step.ended.text.split())
 
 
 def test_inputs_that_make_no_sense(runner: Runner) -> None:

@@ -403,7 +403,6 @@ OPTIONS = {
     "baseline-is-a-list": baseline("old.json: --baseline: no run to compare with; understood are: ", "[]"),
     "baseline-is-newer": baseline("old.json: --baseline: written by a newer agenteval (schema_version 99, ", NEWER),
     "baseline-is-incomplete": baseline("old.json: tool.version: --baseline: not a results file of agenteval", PARTLY),
-    "later-option": Mistake(["--seed is not available in this version"], arguments=("run", "--seed", "1")),
     "compare-without-results": Mistake(["a.json: no such results file"], arguments=("compare", "a.json", "b.json")),
     "report-without-results": Mistake(["a.json: no such results file"], arguments=("report", "a.json")),
     "validate-a-missing-suite": Mistake(["nope.yaml: no such suite file"], arguments=("validate", "nope.yaml")),
@@ -471,7 +470,7 @@ def test_in_the_options(mistake: Mistake, folder: Path, command: Command) -> Non
     ("arguments", "said"),
     [
         ([], "the following arguments are required: COMMAND"),
-        (["rnu"], "invalid choice: 'rnu' (choose from 'run', "),
+        (["rnu"], "invalid choice: 'rnu' (choose from "),
         (["run", "--iterations", "0"], "argument --iterations: "),
         (["run", "--iterations", "many"], "argument --iterations: "),
         (["run", "--concurrency", "-1"], "argument --concurrency: "),
@@ -479,7 +478,7 @@ def test_in_the_options(mistake: Mistake, folder: Path, command: Command) -> Non
         (["run", "--iteration", "3"], "agenteval run: error: unrecognized arguments: --iteration"),
         (["run", "agent.yaml", "--quite"], "agenteval run: error: unrecognized arguments: --quite"),
         (["compare", "a", "b", "c"], "agenteval compare: error: unrecognized arguments: c"),
-        (["schema", "result"], "invalid choice: 'result' (choose from 'results', 'config')"),
+        (["schema", "result"], "invalid choice: 'result' (choose from "),
     ],
 )
 def test_in_the_command_line(arguments: Sequence[str], said: str, folder: Path, command: Command) -> None:

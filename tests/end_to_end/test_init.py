@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import resource
 import subprocess
 import sys
@@ -53,7 +54,42 @@ def test_it_writes_these_files_and_says_so(suite_format: str, kind: str, tmp_pat
     assert sorted(line for line in lines if line.startswith("wrote")) == sorted(f"wrote {name}" for name in expected)
     steps = [line.partition("#")[0].strip() for line in lines[lines.index("next:") + 1 :]]
     traces = ["agenteval run --traces traces"] if suite_format == "fluxloop" else []
-    assert steps == ["agenteval validate", *traces, "agenteval run"]
+    worse = ["agenteval run --out before", "FORGETFUL=1 agenteval run --baseline before"]
+    assert steps == ["agenteval validate", *traces, *(worse if AGENTS[kind] else ["agenteval run"])]
+
+
+@each_format
+@pytest.mark.parametrize("kind", ["command", "python"])
+def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_path: Path) -> None:
+    # The first command installs the program. The others are those that it prints, as they stand, in a shell.
+    init = f"agenteval init --format {suite_format} --agent {kind}"
+    path = f"{AGENTEVAL.parent}:{os.environ['PATH']}"
+
+    def shell(line: str) -> subprocess.CompletedProcess[str]:
+        env = environment(PATH=path)
+        return subprocess.run(
+            ["bash", "-c", line],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    lines = shell(init).stdout.splitlines()
+    commands = [line.strip() for line in lines[lines.index("next:") + 1 :] if "--traces" not in line]
+    ended = [shell(command) for command in commands]
+
+    assert len(["pip install", init, *commands]) <= 5
+    assert [done.returncode for done in ended] == [0, 0, 1]
+    assert "agenteval: passed" in ended[1].stdout
+    comparison = results_in(tmp_path).comparison
+    assert comparison is not None
+    assert comparison.verdict == "regressed"
+    comment = (tmp_path / "agenteval-report" / "comment.md").read_text(encoding="utf-8")
+    assert "cases got worse" in comment.splitlines()[0]
+    assert "I do not know. Please call the shop." in comment
 
 
 @each_format
@@ -219,12 +255,12 @@ def test_a_directory_that_cannot_be_written(directory: str, tmp_path: Path, comm
 
 
 def test_a_disk_that_fills_up_keeps_nothing(tmp_path: Path) -> None:
-    # Files may have 512 bytes: the suite is written, the settings are not.
+    # Files may have 900 bytes: the suite is written, the settings are not.
     done = subprocess.run(
         [str(AGENTEVAL), "init", "--format", "agentci"],
         cwd=tmp_path,
         env=environment(),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900)),
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

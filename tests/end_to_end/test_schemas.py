@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator, ValidationError
 from tests.support import ROOT, agenteval, case, environment, python_agent, write_suite
+
+from agenteval.agents.base import Request, reply_from_json
+from agenteval.errors import AgentError
+from agenteval.schemas import TITLES
+from agenteval.traces.model import Trace
+from agenteval.traces.read import read_traces
 
 SCHEMAS = ROOT / "schemas"
 
@@ -85,7 +95,14 @@ def reply(request):
     return results
 
 
-@pytest.mark.parametrize(("name", "file"), [("results", "results.schema.json"), ("config", "agenteval.schema.json")])
+FILES = {name: f"{'agenteval' if name == 'config' else name}.schema.json" for name in TITLES}
+
+
+def test_every_schema_is_published() -> None:
+    assert {file.name for file in SCHEMAS.iterdir()} == set(FILES.values())
+
+
+@pytest.mark.parametrize(("name", "file"), FILES.items())
 def test_the_committed_schema_is_that_of_the_program(name: str, file: str) -> None:
     # Whatever order sets have in this process.
     done = agenteval("schema", name, cwd=ROOT, env=environment(PYTHONHASHSEED="random"))
@@ -93,7 +110,7 @@ def test_the_committed_schema_is_that_of_the_program(name: str, file: str) -> No
     assert done.out == (SCHEMAS / file).read_text(encoding="utf-8"), "run `make schemas`"
 
 
-@pytest.mark.parametrize("file", ["results.schema.json", "agenteval.schema.json"])
+@pytest.mark.parametrize("file", FILES.values())
 def test_the_schema_is_one(file: str) -> None:
     schema = committed(file)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -163,3 +180,130 @@ def test_the_examples_follow_the_schema_of_the_configuration() -> None:
     for wrong in mistakes:
         with pytest.raises(ValidationError):
             validator.validate(wrong)
+
+
+DATA = ROOT / "tests" / "data"
+STARTERS = ROOT / "src" / "agenteval" / "starters"
+SUITES = [
+    ("holodeck", DATA / "holodeck" / "complete.yaml"),
+    ("holodeck", ROOT / "examples" / "quickstart" / "agent.yaml"),
+    ("holodeck", STARTERS / "holodeck" / "agent.yaml"),
+    ("fluxloop", ROOT / "examples" / "fluxloop" / "configs" / "evaluation.yaml"),
+    ("fluxloop", STARTERS / "fluxloop" / "configs" / "evaluation.yaml"),
+    ("agentci", STARTERS / "agentci" / ".agentci" / "evals" / "answers.toml"),
+    *(("fluxloop", file) for file in sorted((DATA / "fluxloop").glob("*.yaml"))),
+    *(("agentci", file) for file in sorted((DATA / "agentci" / "guides").glob("*.toml"))),
+    *(("agentci", file) for file in sorted((ROOT / "examples" / "agentci").rglob("*.toml"))),
+]
+
+
+@pytest.mark.parametrize(("name", "file"), SUITES, ids=lambda item: item.name if isinstance(item, Path) else item)
+def test_suites_that_load_follow_the_schema_of_their_format(name: str, file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    suite = tomllib.loads(text) if file.suffix == ".toml" else yaml.safe_load(text)
+
+    Draft202012Validator(committed(FILES[name])).validate(suite)
+
+
+MISTAKES: list[tuple[str, dict[str, Any]]] = [
+    ("holodeck", {"test_case": []}),
+    ("holodeck", {"test_cases": [{"inptu": "a"}]}),
+    ("holodeck", {"test_cases": [{"input": "a", "evaluations": [{"metric": "blue"}]}]}),
+    ("holodeck", {"evaluations": {"metrics": [{"type": "geval", "name": "a"}]}}),
+    ("holodeck", {"agent": {"comand": ["a"]}}),
+    ("agentci", {"eval": {"description": "a", "type": "acuracy", "targets": {"agents": ["*"]}}}),
+    ("agentci", {"eval": {"description": "a", "type": "accuracy", "targets": {"agents": "*"}}}),
+    (
+        "agentci",
+        {"eval": {"description": "a", "type": "accuracy", "targets": {}, "cases": [{"output": {"contain": "a"}}]}},
+    ),
+    ("fluxloop", {"evaluators": []}),
+    ("fluxloop", {"evaluators": [{"name": "a", "type": "rule_based", "rules": [{"check": "sucess"}]}]}),
+    ("fluxloop", {"evaluators": [{"name": "a", "type": "rule_based", "rules": [{"check": "latency_under"}]}]}),
+    ("request", {"input": "a"}),
+    ("reply", {"tool_calls": []}),
+    ("recording", {"case": "a"}),
+    ("trace", {"input": "a"}),
+]
+
+
+@pytest.mark.parametrize(("name", "document"), MISTAKES)
+def test_an_editor_sees_mistakes(name: str, document: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Draft202012Validator(committed(FILES[name])).validate(document)
+
+
+def test_variables_and_spellings_of_the_formats_are_no_mistakes() -> None:
+    holodeck = Draft202012Validator(committed(FILES["holodeck"]))
+    metric = {"type": "standard", "metric": "${METRIC}", "threshold": "${THRESHOLD}"}
+    case = {"input": 42, "ground_truth": 60.94, "expected_tools": ["search", {"name": "pay", "count": 2}]}
+    holodeck.validate({"instructions": "Be kind.", "evaluations": {"metrics": [metric]}, "test_cases": [case]})
+    rules = [{"check": "contains", "keywords": "a", "target": None}, {"check": "matches_regex", "pattern": 1}]
+    evaluator = {"name": "a", "type": "rule_based", "weight": None, "rules": rules}
+    fluxloop = Draft202012Validator(committed(FILES["fluxloop"]))
+    fluxloop.validate({"evaluators": [evaluator], "limits": None, "success_criteria": {"quality": {"a": "yes"}}})
+
+
+def test_an_agent_gets_what_the_schema_says() -> None:
+    history = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "b"})
+    sent = Request("c", case="x", turn=1, session="s", history=history, files=("/a",), config={"k": 1}).to_json()
+    described = committed(FILES["request"])
+
+    Draft202012Validator(described).validate(sent)
+    assert set(sent) == set(described["properties"]) == set(described["required"])
+
+
+CALL: dict[str, Any] = {"name": "search", "args": {}, "result": None, "error": "no", "duration_ms": 3}
+REPLIES: list[tuple[bool, dict[str, Any]]] = [
+    (True, {"response": "a"}),
+    (True, {"response": {"answer": 1}, "tool_calls": None, "usage": None, "retrieval_context": "a", "model": "x"}),
+    (True, {"response": "a", "tool_calls": [CALL], "usage": {"input_tokens": 1.0, "cost_usd": 0.1}}),
+    (False, {"response": "a", "tool_calls": CALL}),
+    (False, {"response": "a", "tool_calls": [{"args": {}}]}),
+    (False, {"response": "a", "tool_calls": [{"name": "search", "duration_ms": "3"}]}),
+    (False, {"response": "a", "usage": {"input_tokens": 1.5}}),
+    (False, {"response": "a", "usage": {"output_tokens": -1}}),
+    (False, {"response": "a", "usage": {"cost_usd": "1"}}),
+    (False, {"response": "a", "usage": [1]}),
+    (False, {"response": "a", "retrieval_context": {"a": 1}}),
+]
+
+
+@pytest.mark.parametrize(("is_fine", "reply"), REPLIES)
+def test_a_reply_is_read_if_the_schema_allows_it(is_fine: bool, reply: dict[str, Any]) -> None:
+    assert Draft202012Validator(committed(FILES["reply"])).is_valid(reply) == is_fine
+    recorded = {"case": "a", **reply}
+    assert Draft202012Validator(committed(FILES["recording"])).is_valid(recorded) == is_fine
+    if is_fine:
+        reply_from_json(reply)
+    else:
+        with pytest.raises(AgentError):
+            reply_from_json(reply)
+
+
+TRACES: list[tuple[bool, dict[str, Any]]] = [
+    (True, {"input": "a", "output": None}),
+    (True, {"input": {"q": 1}, "final_output": "b", "trace_id": 7, "iteration": 0, "persona": "p", "x": [1]}),
+    (False, {"output": "a"}),
+    (False, {"input": "a", "output": "b", "iteration": -1}),
+    (False, {"input": "a", "output": "b", "duration_ms": "3"}),
+    (False, {"input": "a", "output": "b", "success": "yes"}),
+]
+
+
+@pytest.mark.parametrize(("is_fine", "trace"), TRACES)
+def test_a_trace_is_read_if_the_schema_allows_it(is_fine: bool, trace: dict[str, Any], tmp_path: Path) -> None:
+    assert Draft202012Validator(committed(FILES["trace"])).is_valid(trace) == is_fine
+    file = tmp_path / "traces.jsonl"
+    file.write_text(json.dumps(trace), encoding="utf-8")
+    (read,) = read_traces(file)
+    assert isinstance(read, Trace) == is_fine
+
+
+def test_what_the_starters_name_is_published() -> None:
+    texts = [file.read_text(encoding="utf-8") for file in STARTERS.rglob("*") if file.suffix in {".yaml", ".toml"}]
+    named = [
+        name for text in texts for name in re.findall(r"(?m)^# ?(?:yaml-language-server: \$|:)schema[= ](\S+)", text)
+    ]
+    base = "https://raw.githubusercontent.com/org/agenteval-action/v1/schemas/"
+    assert sorted(named) == sorted(base + FILES[name] for name in ("config", "holodeck", "agentci", "fluxloop"))

@@ -157,7 +157,33 @@ def test_a_case_that_is_new_runs_without_a_partner(project: Project) -> None:
     assert len(asked_of(project.asked(), "control:")) == CASES
 
 
+def test_setup_runs_for_the_base_commit_too(project: Project) -> None:
+    (project.folder / "needed.txt").write_text("before", encoding="utf-8")
+    head = commit(project.folder)
+    (project.folder / "needed.txt").write_text("after", encoding="utf-8")
+    commit(project.folder)
+    setup = 'cp needed.txt "$VIRTUAL_ENV/installed.txt"'
+
+    with base_agents(Settings(suites=(Path("agent.yaml"),), setup=setup), head) as agents:
+        assert len({id(agent) for agent in agents.values()}) == 1
+        venv = Path(next(iter(agents.values())).env["VIRTUAL_ENV"])
+        assert (venv / "installed.txt").read_text(encoding="utf-8") == "before"
+
+    assert not venv.exists()
+    assert worktrees(project) == []
+
+
 # Whatever goes wrong, nothing is left over, and the run is reported
+
+
+def test_a_base_that_cannot_be_set_up(project: Project) -> None:
+    head = git(project.folder, "rev-parse", "HEAD")
+    settings = Settings(suites=(Path("agent.yaml"),), setup="true\ncat only-needed-later.txt")
+
+    with pytest.raises(ControlError, match=r"`cat only-needed-later\.txt`, ended with exit status 1$"):
+        base_agents(settings, head).__enter__()
+
+    assert worktrees(project) == []
 
 
 def test_the_worktree_goes_after_an_error(project: Project) -> None:

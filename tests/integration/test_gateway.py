@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import selectors
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -27,6 +26,7 @@ from tests.integration.model_server import (
     says,
     serving,
 )
+from tests.integration.virtual_time import in_virtual_time
 
 from agenteval.errors import ConfigError
 from agenteval.llm.budget import Limits
@@ -785,25 +785,3 @@ class TestKeys:
         gateway.check(model)
         shown = [repr(model), repr(Call(model, "x")), repr(gateway), repr(problem), str(problem)]
         assert [text for text in shown if KEY in text] == []
-
-
-class _VirtualTime(selectors.SelectSelector):
-    """Instead of waiting it moves the clock on."""
-
-    now = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        self.now += timeout or 0.0
-        return super().select(0)
-
-
-def in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
-    """Run something that waits only for the clock."""
-    selector = _VirtualTime()
-
-    class Loop(asyncio.SelectorEventLoop):
-        def time(self) -> float:
-            return selector.now
-
-    with asyncio.Runner(loop_factory=lambda: Loop(selector)) as runner:
-        runner.run(work)

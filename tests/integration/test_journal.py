@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support import agenteval, case, echo_agent, environment, results_in, write_suite
+from tests.support import EQUALITY, agenteval, case, echo_agent, environment, python_agent, results_in, write_suite
 
 from agenteval.errors import InfrastructureError
-from agenteval.results.model import CaseResult, IterationResult, TurnResult
+from agenteval.results.model import CaseResult, IterationResult, SuiteResult, TurnResult
 from agenteval.run.journal import Journal, read_journal
+from agenteval.run.long_cases import LongCases
 
 
 def result(name: str, response: str = "hello") -> CaseResult:
@@ -26,10 +27,10 @@ def test_holds_the_run_and_every_case(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with Journal(path) as journal:
         journal.begin("run-1", {"agent.yaml": "abc"})
-        journal.add("agent.yaml", result("a", "of\u2028two\nlines \U0001f600"))
+        journal.add("agent.yaml", result("a", "of\u2028two\nlines \U0001f600").model_dump_json())
         # Written at once: another process sees it while the run goes on.
         assert len(read_journal(path)) == 2
-        journal.add("agent.yaml", result("b"))
+        journal.add("agent.yaml", result("b").model_dump_json())
     first, *others = read_journal(path)
     assert (first["run"], first["suites"]) == ("run-1", {"agent.yaml": "abc"})
     assert [line["suite"] for line in others] == ["agent.yaml"] * 2
@@ -41,8 +42,8 @@ def test_a_line_that_a_crash_cut_short_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with Journal(path) as journal:
         journal.begin("run-1", {})
-        journal.add("agent.yaml", result("a"))
-        journal.add("agent.yaml", result("b"))
+        journal.add("agent.yaml", result("a").model_dump_json())
+        journal.add("agent.yaml", result("b").model_dump_json())
     whole = path.read_text(encoding="utf-8")
     path.write_text(whole[:-30], encoding="utf-8")
     assert [line["case"]["name"] for line in read_journal(path)[1:]] == ["a"]
@@ -114,3 +115,37 @@ def test_secrets_never_reach_the_journal(tmp_path: Path) -> None:
         lines = read_journal(tmp_path / "agenteval-report" / "journal.jsonl")
         assert lines[1]["case"]["iterations"][0]["turns"][0]["response"] == "***"
         assert secret not in json.dumps([line["case"]["iterations"][0]["turns"][0]["input"] for line in lines[1:]])
+
+
+def test_very_long_answers_are_reported_in_full_but_not_held(tmp_path: Path) -> None:
+    code = "def reply(request):\n    return request['input'] * (60_000 if request['case'] == 'long' else 1)\n"
+    cases = [case("before"), case("long", ground_truth="hello" * 60_000), case("other", "hello"), case("long 2")]
+    write_suite(tmp_path, cases, agent=python_agent(tmp_path, code), evaluations={"metrics": [EQUALITY]})
+    assert agenteval("run", "--iterations", "2", cwd=tmp_path).status == 0
+    results = results_in(tmp_path)
+    assert [found.name for _, found in results.cases()] == ["before", "long", "other", "long 2"]
+    (_, found) = results.cases()[1]
+    assert [each.turns[0].response for each in found.iterations] == ["hello" * 60_000] * 2
+    assert found.iterations[0].turns[0].ground_truth == "hello" * 60_000
+
+
+def test_a_case_is_held_up_to_a_length_and_found_beyond_it(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    long_cases = LongCases(journal)
+    found = [result("a"), result("b", "\U0001f600" * 300_000), result("c", "short"), result("d", "x" * 300_000)]
+    suite = SuiteResult(path="agent.yaml", name="", format="holodeck", fingerprint="", cases=[])
+    with Journal(journal) as writing:
+        writing.begin("run-1", {})
+        for item in found:
+            text = item.model_dump_json()
+            suite.cases.append(long_cases.keep(item, text, writing.add("agent.yaml", text)))
+    held = [len(item.model_dump_json()) for item in suite.cases]
+    assert max(held) < 30_000
+    assert (suite.cases[0], suite.cases[2]) == (found[0], found[2])
+    assert list(long_cases.cases(suite)) == found
+    # Appended to after an interruption, places are those of the whole file.
+    with Journal(journal, journal.stat().st_size) as writing:
+        last = result("e", "y" * 300_000)
+        text = last.model_dump_json()
+        suite.cases.append(long_cases.keep(last, text, writing.add("agent.yaml", text)))
+    assert list(long_cases.cases(suite)) == [*found, last]

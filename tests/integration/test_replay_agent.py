@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -82,11 +83,19 @@ def test_windows_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
     assert answer(agent_spec("replay", str(file), tmp_path)).response == "x"
 
 
+def test_compressed_lines(tmp_path: Path) -> None:
+    file = tmp_path / "answers.jsonl.gz"
+    file.write_bytes(gzip.compress(b'{"case": "case", "response": "x"}\n'))
+    assert answer(agent_spec("replay", str(file), tmp_path)).response == "x"
+
+
 def test_a_missing_reply_is_an_error_of_that_case(tmp_path: Path) -> None:
     spec = recorded(tmp_path, {"case": "a", "response": "one"})
-    found = ask(spec, request(case="a"), request(case="b", turn=1, iteration=2))
+    found = ask(spec, request(case="a"), request(case="b", turn=1, iteration=2), request(case="a", iteration=2))
     assert isinstance(found[0], Reply)
-    assert str(found[1]) == "answers.jsonl has no reply for case 'b', turn 1, iteration 2"
+    missing, few = map(str, found[1:])
+    assert missing.startswith("answers.jsonl has no reply for case 'b'; record it: agenteval run -k 'b'")
+    assert few.startswith("answers.jsonl has no reply for case 'a', turn 0, iteration 2: it was recorded once")
 
 
 def test_every_bad_line_is_told_with_its_number(tmp_path: Path) -> None:
@@ -130,5 +139,5 @@ def test_a_missing_recording_is_told_where_it_is_named(tmp_path: Path) -> None:
 
 def test_a_recording_that_is_no_text_is_told(tmp_path: Path) -> None:
     (tmp_path / "answers.jsonl").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match=r"answers\.jsonl: not UTF-8 text"):
+    with pytest.raises(ConfigError, match=r"answers\.jsonl:1: not UTF-8 text"):
         answer(agent_spec("replay", str(tmp_path / "answers.jsonl"), tmp_path))

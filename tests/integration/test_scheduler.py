@@ -18,7 +18,8 @@ from agenteval.metrics.base import Resources
 from agenteval.metrics.graders import GraderPool
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.model import CaseResult, ToolCall
-from agenteval.run.scheduler import BoundAgent, Job, run_jobs
+from agenteval.run.job import BoundAgent, Job
+from agenteval.run.scheduler import Pace, run_jobs
 from agenteval.suite.model import Case, MetricConfig, Suite, Turn
 
 EQUALITY = MetricConfig(id="equality", type="equality", kind="standard")
@@ -96,7 +97,7 @@ def run(
     async def run_them() -> None:
         catalog = MetricCatalog(Resources(gateway=Gateway(LlmSettings()), graders=GraderPool({}, 1)))
         async with asyncio.timeout(PATIENCE_S):
-            await run_jobs(jobs, catalog, concurrency, keep)
+            await run_jobs(jobs, catalog, Pace(concurrency), keep)
 
     asyncio.run(run_them())
     return results

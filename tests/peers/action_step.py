@@ -84,7 +84,8 @@ def in_container(workspace: Path, environment: Mapping[str, str], event: Path, *
     folder = workspace.parent / "run"
     shutil.rmtree(folder, ignore_errors=True)
     variables = workspace.parent / "environment"
-    variables.write_text("".join(f"{name}={value}\n" for name, value in environment.items()), encoding="utf-8")
+    lines = (f"{name}<<END-OF-VALUE\n{value}\nEND-OF-VALUE\n" for name, value in environment.items())
+    variables.write_text("".join(lines), encoding="utf-8")
     entry = {"IMAGE_RUN_ENTRYPOINT": "/usr/local/bin/agenteval-clean-up"} if clean_up else {}
     done = subprocess.run(
         [os.environ["AGENTEVAL_IMAGE_RUN"], str(IMAGE), str(workspace), str(variables)],

@@ -12,9 +12,12 @@ import pytest
 from lxml import html
 from tests.unit import report_samples as samples
 from tests.unit.report_samples import HOSTILE_TEXTS, Sample
+from tests.unit.report_scenarios import SCENARIOS
 
+from agenteval.errors import Problem
 from agenteval.report import escape
 from agenteval.report.markdown import render_comment, render_summary
+from agenteval.report.problems import render_problems
 
 pytestmark = [
     pytest.mark.peer,
@@ -24,7 +27,10 @@ pytestmark = [
 _CMARK = ["cmark-gfm", "--unsafe", "--github-pre-lang"]
 _EXTENSIONS = ["table", "strikethrough", "autolink", "tagfilter", "tasklist", "footnotes"]
 _OURS = {"h3", "h4", "h5", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "pre", "code"}
-_OURS |= {"details", "summary", "b", "i", "br", "sub", "span"}
+_OURS |= {"details", "summary", "b", "i", "br", "sub", "span", "a", "del", "ins"}
+# What rehype-sanitize, whose default schema follows GitHub, lets through of it; "open" is not among it.
+_ATTRIBUTES = {"a": {"href"}, "td": {"align"}, "th": {"align"}, "details": {"open"}, "pre": {"lang"}}
+_LINK = re.compile(r"https://github\.com/acme/widgets/(?:blob/[0-9a-f]{40}/[^\s\"<>?]*|actions/runs/\d+)")
 # GitHub looks for references in the text of the rendered page, but not inside code.
 _REFERENCE = re.compile(r"(?:^|\W)(?:@[a-z0-9]|[\w/-]*#\d|gh-\d|[0-9a-f]{7,40}\b)", re.IGNORECASE)
 
@@ -52,16 +58,37 @@ def test_nothing_hostile_comes_to_life(render: Callable[[Sample], str], hardbrea
     page = _rendered(render(samples.hostile()), hardbreaks)
     elements = {element.tag for element in page.iter() if isinstance(element.tag, str)} - {"div"}
     assert elements <= _OURS
+    for element in page.iter():
+        assert set(element.attrib) <= _ATTRIBUTES.get(element.tag, set())
+        assert element.tag != "a" or _LINK.fullmatch(element.get("href"))
     assert not list(page.iter(html.etree.Comment))
     assert [text for text in _texts_outside_code(page) if _REFERENCE.search(text)] == []
 
 
 @pytest.mark.parametrize("render", [_comment, _summary])
-@pytest.mark.parametrize("name", samples.SAMPLES)
+@pytest.mark.parametrize("name", [*samples.SAMPLES, *SCENARIOS])
 def test_sections_are_closed(name: str, render: Callable[[Sample], str]) -> None:
-    source = _cmark(render(samples.SAMPLES[name]()), hardbreaks=True)
-    for element in ("details", "summary", "table", "code", "pre", "b", "i", "sub"):
+    sample = samples.SAMPLES[name]() if name in samples.SAMPLES else SCENARIOS[name]().sample
+    source = _cmark(render(sample), hardbreaks=True)
+    for element in ("details", "summary", "table", "code", "pre", "b", "i", "sub", "a", "del", "ins"):
         assert len(re.findall(f"<{element}[ >]", source)) == source.count(f"</{element}>")
+
+
+@pytest.mark.parametrize("render", [_comment, _summary])
+@pytest.mark.parametrize("text", ["<b>@octocat " * 90_000, "`" * 1_000_000, "\n|" * 500_000, "</details>" * 100_000])
+def test_a_megabyte_in_every_place_stays_text(text: str, render: Callable[[Sample], str]) -> None:
+    page = _rendered(render(samples.many_regressions(7, text)), hardbreaks=True)
+    elements = {element.tag for element in page.iter() if isinstance(element.tag, str)} - {"div"}
+    assert elements <= _OURS
+    assert [part for part in _texts_outside_code(page) if _REFERENCE.search(part)] == []
+
+
+@pytest.mark.parametrize("text", HOSTILE_TEXTS)
+def test_problems_stay_text(text: str) -> None:
+    problems = [Problem(text, file=text, line=1, path=text), Problem("\n".join([text] * 3))]
+    page = _rendered(render_problems(problems), hardbreaks=True)
+    assert {element.tag for element in page.iter()} <= {"div", "h3", "ul", "li", "span"}
+    assert [part for part in _texts_outside_code(page) if _REFERENCE.search(part)] == []
 
 
 def test_the_check_itself_finds_references() -> None:

@@ -49,6 +49,22 @@ class TestForms:
         assert (spec.limit_s, spec.directory) == (60.0, str(tmp_path))
         assert spec.where == "agents.yaml:2"
 
+    @pytest.mark.parametrize(
+        ("more", "concurrency", "retries"),
+        [("", None, 2), ("    concurrency: 3\n    retries: 0", 3, 0), ("    retries: 5", None, 5)],
+    )
+    def test_how_much_at_once_and_how_often_again(
+        self, tmp_path: Path, more: str, concurrency: int | None, retries: int
+    ) -> None:
+        spec = agent(tmp_path, f"    http: https://example.org/run\n{more}")
+        assert (spec.concurrency, spec.retry_limit) == (concurrency, retries)
+
+    @pytest.mark.parametrize("line", ["concurrency: 0", "retries: -1", "retries: 11", "retries: many"])
+    def test_numbers_that_cannot_be(self, tmp_path: Path, line: str) -> None:
+        _, problems = read(tmp_path, f"    http: https://example.org/run\n    {line}")
+        assert len(problems) == 1
+        assert line.partition(":")[0] in problems[0]
+
     @pytest.mark.parametrize("text", ["    replay: data/answers.jsonl", "    replay:data/answers.jsonl"])
     def test_a_recording_lies_beside_the_file(self, tmp_path: Path, text: str) -> None:
         assert agent(tmp_path, text).target == str(tmp_path / "data" / "answers.jsonl")

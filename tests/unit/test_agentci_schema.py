@@ -504,7 +504,7 @@ def test_deep_nesting_is_a_problem_and_no_crash(folder: Path) -> None:
     for depth in (60, 150, 300):
         keys = ".".join(["a"] * depth)
         (problem,) = problems(folder, f'{SCHEMA}{keys} = {{ type = "int" }}')
-        assert problem.endswith("nested too deeply")
+        assert "nested too deeply" in problem
     assert load(folder, f'{SCHEMA}{".".join(["a"] * 50)} = {{ type = "int" }}')
 
 

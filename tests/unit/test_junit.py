@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,28 @@ def test_an_answer_cannot_pass_for_lines_of_the_report() -> None:
     (failure,) = _testcase(samples.failed_case("a", "1", forged, samples.score(value=0.0)))
     assert "\n    iteration 2 of 2: passed" in (failure.text or "")
     assert "\niteration 2 of 2: passed" not in (failure.text or "")
+
+
+def _place_of_mikepenz(suite: Any, testcase: Any) -> tuple[str, int]:
+    """Where mikepenz/action-junit-report puts an annotation: src/testParser.ts, resolveFileAndLine."""
+    file = testcase.get("file") or suite.get("file") or testcase.get("classname").split(".")[-1]
+    found = re.findall(rf" [^ ]*{re.escape(file)}.*?:(\d+)", testcase[0].text or "")
+    return file, int(found[-1]) if found else 1
+
+
+def test_reporters_find_the_line() -> None:
+    forged = f"a at {samples.SUITE}:99 b"
+    case = samples.failed_case("a", "1", forged, samples.score(value=0.0), line=12)
+    suite = _parse(_rendered(samples.results(samples.suite(case))))[0]
+    assert _place_of_mikepenz(suite, suite[0]) == (samples.SUITE, 12)
+
+
+def test_reporters_group_cases_by_suite() -> None:
+    # dorny/test-reporter, java-junit-parser.ts: a group per classname, without a name where it is the suite's.
+    suite = _parse(_rendered(samples.regressed().results))[0]
+    assert {testcase.get("classname") for testcase in suite} == {samples.SUITE}
+    assert suite.get("name") != samples.SUITE
+    assert all(testcase.get("name") == testcase.get("name").strip() for testcase in suite)
 
 
 def test_long_answers_are_cut() -> None:

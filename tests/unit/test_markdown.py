@@ -9,11 +9,14 @@ from jinja2 import Environment, nodes
 from markdown_it import MarkdownIt
 from tests.unit import report_samples as samples
 from tests.unit.report_samples import Sample
+from tests.unit.report_scenarios import SCENARIOS
 
 from agenteval.errors import InfrastructureError
 from agenteval.report import budget, markdown, view
 from agenteval.report.budget import COMMENT_LIMIT, SUMMARY_LIMIT, Detail, ReportTooLargeError, characters, fit
-from agenteval.report.markdown import FILTERS, GateView, render_comment, render_summary, template_directory
+from agenteval.report.filters import FILTERS, PLAIN_FILTERS
+from agenteval.report.markdown import GateView, render_comment, render_summary, template_directory
+from agenteval.report.presentation import Presentation
 from agenteval.results.model import RunUsage
 
 _TEMPLATES = ["comment.md.j2", "summary.md.j2"]
@@ -36,6 +39,17 @@ def test_golden_comment(name: str) -> None:
 @pytest.mark.parametrize("name", samples.SAMPLES)
 def test_golden_summary(name: str) -> None:
     samples.check_golden(f"summary-{name}.md", _summary(samples.SAMPLES[name]()))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_golden_scenario(name: str) -> None:
+    scenario = SCENARIOS[name]()
+    look = Presentation(site=scenario.site)
+    results, gate = scenario.sample.results, scenario.sample.gate
+    samples.check_golden(f"comment-{name}.md", render_comment(results, gate, presentation=look))
+    summary = render_summary(results, gate, presentation=look)
+    # A megabyte of table is no file to read.
+    samples.check_golden(f"summary-{name}.md", summary if len(summary) < 20_000 else f"{summary[:20_000]}\n")
 
 
 class TestComment:
@@ -64,8 +78,7 @@ class TestComment:
 
     def test_says_what_it_was_compared_with(self) -> None:
         footer = _plain(_comment(samples.regressed()).splitlines()[-1])
-        assert "commit 89abcdef0123 of main, run 1017 of 2026-11-20T09:00:00Z" in footer
-        assert "3 commits before the merge base" in footer
+        assert "commit 89abcdef0123 of main, 1 day old, 3 commits before the merge base" in footer
 
     def test_shows_both_answers_to_the_turn_that_changed(self) -> None:
         text = _comment(samples.regressed())
@@ -74,7 +87,7 @@ class TestComment:
 
     def test_regressions_come_first_and_only_once(self) -> None:
         text = _comment(samples.regressed())
-        order = [text.index(title) for title in ("2 regressions</b>", "#### 2 regressions", "1 failed case besides")]
+        order = [text.index(title) for title in ("2 regressions</b>", "#### 2 regressions", "1 known failure")]
         assert order == sorted(order)
         assert text.count("<b>Refund total</b>") == 1
 
@@ -120,13 +133,15 @@ class TestSummary:
 
     def test_shows_failed_cases_in_full(self) -> None:
         text = _summary(samples.regressed())
-        assert "```text\nWhat about Warranty?\n```" in text
+        assert "```text\nNumber 1009, please.\n```" in text
         assert "##### Iteration 3, turn 2" in text
         assert "<code>calculator</code>" in text
 
     def test_shows_criteria_usage_and_time(self) -> None:
         assert "| ❌ | support | overall&#95;success&#95;rate | 0.40 | 0.80 |" in _summary(samples.broken())
-        assert "Took 3.2 s · 1,234 input tokens, 567 output tokens · 3 model calls" in _summary(samples.green())
+        green = _summary(samples.green())
+        assert "1,234 input tokens, 567 output tokens · 3 model calls" in green
+        assert "· 3.2 s ·" in green
 
 
 class TestHostileText:
@@ -145,13 +160,13 @@ class TestHostileText:
 
 
 _ELEMENTS = {"h3", "h4", "h5", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "pre", "code"}
-_ELEMENTS |= {"details", "summary", "b", "i", "br", "sub", "span"}
+_ELEMENTS |= {"details", "summary", "b", "i", "br", "sub", "span", "a", "del", "ins"}
 _FENCED = re.compile(r"^(`{3,})text\n.*?\n\1$", re.MULTILINE | re.DOTALL)
 
 
 class TestBudget:
     def test_the_first_level_that_fits_wins(self) -> None:
-        levels = tuple(Detail(cases, 0, 0) for cases in (9, 5, 3, 1))
+        levels = tuple(Detail(cases, 0, 0, 0) for cases in (9, 5, 3, 1))
         assert fit(lambda detail: "x" * detail.max_cases, len, 5, levels) == "xxxxx"
         with pytest.raises(ReportTooLargeError, match="does not fit into 0"):
             fit(lambda detail: "x" * detail.max_cases, len, 0, levels)
@@ -165,15 +180,19 @@ class TestBudget:
         comment, summary = _comment(sample), _summary(sample)
         assert characters(comment) <= COMMENT_LIMIT
         assert len(summary.encode()) <= SUMMARY_LIMIT
-        assert "left out to stay within GitHub's size limit" in comment
+        assert "Shortened to fit GitHub's size limit" in comment
         assert comment.startswith("### ❌ agenteval: ")
         assert "<b>0 of 20,000 cases</b> passed" in comment
 
     @pytest.mark.parametrize("answer", ["A plain answer.", _BACKTICKS])
     def test_many_failures_fit(self, answer: str) -> None:
         sample = samples.many(20_000, status="failed", answer=answer)
-        for text in (_comment(sample), _summary(sample)):
-            assert "more in results.json and junit.xml" in text
+        places = {
+            "the job summary and report.html": _comment(sample),
+            "report.html and results.json": _summary(sample),
+        }
+        for place, text in places.items():
+            assert re.search(rf"… and [\d,]+ more in {place}\.|All of it is in {place}\.", text)
             _assert_closed(text)
 
     @pytest.mark.parametrize("name", samples.SAMPLES)
@@ -201,7 +220,7 @@ class TestTemplates:
     @pytest.mark.parametrize("name", _TEMPLATES)
     def test_every_value_is_filtered(self, name: str) -> None:
         environment = Environment(autoescape=False)
-        environment.filters.update(FILTERS)
+        environment.filters.update({**FILTERS, **PLAIN_FILTERS})
         tree = environment.parse((template_directory() / name).read_text(encoding="utf-8"))
         macros = {macro.name for macro in tree.find_all(nodes.Macro)} | _inherited(environment, name)
         outputs = [node for output in tree.find_all(nodes.Output) for node in output.nodes]
@@ -218,8 +237,10 @@ class TestTemplates:
             "failures",
             "failure",
             "improvements",
-            "suspects",
+            "resources",
             "suite_changes",
+            "known_failures",
+            "suspects",
             "skipped",
             "metrics",
             "evidence",

@@ -14,6 +14,8 @@ from agenteval.metrics.overlap import Bleu, Rouge, RougeVariant, TokenF1, squad_
 TEXTS = st.lists(st.sampled_from(["the", "a", "cat", "sat", "on", "Mat.", "dog", ",", "5", "é"]), max_size=12).map(
     " ".join
 )
+# Long ones too, with many repeats, and in letters that have other forms in lower case.
+ANY = TEXTS | st.text() | st.lists(st.sampled_from([*"abcde", "x y", "İ", "ß", "a.b"]), max_size=150).map(" ".join)
 VARIANTS: tuple[RougeVariant, ...] = ("rouge1", "rouge2", "rougeL")
 
 
@@ -97,11 +99,14 @@ class TestBleu:
         assert measure(Bleu(), response, ground_truth).score == pytest.approx(score)
 
     @settings(deadline=None)
-    @given(response=TEXTS | st.text(), ground_truth=TEXTS | st.text())
+    @given(response=ANY, ground_truth=ANY)
     def test_it_is_sacrebleu(self, response: str, ground_truth: str) -> None:
         outcome = measure(Bleu(), response, ground_truth)
         original = sacrebleu.sentence_bleu(response, [ground_truth], smooth_method="exp", use_effective_order=True)
         assert outcome.score == original.score / 100
+        assert outcome.details is not None
+        assert outcome.details["brevity_penalty"] == original.bp
+        assert outcome.details["precisions"] == [round(value / 100, 6) for value in original.precisions]
         assert outcome.passed is None
 
     def test_the_details_say_how_it_was_computed(self) -> None:
@@ -151,7 +156,7 @@ class TestRouge:
         assert measure(Rouge("rouge1"), response, ground_truth).score == pytest.approx(score)
 
     @settings(deadline=None)
-    @given(response=TEXTS | st.text(), ground_truth=TEXTS | st.text(), variant=st.sampled_from(VARIANTS))
+    @given(response=ANY, ground_truth=ANY, variant=st.sampled_from(VARIANTS))
     def test_it_is_rouge_score(self, response: str, ground_truth: str, variant: RougeVariant) -> None:
         original = rouge_scorer.RougeScorer([variant], use_stemmer=False).score(ground_truth, response)
         assert measure(Rouge(variant), response, ground_truth).score == original[variant].fmeasure

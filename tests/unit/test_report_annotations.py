@@ -249,6 +249,13 @@ def test_characters_that_github_refuses_become_their_code_points() -> None:
     assert found.message == "Failed\nnumeric 0.00 < 1.00: sad [U+1F622]\nAnswer: [U+1D7DC][U+1D7D9]"
 
 
+def test_code_points_complete_no_command() -> None:
+    [found] = of(samples.failed_case("##\U00010000", "42", "##\U00010000", samples.score(value=0.0))).items
+
+    assert found.title == "##\u200b[U+10000]"
+    assert_harmless(Annotations((found,)))
+
+
 def assert_harmless(found: Annotations) -> None:
     for item in found.items:
         assert len(item.title) <= MOST_TITLE

@@ -12,6 +12,7 @@ from tests.unit import report_samples as samples
 from tests.unit.gate_runs import past, steady
 
 from agenteval.commands import render_again
+from agenteval.config import Settings
 from agenteval.report.badge import badge_json
 from agenteval.report.charts import WIDTH
 from agenteval.report.html_charts import Interval, Line, interval_svg, line_svg, reach
@@ -230,7 +231,7 @@ def test_report_shows_a_history_and_what_of_it_is_broken(
     _write(tmp_path / "results.json", samples.green().results)
     _write(tmp_path / "history" / "1" / "results.json", _run("before", "2026-11-20T08:00:00Z"))
     (tmp_path / "history" / "results.json").write_text("no")
-    assert render_again(tmp_path, tmp_path / "out", tmp_path / "history") == 0
+    assert render_again(tmp_path, Settings(history=tmp_path / "history"), tmp_path / "out") == 0
     capsys.readouterr()
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert '<h2 id="trends">' in page

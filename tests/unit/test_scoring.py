@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
@@ -284,6 +285,28 @@ class TestErrors:
 
         found = score(SlowProbe(never), timeout_s=0.001)
         assert (found.status, found.error) == ("error", "no result within 0.001 s")
+
+
+class TestLongAnswers:
+    def test_others_go_on_while_one_is_measured(self) -> None:
+        others_went_on = threading.Event()
+
+        def wait_for_others(_: Observation) -> Outcome:
+            return Outcome(1.0 if others_went_on.wait(timeout=60) else 0.0)
+
+        async def run() -> list[Score]:
+            asyncio.get_running_loop().call_later(0.01, others_went_on.set)
+            shelf = Shelf({"probe": Probe(wait_for_others)})
+            return await score_turn([config()], observation("word " * 100_000), shelf)
+
+        (found,) = asyncio.run(run())
+        assert found.score == 1
+
+    def test_what_breaks_is_told_as_ever(self) -> None:
+        def broken(_: Observation) -> Outcome:
+            raise ZeroDivisionError("nothing there")
+
+        assert score(Probe(broken), observation("word " * 100_000)).error == "ZeroDivisionError: nothing there"
 
 
 class TestOrderAndDetails:

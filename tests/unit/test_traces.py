@@ -87,7 +87,8 @@ def test_broken_lines_do_not_hide_the_others(tmp_path: Path) -> None:
     assert found[1].startswith(
         "not JSON: Expecting property name enclosed in double quotes at column 2; each line must"
     )
-    assert found[6].startswith("JSON that cannot be read: ")
+    # How deep is too deep depends on the version of Python.
+    assert found[6].startswith(("JSON that cannot be read: ", "not JSON: "))
     assert found[3] == "must be a JSON object with `input` and `output`, not a list"
     assert found[5] == "not UTF-8 text (byte 7 of the line); save the file as UTF-8"
     assert all(item.file == tmp_path / "traces.jsonl" for item in items if isinstance(item, BadLine))
@@ -190,8 +191,13 @@ def test_whatever_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, r
 def test_no_bytes_crash_the_reader(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("bytes") / "traces.jsonl"
     path.write_bytes(content + b"\n{}")
-    items = list(read_traces(path))
-    assert isinstance(items[-1], BadLine)
+    try:
+        items = list(read_traces(path))
+    except ConfigError:
+        # The first two bytes of gzip'ed data.
+        assert content.startswith(b"\x1f\x8b")
+    else:
+        assert isinstance(items[-1], BadLine)
 
 
 @pytest.mark.parametrize(

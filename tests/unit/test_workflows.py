@@ -1,7 +1,8 @@
-"""The workflows that people copy: GitHub accepts them, and they agree with the action and with each other."""
+"""Workflows, those that people copy and our own: GitHub accepts them, and they give away as little as they can."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,11 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted([*(ROOT / "examples" / "workflows").glob("*.yml"), ROOT / "src/agenteval/starters/workflow.yml"])
+OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 OURS = "org/agenteval-action@v1"
 
+each_own = pytest.mark.parametrize("file", OWN, ids=lambda file: file.name)
 each_workflow = pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
 
 
@@ -31,7 +34,7 @@ def test_github_accepts_them() -> None:
     # The schema ships with the checker, so nothing is fetched.
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
 
-    checked = subprocess.run([*command, *map(str, WORKFLOWS)], capture_output=True, text=True, check=False)
+    checked = subprocess.run([*command, *map(str, [*WORKFLOWS, *OWN])], capture_output=True, text=True, check=False)
 
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
@@ -58,6 +61,8 @@ def test_permissions_are_said_and_no_more_than_needed(file: Path) -> None:
     needed = {"contents": "read", "actions": "read"}
     needed |= {"pull-requests": "write"} if comments else {}
     needed |= {"checks": "write"} if checks else {}
+    # Another job writes the image that the service is made of.
+    needed |= {"packages": "read"} if any("services" in job for job in workflow["jobs"].values()) else {}
     assert given == needed
 
 
@@ -97,3 +102,80 @@ def test_the_shards_are_all_there_and_merged() -> None:
     assert (merge["needs"], merge["if"]) == ("evaluate", "always()")
     [download] = steps(file, "actions/download-artifact@")
     assert download["with"] == {"pattern": "agenteval-shard-*", "path": "agenteval-shards"}
+
+
+def zizmor(*files: Path) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("zizmor")
+    command = [
+        str(program),
+        "--offline",
+        "--no-progress",
+        "--strict-collection",
+        "--config",
+        str(ROOT / ".github/zizmor.yml"),
+    ]
+    return subprocess.run([*command, *map(str, files)], capture_output=True, text=True, check=False)
+
+
+def test_zizmor_finds_nothing() -> None:
+    files = [*WORKFLOWS, *OWN, ROOT / "action.yml", ROOT / ".github" / "dependabot.yml"]
+
+    audited = zizmor(*files)
+
+    assert audited.returncode == 0, audited.stdout + audited.stderr
+    assert audited.stderr.count("completed") == len(files)
+
+
+def test_zizmor_sees_mistakes(tmp_path: Path) -> None:
+    file = tmp_path / "workflow.yml"
+    text = WORKFLOWS[0].read_text(encoding="utf-8")
+    file.write_text(text.replace("persist-credentials: false", "fetch-depth: 0"), encoding="utf-8")
+
+    assert "artipacked" in zizmor(file).stdout
+
+
+@each_own
+def test_what_is_ours_is_pinned_and_says_its_version(file: Path) -> None:
+    used = re.findall(r"uses: (\S+)(.*)", file.read_text(encoding="utf-8"))
+
+    assert used
+    for action, rest in used:
+        pinned = re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}", action) and re.fullmatch(r" # v\d+\.\d+\.\d+", rest)
+        assert pinned or action == "./", f"{action}{rest}"
+
+
+def test_one_action_has_one_version() -> None:
+    texts = "".join(file.read_text(encoding="utf-8") for file in OWN)
+    used = set(re.findall(r"uses: (\S+@\S+) # (\S+)", texts))
+    assert len(used) == len({action.partition("@")[0] for action, _ in used})
+
+
+@each_own
+def test_our_jobs_start_without_rights(file: Path) -> None:
+    workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
+
+    assert workflow["permissions"] == {}
+    assert all(job["permissions"] for job in workflow["jobs"].values())
+    assert all("timeout-minutes" in job for job in workflow["jobs"].values())
+
+
+@each_own
+def test_no_expression_is_part_of_a_command(file: Path) -> None:
+    commands = [step["run"] for job in jobs(file).values() for step in job["steps"] if "run" in step]
+
+    assert [command for command in commands if "${{" in command] == []
+
+
+def test_a_release_publishes_only_what_was_tested() -> None:
+    release = jobs(ROOT / ".github" / "workflows" / "release.yml")
+
+    def comes_after(name: str, earlier: str) -> bool:
+        needs = release[name].get("needs", [])
+        needs = [needs] if isinstance(needs, str) else needs
+        return earlier in needs or any(comes_after(need, earlier) for need in needs)
+
+    publishing = [name for name, job in release.items() if "write" in job["permissions"].values()]
+    assert {"image", "index", "pypi", "tags"} <= set(publishing)
+    assert all(comes_after(name, "test") and comes_after(name, "check") for name in publishing)
+    # Nothing is done after what others see has changed: the tags move last.
+    assert all(comes_after("tags", name) for name in ("image", "index", "package", "pypi"))

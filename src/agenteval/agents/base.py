@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from agenteval.errors import AgentError, Problem
 from agenteval.results.model import ToolCall, Usage
+
+if TYPE_CHECKING:
+    from agenteval.suite.model import Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,23 @@ class Session(Protocol):
         ...
 
 
+@runtime_checkable
+class RecordedAgent(Protocol):
+    """An agent whose answers are there before it is asked."""
+
+    def expect(self, cases: Sequence[Case]) -> tuple[str, ...]:
+        """Look up, once it is started, what it will be asked.
+
+        Returns:
+            What is worth saying about the recording.
+        """
+        ...
+
+    def iterations(self, case_id: str) -> int | None:
+        """How often an expected case was run, 1 where it was not; ``None`` where the recording is of no run."""
+        ...
+
+
 class Agent(Protocol):
     """Something that can be evaluated."""
 
@@ -139,10 +159,17 @@ def reply_from_json(value: Any) -> Reply:
 
 
 def as_text(value: Any) -> str:
-    """An answer as text: text as it is, other JSON as JSON text, without halves of characters."""
+    """An answer as text: text as it is, other JSON as JSON text, without halves of characters.
+
+    Raises:
+        AgentError: it is nested too deeply.
+    """
     if value is None:
         return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        raise AgentError("the reply is nested too deeply") from None
     # Metrics, files and the next request take no halves of characters (lone surrogates).
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -162,7 +189,7 @@ def _tool_calls(value: Any) -> tuple[ToolCall, ...]:
         if not isinstance(item, dict) or not isinstance(item.get("name"), str):
             raise AgentError(f"reply field 'tool_calls[{index}]' must be an object with a text 'name'")
         duration = item.get("duration_ms")
-        if duration is not None and not _is_number(duration):
+        if duration is not None and not is_number(duration):
             raise AgentError(f"reply field 'tool_calls[{index}].duration_ms' must be a number")
         error = item.get("error")
         calls.append(
@@ -195,16 +222,17 @@ def _usage(value: Any) -> Usage | None:
     tokens: dict[str, int | None] = {}
     for name in ("input_tokens", "output_tokens"):
         count = value.get(name)
-        if count is not None and (not _is_number(count) or count < 0 or count != int(count)):
+        if count is not None and (not is_number(count) or count < 0 or count != int(count)):
             raise AgentError(f"reply field 'usage.{name}' must be a whole number of tokens")
         tokens[name] = None if count is None else int(count)
     cost = value.get("cost_usd")
-    if cost is not None and (not _is_number(cost) or cost < 0):
+    if cost is not None and (not is_number(cost) or cost < 0):
         raise AgentError("reply field 'usage.cost_usd' must be a number that is not negative")
     return Usage(cost_usd=cost, **tokens)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a number that a float can hold."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:

@@ -10,7 +10,7 @@ from typing import Any
 from agenteval.agents.base import Reply, Request, reply_from_json
 from agenteval.agents.environment import user_environment
 from agenteval.agents.process import LAST_WORDS_S, STDERR_CHUNKS, Child, ending, find_program, tail
-from agenteval.errors import AgentError
+from agenteval.errors import AgentError, TransientAgentError
 from agenteval.suite.model import AgentSpec
 
 _MOST_OUTPUT = 64 * 2**20
@@ -67,7 +67,11 @@ class Program:
         def collect(data: bytes) -> None:
             if len(output) <= _MOST_OUTPUT:
                 output.extend(data)
+            elif child is not None:
+                # Nobody reads what it still has to say.
+                child.kill()
 
+        child: Child | None = None
         try:
             child = await Child.start(
                 (self._program, *self._spec.target[1:]),
@@ -110,6 +114,8 @@ class CommandAgent:
     async def send(self, request: Request) -> Reply:
         """Run the program once."""
         ended = await self._program.run(request.to_json())
+        if ended.status < 0 and not ended.output:
+            raise TransientAgentError(f"the agent's command {ended.failure}")
         if ended.status != 0:
             raise AgentError(f"the agent's command {ended.failure}")
         return parse_output(ended.output)

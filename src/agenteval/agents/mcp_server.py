@@ -20,7 +20,9 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, TextContent, TextResourceContents
 
+from agenteval.agents.confinement import launch
 from agenteval.agents.environment import user_environment
+from agenteval.agents.marks import free_mark, kill_marked
 from agenteval.agents.process import STDERR_CHUNKS, find_program, tail
 from agenteval.agents.tools import Tool
 from agenteval.errors import AgentError
@@ -102,15 +104,21 @@ class McpConnection:
         if server.transport == "stdio":
             environment = user_environment(server.env)
             program = find_program(server.command[0], self._directory, environment.get("PATH"), server.where)
+            started = launch((program, *server.command[1:]), environment)
             parameters = StdioServerParameters(
-                command=program,
-                args=list(server.command[1:]),
-                env=environment,
+                command=started.argv[0],
+                args=list(started.argv[1:]),
+                env=dict(started.environment),
                 cwd=self._directory,
                 encoding=server.encoding,
                 encoding_error_handler="replace",
             )
-            yield stdio_client(parameters, errlog=errors.file)
+            try:
+                yield stdio_client(parameters, errlog=errors.file)
+            finally:
+                if started.mark is not None:
+                    kill_marked(started.mark, None)
+                    free_mark(started.mark)
         elif server.transport == "sse":
             yield sse_client(
                 server.url,

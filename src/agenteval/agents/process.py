@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.agents.base import agent_problem
+from agenteval.agents.confinement import launch
+from agenteval.agents.marks import free_mark, kill_marked
+from agenteval.agents.orphans import VARIABLE, end_orphans, new_token
 from agenteval.errors import ConfigError
 
 # Of the error output, the last chunks are kept; a message shows the end of it.
@@ -19,6 +22,8 @@ STDERR_CHUNKS = 16
 # After a program's end, so long (seconds) is waited for output that is still on its way.
 LAST_WORDS_S = 1.0
 _TAIL = 400
+# What is asked to end has so long (seconds) before it is killed.
+_GRACE_S = 1.0
 
 
 def find_program(name: str, directory: str, path: str | None, where: str) -> str:
@@ -43,13 +48,18 @@ class Child(asyncio.SubprocessProtocol):
     background may keep the pipes open for as long as it likes.
     """
 
-    def __init__(self, on_output: Callable[[bytes], None], on_errors: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, on_output: Callable[[bytes], None], on_errors: Callable[[bytes], None], mark: int | None = None
+    ) -> None:
         loop = asyncio.get_running_loop()
+        self._mark = mark
         self._receivers = {1: on_output, 2: on_errors}
         self._open = {1, 2}
         self._pipes_closed: asyncio.Future[None] = loop.create_future()
         self._exited: asyncio.Future[None] = loop.create_future()
         self._transport: asyncio.SubprocessTransport | None = None
+        self._token = new_token() if mark is None else None
+        self._last_resort: asyncio.TimerHandle | None = None
 
     @classmethod
     async def start(
@@ -66,13 +76,19 @@ class Child(asyncio.SubprocessProtocol):
             OSError: it cannot be executed.
             ValueError: an argument or variable holds a character that no program can get.
         """
+        started = launch(argv, environment)
+        child = cls(on_output, on_errors, started.mark)
         starting = asyncio.ensure_future(
             asyncio.get_running_loop().subprocess_exec(
-                lambda: cls(on_output, on_errors), *argv, cwd=directory, env=dict(environment), start_new_session=True
+                lambda: child,
+                *started.argv,
+                cwd=directory,
+                env=child.marked(started.environment),
+                start_new_session=True,
             )
         )
         try:
-            _, child = await asyncio.shield(starting)
+            await asyncio.shield(starting)
         except asyncio.CancelledError:
             # Given up half-way: asyncio would kill the program alone and wait for what that has started.
             await _end_once_started(starting)
@@ -104,20 +120,41 @@ class Child(asyncio.SubprocessProtocol):
         """Until everything it wrote has arrived, or for so long."""
         await asyncio.wait([self._pipes_closed], timeout=seconds)
 
+    def marked(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The environment by which what it leaves behind is known."""
+        return dict(environment) if self._token is None else {**environment, VARIABLE: self._token}
+
+    def end(self) -> None:
+        """Ask it and everything it started to end, and kill what does not."""
+        if self._last_resort is None:
+            self._signal(signal.SIGTERM)
+            self._last_resort = asyncio.get_running_loop().call_later(_GRACE_S, self.kill)
+
     def kill(self) -> None:
-        """End it and everything it started."""
+        """End it and everything it started, at once."""
         if self._transport is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._transport.get_pid(), signal.SIGKILL)
+            self._signal(signal.SIGKILL)
+            if self._mark is not None:
+                kill_marked(self._mark, self._transport.get_pid())
 
     async def close(self) -> None:
-        """Kill, and give back the pipes."""
-        self.kill()
+        """End it and everything it started, and give back the pipes."""
+        if self.returncode is None:
+            self.end()
         try:
             await self.wait()
+            self.kill()
+            if self._token is not None and self._transport is not None:
+                await end_orphans(self._token, self._transport.get_pid())
         finally:
+            self.kill()
+            if self._last_resort is not None:
+                self._last_resort.cancel()
             if self._transport is not None:
                 self._transport.close()
+            if self._mark is not None:
+                free_mark(self._mark)
+                self._mark = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Asyncio's: the program runs."""
@@ -138,6 +175,11 @@ class Child(asyncio.SubprocessProtocol):
         """Asyncio's: it has ended."""
         if not self._exited.done():
             self._exited.set_result(None)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._transport is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._transport.get_pid(), number)
 
     def _stdin(self) -> asyncio.WriteTransport | None:
         pipe = self._transport.get_pipe_transport(0) if self._transport else None

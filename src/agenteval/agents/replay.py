@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from agenteval.agents.base import Reply, Request, agent_problem, reply_from_json
-from agenteval.errors import AgentError, ConfigError, Problem
-from agenteval.suite.document import read_text
-from agenteval.suite.model import AgentSpec
+from agenteval.agents.base import Reply, Request, agent_problem, as_text
+from agenteval.agents.replay_recording import Asked, RecordedCase, RecordedTurn, Recording
+from agenteval.errors import AgentError, ConfigError
+from agenteval.suite.case_names import excerpt
+from agenteval.suite.model import AgentSpec, Case
 
-_Key = tuple[str, int, int]
-# A recorded reply, or the text of a recorded error.
-_Recorded = Reply | str
+_USER = "user"
+_MASK = "***"
 
 
 class ReplayAgent:
-    """Answers from a JSON Lines file, found by case (name or id), turn and iteration."""
+    """Answers from a recording, by case, turn and iteration."""
 
     def __init__(self, spec: AgentSpec) -> None:
         self._path = Path(str(spec.target))
         self._where = spec.where
-        self._replies: Mapping[_Key, _Recorded] = {}
+        self._recording: Recording | None = None
+        self._found: dict[str, RecordedCase] = {}
 
     async def start(self) -> None:
         """Read the recording."""
-        if not self._path.is_file():
+        from agenteval.agents.replay_formats import read_recording
+
+        if not self._path.exists():
             raise ConfigError(agent_problem(self._where, f"there is no recording {self._path}"))
-        self._replies = read_recording(self._path)
+        self._recording = read_recording(self._path)
+
+    def expect(self, cases: Sequence[Case]) -> tuple[str, ...]:
+        """Look up what will be asked.
+
+        Returns:
+            What is worth saying about the recording.
+        """
+        if self._recording is None:
+            return ()
+        asked = [Asked(case.id, case.name, tuple(turn.input for turn in case.turns)) for case in cases]
+        self._found = {case.case_id: self._recording.find(case) for case in asked}
+        return self._recording.remarks(asked)
+
+    def iterations(self, case_id: str) -> int | None:
+        """How often an expected case was run; 1 where it was not, so that this is told once."""
+        is_run = self._recording is not None and self._recording.is_run
+        return max(self._found.get(case_id, ()), default=0) + 1 if is_run else None
 
     def session(self) -> ReplayAgent:
         """Recorded answers know no state."""
@@ -38,16 +55,17 @@ class ReplayAgent:
 
     async def send(self, request: Request) -> Reply:
         """The recorded answer."""
-        for case in (request.case, request.case_id):
-            recorded = self._replies.get((case, request.turn, request.iteration))
-            if isinstance(recorded, str):
-                raise AgentError(recorded)
-            if recorded is not None:
-                return recorded
-        raise AgentError(
-            f"{self._path.name} has no reply for case {request.case!r}, turn {request.turn}, "
-            f"iteration {request.iteration}"
-        )
+        asked = _asked(request)
+        case = self._found.get(request.case_id) or self._find(Asked(request.case_id, request.case, asked))
+        iteration = case.get(request.iteration, {})
+        turn = iteration.get(request.turn)
+        if turn is None:
+            raise AgentError(f"{self._path.name} has no reply for {self._what_is_missing(request, case)}")
+        for number, question in enumerate(asked):
+            _check_question(self._path.name, request.case, number, iteration.get(number), question)
+        if isinstance(turn.answer, str):
+            raise AgentError(turn.answer)
+        return turn.answer
 
     async def end(self) -> None:
         """Nothing is held."""
@@ -55,54 +73,53 @@ class ReplayAgent:
     async def close(self) -> None:
         """Nothing is open."""
 
+    def _find(self, asked: Asked) -> RecordedCase:
+        return self._recording.find(asked) if self._recording is not None else {}
 
-def read_recording(path: Path) -> dict[_Key, _Recorded]:
-    """All records of a replay file; the last of several for one turn counts.
-
-    Raises:
-        ConfigError: every line that is not a record, with its number.
-    """
-    records: dict[_Key, _Recorded] = {}
-    problems: list[Problem] = []
-    # Not splitlines(): a JSON text may hold other characters that end a line, such as U+2028.
-    for number, line in enumerate(read_text(path, str(path)).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-            key = _key(record)
-            records[key] = _recorded(record)
-        except (ValueError, RecursionError, AgentError) as error:
-            problems.append(Problem(f"not a recorded reply: {error}", file=str(path), line=number))
-    if problems:
-        raise ConfigError(problems)
-    return records
+    def _what_is_missing(self, request: Request, case: RecordedCase) -> str:
+        name = f"case {request.case!r}"
+        if not case:
+            return (
+                f"{name}; record it: agenteval run -k {request.case!r} with the agent itself, "
+                "and replay the results.json of that run"
+            )
+        if request.iteration not in case:
+            recorded = len(case)
+            times = "once" if recorded == 1 else f"{recorded} times"
+            return (
+                f"{name}, turn {request.turn}, iteration {request.iteration}: it was recorded {times}; "
+                f"ask for no more with --iterations or in the suite, or record it again"
+            )
+        return f"{name}, turn {request.turn}, iteration {request.iteration}: this turn was not recorded"
 
 
-def _key(record: Any) -> _Key:
-    if not isinstance(record, dict):
-        raise ValueError("must be an object")
-    case = record.get("case")
-    if not isinstance(case, str):
-        raise ValueError("needs a text `case`")
-    place = []
-    for name in ("turn", "iteration"):
-        number = record.get(name, 0)
-        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-            raise ValueError(f"`{name}` must be a number from 0")
-        place.append(number)
-    if "response" not in record and "error" not in record:
-        raise ValueError("needs a `response` or an `error`")
-    latency = record.get("latency_ms")
-    if latency is not None and (not isinstance(latency, int | float) or isinstance(latency, bool)):
-        raise ValueError("`latency_ms` must be a number")
-    return case, place[0], place[1]
+def _asked(request: Request) -> tuple[str, ...]:
+    """What was asked so far, this turn included."""
+    return (*(said["content"] for said in request.history if said["role"] == _USER), request.input)
 
 
-def _recorded(record: Mapping[str, Any]) -> _Recorded:
-    if record.get("error") is not None:
-        return str(record["error"])
-    own = {"case", "turn", "iteration", "latency_ms", "error"}
-    reply = reply_from_json({key: value for key, value in record.items() if key not in own})
-    latency = record.get("latency_ms")
-    return reply if latency is None else replace(reply, latency_ms=float(latency))
+def _check_question(file: str, case: str, number: int, turn: RecordedTurn | None, question: str) -> None:
+    """See that a recorded turn answers what is asked; a later one answers in view of the earlier ones."""
+    if turn is None or turn.input is None or _same(turn.input, question):
+        return
+    raise AgentError(
+        f"{file}: turn {number} of case {case!r} was recorded for another question, {excerpt(turn.input)!r}; "
+        "record it again"
+    )
+
+
+def _same(recorded: str, asked: str) -> bool:
+    """Whether two questions are the same; results have a mask where the question has a secret."""
+    wanted = as_text(asked).strip()
+    first, *rest = recorded.strip().split(_MASK)
+    if not rest:
+        return first == wanted
+    if not wanted.startswith(first):
+        return False
+    at = len(first)
+    for part in rest[:-1]:
+        found = wanted.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return wanted.endswith(rest[-1]) and len(wanted) - len(rest[-1]) >= at

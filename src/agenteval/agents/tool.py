@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from agenteval.agents.base import Reply, Request, as_text
 from agenteval.agents.command import Program, without_last_break
 from agenteval.agents.framework import check_target
-from agenteval.agents.http import HttpService
+from agenteval.agents.http import HttpService, text_of
 from agenteval.agents.workers import WorkerPool
-from agenteval.errors import AgentError, ToolRefusedError
+from agenteval.errors import AgentError, ToolRefusedError, TransientAgentError
 from agenteval.suite.model import AgentSpec
 
 _CALL = "agenteval.agents.targets:call_tool"
@@ -114,6 +114,8 @@ class CommandCaller:
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
         """Run the program once; an exit status of its own choice is its refusal."""
         ended = await self._program.run(arguments(context, prompt))
+        if ended.status < 0 and not ended.output:
+            raise TransientAgentError(f"the tool's command {ended.failure}")
         if ended.status < 0 or ended.status in _NOT_RUN:
             raise AgentError(f"the tool's command {ended.failure}")
         if ended.status > 0:
@@ -131,17 +133,17 @@ class HttpCaller:
         self._service = HttpService(spec, concurrency, "the tool")
 
     async def start(self) -> None:
-        """Open the connection pool."""
+        """Make sure that it can be asked."""
         self._service.open()
 
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
         """POST once; a status of 4xx is the tool's refusal, but for those that concern how it is called."""
         response = await self._service.post(arguments(context, prompt))
         if response.is_success:
-            return _body(response.text)
-        said = self._service.refusal(response)
+            return _body(text_of(response))
+        refusal = self._service.refusal(response)
         refused = response.is_client_error and response.status_code not in _NOT_REFUSED
-        raise ToolRefusedError(said) if refused else AgentError(said)
+        raise ToolRefusedError(str(refusal)) if refused else refusal
 
     async def close(self) -> None:
         """Close the connections."""

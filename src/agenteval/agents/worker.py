@@ -14,6 +14,7 @@ stdin is empty.
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import importlib
 import importlib.abc
@@ -49,6 +50,8 @@ class Worker:
     def __init__(self, replies: IO[bytes], threads: int) -> None:
         self._replies = replies
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._outgoing: collections.deque[bytes] = collections.deque()
         self._pool = ThreadPoolExecutor(max_workers=threads)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._targets: dict[str, Callable[..., Any]] = {}
@@ -77,9 +80,15 @@ class Worker:
         self._send(json.dumps({"id": number, "error": describe(error), "kind": kind}))
 
     def _send(self, line: str) -> None:
-        with self._lock:
-            self._replies.write(line.encode("ascii", "backslashreplace") + b"\n")
-            self._replies.flush()
+        self._outgoing.append(line.encode("ascii", "backslashreplace") + b"\n")
+        # One thread writes, and takes along what the others have by then. It looks again when it has let go.
+        while self._outgoing and self._writing.acquire(blocking=False):
+            try:
+                while self._outgoing:
+                    self._replies.write(self._outgoing.popleft())
+                self._replies.flush()
+            finally:
+                self._writing.release()
 
     def _call(self, target: Callable[..., Any], args: list[Any]) -> Any:
         value = target(*args)

@@ -14,7 +14,7 @@ from typing import Any
 from agenteval.agents.base import agent_problem
 from agenteval.agents.environment import user_environment
 from agenteval.agents.process import LAST_WORDS_S, STDERR_CHUNKS, Child, ending, find_program, tail
-from agenteval.errors import AgentError, ConfigError
+from agenteval.errors import AgentError, ConfigError, TransientAgentError
 from agenteval.suite.model import AgentSpec
 
 _SCRIPT = Path(__file__).with_name("worker.py")
@@ -61,7 +61,7 @@ class WorkerPool:
             return await self._request(worker, message)
         except _WorkerDied as first:
             if not first.had_company:
-                raise AgentError(str(first)) from None
+                raise first.failure() from None
         except _CallError as error:
             raise AgentError(str(error)) from None
         return await self._alone(message)
@@ -74,7 +74,9 @@ class WorkerPool:
         worker = await self._start(threads=1)
         try:
             return await worker.request(message)
-        except (_CallError, _WorkerDied) as error:
+        except _WorkerDied as death:
+            raise death.failure() from None
+        except _CallError as error:
             raise AgentError(str(error)) from None
         finally:
             await worker.close()
@@ -136,11 +138,22 @@ class _CallError(Exception):
 
 
 class _WorkerDied(Exception):  # noqa: N818 - it says what happened
-    """The process ended during a call; ``had_company`` if other calls were under way in it."""
+    """The process ended during a call.
 
-    def __init__(self, message: str, *, had_company: bool) -> None:
+    Args:
+        message: how.
+        had_company: other calls were under way in it.
+        killed: by a signal that was not ours.
+    """
+
+    def __init__(self, message: str, *, had_company: bool, killed: bool) -> None:
         super().__init__(message)
         self.had_company = had_company
+        self._killed = killed
+
+    def failure(self) -> AgentError:
+        """The same as callers of the pool are told: another process may fare better than one that was killed."""
+        return TransientAgentError(str(self)) if self._killed else AgentError(str(self))
 
 
 class _Worker:
@@ -155,6 +168,7 @@ class _Worker:
         self._retired = False
         self._problem = ""
         self._line = bytearray()
+        self._outgoing: list[bytes] = []
         self._errors: deque[bytes] = deque(maxlen=STDERR_CHUNKS)
 
     async def start(self, spec: AgentSpec, environment: Mapping[str, str], threads: int) -> None:
@@ -181,8 +195,7 @@ class _Worker:
         number = self._next_id
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._pending[number] = future
-        if self._child is not None:
-            self._child.write(json.dumps({"id": number, **message}).encode() + b"\n")
+        self._send(json.dumps({"id": number, **message}).encode() + b"\n")
         try:
             return await future
         finally:
@@ -201,7 +214,18 @@ class _Worker:
 
     def _kill_if_done(self) -> None:
         if self._retired and not self._pending and self._child is not None:
-            self._child.kill()
+            self._child.end()
+
+    def _send(self, line: bytes) -> None:
+        """Requests of the same moment go out together: the process is woken once for all of them."""
+        if not self._outgoing:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outgoing.append(line)
+
+    def _flush(self) -> None:
+        lines, self._outgoing = self._outgoing, []
+        if self._child is not None:
+            self._child.write(b"".join(lines))
 
     def _receive(self, data: bytes) -> None:
         first, *others = data.split(b"\n")
@@ -241,7 +265,8 @@ class _Worker:
         what = self._problem or ending(child.returncode)
         message = f"the agent's process {what}" + (f": {detail}" if detail else "")
         had_company = len(self._pending) > 1
+        killed = not self._problem and (child.returncode or 0) < 0
         for future in list(self._pending.values()):
             if not future.done():
-                future.set_exception(_WorkerDied(message, had_company=had_company))
+                future.set_exception(_WorkerDied(message, had_company=had_company, killed=killed))
         await child.close()

@@ -14,7 +14,7 @@ from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.pool import baseline_pool
 from agenteval.compare.statistics.model import CaseRuns, MetricRuns
 from agenteval.compare.statistics.permutation import seed_of
-from agenteval.results.model import CaseResult, Results, Score, SuiteResult
+from agenteval.results.model import CaseResult, Results, Run, Score, SuiteResult
 
 # Kinds that may ask a model.
 _JUDGES = frozenset({"geval", "rag", "judge", "safety"})
@@ -111,7 +111,7 @@ class Sides:
                 MetricRuns(
                     metric=name,
                     cases=cases,
-                    seed=seed_of(fingerprint, name, self.earlier.run_ids, self.current.run.id),
+                    seed=seed_of(fingerprint, name, self.earlier.run_ids, _drawn_by(self.current.run)),
                     step=1.0 if _is_binary(cases) else _STEP,
                     gating=self.policy.gating.get(name, counts),
                     errors=losses.beside(before, name),
@@ -198,3 +198,8 @@ def _grade(scores: Sequence[Score], turns: int) -> _Grade:
 
 def _is_binary(cases: Iterable[CaseRuns]) -> bool:
     return all(score in {0.0, 1.0} for case in cases for run in (case.current, *case.baseline) for score in run)
+
+
+def _drawn_by(run: Run) -> str:
+    """What random labelings are drawn by: the run's seed, or the run itself."""
+    return run.id if run.seed is None else f"seed {run.seed}"

@@ -67,6 +67,16 @@ def append_summary(path: str | Path, markdown: str, limit: int = SUMMARY_LIMIT) 
     return False
 
 
+def summary_room(path: str | Path, limit: int = SUMMARY_LIMIT) -> int:
+    """How many bytes of Markdown `append_summary` can still add; below 0 where there is too much already.
+
+    Raises:
+        InfrastructureError: the file cannot be read.
+    """
+    used = _size(Path(path))
+    return limit - used - (len("\n\n") if used else len("\n"))
+
+
 def annotation(
     level: Literal["error", "warning", "notice"],
     message: str,

@@ -15,6 +15,7 @@ from agenteval.llm.model import Call, Completion, Exchange, LlmError, OptionRefu
 from agenteval.llm.prices import cost_usd
 from agenteval.llm.providers import make_provider
 from agenteval.llm.rate import RateLimiter
+from agenteval.results.model import RunUsage
 from agenteval.suite.model import ModelSpec
 
 _LONGEST_WAIT_S = 60.0
@@ -50,6 +51,7 @@ class LlmSettings:
         retries: further attempts after a passing failure.
         backoff_s: the first wait between attempts; it doubles.
         timeout_s: limit for one attempt.
+        seed: of the spread of waits; ``None`` takes any.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -59,6 +61,7 @@ class LlmSettings:
     retries: int = 4
     backoff_s: float = 1.0
     timeout_s: float = 60.0
+    seed: int | None = None
 
 
 class Gateway:
@@ -70,10 +73,18 @@ class Gateway:
         self._providers: dict[ModelSpec, Provider] = {}
         self._limiters: dict[str, RateLimiter] = {}
         self._under_way: dict[str, asyncio.Future[Completion]] = {}
+        self._chance = random.Random(settings.seed)  # noqa: S311 - no secret depends on it
         self.budget = Budget(settings.limits)
         self.input_tokens = 0
         self.output_tokens = 0
         self.unpriced: set[str] = set()
+
+    def charge(self, asked: RunUsage) -> None:
+        """Put on the account what an earlier part of the run took."""
+        self.input_tokens += asked.input_tokens
+        self.output_tokens += asked.output_tokens
+        self.budget.calls += asked.llm_calls
+        self.budget.cost_usd += asked.cost_usd
 
     def check(self, model: ModelSpec) -> None:
         """Make sure, before anything runs, that a model can be asked.
@@ -197,7 +208,7 @@ class Gateway:
         if error.retry_after_s is not None:
             return min(error.retry_after_s, _LONGEST_WAIT_S)
         # Spread, so that calls that failed together do not come back together.
-        spread: float = 1 + random.random() / 2  # noqa: S311 - no secret depends on it
+        spread: float = 1 + self._chance.random() / 2
         wait: float = self._settings.backoff_s * 2**attempt * spread
         return min(wait, _LONGEST_WAIT_S)
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agenteval.errors import AgentEvalError
-from agenteval.results.model import ToolCall, Usage
+from agenteval.results.model import RunUsage, ToolCall, Usage
 from agenteval.suite.model import MetricConfig, ModelSpec
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ class Resources:
         judge: the model that judges where a suite names none and can do without.
         embedder: the model that compares meanings where a suite names none.
         remembers: whether suites may keep what their judges said, and take it instead of asking again.
+        seed: of what metrics leave to chance; ``None`` is the same in every run.
     """
 
     gateway: Gateway
@@ -157,6 +158,7 @@ class Resources:
     judge: ModelSpec | None = None
     embedder: ModelSpec | None = None
     remembers: bool = True
+    seed: int | None = None
 
     @cached_property
     def embeddings(self) -> Embeddings:
@@ -171,6 +173,17 @@ class Resources:
         from agenteval.metrics.judgements import Judgements
 
         return Judgements(self.remembers)
+
+    @property
+    def judged(self) -> Mapping[str, int]:
+        """How many answers of judges counted so far, by suite."""
+        return self.judgements.answered if "judgements" in self.__dict__ else {}
+
+    def charge(self, asked: RunUsage, judged: Mapping[str, int]) -> None:
+        """Put on the accounts what an earlier part of the run took."""
+        self.gateway.charge(asked)
+        if judged:
+            self.judgements.charge(judged)
 
     async def start(self) -> None:
         """Make sure that what the metrics will use is there.

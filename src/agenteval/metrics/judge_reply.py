@@ -69,4 +69,5 @@ def check_scale(score: float, *, strict: bool) -> None:
 
 def may_be_score(token: str) -> bool:
     """Whether a token may stand for a score; what is no number is left to others to judge."""
-    return not token.isdecimal() or int(token) <= HIGHEST_SCORE
+    # Not as an int: Python refuses to read thousands of digits.
+    return not token.isdecimal() or float(token) <= HIGHEST_SCORE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,17 @@ class Judgements:
     """
 
     remembers: bool = True
-    _books: dict[tuple[str, str], Book] = field(default_factory=dict)
+    _books: dict[str, Book] = field(default_factory=dict)
+    _earlier: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def answered(self) -> dict[str, int]:
+        """How many answers counted so far, by suite."""
+        return {**self._earlier, **{suite: book.answered for suite, book in self._books.items()}}
+
+    def charge(self, answered: Mapping[str, int]) -> None:
+        """Count what an earlier part of the run took; before any judge is asked."""
+        self._earlier = dict(answered)
 
     def of(self, suite: Place, limits: JudgeLimits) -> Book:
         """The account of a suite.
@@ -32,11 +42,11 @@ class Judgements:
             suite: the file that asks.
             limits: what it allows.
         """
-        key = (suite.directory, suite.file)
+        key = f"{suite.directory}\n{suite.file}"
         if key not in self._books:
             wanted = limits.cache if self.remembers else None
             cache = JudgementCache(Path(suite.directory) / wanted) if wanted else None
-            self._books[key] = Book(limits.max_calls, cache)
+            self._books[key] = Book(limits.max_calls, cache, self._earlier.get(key, 0))
         return self._books[key]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Literal
@@ -39,8 +38,7 @@ class TokenF1:
             return Outcome(same, details={"precision": same, "recall": same})
         overlap = (Counter(actual) & Counter(expected)).total()
         precision, recall = overlap / len(actual), overlap / len(expected)
-        f1 = 2 * precision * recall / (precision + recall) if overlap else 0.0
-        return Outcome(f1, details={"precision": precision, "recall": recall})
+        return Outcome(_f_measure(precision, recall), details={"precision": precision, "recall": recall})
 
 
 def squad_tokens(text: str) -> list[str]:
@@ -52,11 +50,22 @@ def _words(text: str) -> list[str]:
     return text.lower().translate(_NO_PUNCTUATION).split()
 
 
+@dataclass(frozen=True, slots=True)
+class _Sacrebleu:
+    """Sacrebleu's BLEU for single sentences, and what names it in publications."""
+
+    scorer: Any
+    signature: str
+
+
 @cache
-def _bleu() -> Any:
+def _sacrebleu() -> _Sacrebleu:
     from sacrebleu.metrics.bleu import BLEU
 
-    return BLEU(effective_order=True, smooth_method="exp")
+    scorer = BLEU(effective_order=True, smooth_method="exp")
+    # The number of references in the signature is that of the last sentence scored.
+    scorer.sentence_score("", [""])
+    return _Sacrebleu(scorer, str(scorer.get_signature()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,40 +74,62 @@ class Bleu:
 
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
     # Made with the metric, so that a slow import never falls into the time that an agent is measured.
-    _scorer: Any = field(default_factory=_bleu, repr=False, compare=False)
+    _library: _Sacrebleu = field(default_factory=_sacrebleu, repr=False, compare=False)
 
     def measure(self, observation: Observation) -> Outcome:
         """Score against the one reference; the details hold sacrebleu's signature."""
-        score = self._scorer.sentence_score(observation.response, [observation.ground_truth or ""])
+        from agenteval.metrics.ngrams import count, shared
+
+        scorer = self._library.scorer
+        actual = scorer.tokenizer(observation.response.rstrip()).split()
+        expected = scorer.tokenizer((observation.ground_truth or "").rstrip()).split()
+        orders = range(1, scorer.max_ngram_order + 1)
+        score = scorer.compute_bleu(
+            correct=[shared(actual, expected, order) for order in orders],
+            total=[count(actual, order) for order in orders],
+            sys_len=len(actual),
+            ref_len=len(expected),
+            smooth_method=scorer.smooth_method,
+            effective_order=scorer.effective_order,
+        )
         details = {
             "precisions": [round(value / 100, 6) for value in score.precisions],
             "brevity_penalty": score.bp,
-            "signature": str(self._scorer.get_signature()),
+            "signature": self._library.signature,
         }
         return Outcome(score.score / 100, details=details)
 
 
-@cache
-def _rouge() -> Any:
-    from rouge_score.rouge_scorer import RougeScorer
-
-    variants: Sequence[RougeVariant] = ("rouge1", "rouge2", "rougeL")
-    return RougeScorer(list(variants), use_stemmer=False)
-
-
 @dataclass(frozen=True, slots=True)
 class Rouge:
-    """ROUGE F-measure on rouge-score's tokens, without stemming.
+    """ROUGE F-measure on rouge-score's tokens, without stemming (Lin 2004, with one reference).
 
     Tokens are runs of ``[a-z0-9]`` after lower-casing, so texts in other scripts have none and score 0.
     """
 
     variant: RougeVariant = "rougeL"
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
-    _scorer: Any = field(default_factory=_rouge, repr=False, compare=False)
 
     def measure(self, observation: Observation) -> Outcome:
         """Score one variant; the details hold all three."""
-        scores = self._scorer.score(observation.ground_truth or "", observation.response)
-        details = {name: score.fmeasure for name, score in scores.items()}
+        # Not the scorer of the package, which brings nltk and numpy along.
+        from rouge_score.tokenize import tokenize
+
+        from agenteval.metrics.ngrams import count, longest_common_subsequence, shared
+
+        actual = tokenize(observation.response, None)
+        expected = tokenize(observation.ground_truth or "", None)
+        common = {
+            "rouge1": (shared(actual, expected, 1), 1),
+            "rouge2": (shared(actual, expected, 2), 2),
+            "rougeL": (longest_common_subsequence(actual, expected), 1),
+        }
+        details = {
+            name: _f_measure(both / max(count(actual, order), 1), both / max(count(expected, order), 1))
+            for name, (both, order) in common.items()
+        }
         return Outcome(details[self.variant], details=details)
+
+
+def _f_measure(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0

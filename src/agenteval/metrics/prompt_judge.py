@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -117,9 +118,12 @@ class PromptJudge:
             MetricError: it does not follow the schema, or its score is outside the scale.
         """
         reply = json_object(text)
-        self._check(reply)
+        try:
+            self._check(reply)
+        except RecursionError:
+            raise MetricError(f"the judge's reply is nested too deeply: {shown(text)}") from None
         values = [reply.get(name) for name in self.scores]
-        numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+        numbers = [number for value in values if (number := _number(value)) is not None]
         if not numbers:
             raise MetricError(f"the judge gave no {' or '.join(self.scores)}: {shown(text)}")
         raw = sum(numbers) / len(numbers)
@@ -158,3 +162,13 @@ class PromptJudge:
         if equal is not None and abs(raw - equal) > _ROUNDING:
             return f"scored {raw:g}, expected {equal:g}"
         return None
+
+
+def _number(value: Any) -> float | None:
+    """A number of JSON, which may be larger than any float; ``None`` for everything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -13,13 +13,12 @@ from typing import Any, ClassVar
 from agenteval.metrics.base import Observation, Outcome, Resources
 from agenteval.metrics.similarity import similarity
 from agenteval.metrics.text_match import mismatch
-from agenteval.metrics.values import literal_equal, shown
+from agenteval.metrics.values import literal_equal, shown, unfenced
 from agenteval.suite.model import ModelSpec
 from agenteval.suite.output_schema import FieldSpec, FieldType, TextMatch
 
 # So many mismatches are named; more are counted.
 _NAMED = 5
-_FENCED = re.compile(r"\s*```[\w-]*[ \t]*\r?\n(.*?)\n?\s*```\s*", re.DOTALL)
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w*")
 _ROUNDING = 1e-9
 _LISTS = frozenset({"list", "set"})
@@ -84,9 +83,8 @@ def parsed(text: str) -> Any:
     Raises:
         ValueError: it is none; the message says so for people.
     """
-    fenced = _FENCED.fullmatch(text)
     try:
-        return json.loads(fenced.group(1) if fenced else text)
+        return json.loads(unfenced(text))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the answer is not JSON ({error}): {shown(text)}") from None
 

@@ -19,6 +19,8 @@ from agenteval.suite.response_path import leaf_text
 
 # Rounding may leave a score this far outside 0..1; further out it is an error.
 _ROUNDING = 1e-9
+# To compare a longer answer (characters) may take metrics more than a moment.
+_LONG = 20_000
 # Where the name of what a metric requires is no key of a suite.
 _MEANT = {"context": "files to take context from", "sources": "files and no retrieval_context"}
 
@@ -160,7 +162,11 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 async def _attempt(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome:
-    result = metric.measure(observation)
+    if len(observation.response) > _LONG and not inspect.iscoroutinefunction(metric.measure):
+        # Agents that are under way must not wait for it: their time would run out.
+        result = await asyncio.to_thread(metric.measure, observation)
+    else:
+        result = metric.measure(observation)
     if not inspect.isawaitable(result):
         return result
     limit = asyncio.timeout(config.timeout_s)

@@ -84,7 +84,7 @@ class TraceJudge:
             MetricError: its reply holds no score.
         """
         record = record_of(observation)
-        if not is_sampled(record, self.limits.sample_rate):
+        if not is_sampled(record, self.limits.sample_rate, self.resources.seed):
             raise NotSampledError(f"not among the {self.limits.sample_rate:.0%} that are sampled")
         if not observation.response.strip():
             return Outcome(0.0, reason="empty response", model=self.model.label)
@@ -156,18 +156,20 @@ class TraceJudge:
         )
 
 
-def is_sampled(record: Record, rate: float) -> bool:
+def is_sampled(record: Record, rate: float, seed: int | None = None) -> bool:
     """Whether a trace is among the sampled ones: always the same ones for a rate, and more of them for a higher one.
 
     Args:
         record: of the trace.
         rate: the share that is judged, 0..1.
+        seed: of the run; another one samples others.
     """
     if rate >= 1:
         return True
     identity = record.get("trace_id") or f"{record.get('iteration')}:{record.get('persona')}:{record.get('input')}"
-    seed = int(hashlib.sha256(str(identity).encode("utf-8", "surrogatepass")).hexdigest(), 16)
-    return random.Random(seed).random() < rate  # noqa: S311 - no secret depends on it
+    drawn = str(identity) if seed is None else f"{seed}:{identity}"
+    own = int(hashlib.sha256(drawn.encode("utf-8", "surrogatepass")).hexdigest(), 16)
+    return random.Random(own).random() < rate  # noqa: S311 - no secret depends on it
 
 
 def _sendable(text: str) -> str:

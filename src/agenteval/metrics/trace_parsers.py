@@ -31,7 +31,7 @@ _SCALE = re.compile(
     r"\s*(?P<high>\d+(?:\.\d+)?)(?![\w%]|\.\d)",
     re.IGNORECASE,
 )
-_LIST_MARK = re.compile(r"^\s*(?P<number>\d+)[.)]\s+", re.MULTILINE)
+_LIST_MARK = re.compile(r"^[^\S\n]*(?P<number>\d+)[.)]\s+", re.MULTILINE)
 _REASON = re.compile(r"\breason(?:ing)?\b[^\w\n]*?[:\-–—][^\w\n\"'(\[]*(?P<reason>\S.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -110,7 +110,7 @@ def _without_scales(text: str, scales: set[float]) -> str:
 
 def _without_list_marks(text: str) -> str:
     """The text without the numbers of a list that counts from 1; a single ``8.`` may be the score."""
-    marks = [int(match["number"]) for match in _LIST_MARK.finditer(text)]
+    marks = [float(match["number"]) for match in _LIST_MARK.finditer(text)]
     return _LIST_MARK.sub("", text) if marks[:2] == [1, 2] else text
 
 

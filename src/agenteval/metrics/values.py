@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 _SHOWN = 80
+_FENCE = re.compile(r"```[\w-]*\s*")
 
 
 def literal_equal(expected: Any, actual: Any) -> bool:
@@ -32,6 +34,13 @@ def _same_number(expected: float, actual: float) -> bool:
         return float(expected) == float(actual)
     except OverflowError:
         return False
+
+
+def unfenced(text: str) -> str:
+    """What stands in the code fence (```) around a whole text; without one the text itself."""
+    # By hand: an expression that looks for the end tries every blank on its way as a beginning of it.
+    first, _, rest = text.strip().partition("\n")
+    return rest[:-3].strip() if _FENCE.fullmatch(first) and rest.endswith("```") else text
 
 
 def shown(value: Any) -> str:

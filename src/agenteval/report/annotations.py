@@ -177,7 +177,9 @@ def _is_bad(turn: TurnResult) -> bool:
 
 def _plain(text: str, limit: int) -> str:
     """One line of at most ``limit`` characters that GitHub takes and no runner obeys."""
-    line = _BEYOND.sub(lambda found: f"[U+{ord(found[0]):X}]", escape.terminal(escape.one_line(text, limit)))
+    known = _BEYOND.sub(lambda found: f"[U+{ord(found[0]):X}]", escape.one_line(text, limit))
+    # Last: brackets of ours must not complete a command of theirs.
+    line = escape.terminal(known)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 

@@ -24,35 +24,44 @@ class Detail:
 
     Attributes:
         max_cases: cases of one section told with questions and answers.
-        max_rows: rows of one table or list.
+        max_rows: rows of one table or list of what changed.
+        max_asides: the same of the sections that matter less: known failures, skipped cases, metrics; with 0 they are
+            left out as a whole.
         max_text: characters of one answer or reason.
         reduced: whether this is less than the report would tell if it had room.
     """
 
     max_cases: int
     max_rows: int
+    max_asides: int
     max_text: int
     reduced: bool = True
 
 
-#: What a pull-request comment tells: first what is pleasant to read, at last the verdict and the numbers.
+#: What a pull-request comment tells. Whole sections go first, then cases, then parts of answers; at last there are
+#: the verdict and the numbers.
 COMMENT_LEVELS = (
-    Detail(max_cases=25, max_rows=100, max_text=1_500, reduced=False),
-    Detail(max_cases=15, max_rows=50, max_text=800),
-    Detail(max_cases=10, max_rows=30, max_text=400),
-    Detail(max_cases=5, max_rows=20, max_text=200),
-    Detail(max_cases=0, max_rows=10, max_text=100),
-    Detail(max_cases=0, max_rows=0, max_text=100),
+    Detail(max_cases=25, max_rows=100, max_asides=100, max_text=1_500, reduced=False),
+    Detail(max_cases=25, max_rows=30, max_asides=10, max_text=1_500),
+    Detail(max_cases=25, max_rows=20, max_asides=0, max_text=1_500),
+    Detail(max_cases=10, max_rows=20, max_asides=0, max_text=1_500),
+    Detail(max_cases=5, max_rows=20, max_asides=0, max_text=1_500),
+    Detail(max_cases=5, max_rows=20, max_asides=0, max_text=500),
+    Detail(max_cases=3, max_rows=10, max_asides=0, max_text=200),
+    Detail(max_cases=0, max_rows=10, max_asides=0, max_text=100),
+    Detail(max_cases=0, max_rows=0, max_asides=0, max_text=100),
 )
 
 #: What a job summary tells.
 SUMMARY_LEVELS = (
-    Detail(max_cases=100, max_rows=2_000, max_text=4_000, reduced=False),
-    Detail(max_cases=50, max_rows=2_000, max_text=2_000),
-    Detail(max_cases=25, max_rows=1_000, max_text=1_000),
-    Detail(max_cases=10, max_rows=500, max_text=400),
-    Detail(max_cases=0, max_rows=100, max_text=200),
-    Detail(max_cases=0, max_rows=0, max_text=100),
+    Detail(max_cases=100, max_rows=2_000, max_asides=2_000, max_text=4_000, reduced=False),
+    Detail(max_cases=100, max_rows=500, max_asides=100, max_text=4_000),
+    Detail(max_cases=50, max_rows=500, max_asides=0, max_text=4_000),
+    Detail(max_cases=25, max_rows=200, max_asides=0, max_text=2_000),
+    Detail(max_cases=10, max_rows=200, max_asides=0, max_text=1_000),
+    Detail(max_cases=5, max_rows=100, max_asides=0, max_text=400),
+    Detail(max_cases=0, max_rows=100, max_asides=0, max_text=200),
+    Detail(max_cases=0, max_rows=0, max_asides=0, max_text=100),
 )
 
 

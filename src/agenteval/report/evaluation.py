@@ -154,6 +154,8 @@ def _template(name: str) -> Template:
     from jinja2 import FileSystemLoader, StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+    from agenteval.report.compiled import CompiledTemplates
+
     environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader(template_directory()),
         autoescape=False,  # each format has rules of its own; a test checks that every value is filtered
@@ -161,6 +163,7 @@ def _template(name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        bytecode_cache=CompiledTemplates(template_directory()),
     )
     environment.filters.update(MARKDOWN_FILTERS if name.endswith(".md.j2") else HTML_FILTERS)
     return environment.get_template(name)

@@ -9,6 +9,8 @@ from agenteval.report.view import NOTHING, count, money, number, signed
 from agenteval.results.model import ComparedCase, ComparedMetric, ComparedResource, Comparison
 
 _CERTAIN = 0.001
+_LEAST_CHANGE = 0.005
+_RESOURCES = {"latency_ms": "latency", "tokens": "tokens per answer", "cost_usd": "cost per answer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,43 @@ def evidence_rows(comparison: Comparison) -> Iterator[EvidenceRow]:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class ResourceRow:
+    """Time, tokens or money per answer on both sides; ``change`` is empty where there was nothing before."""
+
+    name: str
+    before: str
+    after: str
+    change: str
+    allowed: str
+    exceeded: bool
+
+
+def resource_rows(comparison: Comparison) -> tuple[ResourceRow, ...]:
+    """What answers took, where both runs say so."""
+    return tuple(
+        ResourceRow(
+            name=_RESOURCES[resource.name],
+            before=_amount(resource, resource.baseline),
+            after=_amount(resource, resource.current),
+            change=_share(resource.change),
+            allowed="" if resource.allowed is None else f"+{resource.allowed:.0%}",
+            exceeded=resource.exceeded,
+        )
+        for resource in comparison.resources
+    )
+
+
+def resource_changes(comparison: Comparison) -> str:
+    """``latency +50%, cost per answer +3%``; empty where nothing changed by as much as a percent."""
+    changed = [
+        f"{_RESOURCES[resource.name]} {_share(resource.change)}"
+        for resource in comparison.resources
+        if resource.exceeded or (resource.change is not None and abs(resource.change) >= _LEAST_CHANGE)
+    ]
+    return ", ".join(part.rstrip() for part in changed)
+
+
 def points(share: float) -> str:
     """A difference of scores in points of a hundred."""
     text = f"{100 * share:.1f}".removesuffix(".0")
@@ -55,12 +94,11 @@ def points(share: float) -> str:
 
 def resource_change(resource: ComparedResource) -> str:
     """``latency 120 ms → 180 ms (+50 %, 20 % allowed)``."""
-    names = {"latency_ms": "latency", "tokens": "tokens per answer", "cost_usd": "cost per answer"}
     before, after = _amount(resource, resource.baseline), _amount(resource, resource.current)
-    change = "" if resource.change is None else f"{resource.change:+.0%}"
+    change = _share(resource.change)
     allowed = "" if resource.allowed is None else f"{resource.allowed:.0%} allowed"
     details = ", ".join(part for part in (change, allowed) if part)
-    return f"{names[resource.name]} {before} → {after}" + (f" ({details})" if details else "")
+    return f"{_RESOURCES[resource.name]} {before} → {after}" + (f" ({details})" if details else "")
 
 
 def history_note(case: ComparedCase) -> str:
@@ -76,7 +114,11 @@ def verdict_note(comparison: Comparison) -> str:
     """What the comparison says as a whole, where it found no regression."""
     if comparison.verdict == "inconclusive":
         return "comparison inconclusive"
-    return "improved" if comparison.verdict == "improved" else "no regressions"
+    return "no regressions"
+
+
+def _share(change: float | None) -> str:
+    return "" if change is None else f"{change:+.0%}"
 
 
 def _p(p: float | None) -> str:

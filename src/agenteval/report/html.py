@@ -127,6 +127,8 @@ def _template() -> Template:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
     from markupsafe import Markup
 
+    from agenteval.report.compiled import CompiledTemplates
+
     def trusted(text: str) -> Markup:
         return Markup(text)  # noqa: S704 - our own markup, or text that went through report/escape.py
 
@@ -145,6 +147,7 @@ def _template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         auto_reload=False,
+        bytecode_cache=CompiledTemplates(template_directory()),
     )
     environment.filters.update(FILTERS)
     environment.filters.update(

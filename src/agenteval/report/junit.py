@@ -1,7 +1,8 @@
 """JUnit XML: one testsuite per suite, one testcase per case.
 
 The output keeps to what both versions of Jenkins' ``junit-10.xsd`` and Surefire's time format allow: no properties,
-file or line in a testcase, no ``disabled``, three decimals in a time.
+file or line in a testcase, no ``disabled``, three decimals in a time. Test reporters of GitHub find the place of a
+failure all the same: the file in its testsuite, the line in the last line of its text, as in a stack trace.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def _suite_head(suite: SuiteResult, archive: Archive, timestamp: str) -> dict[st
     return {
         "errors": str(counts["error"]),
         "failures": str(counts["failed"]),
+        "file": _line(suite.path),
         "name": _line(suite.name),
         "skipped": str(counts["skipped"]),
         "tests": str(counts.total()),
@@ -94,9 +96,9 @@ def _case(case: CaseResult, path: str) -> TestCase:
     if case.status == "skipped":
         testcase.add_skipped_info(message)
     elif case.status == "failed":
-        testcase.add_failure_info(message, _text(case), _type(case))
+        testcase.add_failure_info(message, _text(case, path), _type(case))
     else:
-        testcase.add_error_info(message, _text(case), _type(case))
+        testcase.add_error_info(message, _text(case, path), _type(case))
     return testcase
 
 
@@ -106,8 +108,10 @@ def _type(case: CaseResult) -> str:
     return _line(found[0].id) if found else case.status
 
 
-def _text(case: CaseResult) -> str:
-    return escape.xml("\n".join(_case_lines(case)))
+def _text(case: CaseResult, path: str) -> str:
+    # The last place that a text names counts: no answer can name another one behind it.
+    place = [f"at {path}:{case.line}"] if case.line else []
+    return escape.xml("\n".join([*_case_lines(case), *place]))
 
 
 def _case_lines(case: CaseResult) -> Iterator[str]:

@@ -1,21 +1,19 @@
 """The pull-request comment and the job summary: Markdown from Jinja templates made of named blocks.
 
 A template gets ``report`` (a :class:`~agenteval.report.page.Page`) and ``detail`` (a
-:class:`~agenteval.report.budget.Detail`). Nothing is escaped by itself: every ``{{ … }}`` ends in one of the
-filters of :data:`FILTERS`.
+:class:`~agenteval.report.budget.Detail`). Every ``{{ … }}`` of ours ends in one of the filters of
+:mod:`~agenteval.report.filters`; a user's own template that cannot be used is replaced by ours, which says why.
 """
 
 from __future__ import annotations
 
 import functools
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agenteval.errors import InfrastructureError
-from agenteval.report import escape, view
 from agenteval.report.budget import (
     COMMENT_LEVELS,
     COMMENT_LIMIT,
@@ -26,44 +24,95 @@ from agenteval.report.budget import (
     fit,
     utf8_bytes,
 )
-from agenteval.report.page import Source
+from agenteval.report.presentation import Presentation
+from agenteval.report.source import Source
 from agenteval.report.view import GateView
-from agenteval.results.model import Results, Score
+from agenteval.results.model import Results
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["FILTERS", "GateView", "render_comment", "render_summary", "template_directory"]
+__all__ = ["GateView", "render_comment", "render_summary", "template_directory"]
 
 _PACKAGE = Path(__file__).parents[1]
+_PLAIN = Presentation()
+
+Warn = Callable[[str], None]
 
 
-def render_comment(results: Results, gate: GateView, comment_id: str = "", *, limit: int = COMMENT_LIMIT) -> str:
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Comment or summary."""
+
+    template: str
+    levels: tuple[Detail, ...]
+    size: Callable[[str], int]
+    limit: int
+
+
+def _unheard(_: str) -> None:
+    """The text itself says what went wrong."""
+
+
+def render_comment(
+    results: Results,
+    gate: GateView,
+    comment_id: str = "",
+    *,
+    limit: int = COMMENT_LIMIT,
+    presentation: Presentation = _PLAIN,
+    warn: Warn = _unheard,
+) -> str:
     """The body of the pull-request comment, without the hidden marker, in at most ``limit`` characters.
 
     Args:
+        results: the run.
+        gate: what the gate says.
         comment_id: shown in the first line, to tell apart the comments of several jobs.
+        limit: characters, as GitHub counts them.
+        presentation: the user's own template, and where links lead.
+        warn: told why the user's own template was not used.
 
     Raises:
         ReportTooLargeError: ``limit`` is too small for the verdict and the numbers.
     """
-    source = Source.of(results, gate, f"agenteval ({comment_id})" if comment_id else "agenteval")
-    return fit(_renderer("comment.md.j2", source), characters, limit, COMMENT_LEVELS)
+    title = f"agenteval ({comment_id})" if comment_id else "agenteval"
+    source = Source.of(results, gate, title, "the job summary and report.html", presentation.site)
+    kind = _Kind("comment.md.j2", COMMENT_LEVELS, characters, limit)
+    return _rendered(kind, source, presentation.comment_template, warn)
 
 
-def render_summary(results: Results, gate: GateView, *, limit: int = SUMMARY_LIMIT) -> str:
+def render_summary(
+    results: Results,
+    gate: GateView,
+    *,
+    limit: int = SUMMARY_LIMIT,
+    presentation: Presentation = _PLAIN,
+    warn: Warn = _unheard,
+) -> str:
     """The job summary, in at most ``limit`` bytes: what the comment says, every case, and failures in full.
 
-    Raises:
-        ReportTooLargeError: ``limit`` is too small for the verdict and the numbers.
+    Args and errors are those of :func:`render_comment`.
     """
-    source = Source.of(results, gate)
-    return fit(_renderer("summary.md.j2", source), utf8_bytes, limit, SUMMARY_LEVELS)
+    source = Source.of(results, gate, "agenteval", "report.html and results.json", presentation.site)
+    kind = _Kind("summary.md.j2", SUMMARY_LEVELS, utf8_bytes, limit)
+    return _rendered(kind, source, presentation.summary_template, warn)
 
 
-def _renderer(name: str, source: Source) -> Callable[[Detail], str]:
-    template = _environment().get_template(name)
-    return lambda detail: template.render(report=source.page(detail), detail=detail)
+def _rendered(kind: _Kind, source: Source, own: Path | None, warn: Warn) -> str:
+    if own is not None:
+        from agenteval.report.own_markdown import OwnTemplateError, render_own
+
+        try:
+            return render_own(own, source, kind.size, kind.limit, kind.levels)
+        except OwnTemplateError as error:
+            warn(str(error))
+            # It may be known already, from the file that was written before.
+            source = replace(source, warnings=tuple(dict.fromkeys((str(error), *source.warnings))))
+    template = _environment().get_template(kind.template)
+    return fit(
+        lambda detail: template.render(report=source.page(detail), detail=detail), kind.size, kind.limit, kind.levels
+    )
 
 
 def template_directory() -> Path:
@@ -83,54 +132,6 @@ def template_directory() -> Path:
 @functools.cache
 def _environment() -> Environment:
     # Imported here: a program start that renders nothing does not pay for it.
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from agenteval.report.environment import make_environment
 
-    environment = Environment(
-        loader=FileSystemLoader(template_directory()),
-        autoescape=False,  # noqa: S701 - Markdown has rules of its own; a test checks that every value is filtered
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        auto_reload=False,
-    )
-    environment.filters.update(FILTERS)
-    return environment
-
-
-_ICONS = {"passed": "✅", "failed": "❌", "error": "💥", "skipped": "⚪"}
-_VERDICTS = {True: "✅", False: "❌", None: "⚪"}
-
-
-def _mark(score: Score) -> str:
-    if score.status == "error":
-        return "💥"
-    return _VERDICTS[score.passed]
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-#: What a template may end an expression with: escapes for foreign text, and ways to write a number.
-FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
-    {
-        "inline": escape.markdown_inline,
-        "lines": escape.markdown_lines,
-        "block": escape.markdown_block,
-        "data": lambda value, limit=None: escape.markdown_inline(_compact(value), limit),
-        "number": view.number,
-        "signed": view.signed,
-        "percent": view.percent,
-        "count": view.count,
-        "commit": lambda sha: "".join(filter(str.isalnum, sha.encode("ascii", "ignore").decode()))[:12],
-        "integer": lambda value: f"{value:,}",
-        "money": lambda dollars: escape.markdown_inline(view.money(dollars)),
-        "duration": view.duration,
-        "values": lambda score: escape.markdown_inline(view.score_values(score)),
-        "icon": lambda passed: _VERDICTS[passed],
-        "status_icon": lambda status: _ICONS.get(status, "⚪"),
-        "mark": _mark,
-        "met": lambda criterion: _VERDICTS[criterion.met],
-    }
-)
+    return make_environment(template_directory())

@@ -6,11 +6,14 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from agenteval import __version__
 from agenteval.results.model import CaseResult, Results, Run, RunUsage, SuiteResult, Summary, Tool
 from agenteval.results.parts import Part, check_parts
 from agenteval.results.rollup import case_status, mean, strict_case_status, summarise
+
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,7 @@ def _run(parts: Sequence[Part], duration_s: Callable[[Sequence[Part]], float]) -
         repository=runs[0].repository,
         workflow_run_id=_common(run.workflow_run_id for run in runs),
         merged=merged if len(merged) > 1 else [],
+        seed=_common(run.seed for run in runs),
     )
 
 
@@ -149,7 +153,7 @@ def _id(run_ids: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(run_ids).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def _common(values: Iterable[str | None]) -> str | None:
+def _common(values: Iterable[ValueT | None]) -> ValueT | None:
     found = set(values)
     return found.pop() if len(found) == 1 else None
 

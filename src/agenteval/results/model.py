@@ -101,6 +101,8 @@ class Run(_Model):
     workflow_run_id: str | None = None
     # Only where the run is one of several parts, or was made of several by merging; then their ids.
     shard: RunShard | None = Field(default=None, exclude_if=lambda value: value is None)
+    # Of what is left to chance; left out where none was given.
+    seed: int | None = Field(default=None, exclude_if=lambda value: value is None)
     merged: list[str] = Field(default=[], exclude_if=lambda value: not value)
 
 
@@ -182,6 +184,8 @@ class TurnResult(_Model):
     latency_ms: float | None = None
     usage: Usage | None = None
     error: Text | None = None
+    # Further attempts that it took; left out where there were none.
+    retries: int = Field(default=0, exclude_if=lambda value: not value)
     scores: list[Score] = []
 
 

@@ -79,6 +79,8 @@ def _obstacle(plan: Plan, execution: Execution) -> str:
         return "the confirming runs were interrupted"
     if plan.catalog.resources.gateway.budget.refused:
         return "the budget for models was used up by the confirming runs"
+    if execution.unfinished:
+        return "the time was up before the confirming runs had ended"
     cases = [case for found in execution.cases.values() for case in found]
     broken = [case for case in cases if case.status == "error"]
     if not broken:

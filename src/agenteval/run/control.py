@@ -7,13 +7,15 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agenteval.agents.blocking import run_confined
 from agenteval.config import Settings
 from agenteval.errors import AgentEvalError, ConfigError
-from agenteval.prepare import load
+from agenteval.prepare import load, redactor
+from agenteval.provisioning import SetupError, hand_over, provisioned
 from agenteval.suite.model import AgentSpec
 
 _TIMEOUT_S = 120
@@ -40,15 +42,25 @@ def base_agents(settings: Settings, baseline_commit: str | None) -> Iterator[Map
         baseline_commit: the commit that the baseline was made of.
 
     Raises:
-        ControlError: there is no such commit here, or its agent cannot be another one than the current.
+        ControlError: there is no such commit here, its agent cannot be another one than the current, or what it needs
+            cannot be installed.
     """
     root = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel"))
     commit = _merge_base(root, baseline_commit)
     folder = Path(tempfile.mkdtemp(prefix="agenteval-base-")).resolve()
     worktree = folder / "worktree"
     try:
+        hand_over(folder)
         _git(root, "worktree", "add", "--detach", "--force", str(worktree), commit)
-        yield _agents(settings, _Places(root, worktree))
+        places = _Places(root, worktree)
+        agents = _agents(settings, places)
+        with ExitStack() as installed:
+            try:
+                variables = installed.enter_context(provisioned(settings.setup, places.there(Path.cwd()), redactor()))
+            except SetupError as error:
+                what = str(error).splitlines()[0].rstrip(":")
+                raise ControlError(f"confirm: base cannot install what the base commit needs: {what}") from None
+            yield _with_variables(agents, variables)
     finally:
         _remove(root, worktree)
         shutil.rmtree(folder, ignore_errors=True)
@@ -118,6 +130,13 @@ def _agents(settings: Settings, places: _Places) -> Mapping[str, AgentSpec]:
     return {case_id: there[id(agent)] for case_id, agent in agents.items()}
 
 
+def _with_variables(agents: Mapping[str, AgentSpec], variables: Mapping[str, str]) -> Mapping[str, AgentSpec]:
+    """The agents with what was installed for them; those that were one still are."""
+    unlike = {id(agent): agent for agent in agents.values()}
+    changed = {key: replace(agent, env={**variables, **agent.env}) for key, agent in unlike.items()}
+    return {case_id: changed[id(agent)] for case_id, agent in agents.items()}
+
+
 def _git(directory: Path, *arguments: str) -> str:
     """What git says.
 
@@ -129,15 +148,7 @@ def _git(directory: Path, *arguments: str) -> str:
         raise ControlError("confirm: base needs git")
     command = [program, *_OPTIONS, *arguments]
     try:
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
+        done = run_confined(command, directory, _TIMEOUT_S, errors="replace")
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ControlError(f"confirm: base cannot use git: {error}") from None
     if done.returncode != 0:

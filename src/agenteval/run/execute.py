@@ -4,52 +4,68 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from agenteval.agents.base import Agent
+from agenteval.agents.base import Agent, RecordedAgent
 from agenteval.agents.build import build_agent
 from agenteval.analysis.answers import evaluated
 from agenteval.analysis.model import Evaluated
 from agenteval.errors import ConfigError, Problem
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.report.escape import Redactor
-from agenteval.results.model import CaseResult, IterationResult, Score, TurnResult
+from agenteval.results.model import CaseResult
 from agenteval.results.rollup import summarise
-from agenteval.run.execution import Execution, asked_models, budget_warnings
+from agenteval.run.conditions import conditions
+from agenteval.run.execution import Execution, asked_models, budget_warnings, retry_warnings
 from agenteval.run.interrupt import until_signal
+from agenteval.run.job import BoundAgent, Job
 from agenteval.run.journal import Journal
-from agenteval.run.masking import redacted
+from agenteval.run.long_cases import LongCases
 from agenteval.run.progress import Progress
-from agenteval.run.scheduler import BoundAgent, Job, checkable, run_jobs
+from agenteval.run.rating import case_of
+from agenteval.run.recorder import Recorder
+from agenteval.run.resume import Earlier
+from agenteval.run.scheduler import Pace, run_jobs
+from agenteval.run.unchecked import checkable, skipped, why_unchecked
 from agenteval.suite.model import AgentSpec, Case, Suite
 from agenteval.suite.model_agent import KIND as MODEL_AGENT
 
 
 @dataclass(frozen=True)
 class PlannedCase:
-    """A case with everything that was decided about it."""
+    """A case with everything that was decided about it.
+
+    Attributes:
+        as_recorded: nobody asked for a number of iterations, so that an agent with a recording repeats all of it.
+    """
 
     suite: Suite
     case: Case
     agent: AgentSpec
     iterations: int
     first_iteration: int = 0
+    as_recorded: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run, and where to tell about it."""
+    """What to run, and where to tell about it.
+
+    Attributes:
+        earlier: what an interrupted run left, which this one brings to its end.
+    """
 
     run_id: str
     cases: Sequence[PlannedCase]
-    concurrency: int
+    pace: Pace
     catalog: MetricCatalog
     journal: Path
     redact: Redactor = field(repr=False)
     progress: Progress
+    earlier: Earlier | None = None
 
 
 def execute(plan: Plan) -> Execution:
@@ -61,17 +77,30 @@ def execute(plan: Plan) -> Execution:
     """
     # Built first: a metric that cannot run here must show before an agent is paid for.
     checked = _checkable(plan)
-    started = time.time()
+    earlier_s = plan.earlier.active_s if plan.earlier else 0.0
+    started = time.time() - earlier_s
     if plan.cases and not any(checked):
-        skipped = {planned.case.id: _skipped(planned) for planned in plan.cases}
-        warnings = tuple(_why_unchecked(planned) for planned in plan.cases[:1])
-        execution = _execution(plan, skipped, started, 0.0)
+        finished = {planned.case.id: skipped(planned.case) for planned in plan.cases}
+        warnings = tuple(why_unchecked(planned.suite, planned.case) for planned in plan.cases[:1])
+        execution = _execution(plan, finished, started, 0.0)
         return replace(execution, nothing_to_check=True, warnings=warnings)
     clock = time.perf_counter()
     runner = _Runner(plan)
     asyncio.run(runner.run())
-    execution = _execution(plan, runner.finished, started, time.perf_counter() - clock)
-    return replace(execution, signal=runner.signal, warnings=budget_warnings(plan.catalog.resources.gateway))
+    execution = _execution(plan, runner.finished, started, earlier_s + time.perf_counter() - clock)
+    warnings = (
+        *runner.remarks,
+        *budget_warnings(plan.catalog.resources.gateway),
+        *retry_warnings(runner.finished.values()),
+    )
+    return replace(
+        execution,
+        earlier_s=earlier_s,
+        archive=runner.long_cases,
+        signal=runner.signal,
+        unfinished=runner.unfinished,
+        warnings=warnings,
+    )
 
 
 def _execution(plan: Plan, finished: Mapping[str, CaseResult], started: float, duration_s: float) -> Execution:
@@ -135,8 +164,12 @@ class _Runner:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._until = None if plan.pace.run_s is None else time.monotonic() + plan.pace.run_s
         self.finished: dict[str, CaseResult] = {}
+        self.long_cases = LongCases(plan.journal)
+        self.unfinished = 0
         self.signal: int | None = None
+        self.remarks: tuple[str, ...] = ()
 
     async def run(self) -> None:
         agents: dict[int, Agent] = {}
@@ -147,30 +180,52 @@ class _Runner:
             await asyncio.gather(resources.close(), *(agent.close() for agent in agents.values()))
 
     async def _run_jobs(self, agents: dict[int, Agent]) -> None:
-        plan = self._plan
-        await plan.catalog.resources.start()
-        await self._start(agents)
-        jobs = [_job(item, agents[id(item.agent)]) for item in plan.cases]
-        with plan.progress, Journal(plan.journal) as journal:
-            journal.begin(plan.run_id, _fingerprints(plan))
+        plan, earlier = self._plan, self._plan.earlier
+        left = [item for item in plan.cases if earlier is None or item.case.id not in earlier.complete]
+        if left:
+            await plan.catalog.resources.start()
+            await self._start(agents, left)
+            self.remarks = _remarks(plan, agents)
+        recorded = {key: agent for key, agent in agents.items() if isinstance(agent, RecordedAgent)}
+        jobs = [_job(item, agents[id(item.agent)], recorded.get(id(item.agent)), earlier) for item in left]
+        with plan.progress, Journal(plan.journal, earlier.end if earlier else None) as journal:
+            if earlier is None:
+                journal.begin(
+                    plan.run_id, _fingerprints(plan), started=round(time.time(), 3), conditions=conditions(plan)
+                )
+            else:
+                journal.go_on(round(time.time(), 3), round(earlier.active_s, 3))
+                self._take_over(earlier)
+            recorder = Recorder(
+                plan.catalog.resources, plan.redact, plan.progress, journal, self.finished, self.long_cases
+            )
+            unfinished = await run_jobs(jobs, plan.catalog, self._pace(), recorder.finished, recorder.iterated)
+            self.unfinished = len(unfinished)
+            for result in unfinished:
+                recorder.shown(result)
 
-            def finished(job: Job, result: CaseResult) -> None:
-                clean = redacted(result, plan.redact)
-                self.finished[job.case.id] = clean
-                journal.add(job.suite.path, clean)
-                plan.progress.finished(clean)
+    def _pace(self) -> Pace:
+        if self._until is None:
+            return self._plan.pace
+        return replace(self._plan.pace, run_s=max(0.0, self._until - time.monotonic()))
 
-            await run_jobs(jobs, plan.catalog, plan.concurrency, finished)
+    def _take_over(self, earlier: Earlier) -> None:
+        """The cases that an interrupted run had finished, as they stand in the suite now."""
+        for item in self._plan.cases:
+            if item.case.id in earlier.complete:
+                result = case_of(item.case, earlier.iterations[item.case.id])
+                self.finished[item.case.id] = result
+                self._plan.progress.finished(result)
 
-    async def _start(self, agents: dict[int, Agent]) -> None:
-        """Start every agent that the plan needs; all that cannot exist are named together."""
+    async def _start(self, agents: dict[int, Agent], cases: Iterable[PlannedCase]) -> None:
+        """Start every agent that cases need; all that cannot exist are named together."""
         problems: list[Problem] = []
-        for planned in self._plan.cases:
+        for planned in cases:
             key = id(planned.agent)
             if key in agents:
                 continue
             gateway = self._plan.catalog.resources.gateway
-            agents[key] = build_agent(planned.agent, self._plan.concurrency, gateway)
+            agents[key] = build_agent(planned.agent, self._plan.pace.concurrency, gateway)
             try:
                 await agents[key].start()
             except ConfigError as error:
@@ -179,58 +234,22 @@ class _Runner:
             raise ConfigError(problems)
 
 
-def _job(item: PlannedCase, agent: Agent) -> Job:
+def _remarks(plan: Plan, agents: Mapping[int, Agent]) -> tuple[str, ...]:
+    """Tell agents with recordings what they will be asked; what there is to say about it."""
+    remarks: list[str] = []
+    for key, agent in agents.items():
+        if isinstance(agent, RecordedAgent):
+            remarks += agent.expect([item.case for item in plan.cases if id(item.agent) == key])
+    return tuple(dict.fromkeys(remarks))
+
+
+def _job(item: PlannedCase, agent: Agent, recorded: RecordedAgent | None, earlier: Earlier | None) -> Job:
+    as_recorded = recorded.iterations(item.case.id) if recorded and item.as_recorded else None
     return Job(
         suite=item.suite,
         case=item.case,
         agent=BoundAgent(agent, item.agent),
-        iterations=item.iterations,
+        iterations=item.iterations if as_recorded is None else as_recorded,
         first_iteration=item.first_iteration,
+        done=earlier.iterations.get(item.case.id, ()) if earlier else (),
     )
-
-
-def _skipped(planned: PlannedCase) -> CaseResult:
-    """A case that nothing can be said about, without asking the agent."""
-    turns = [
-        TurnResult(
-            index=index,
-            input=turn.input,
-            ground_truth=turn.ground_truth,
-            response=None,
-            scores=[
-                Score(
-                    id=metric.id,
-                    kind=metric.kind,
-                    score=None,
-                    threshold=metric.threshold,
-                    passed=None,
-                    status="skipped",
-                    reason="the case has no ground_truth",
-                )
-                for metric in turn.metrics
-            ],
-        )
-        for index, turn in enumerate(planned.case.turns)
-    ]
-    case = planned.case
-    return CaseResult(
-        id=case.id,
-        name=case.name,
-        tags=list(case.tags),
-        cluster=case.cluster,
-        line=case.line,
-        status="skipped",
-        score=None,
-        iterations=[IterationResult(index=0, status="skipped", score=None, turns=turns)],
-    )
-
-
-def _why_unchecked(planned: PlannedCase) -> str:
-    case = planned.case
-    what = (
-        "has no `ground_truth` for its metrics to compare with"
-        if any(turn.metrics for turn in case.turns)
-        else "has no metric"
-    )
-    line = f":{case.line}" if case.line else ""
-    return f"{planned.suite.path}{line}: case {case.name!r} {what}, and neither has any other case; nothing was run"

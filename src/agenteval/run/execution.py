@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.analysis.model import Evaluated
@@ -19,10 +19,12 @@ class Execution:
         cases: by suite path, in the order of the suite; perhaps only outlines, see
         archive: where they are in full.
         answers: for suites that want to know something of the run as a whole: what analyses need, by suite path.
+        earlier_s: as much of the duration, in seconds, as was before the run was interrupted.
         fingerprints: case id → fingerprint.
         asked: what asking models took, which is part of the summary.
         total: cases that were to run.
         signal: the signal that ended the run early.
+        unfinished: cases that did not come to their end because the time was up.
         nothing_to_check: no metric could say anything about any case, so no agent was called.
     """
 
@@ -33,12 +35,19 @@ class Execution:
     summary: Summary
     asked: RunUsage
     total: int
+    earlier_s: float = 0.0
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     answers: Mapping[str, Sequence[Evaluated]] = field(default_factory=dict)
     archive: Archive = field(default_factory=InMemory)
     signal: int | None = None
+    unfinished: int = 0
     nothing_to_check: bool = False
     warnings: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything came to its end."""
+        return self.signal is None and not self.unfinished
 
 
 def asked_models(gateway: Gateway) -> RunUsage:
@@ -64,3 +73,15 @@ def budget_warnings(gateway: Gateway) -> tuple[str, ...]:
         names = ", ".join(sorted(gateway.unpriced))
         warnings.append(f"max_cost_usd does not hold for {names}: the price is not known")
     return tuple(warnings)
+
+
+def retry_warnings(cases: Iterable[CaseResult]) -> tuple[str, ...]:
+    """How often agents had to be asked again."""
+    turns = [turn for case in cases for iteration in case.iterations for turn in iteration.turns if turn.retries]
+    if not turns:
+        return ()
+    retries = sum(turn.retries for turn in turns)
+    answered = sum(turn.error is None for turn in turns)
+    what = "1 turn was" if len(turns) == 1 else f"{len(turns)} turns were"
+    attempts = "1 further attempt" if retries == 1 else f"{retries} further attempts"
+    return (f"{what} asked again after a failure that may pass ({attempts}); {answered} got an answer",)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from agenteval.report.escape import Redactor
-from agenteval.results.model import CaseResult
+from agenteval.results.model import CaseResult, IterationResult
+
+ResultT = TypeVar("ResultT", CaseResult, IterationResult)
 
 _NEVER_MASKED = frozenset({"id", "kind", "status"})
 
 
-def redacted(result: CaseResult, redact: Redactor) -> CaseResult:
-    """The result without secrets that an agent or a metric repeated."""
+def redacted(result: ResultT, redact: Redactor) -> tuple[ResultT, str]:
+    """The result without secrets that an agent or a metric repeated, and the same as JSON."""
     text = result.model_dump_json()
-    return result if redact(text) == text else _masked(result, redact)
+    if redact(text) == text:
+        return result, text
+    masked: ResultT = _masked(result, redact)
+    return masked, masked.model_dump_json()
 
 
 def _masked(value: Any, redact: Redactor) -> Any:

@@ -152,9 +152,9 @@ class _Runner:
                 task.cancel()
 
     def _finish(self, suite: Suite, journal: Journal, case: _TraceCase, result: CaseResult) -> None:
-        clean = redacted(result, self._plan.redact)
+        clean, text = redacted(result, self._plan.redact)
         answer = evaluated(clean, clean.iterations[0], case.trace.persona, case.trace.record)
-        journal.add(suite.path, clean)
+        journal.add(suite.path, text)
         self._plan.progress.finished(clean)
         self.tally.add(clean)
         self.seconds[suite.path] += (answer.duration_ms or 0.0) / 1000

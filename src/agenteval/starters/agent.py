@@ -1,12 +1,14 @@
 """A tiny agent without a model, to be replaced by yours.
 
 `reply` answers one request. As a program this file reads one JSON request on standard input and writes the JSON reply
-on standard output.
+on standard output. With FORGETFUL=1 in its environment it knows nothing any more: that shows what a regression looks
+like.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -14,13 +16,17 @@ ANSWERS = {
     "open": "We are open from 9 am to 6 pm.",
     "deliver": "We deliver within two working days.",
     "send it back": "You can send everything back within 30 days.",
+    "pay": "You can pay by card or by invoice.",
+    "repair": "We repair everything that we sell.",
+    "gift": "We wrap gifts free of charge.",
 }
 
 
 def reply(request: dict[str, Any]) -> dict[str, Any]:
     """Answer the question in `input`; every other key of the request may be ignored."""
     question = request["input"].lower()
-    known = (answer for word, answer in ANSWERS.items() if word in question)
+    answers = {} if os.environ.get("FORGETFUL") else ANSWERS
+    known = (answer for word, answer in answers.items() if word in question)
     return {"response": next(known, "I do not know. Please call the shop.")}
 
 

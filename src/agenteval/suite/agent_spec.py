@@ -1,6 +1,6 @@
 """Reads how an agent is reached: from ``agents:`` in agenteval.yaml, ``agent:`` in a suite, or ``--agent``.
 
-Canonical forms, each with optional ``timeout``, ``config`` and ``env``::
+Canonical forms, each with optional ``timeout``, ``concurrency``, ``retries``, ``config`` and ``env``::
 
     {command: [python, agent.py]}
     {http: "https://…", headers: {…}, response_path: data.answer}
@@ -40,8 +40,15 @@ class AgentEntry(BaseModel):
     http: str | None = Field(None, description="URL that requests are POSTed to")
     url: str | None = Field(None, description="the same as `http`")
     python: str | None = Field(None, description="`module:callable`, run in a worker process")
-    replay: str | None = Field(None, description="JSON Lines file of recorded replies")
+    replay: str | None = Field(
+        None,
+        description="recorded answers: results.json or its folder, JSON Lines of replies, or OpenTelemetry traces",
+    )
     timeout: float | None = Field(None, gt=0, description="seconds for one turn (60)")
+    concurrency: int | None = Field(None, ge=1, description="conversations with it at once (as many as the run)")
+    retries: int | None = Field(
+        None, ge=0, le=10, description="further attempts after a passing failure (2 for http, else 0)"
+    )
     config: dict[str, Any] = Field(default_factory=dict, description="free-form values sent with every request")
     env: dict[str, str] = Field(default_factory=dict, repr=False, description="further environment variables")
     headers: dict[str, str] | None = Field(None, repr=False, description="http: request headers")
@@ -192,6 +199,8 @@ def _spec(entry: AgentEntry, directory: Path, where: str) -> AgentSpec:
         target=targets[kind],
         directory=str(directory),
         timeout_s=entry.timeout,
+        concurrency=entry.concurrency,
+        retries=entry.retries,
         config=entry.config,
         env=entry.env,
         options=options,

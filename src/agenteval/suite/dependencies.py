@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import configparser
 import re
-import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from agenteval.suite.python_outline import LARGEST_MODULE
+from agenteval.suite.toml_text import parse_toml
 
 # A requirement begins with its name (PEP 508); a bare address may name it at its end.
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
@@ -44,7 +47,7 @@ def project_dependencies(root: Path) -> Dependencies:
         for path in sorted(root.glob(pattern)):
             try:
                 requirements = list(read(path.read_text(encoding="utf-8-sig")))
-            except (OSError, ValueError, SyntaxError, RecursionError, configparser.Error) as error:
+            except (OSError, ValueError, SyntaxError, RecursionError, MemoryError, configparser.Error) as error:
                 shown = path.relative_to(root).as_posix()
                 warnings.append(f"{shown}: its dependencies cannot be read: {' '.join(str(error).split())}")
             else:
@@ -65,7 +68,7 @@ def requirement_name(requirement: str) -> str | None:
 
 
 def _pyproject(text: str) -> Iterator[str]:
-    data = tomllib.loads(text)
+    data = parse_toml(text)
     project, tools = _table(data, "project"), _table(data, "tool")
     yield from _texts(project.get("dependencies"))
     for group in (*_table(project, "optional-dependencies").values(), *_table(data, "dependency-groups").values()):
@@ -89,7 +92,12 @@ def _setup_cfg(text: str) -> Iterator[str]:
 
 def _setup_py(text: str) -> Iterator[str]:
     """What ``setup(...)`` is given as a literal, or as a variable of the file that holds one."""
-    tree = ast.parse(text)
+    if len(text) > LARGEST_MODULE:
+        raise ValueError(f"it has more than {LARGEST_MODULE:,} characters")
+    with warnings.catch_warnings():
+        # Of doubtful escapes in users' code, which are not ours to report.
+        warnings.simplefilter("ignore")
+        tree = ast.parse(text)
     values = {
         target.id: node.value
         for node in tree.body

@@ -8,8 +8,10 @@ also stands in for an empty variable.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,8 +20,13 @@ from agenteval.errors import ConfigError, Problem
 KeyPath = Sequence[str | int]
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+# How variables end: as written, and as the reader of YAML writes it meanwhile.
+_CLOSING = ("}", "\ue001")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# Who names a device as a file shall not take all memory.
+_LARGEST = 50_000_000
+_PIECE = 100_000
 
 
 class Positions(Protocol):
@@ -68,7 +75,7 @@ class Document:
             return [self.as_written(item, (*path, index)) for index, item in enumerate(value)]
         if isinstance(value, dict):
             return {key: self.as_written(item, (*path, key)) for key, item in value.items()}
-        text = None if value is None else self.source_text(path)
+        text = None if value is None or isinstance(value, str) else self.source_text(path)
         return value if text is None else text
 
     def problem(self, path: KeyPath, message: str) -> Problem:
@@ -91,18 +98,32 @@ def read_text(path: Path, name: str) -> str:
         ConfigError: missing, unreadable or not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig") as file:
+            # In pieces: the room for all that is asked for at once is taken before anything is read.
+            text = "".join(islice(iter(partial(file.read, _PIECE), ""), _LARGEST // _PIECE + 1))
     except FileNotFoundError:
         raise ConfigError(Problem("no such file", file=name)) from None
     except UnicodeDecodeError as error:
         raise ConfigError(Problem(f"not UTF-8 text (byte {error.start})", file=name)) from None
     except OSError as error:
         raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
+    except ValueError as error:
+        raise ConfigError(Problem(f"cannot be read: {error}", file=name)) from None
+    if len(text) > _LARGEST:
+        raise ConfigError(Problem(f"has more than {_LARGEST:,} characters", file=name))
+    return text
 
 
 def looks_secret(variable: str) -> bool:
     """Whether the name of an environment variable says that its value is a secret."""
     return _SECRET_NAME.search(variable) is not None
+
+
+def substituted(pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str], text: str) -> str:
+    """``pattern.sub`` for a pattern of variables."""
+    # Behind the last closing brace, every variable that begins would be looked for to the end of the text.
+    end = max(map(text.rfind, _CLOSING)) + 1
+    return pattern.sub(replace, text[:end]) + text[end:]
 
 
 class Variables:
@@ -143,4 +164,4 @@ class Variables:
                 self.secrets.add(found)
             return found
 
-        return self._pattern.sub(value, text)
+        return substituted(self._pattern, value, text)

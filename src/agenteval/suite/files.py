@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from agenteval.suite.model import FileKind
@@ -16,6 +17,22 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # Something else may stand before a PDF, but not much of it.
 _PDF_HEAD = 1024
 _OFFICE: Mapping[FileKind, str] = {"word": ".docx", "excel": ".xlsx", "powerpoint": ".pptx"}
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a path that the system refuses, as it is too long, is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def exists(path: Path) -> bool:
+    """Whether there is such a file or folder; likewise."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def content_problem(kind: FileKind, data: bytes) -> str | None:

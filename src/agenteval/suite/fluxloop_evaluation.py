@@ -19,6 +19,7 @@ from agenteval.suite.evaluation import (
     Section,
     ToolCheck,
 )
+from agenteval.suite.files import exists, is_file
 from agenteval.suite.fluxloop_schema import ErrorRateCriterion, EvaluationFile, TimeCriterion
 from agenteval.suite.prebuilt_judges import prebuilt_names
 from agenteval.suite.validation import did_you_mean, one_of
@@ -150,7 +151,7 @@ class EvaluationReader:
         template = None
         if report.template_path:
             template = self._path(report.template_path)
-            if not template.is_file():
+            if not is_file(template):
                 self._problem(("report", "template_path"), f"there is no file {report.template_path}")
         return EvaluationReport(
             style=report.style,
@@ -169,9 +170,9 @@ class EvaluationReader:
     def _path(self, written: str) -> Path:
         """Relative to the file; where nothing is there, to the project, as FluxLoop's documentation writes paths."""
         path = self.document.directory / written
-        if not path.exists() and self.document.directory.name == "configs":
+        if not exists(path) and self.document.directory.name == "configs":
             in_project = self.document.directory.parent / written
-            return in_project if in_project.exists() else path
+            return in_project if exists(in_project) else path
         return path
 
     def _problem(self, at: KeyPath, message: str) -> None:

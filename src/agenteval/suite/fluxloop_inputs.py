@@ -9,6 +9,7 @@ from typing import Any
 
 from agenteval.errors import ConfigError, Problem
 from agenteval.suite.document import Document, KeyPath
+from agenteval.suite.files import is_file
 from agenteval.suite.fluxloop_project import Project, shown_beside
 from agenteval.suite.yaml_document import read_yaml
 from agenteval.traces.model import text_of
@@ -96,7 +97,7 @@ class InputReader:
     def _path(self, written: str, owner: Document) -> Path | None:
         """Relative to the project, as FluxLoop reads it, else to the file that names it."""
         candidates = (self.project.root / written, owner.directory / written)
-        return next((path for path in candidates if path.is_file()), None)
+        return next((path for path in candidates if is_file(path)), None)
 
     def _inputs(self, listed: Sequence[Any], document: Document, at: KeyPath) -> list[Input]:
         read = [self._input(item, document, (*at, index)) for index, item in enumerate(listed)]

@@ -10,6 +10,7 @@ from typing import Any
 from agenteval.errors import ConfigError, Problem
 from agenteval.suite.document import Document, KeyPath, looks_secret, read_text
 from agenteval.suite.dotenv import parse_dotenv
+from agenteval.suite.files import is_file
 from agenteval.suite.holodeck_schema import AgentFile, ModelEntry
 from agenteval.suite.holodeck_tools import (
     UNAVAILABLE,
@@ -165,7 +166,7 @@ class _Reader:
 
     def _function(self, entry: FunctionEntry, at: KeyPath) -> FunctionTool:
         path = self.document.directory / entry.file
-        if not path.is_file():
+        if not is_file(path):
             self._obstacle((*at, "file"), f"there is no file {entry.file}")
         elif path.suffix != ".py":
             self._obstacle((*at, "file"), f"{entry.file} is no Python file (.py)")

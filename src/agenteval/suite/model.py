@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from agenteval.suite.evaluation import Aggregate, Evaluation
 
 DEFAULT_TURN_TIMEOUT_S = 60.0
+# Further attempts where an agent's definition says nothing: what is reached over a network fails in passing.
+_DEFAULT_RETRIES = {"http": 2, "http_tool": 2}
 
 Scope = Literal["suite", "case", "turn"]
 FileKind = Literal["image", "pdf", "text", "excel", "word", "powerpoint", "csv"]
@@ -73,7 +75,7 @@ class Place:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MetricConfig:
     """One metric as a suite asks for it.
 
@@ -102,6 +104,11 @@ class MetricConfig:
     timeout_s: float | None = None
     requested_by: Scope = "suite"
     where: Place = Place()
+
+    @cached_property
+    def content(self) -> list[Any]:
+        """What of it shapes the score. Most cases share their metrics, so it is kept."""
+        return [self.id, self.type, self.threshold, _text_keys(self.options), self.response_path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +245,8 @@ class AgentSpec:
         directory: where relative paths start and commands run: the directory of the file that
             names the agent.
         timeout_s: limit for one turn, in seconds; ``None`` takes the suite's, else ``DEFAULT_TURN_TIMEOUT_S``.
+        concurrency: conversations with it at once; ``None`` takes the run's.
+        retries: further attempts after a passing failure; ``None`` takes the default of the kind.
         config: free-form values handed to the agent with every request.
         env: additional environment variables.
         options: what only this kind knows (``headers``, ``response_path``, ``interpreter``, ...).
@@ -248,6 +257,8 @@ class AgentSpec:
     target: str | tuple[str, ...]
     directory: str
     timeout_s: float | None = None
+    concurrency: int | None = None
+    retries: int | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -257,6 +268,11 @@ class AgentSpec:
     def limit_s(self) -> float:
         """The limit for one turn that is in force, in seconds."""
         return DEFAULT_TURN_TIMEOUT_S if self.timeout_s is None else self.timeout_s
+
+    @property
+    def retry_limit(self) -> int:
+        """How often a turn is asked again after a passing failure."""
+        return _DEFAULT_RETRIES.get(self.kind, 0) if self.retries is None else self.retries
 
 
 @dataclass(frozen=True)
@@ -302,9 +318,7 @@ class Suite:
 
 
 def _metric_contents(metrics: Iterable[MetricConfig]) -> list[Any]:
-    return [
-        [metric.id, metric.type, metric.threshold, dict(metric.options), metric.response_path] for metric in metrics
-    ]
+    return [metric.content for metric in metrics]
 
 
 def _turn_content(turn: Turn) -> list[Any]:
@@ -313,8 +327,8 @@ def _turn_content(turn: Turn) -> list[Any]:
         turn.ground_truth,
         turn.retrieval_context,
         [file.content for file in turn.files],
-        dict(turn.context),
-        dict(turn.config),
+        _text_keys(turn.context),
+        _text_keys(turn.config),
         _metric_contents(turn.metrics),
     ]
 
@@ -327,5 +341,5 @@ def _text_keys(value: Any) -> Any:
 
 
 def _digest(value: Any) -> str:
-    text = json.dumps(_text_keys(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

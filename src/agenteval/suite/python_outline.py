@@ -7,6 +7,9 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+# Parsed, a module takes up to a thousand times its size.
+LARGEST_MODULE = 400_000
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -49,8 +52,10 @@ def outline(source: bytes, module: str, *, is_package: bool = False) -> Outline:
         is_package: whether the file is an ``__init__.py``.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it is no Python of this version.
+        SyntaxError, ValueError, RecursionError, MemoryError: it is no Python of this version, or very large.
     """
+    if len(source) > LARGEST_MODULE:
+        raise ValueError(f"it has more than {LARGEST_MODULE:,} bytes")
     with warnings.catch_warnings():
         # Of doubtful escapes in users' code, which are not ours to report.
         warnings.simplefilter("ignore")

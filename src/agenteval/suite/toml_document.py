@@ -13,6 +13,7 @@ from typing import Any
 from agenteval.errors import ConfigError, Problem
 from agenteval.suite.document import Document, KeyPath, Variables, read_text
 from agenteval.suite.toml_positions import TomlPositions, find_positions
+from agenteval.suite.toml_text import parse_toml
 
 _PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _OWN_WORDS = {
@@ -63,7 +64,7 @@ def read_toml(
     name = shown_as or str(path)
     text = read_text(path, name).replace("\r\n", "\n")
     try:
-        data = tomllib.loads(text)
+        data = parse_toml(text)
         positions = find_positions(text)
         variables = Variables(name, os.environ if environment is None else environment)
         data = _replaced(data, (), variables, positions)

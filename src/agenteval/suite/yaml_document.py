@@ -12,12 +12,14 @@ from typing import Any
 import yaml
 
 from agenteval.errors import ConfigError, Problem
-from agenteval.suite.document import VARIABLE, Document, KeyPath, Variables, read_text
+from agenteval.suite.document import VARIABLE, Document, KeyPath, Variables, read_text, substituted
 
 # While YAML is parsed, variables wear other braces: inside {…} and […] theirs would be YAML's.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SEALED = re.compile(VARIABLE.pattern.replace(r"\{", _OPEN).replace(r"\}", _CLOSE).replace("[^}]", f"[^{_CLOSE}]"))
 _STRING_TAG = "tag:yaml.org,2002:str"
+_SEQUENCE_TAG = "tag:yaml.org,2002:seq"
+_MAPPING_TAG = "tag:yaml.org,2002:map"
 # What the parser says, and what people most often did.
 _YAML_HINTS = (
     ("cannot start any token", "indent with blanks, not tabs; a text that begins with @, ` or % needs quotes"),
@@ -87,7 +89,7 @@ def read_yaml(
                 unset.extend(variables.problems)
             elif variables.problems:
                 raise ConfigError(variables.problems)
-            data = loader.construct_document(root) if root is not None else None
+            data = _Values(loader).of(root) if root is not None else None
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -111,7 +113,7 @@ def _seal(text: str) -> str:
     if "${" not in text:
         return text
     plain = text.replace(_OPEN, "\ufffd").replace(_CLOSE, "\ufffd")
-    return VARIABLE.sub(lambda match: f"${_OPEN}{match.group()[2:-1]}{_CLOSE}", plain)
+    return substituted(VARIABLE, lambda match: f"${_OPEN}{match.group()[2:-1]}{_CLOSE}", plain)
 
 
 def _unseal(text: str) -> str:
@@ -184,6 +186,41 @@ def _prepare(
                         duplicate(key.value, key.start_mark)
                     keys.add(key.value)
             stack.extend(value for _, value in reversed(node.value))
+
+
+class _Values:
+    """Makes Python values of nodes: the plain ones, which are nearly all, here; the others as PyYAML does.
+
+    Args:
+        loader: PyYAML's, which knows every tag.
+    """
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+        # Aliases share nodes, and so their values.
+        self._made: dict[int, Any] = {}
+
+    def of(self, node: yaml.Node) -> Any:
+        """The value of a node; the depth was limited when the text was parsed."""
+        if isinstance(node, yaml.ScalarNode):
+            return node.value if node.tag == _STRING_TAG else self._loader.construct_object(node, deep=True)
+        made = self._made.get(id(node))
+        if made is None:
+            made = self._made[id(node)] = self._collection(node)
+        return made
+
+    def _collection(self, node: yaml.Node) -> Any:
+        if node.tag == _SEQUENCE_TAG and isinstance(node, yaml.SequenceNode):
+            return [self.of(item) for item in node.value]
+        # Merge keys ("<<") and keys that are no texts have rules of their own.
+        if node.tag == _MAPPING_TAG and isinstance(node, yaml.MappingNode) and all(map(_is_text, node.value)):
+            return {key.value: self.of(value) for key, value in node.value}
+        return self._loader.construct_object(node, deep=True)
+
+
+def _is_text(entry: tuple[yaml.Node, yaml.Node]) -> bool:
+    key, _ = entry
+    return key.tag == _STRING_TAG and isinstance(key, yaml.ScalarNode)
 
 
 def _duplicate(key: str, mark: yaml.Mark) -> str:

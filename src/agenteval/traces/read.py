@@ -1,49 +1,54 @@
-"""Reads files of traces, JSON Lines, one line at a time."""
+"""Reads files of traces: JSON Lines, one line at a time, or exported by OpenTelemetry."""
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from agenteval.errors import ConfigError, Problem
+from agenteval.traces.lines import read_lines
 from agenteval.traces.model import BadLine, Trace, text_of
+from agenteval.traces.otel_file import is_otel
 
 # Longer lines are not read; in bytes.
 LONGEST_LINE = 10_000_000
 
 # Where FluxLoop keeps the traces of an experiment, the richest first.
 _FILES = ("per_trace.jsonl", "per_trace_analysis/per_trace.jsonl", "trace_summary.jsonl")
-_SKIPPED_AT_ONCE = 1 << 16
 _KINDS = {dict: "an object", list: "a list", bool: "a boolean", type(None): "null"}
 _SHOWN = 40
 
 
 def read_traces(path: Path) -> Iterator[Trace | BadLine]:
-    """Every line of a file of traces, in order; blank lines are left out.
+    """Every trace of a file, and every line that is none; blank lines are left out.
 
     Args:
-        path: a JSON Lines file; the folder of an experiment; or a folder with a single experiment below it.
+        path: a JSON Lines file, perhaps gzip'ed: records in the order of their lines, or what OpenTelemetry's
+            collector exported, in the order of time; the folder of an experiment; or a folder with a single
+            experiment below it.
 
     Raises:
         ConfigError: there is no such file, it cannot be read, or it is empty.
     """
     file = find_traces(path)
     empty = True
-    try:
-        with file.open("rb") as source:
-            for number, line in _lines(source):
-                item = _item(file, number, line)
-                if item is not None:
-                    empty = False
-                    yield item
-    except OSError as error:
-        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(file))) from None
+    for item in _read(file):
+        empty = False
+        yield item
     if empty:
         raise ConfigError(Problem("there are no traces in this file", file=str(file)))
+
+
+def _read(file: Path) -> Iterator[Trace | BadLine]:
+    if is_otel(file):
+        from agenteval.traces.otel_traces import read_otel_traces
+
+        return read_otel_traces(file)
+    items = (_item(file, number, line) for number, line in read_lines(file, LONGEST_LINE))
+    return (item for item in items if item is not None)
 
 
 def find_traces(path: Path) -> Path:
@@ -77,22 +82,6 @@ def find_traces(path: Path) -> Path:
 
 def _in_experiment(folder: Path) -> Path | None:
     return next((folder / name for name in _FILES if (folder / name).is_file()), None)
-
-
-def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Every line with its number; ``None`` for one that is too long, which is passed over in pieces."""
-    number = 0
-    while line := source.readline(LONGEST_LINE + 1):
-        number += 1
-        if number == 1:
-            line = line.removeprefix(codecs.BOM_UTF8)
-        if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
-            yield number, line
-            continue
-        del line
-        while (piece := source.readline(_SKIPPED_AT_ONCE)) and not piece.endswith(b"\n"):
-            pass
-        yield number, None
 
 
 def _item(file: Path, number: int, line: bytes | None) -> Trace | BadLine | None:

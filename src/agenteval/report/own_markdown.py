@@ -1,0 +1,130 @@
+"""Renders users' own templates of comment and summary in a process that is stopped when it takes too long.
+
+A sandbox keeps a template from code and files; only a process of its own keeps it from time and memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agenteval.errors import AgentEvalError
+from agenteval.report.budget import Detail, ReportTooLargeError, fit
+from agenteval.report.closed import unclosed
+from agenteval.report.escape import one_line
+from agenteval.report.page import Page
+from agenteval.report.source import Source
+
+#: Seconds for all levels of detail together.
+TIME_LIMIT_S = 20.0
+#: Characters that a template may make, whatever there is room for.
+LARGEST = 5_000_000
+#: Bytes of memory.
+MEMORY = 2 << 30
+
+_WORKER = "agenteval.report.own_markdown_worker"
+
+
+class OwnTemplateError(AgentEvalError):
+    """A user's template cannot be used; the message names file and line, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the process is asked for."""
+
+    template: Path
+    page: Page
+    detail: Detail
+    largest: int
+    memory: int
+
+
+def render_own(
+    template: Path,
+    source: Source,
+    size: Callable[[str], int],
+    limit: int,
+    levels: tuple[Detail, ...],
+    *,
+    time_limit_s: float = TIME_LIMIT_S,
+) -> str:
+    """The text that a user's template makes, with as much detail as fits.
+
+    Args:
+        template: the file.
+        source: the report.
+        size: how the text is measured.
+        limit: the largest size.
+        levels: of detail, the most first.
+        time_limit_s: for all of them together.
+
+    Raises:
+        OwnTemplateError: it cannot be read, is wrong, takes too long, or makes what cannot be published.
+    """
+    end = time.monotonic() + time_limit_s
+
+    def rendered(detail: Detail) -> str:
+        order = Order(template, source.page(detail), detail, LARGEST, MEMORY)
+        return _asked(order, max(0.0, end - time.monotonic()), time_limit_s)
+
+    try:
+        text = fit(rendered, size, limit, levels)
+    except ReportTooLargeError:
+        message = f"its text does not fit into {limit:,} even with the least detail; use `detail` to show less"
+        raise _wrong(template, message) from None
+    # What stays of a comment when there is no room for more must stand by itself, too.
+    head = "\n\n".join(text.strip().split("\n\n")[:2])
+    if opened := unclosed(text):
+        raise _wrong(template, f"leaves open {opened}; close it")
+    if opened := unclosed(head):
+        raise _wrong(template, f"its first two paragraphs leave open {opened}; close it within them")
+    return text
+
+
+def _asked(order: Order, seconds: float, allowed: float) -> str:
+    command = [sys.executable, "-I", "-m", _WORKER]
+    # Nothing of ours in its environment: a template has no business with tokens.
+    environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+    try:
+        done = subprocess.run(
+            command,
+            input=pickle.dumps(order),
+            capture_output=True,
+            timeout=seconds,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        message = f"takes more than {allowed:g} seconds; look for a loop over too many cases"
+        raise _wrong(order.template, message) from None
+    except OSError as error:
+        raise _wrong(order.template, f"cannot be rendered: {error}") from None
+    try:
+        reply = json.loads(done.stdout)
+    except ValueError:
+        raise _wrong(order.template, _broken(done)) from None
+    if "text" in reply:
+        return str(reply["text"])
+    raise OwnTemplateError(f"{reply['problem']}; the built-in template is used instead")
+
+
+def _broken(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Why the process had nothing to say."""
+    lines = done.stderr.decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    # A process that takes too much memory may be killed from outside as well.
+    if done.returncode < 0 or last == "MemoryError":
+        return "takes more memory than it may; look for a loop over too many cases"
+    return f"its process ended with status {done.returncode}: {one_line(last, 200)}"
+
+
+def _wrong(template: Path, message: str) -> OwnTemplateError:
+    return OwnTemplateError(f"{template}: {message}; the built-in template is used instead")

@@ -1,0 +1,54 @@
+"""Keeps what comes to its end in a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agenteval.metrics.base import Resources
+from agenteval.report.escape import Redactor
+from agenteval.results.model import CaseResult, IterationResult
+from agenteval.run.execution import asked_models
+from agenteval.run.job import Job
+from agenteval.run.journal import Journal
+from agenteval.run.long_cases import LongCases
+from agenteval.run.masking import redacted
+from agenteval.run.progress import Progress
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Keeps what ends, without secrets: in the journal, among the finished cases, and on the display."""
+
+    resources: Resources
+    redact: Redactor = field(repr=False)
+    progress: Progress
+    journal: Journal
+    cases: dict[str, CaseResult]
+    long_cases: LongCases
+
+    def finished(self, job: Job, result: CaseResult) -> None:
+        """A case came to its end."""
+        clean, text = redacted(result, self.redact)
+        self._spend()
+        place = self.journal.add(job.suite.path, text)
+        # What is said about a run as a whole may look at every text.
+        whole = job.suite.evaluation is not None
+        self.cases[clean.id] = clean if whole else self.long_cases.keep(clean, text, place)
+        self.progress.finished(clean)
+
+    def iterated(self, job: Job, iteration: IterationResult) -> None:
+        """An iteration came to its end; that of a case with only one comes with its case."""
+        if job.iterations > 1:
+            _, text = redacted(iteration, self.redact)
+            self._spend()
+            self.journal.add_iteration(job.suite.path, job.case.id, text)
+
+    def shown(self, result: CaseResult) -> None:
+        """A case did not come to its end: whoever resumes the run shall run it."""
+        clean, _ = redacted(result, self.redact)
+        self.cases[clean.id] = clean
+        self.progress.finished(clean)
+
+    def _spend(self) -> None:
+        # Before what it was spent on: nothing that is kept is free.
+        self.journal.spend(asked_models(self.resources.gateway), self.resources.judged)

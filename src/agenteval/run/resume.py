@@ -1,0 +1,155 @@
+"""Takes over what an interrupted run left in its journal."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from agenteval.errors import ConfigError, Problem
+from agenteval.results.model import CaseResult, IterationResult, RunUsage
+from agenteval.run.conditions import changes, conditions
+
+if TYPE_CHECKING:
+    from agenteval.run.execute import Plan
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What an interrupted run left.
+
+    Attributes:
+        run_id: which run it is.
+        active_s: how long it ran, in seconds.
+        end: bytes of the journal that are whole lines.
+        iterations: by case id, what had finished.
+        complete: ids of the cases that had finished with all their iterations.
+        asked: what asking models took.
+        judged: how many answers of judges counted, by suite.
+    """
+
+    run_id: str
+    active_s: float
+    end: int
+    iterations: Mapping[str, tuple[IterationResult, ...]] = field(default_factory=dict)
+    complete: frozenset[str] = frozenset()
+    asked: RunUsage = field(default_factory=RunUsage)
+    judged: Mapping[str, int] = field(default_factory=dict)
+
+
+def resumed(plan: Plan) -> Plan:
+    """The plan of the run whose journal lies where the plan's own would.
+
+    Raises:
+        ConfigError: there is none, it cannot be read, or the run would be another one now.
+    """
+    earlier, before = _read(plan.journal)
+    now = conditions(plan)
+    problems = [
+        _problem(f"{change}, so what is left would not belong to it", plan.journal) for change in changes(before, now)
+    ]
+    if problems:
+        raise ConfigError([*problems, _problem("run without --resume to start anew; nothing was lost", plan.journal)])
+    plan.catalog.resources.charge(earlier.asked, earlier.judged)
+    return replace(plan, run_id=earlier.run_id, earlier=earlier)
+
+
+def taken_over(plan: Plan) -> str:
+    """What a resumed run takes from its journal, for people."""
+    earlier = plan.earlier
+    if earlier is None or len(earlier.complete) < len(plan.cases):
+        done = sum(map(len, earlier.iterations.values())) if earlier else 0
+        total = sum(item.iterations for item in plan.cases)
+        return f"resuming: {done} of {total} iterations are taken from {plan.journal}"
+    return f"resuming: the run was complete; nothing is run again, the reports are written anew from {plan.journal}"
+
+
+def _problem(message: str, path: Path) -> Problem:
+    return Problem(f"--resume: {message}", file=str(path))
+
+
+def _read(path: Path) -> tuple[Earlier, Mapping[str, str]]:
+    """What is in a journal, and under which conditions its run ran.
+
+    Raises:
+        ConfigError: it is not there, or says nothing.
+    """
+    if not path.is_file():
+        message = "there is nothing to resume: no run left a journal here; run without --resume"
+        raise ConfigError(_problem(message, path))
+    try:
+        lines, end = _lines(path)
+        modified = path.stat().st_mtime
+    except OSError as error:
+        raise ConfigError(_problem(f"cannot be read: {error.strerror}", path)) from None
+    head = next(lines, None)
+    if not _is_head(head):
+        message = "the journal does not say how its run was made; run without --resume"
+        raise ConfigError(_problem(message, path))
+    left = _Left(since=head["started"])
+    for line in lines:
+        # What cannot be read is run again.
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
+            left.add(line)
+    earlier = Earlier(
+        run_id=head["run"],
+        active_s=left.active_s + max(0.0, modified - left.since),
+        end=end,
+        iterations={case_id: tuple(found.values()) for case_id, found in left.iterations.items()},
+        complete=frozenset(left.complete),
+        asked=left.asked,
+        judged=left.judged,
+    )
+    return earlier, head["conditions"]
+
+
+def _lines(path: Path) -> tuple[Iterator[Any], int]:
+    """The whole lines, and where they end; what a crash cut short comes after."""
+    content = path.read_bytes()
+    end = content.rfind(b"\n") + 1
+    return map(_value, content[:end].split(b"\n")[:-1]), end
+
+
+def _value(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_head(head: Any) -> TypeGuard[dict[str, Any]]:
+    return (
+        isinstance(head, dict)
+        and isinstance(head.get("run"), str)
+        and isinstance(head.get("started"), int | float)
+        and isinstance(head.get("conditions"), dict)
+    )
+
+
+class _Left:
+    """Collects what the lines say; of a case that is complete, its own line counts."""
+
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self.active_s = 0.0
+        self.iterations: dict[str, dict[int, IterationResult]] = {}
+        self.complete: set[str] = set()
+        self.asked = RunUsage()
+        self.judged: dict[str, int] = {}
+
+    def add(self, line: Any) -> None:
+        if "asked" in line:
+            self.asked = RunUsage.model_validate(line["asked"])
+            self.judged = {suite: int(count) for suite, count in line["judged"].items()}
+        elif "resumed" in line:
+            self.since, self.active_s = float(line["resumed"]), float(line["active_s"])
+        elif "case" in line:
+            case = CaseResult.model_validate(line["case"])
+            self.complete.add(case.id)
+            self.iterations[case.id] = {iteration.index: iteration for iteration in case.iterations}
+        else:
+            iteration = IterationResult.model_validate(line["iteration"])
+            self.iterations.setdefault(line["of"], {})[iteration.index] = iteration

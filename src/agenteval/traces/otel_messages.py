@@ -1,0 +1,236 @@
+"""What was said, from the attributes and events of one span, in all forms that the GenAI conventions have had.
+
+Sources: OpenTelemetry semantic conventions for generative AI: ``gen_ai.input.messages`` and
+``gen_ai.output.messages`` (since 1.37), ``gen_ai.user.message``, ``gen_ai.choice`` and more events (before), and
+``gen_ai.content.prompt`` and ``gen_ai.content.completion`` events (first of all); the numbered attributes
+``gen_ai.prompt.0.content`` of OpenLLMetry; and ``pydantic_ai.all_messages``, which Pydantic AI's agents have in place
+of input messages.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Attributes = Mapping[str, Any]
+_Message = Mapping[str, Any]
+
+_GIVEN = ("gen_ai.input.messages", "pydantic_ai.all_messages")
+_INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,6})\.(.+)")
+_CALL_KEY = re.compile(r"tool_calls\.(\d{1,6})\.(.+)")
+_ROLES = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+_CALLS = {"tool_call": "arguments", "server_tool_call": "server_tool_call"}
+_RESULTS = {"tool_call_response": ("response", "result"), "server_tool_call_response": ("server_tool_call_response",)}
+# No set: a type may be anything.
+_TEXTS = ("text", "input_text", "output_text")
+_SHAPE = frozenset({"role", "parts", "content", "tool_calls"})
+_ASKING, _ANSWERING = frozenset({"user", "human"}), frozenset({"assistant", "model", "ai", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class SpanEvent:
+    """Something that happened during a span, with what was said then."""
+
+    name: str
+    attributes: Attributes
+
+
+@dataclass(frozen=True, slots=True)
+class SaidCall:
+    """A tool call that a model asked for; ``id`` is empty where it has none."""
+
+    id: str
+    name: str
+    arguments: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The messages of a span.
+
+    Attributes:
+        user: text of the last message of the user; ``None`` where there is none.
+        text: the last text of the assistant among what came out.
+        answered: whether anything came out, be it tool calls alone.
+        calls: tool calls that came out.
+        results: results of tools by the id of the call, among what went in.
+    """
+
+    user: str | None = None
+    text: str | None = None
+    answered: bool = False
+    calls: tuple[SaidCall, ...] = ()
+    results: Mapping[str, Any] = field(default_factory=dict)
+
+    def completed(self, more: Said) -> Said:
+        """With what another account of the same has and this one lacks."""
+        return Said(
+            user=more.user if self.user is None else self.user,
+            text=more.text if self.text is None else self.text,
+            answered=self.answered or more.answered,
+            calls=self.calls or more.calls,
+            results={**more.results, **self.results},
+        )
+
+
+def read_said(attributes: Attributes, events: Sequence[SpanEvent]) -> Said:
+    """What a span says of its messages.
+
+    Args:
+        attributes: of the span, as plain values.
+        events: of the span, in their order.
+    """
+    sources = [attributes, *(event.attributes for event in events)]
+    given = _first(_messages(source.get(name), "user") for name in _GIVEN for source in sources) or _older(
+        attributes, events, "prompt", "user"
+    )
+    came = _first(_messages(source.get("gen_ai.output.messages"), "assistant") for source in sources) or _older(
+        attributes, events, "completion", "assistant"
+    )
+    texts = [text for message in came if _role(message) in _ANSWERING and (text := _text(message)) is not None]
+    asked = [text for message in given if _role(message) in _ASKING and (text := _text(message)) is not None]
+    return Said(
+        user=asked[-1] if asked else None,
+        text=texts[-1] if texts else None,
+        answered=bool(came),
+        calls=tuple(call for message in came for call in _calls(message)),
+        results={key: result for message in (*given, *came) for key, result in _results(message)},
+    )
+
+
+def parsed(value: Any) -> Any:
+    """JSON inside a text as what it says; any other text, and what is no text, as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _first(found: Iterable[Sequence[_Message]]) -> Sequence[_Message]:
+    return next((messages for messages in found if messages), ())
+
+
+def _older(attributes: Attributes, events: Sequence[SpanEvent], name: str, role: str) -> Sequence[_Message]:
+    sources = [attributes, *(event.attributes for event in events)]
+    return (
+        _indexed(attributes, name)
+        or _first(_messages(source.get(f"gen_ai.{name}"), role) for source in sources)
+        or [message for event in events if (message := _event_message(event, role)) is not None]
+    )
+
+
+def _messages(value: Any, role: str) -> Sequence[_Message]:
+    """A list of messages, be it as JSON; any other text is one message."""
+    found = parsed(value)
+    if isinstance(found, dict):
+        found = found.get("messages", [found])
+    if isinstance(found, list) and all(isinstance(item, dict) and not _SHAPE.isdisjoint(item) for item in found):
+        return [{"role": role, **item} for item in found]
+    return [{"role": role, "content": value}] if isinstance(value, str) and value else ()
+
+
+def _indexed(attributes: Attributes, name: str) -> Sequence[_Message]:
+    """Messages whose parts are attributes of their own: ``gen_ai.prompt.0.role``."""
+    messages: dict[int, dict[str, Any]] = {}
+    calls: dict[tuple[int, int], dict[str, Any]] = {}
+    for key, value in attributes.items():
+        found = _INDEXED.fullmatch(key)
+        if found is None or found[1] != name:
+            continue
+        message = messages.setdefault(int(found[2]), {})
+        call = _CALL_KEY.fullmatch(found[3])
+        if call is None:
+            message[found[3]] = value
+        else:
+            calls.setdefault((int(found[2]), int(call[1])), {})[call[2]] = value
+    for (number, _), called in sorted(calls.items(), key=lambda item: item[0]):
+        messages[number].setdefault("tool_calls", []).append(called)
+    default = "user" if name == "prompt" else "assistant"
+    return [{"role": default, **message} for _, message in sorted(messages.items())]
+
+
+def _event_message(event: SpanEvent, wanted: str) -> _Message | None:
+    """The message of an event, if it is one that went in (``user`` is wanted) or came out."""
+    content = {**event.attributes, **_mapping(parsed(event.attributes.get("gen_ai.event.content")))}
+    if event.name == "gen_ai.choice" and wanted == "assistant":
+        inner = parsed(content.get("message"))
+        if isinstance(inner, str):
+            inner = {"content": inner}
+        return {"role": "assistant", **content, **_mapping(inner)}
+    if event.name in _ROLES and wanted == "user":
+        return {"role": _ROLES[event.name], **content}
+    return None
+
+
+def _role(message: _Message) -> str:
+    role = message.get("role")
+    return role.lower() if isinstance(role, str) else ""
+
+
+def _parts(message: _Message) -> Iterator[Mapping[str, Any]]:
+    parts = message.get("parts")
+    content = parsed(message.get("content")) if parts is None else parts
+    if isinstance(content, list):
+        yield from (part for part in content if isinstance(part, dict))
+
+
+def _text(message: _Message) -> str | None:
+    """The texts of a message; ``None`` where it has none."""
+    content = message.get("content")
+    if isinstance(content, str) and "parts" not in message and not _are_parts(parsed(content)):
+        return content or None
+    texts = [
+        text
+        for part in _parts(message)
+        if part.get("type", "text") in _TEXTS and isinstance(text := part.get("content", part.get("text")), str)
+    ]
+    return "\n".join(texts) or None
+
+
+def _are_parts(value: Any) -> bool:
+    """Whether a content is a list of parts, and not an answer that happens to be JSON."""
+    return (
+        bool(value) and isinstance(value, list) and all(isinstance(part, dict) and "type" in part for part in value)
+    )
+
+
+def _calls(message: _Message) -> Iterator[SaidCall]:
+    for part in _parts(message):
+        key = _CALLS.get(str(part.get("type")))
+        if key is not None and isinstance(part.get("name"), str):
+            yield SaidCall(_id(part.get("id")), part["name"], parsed(part.get(key)))
+    listed = parsed(message.get("tool_calls"))
+    for item in listed if isinstance(listed, list) else ():
+        call = _mapping(item)
+        # OpenAI's own form has the function one level deeper.
+        function = {**call, **_mapping(call.get("function"))}
+        if isinstance(function.get("name"), str):
+            yield SaidCall(_id(call.get("id")), function["name"], parsed(function.get("arguments")))
+
+
+def _results(message: _Message) -> Iterator[tuple[str, Any]]:
+    for part in _parts(message):
+        for key in _RESULTS.get(str(part.get("type")), ()):
+            if key in part and _id(part.get("id")):
+                yield _id(part.get("id")), parsed(part[key])
+    key = _id(message.get("tool_call_id")) or _id(message.get("id"))
+    if _role(message) == "tool" and key and "content" in message:
+        yield key, parsed(message["content"])
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _id(value: Any) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""

@@ -1,0 +1,155 @@
+"""The JSON form of OTLP, as far as it is of use (opentelemetry-proto: trace, logs and common, version 1).
+
+Ids are taken as they are: hexadecimal as the specification has them, or base64 as protobuf's own JSON has bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+_NUMBERS = {"intValue": int, "doubleValue": float}
+_FAILED = (2, "STATUS_CODE_ERROR")
+
+
+class _Shape(BaseModel):
+    # What is left out is empty; some writers say null instead.
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class KeyValue(_Shape):
+    """One attribute; see ``value_of``."""
+
+    key: str
+    value: dict[str, Any] | None = None
+
+
+class Status(_Shape):
+    """How a span ended."""
+
+    code: int | str | None = None
+    message: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended with an error."""
+        return self.code in _FAILED
+
+
+class Event(_Shape):
+    """Something that happened during a span."""
+
+    name: str | None = None
+    attributes: list[KeyValue] | None = None
+
+
+class Span(_Shape):
+    """One operation. Times are nanoseconds since 1970."""
+
+    trace_id: str = Field(alias="traceId", min_length=1)
+    span_id: str = Field(alias="spanId", min_length=1)
+    parent_id: str | None = Field(None, alias="parentSpanId")
+    name: str | None = None
+    start_ns: int = Field(alias="startTimeUnixNano", ge=0)
+    end_ns: int = Field(0, alias="endTimeUnixNano", ge=0)
+    attributes: list[KeyValue] | None = None
+    events: list[Event] | None = None
+    status: Status | None = None
+
+
+class LogRecord(_Shape):
+    """An event that was exported on its own, with the span that it belongs to."""
+
+    trace_id: str | None = Field(None, alias="traceId")
+    span_id: str | None = Field(None, alias="spanId")
+    event_name: str | None = Field(None, alias="eventName")
+    attributes: list[KeyValue] | None = None
+    body: dict[str, Any] | None = None
+
+
+class Resource(_Shape):
+    """Who sent it."""
+
+    attributes: list[KeyValue] | None = None
+
+
+class ScopeSpans(_Shape):
+    """Spans of one library."""
+
+    spans: list[Span] | None = None
+
+
+class ResourceSpans(_Shape):
+    """Spans of one process."""
+
+    resource: Resource | None = None
+    scopes: list[ScopeSpans] | None = Field(None, alias="scopeSpans")
+
+
+class ScopeLogs(_Shape):
+    """Events of one library."""
+
+    records: list[LogRecord] | None = Field(None, alias="logRecords")
+
+
+class ResourceLogs(_Shape):
+    """Events of one process."""
+
+    scopes: list[ScopeLogs] | None = Field(None, alias="scopeLogs")
+
+
+class Export(_Shape):
+    """What is exported at once: spans, or events; metrics say nothing of answers."""
+
+    resource_spans: list[ResourceSpans] | None = Field(None, alias="resourceSpans")
+    resource_logs: list[ResourceLogs] | None = Field(None, alias="resourceLogs")
+    resource_metrics: Any = Field(None, alias="resourceMetrics", exclude=True, repr=False)
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("`resourceSpans` is missing")
+        return self
+
+    def spans(self) -> Iterator[tuple[Resource | None, Span]]:
+        """Every span with who sent it."""
+        for sent in self.resource_spans or ():
+            for scope in sent.scopes or ():
+                for span in scope.spans or ():
+                    yield sent.resource, span
+
+    def records(self) -> Iterator[LogRecord]:
+        """Every event that was exported on its own."""
+        for sent in self.resource_logs or ():
+            for scope in sent.scopes or ():
+                yield from scope.records or ()
+
+
+def values_of(attributes: list[KeyValue] | None) -> dict[str, Any]:
+    """Attributes as plain values by name."""
+    return {attribute.key: value_of(attribute.value) for attribute in attributes or ()}
+
+
+def value_of(value: Any) -> Any:
+    """The plain value of an ``AnyValue``; ``None`` where it has none, or of a kind that is none."""
+    if not isinstance(value, dict) or not value:
+        return None
+    kind, content = next(iter(value.items()))
+    if kind in _NUMBERS:
+        try:
+            return _NUMBERS[kind](content)
+        except (TypeError, ValueError, OverflowError):
+            return None
+    if kind == "arrayValue":
+        return [value_of(item) for item in _values(content)]
+    if kind == "kvlistValue":
+        pairs = (item for item in _values(content) if isinstance(item, dict))
+        return {str(item.get("key")): value_of(item.get("value")) for item in pairs}
+    return content if kind in {"stringValue", "boolValue", "bytesValue"} else None
+
+
+def _values(content: Any) -> list[Any]:
+    values = content.get("values") if isinstance(content, dict) else None
+    return values if isinstance(values, list) else []

@@ -1,0 +1,268 @@
+"""A run that was killed is brought to its end; what it had finished is not run again."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.end_to_end.test_shards import said
+from tests.integration.model_server import ModelServer, says
+from tests.integration.model_server import serving as serving_models
+from tests.support import AGENTEVAL, PATIENCE_S, agenteval, case, environment, python_agent, results_in, write_suite
+
+from agenteval.results.model import Results
+from agenteval.results.store import read_results
+
+CASES, ITERATIONS = 30, 3
+
+# Slow enough to be killed in between; wrong in every fifth case, and in one without an answer.
+AGENT = """
+import time
+def reply(request):
+    with open("asked.log", "a") as log:
+        log.write(request["session"] + "\\n")
+    time.sleep(0.005)
+    number = int(request["case"])
+    if number == 7:
+        raise RuntimeError("no model")
+    return "wrong" if number % 5 == 0 else {"response": request["input"], "usage": {"input_tokens": number}}
+"""
+
+
+def project(directory: Path, code: str = AGENT, **agent: Any) -> None:
+    directory.mkdir(exist_ok=True)
+    cases = [case(str(number), f"text {number}", f"text {number}") for number in range(CASES)]
+    write_suite(directory, cases, agent=python_agent(directory, code, **agent))
+
+
+def options(out: str = "agenteval-report", seed: int = 7) -> list[str]:
+    return ["run", "--iterations", str(ITERATIONS), "--concurrency", "4", "--seed", str(seed), "--out", out]
+
+
+def kill_at(directory: Path, size: int, *arguments: str) -> int | None:
+    """Start a run, and kill it with all its grace once its journal has grown by so many bytes; its exit status."""
+    journal = directory / "agenteval-report" / "journal.jsonl"
+    before = journal.stat().st_size if journal.exists() else 0
+    command = [str(AGENTEVAL), *options(), *arguments]
+    deadline = time.monotonic() + PATIENCE_S
+    with subprocess.Popen(
+        command, cwd=directory, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        while process.poll() is None and time.monotonic() < deadline:
+            if journal.exists() and journal.stat().st_size >= before + size:
+                process.kill()
+            time.sleep(0.001)
+        process.kill()
+    return process.returncode
+
+
+def run_of(results: Results) -> tuple[Any, ...]:
+    return said(results)["suites"], said(results)["summary"], results.run.seed, results.run.complete
+
+
+@pytest.mark.parametrize("chance", range(4))
+def test_a_run_killed_at_random_moments_ends_like_one_that_was_not(tmp_path: Path, chance: int) -> None:
+    project(tmp_path)
+    assert agenteval(*options("undisturbed"), cwd=tmp_path).status == 1
+    (tmp_path / "asked.log").unlink()
+    whole = (tmp_path / "undisturbed" / "journal.jsonl").stat().st_size
+    draw = random.Random(chance)
+    journal = tmp_path / "agenteval-report" / "journal.jsonl"
+    resuming: tuple[str, ...] = ()
+    for _ in range(5):
+        assert kill_at(tmp_path, draw.randrange(whole // 3), *resuming) in {-9, 1}
+        # A machine that goes down takes the end of the file with it, somewhere in a line.
+        if journal.exists() and draw.random() < 0.5:
+            content = journal.read_bytes()
+            head = content.index(b"\n") + 1 if b"\n" in content else len(content)
+            journal.write_bytes(content[: max(head, len(content) - draw.randrange(2000))])
+        resuming = ("--resume",) if journal.exists() and b"\n" in journal.read_bytes() else ()
+    ended = agenteval(*options(), "--resume", cwd=tmp_path)
+    assert (ended.status, "Traceback" in ended.text) == (1, False), ended.text
+    assert run_of(results_in(tmp_path)) == run_of(read_results(tmp_path / "undisturbed"))
+
+
+def test_what_had_finished_is_not_asked_again(tmp_path: Path) -> None:
+    project(tmp_path)
+    assert kill_at(tmp_path, 10_000) == -9
+    journal = tmp_path / "agenteval-report" / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text(encoding="utf-8").split("\n")[:-1]]
+    done = {f"{line['of']}#{line['iteration']['index']}" for line in lines if "iteration" in line}
+    assert done
+    run_id = lines[0]["run"]
+    (tmp_path / "asked.log").unlink()
+    ended = agenteval(*options(), "--resume", cwd=tmp_path)
+    total = CASES * ITERATIONS
+    assert f"resuming: {len(done)} of {total} iterations are taken from agenteval-report/journal.jsonl" in ended.err
+    asked = Counter((tmp_path / "asked.log").read_text(encoding="utf-8").split("\n")[:-1])
+    assert asked == Counter(
+        f"agent.yaml::{number}#{index}"
+        for number in range(CASES)
+        for index in range(ITERATIONS)
+        if f"agent.yaml::{number}#{index}" not in done
+    )
+    assert results_in(tmp_path).run.id == run_id
+
+
+def test_a_complete_run_is_reported_again_and_judged_as_it_was(tmp_path: Path) -> None:
+    project(tmp_path)
+    first = agenteval(*options(), cwd=tmp_path)
+    before = results_in(tmp_path)
+    (tmp_path / "agenteval-report" / "results.json").unlink()
+    (tmp_path / "asked.log").unlink()
+    again = agenteval(*options(), "--resume", cwd=tmp_path)
+    assert again.status == first.status == 1
+    assert "resuming: the run was complete; nothing is run again" in again.err
+    assert not (tmp_path / "asked.log").exists()
+    assert run_of(results_in(tmp_path)) == run_of(before)
+
+
+def test_an_interrupted_run_that_was_resumed_is_complete(tmp_path: Path) -> None:
+    project(tmp_path)
+    stopped = agenteval(*options(), "--concurrency", "1", "--max-time", "0.3", cwd=tmp_path)
+    assert stopped.status == 3, stopped.text
+    assert not results_in(tmp_path).run.complete
+    assert agenteval(*options(), "--resume", cwd=tmp_path).status == 1
+    results = results_in(tmp_path)
+    assert results.run.complete
+    errors = {turn.error for _, found in results.cases() for each in found.iterations for turn in each.turns}
+    assert errors == {None, "RuntimeError: no model"}
+
+
+# What is refused
+
+
+def change_nothing(_: Path) -> None:
+    """The run stays what it was."""
+
+
+def change_a_case(directory: Path) -> None:
+    suite = directory / "agent.yaml"
+    suite.write_text(suite.read_text(encoding="utf-8").replace("text 3", "text three"), encoding="utf-8")
+
+
+def change_a_metric(directory: Path) -> None:
+    suite = directory / "agent.yaml"
+    text = suite.read_text(encoding="utf-8")
+    suite.write_text(text.replace("metric: equality", "metric: bleu"), encoding="utf-8")
+
+
+def change_the_program(directory: Path) -> None:
+    agent = directory / "agent.py"
+    agent.write_text(agent.read_text(encoding="utf-8").replace("wrong", "worse"), encoding="utf-8")
+
+
+def change_the_definition(directory: Path) -> None:
+    project(directory, config={"model": "another"})
+
+
+def change_the_judge(directory: Path) -> None:
+    (directory / "agenteval.yaml").write_text("judge: ollama/another\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "reason"),
+    [
+        (change_a_case, (), "the suite agent.yaml is not the same"),
+        (change_a_metric, (), "the suite agent.yaml is not the same"),
+        (change_the_program, (), "the agent of agent.yaml is not the same"),
+        (change_the_definition, (), "the agent of agent.yaml is not the same"),
+        (change_the_judge, (), "the judge was none, now ollama/another"),
+        (change_nothing, ("--iterations", "2"), "the number of iterations of agent.yaml was 3, now 2"),
+        (change_nothing, ("--seed", "8"), "--seed was 7, now 8"),
+        (change_nothing, ("-k", "1"), "the selection of cases of agent.yaml is not the same"),
+        (change_nothing, ("--agent", "replay:answers.jsonl"), "the agent of agent.yaml is not the same"),
+    ],
+)
+def test_what_would_be_another_run_is_refused(tmp_path: Path, change: Any, arguments: Any, reason: str) -> None:
+    project(tmp_path)
+    (tmp_path / "answers.jsonl").write_text('{"case": "1", "response": "text 1"}\n', encoding="utf-8")
+    assert kill_at(tmp_path, 5_000) == -9
+    journal = tmp_path / "agenteval-report" / "journal.jsonl"
+    before = journal.read_bytes()
+    change(tmp_path)
+    (tmp_path / "asked.log").unlink()
+    refused = agenteval(*options(), *arguments, "--resume", cwd=tmp_path)
+    assert refused.status == 2
+    assert f"agenteval-report/journal.jsonl: --resume: {reason}" in refused.err
+    assert "run without --resume to start anew; nothing was lost" in refused.err
+    assert journal.read_bytes() == before
+    assert not (tmp_path / "asked.log").exists()
+
+
+def test_limits_and_gate_may_be_others(tmp_path: Path) -> None:
+    project(tmp_path)
+    assert kill_at(tmp_path, 5_000) == -9
+    other = ("--concurrency", "1", "--fail-on", "none", "--max-llm-calls", "5", "--max-time", "50", "--no-cache")
+    resumed = agenteval(*options(), *other, "--resume", cwd=tmp_path)
+    assert resumed.status == 0, resumed.text
+
+
+def test_a_run_may_be_finished_elsewhere(tmp_path: Path) -> None:
+    project(tmp_path / "here")
+    assert kill_at(tmp_path / "here", 5_000) == -9
+    (tmp_path / "here").rename(tmp_path / "there")
+    resumed = agenteval(*options(), "--resume", cwd=tmp_path / "there")
+    assert resumed.status == 1, resumed.text
+    assert results_in(tmp_path / "there").run.complete
+
+
+@pytest.mark.parametrize("content", [b"", b'{"run": "1"', b"no JSON\n", b'{"run": "1", "suites": {}}\n', b"\xff\n"])
+def test_a_journal_without_a_head_is_refused(tmp_path: Path, content: bytes) -> None:
+    project(tmp_path)
+    (tmp_path / "agenteval-report").mkdir()
+    (tmp_path / "agenteval-report" / "journal.jsonl").write_bytes(content)
+    refused = agenteval(*options(), "--resume", cwd=tmp_path)
+    assert refused.status == 2
+    assert "journal.jsonl: --resume: the journal does not say how its run was made" in refused.err
+
+
+def test_nothing_to_resume_is_told(tmp_path: Path) -> None:
+    project(tmp_path)
+    refused = agenteval(*options(), "--resume", cwd=tmp_path)
+    assert refused.status == 2
+    assert "there is nothing to resume: no run left a journal here; run without --resume" in refused.err
+
+
+def test_traces_are_scored_from_the_start(tmp_path: Path) -> None:
+    (tmp_path / "traces.jsonl").write_text("", encoding="utf-8")
+    refused = agenteval("run", "--traces", "traces.jsonl", "--resume", cwd=tmp_path)
+    assert refused.status == 2
+    assert "--resume with --traces: recorded traces are scored from the start" in refused.err
+    refused = agenteval("run", "--traces", "traces.jsonl", "--max-time", "3", cwd=tmp_path)
+    assert refused.status == 2
+    assert "--max-time with --traces: recorded traces call no agent" in refused.err
+
+
+# What models cost
+
+
+def test_a_budget_holds_for_both_parts_of_a_run(tmp_path: Path) -> None:
+    judge = {"type": "geval", "name": "good", "criteria": "Is it good?", "evaluation_steps": ["Look."]}
+    cases = [case(str(number), f"text {number}") for number in range(CASES)]
+    with serving_models() as server:
+        server.respond = lambda asked: says(asked, '{"score": 8, "reason": "good"}')
+        write_suite(
+            tmp_path,
+            cases,
+            agent=python_agent(tmp_path, AGENT.replace("number == 7", "False")),
+            evaluations={"model": judge_of(server), "metrics": [judge]},
+        )
+        budget = ("--max-llm-calls", "20", "--no-cache", "--iterations", "1")
+        assert kill_at(tmp_path, 3_000, *budget) == -9
+        assert 0 < len(server.asked) < 20
+        ended = agenteval(*options(), *budget, "--resume", cwd=tmp_path)
+    results = results_in(tmp_path)
+    # Calls that were under way when it was killed are on no account.
+    assert 0 <= len(server.asked) - 20 <= 4, ended.text
+    assert results.summary.usage.llm_calls == 20
+
+
+def judge_of(server: ModelServer) -> dict[str, str]:
+    return {"provider": "openai", "name": "gpt-4.1", "endpoint": f"{server.url}/v1", "api_key": "sk-0"}

@@ -1,0 +1,53 @@
+"""The job summary is given what room there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit import report_samples as samples
+
+from agenteval.action_report import RunnerFiles
+from agenteval.github.commands import SUMMARY_LIMIT
+from agenteval.report.markdown import render_summary
+
+
+@pytest.mark.parametrize("used", [0, 1, 900_000, 990_000, 996_000])
+def test_a_report_shrinks_to_the_room_that_others_left(tmp_path: Path, used: int) -> None:
+    path = tmp_path / "summary"
+    path.write_bytes(b"x" * used)
+    sample = samples.many_regressions(2_000, "An answer of some length. " * 40)
+    files = RunnerFiles({"GITHUB_STEP_SUMMARY": str(path)})
+    files.report(lambda room: render_summary(sample.results, sample.gate, limit=room))
+    text = path.read_text(encoding="utf-8")
+    assert used < len(text.encode()) <= SUMMARY_LIMIT
+    added = text[used:].strip()
+    assert added.startswith("### ❌ agenteval: ")
+    assert "Shortened to fit GitHub's size limit" in added
+    assert added.count("<details") == added.count("</details>")
+
+
+def test_what_fits_is_not_shortened(tmp_path: Path) -> None:
+    path = tmp_path / "summary"
+    sample = samples.regressed()
+    RunnerFiles({"GITHUB_STEP_SUMMARY": str(path)}).report(
+        lambda room: render_summary(sample.results, sample.gate, limit=room)
+    )
+    assert path.read_text(encoding="utf-8") == render_summary(sample.results, sample.gate) + "\n"
+
+
+@pytest.mark.parametrize("used", [SUMMARY_LIMIT - 400, SUMMARY_LIMIT + 5])
+def test_without_room_for_the_verdict_a_note_takes_its_place_or_nothing(tmp_path: Path, used: int) -> None:
+    path = tmp_path / "summary"
+    path.write_bytes(b"x" * used)
+    sample = samples.many_regressions(50, "An answer of some length. " * 40)
+    RunnerFiles({"GITHUB_STEP_SUMMARY": str(path)}).report(
+        lambda room: render_summary(sample.results, sample.gate, limit=room)
+    )
+    added = path.read_text(encoding="utf-8")[used:]
+    assert added == "" if used > SUMMARY_LIMIT else "too large for the job summary" in added
+    assert used >= SUMMARY_LIMIT or path.stat().st_size <= SUMMARY_LIMIT
+
+
+def test_without_a_summary_nothing_is_rendered() -> None:
+    RunnerFiles({}).report(lambda room: pytest.fail("rendered"))

@@ -1,0 +1,250 @@
+"""The answers of a run, asked again: ours and those of other tools."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support import agent_spec, answer, ask, request
+from tests.unit import runs
+from tests.unit import test_foreign_baselines as foreign
+
+from agenteval.agents.base import Reply, Request
+from agenteval.agents.replay_formats import read_recording
+from agenteval.agents.replay_recording import Asked
+from agenteval.agents.replay_results import read_recorded_results
+from agenteval.errors import AgentError, ConfigError
+from agenteval.results.archive import InMemory
+from agenteval.results.model import CaseResult, IterationResult, ToolCall, TurnResult, Usage
+from agenteval.results.store import results_json, write_atomic
+from agenteval.suite.model import AgentSpec
+
+
+def turn(index: int = 0, text: str = "hello", response: str | None = "hi", **fields: Any) -> TurnResult:
+    return TurnResult(index=index, input=text, ground_truth=None, response=response, **fields)
+
+
+def case(name: str, *iterations: Sequence[TurnResult], path: str = "agent.yaml") -> CaseResult:
+    return CaseResult(
+        id=f"{path}::{name}",
+        name=name,
+        status="passed",
+        score=None,
+        iterations=[
+            IterationResult(index=index, status="passed", score=None, turns=list(turns))
+            for index, turns in enumerate(iterations)
+        ],
+    )
+
+
+def recorded(directory: Path, *cases: CaseResult) -> AgentSpec:
+    write_atomic(directory / "results.json", results_json(runs.results(*cases), InMemory()))
+    return agent_spec("replay", str(directory / "results.json"), directory)
+
+
+def error(spec: AgentSpec, **fields: Any) -> str:
+    with pytest.raises(AgentError) as caught:
+        answer(spec, request(**fields))
+    return str(caught.value)
+
+
+def test_all_of_an_answer_is_repeated(tmp_path: Path) -> None:
+    call = ToolCall(name="search", args={"q": 1}, result=["a"], error=None, duration_ms=2.5)
+    usage = Usage(input_tokens=5, output_tokens=2, cost_usd=0.25)
+    found = turn(tool_calls=[call], retrieval_context=["passage"], latency_ms=812.5, usage=usage)
+    assert answer(recorded(tmp_path, case("case", [found]))) == Reply(
+        response="hi", tool_calls=(call,), retrieval_context=("passage",), usage=usage, latency_ms=812.5
+    )
+
+
+def test_the_report_directory_or_a_compressed_file_will_do(tmp_path: Path) -> None:
+    recorded(tmp_path, case("case", [turn()]))
+    packed = tmp_path / "packed.json.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "results.json").read_bytes()))
+    for path in (tmp_path, packed):
+        assert answer(agent_spec("replay", str(path), tmp_path)).response == "hi"
+
+
+def test_turns_and_iterations_are_told_apart(tmp_path: Path) -> None:
+    passes = [[turn(0, "hello", f"0/{index}"), turn(1, "more", f"1/{index}")] for index in range(3)]
+    history = ({"role": "user", "content": "hello"}, {"role": "assistant", "content": "0/2"})
+    found = ask(
+        recorded(tmp_path, case("case", *passes)),
+        request(),
+        request(iteration=2),
+        request("more", turn=1, iteration=2, history=history),
+    )
+    assert [reply.response for reply in found if isinstance(reply, Reply)] == ["0/0", "0/2", "1/2"]
+
+
+def test_an_error_is_repeated(tmp_path: Path) -> None:
+    assert error(recorded(tmp_path, case("case", [turn(response=None, error="rate limited")]))) == "rate limited"
+
+
+def test_a_case_is_found_by_id_and_else_by_a_name_of_its_own(tmp_path: Path) -> None:
+    spec = recorded(
+        tmp_path,
+        case("one", [turn(response="first")]),
+        case("one", [turn(response="second")], path="other.yaml"),
+        case("two", [turn(response="third")]),
+    )
+    found = ask(
+        spec,
+        request(case="renamed", case_id="other.yaml::one"),
+        request(case="two", case_id="moved.yaml::two"),
+        request(case="one", case_id="moved.yaml::one"),
+    )
+    assert [reply.response for reply in found if isinstance(reply, Reply)] == ["second", "third"]
+    assert "no reply for case 'one'; record it: agenteval run -k 'one'" in str(found[2])
+
+
+def test_fewer_iterations_than_asked_for_are_an_error_that_names_the_case(tmp_path: Path) -> None:
+    spec = recorded(tmp_path, case("case", [turn()], [turn()]))
+    assert error(spec, iteration=2) == (
+        "results.json has no reply for case 'case', turn 0, iteration 2: it was recorded 2 times; "
+        "ask for no more with --iterations or in the suite, or record it again"
+    )
+
+
+def test_a_turn_that_was_not_recorded_is_an_error(tmp_path: Path) -> None:
+    spec = recorded(tmp_path, case("case", [turn()]))
+    history = ({"role": "user", "content": "hello"},)
+    assert "turn 1, iteration 0: this turn was not recorded" in error(spec, turn=1, history=history)
+
+
+def test_an_answer_to_another_question_is_none(tmp_path: Path) -> None:
+    spec = recorded(tmp_path, case("case", [turn(0, "old question"), turn(1, "more")]))
+    told = "results.json: turn 0 of case 'case' was recorded for another question, 'old question'; record it again"
+    assert error(spec, text="new question") == told
+    # The second question is the same, but its answer came after another first one.
+    history = ({"role": "user", "content": "new question"}, {"role": "assistant", "content": "hi"})
+    assert error(spec, text="more", turn=1, history=history) == told
+
+
+def test_white_space_around_a_question_is_none_of_it(tmp_path: Path) -> None:
+    assert answer(recorded(tmp_path, case("case", [turn(text=" hello\n")])), request("hello ")).response == "hi"
+
+
+@pytest.mark.parametrize(
+    ("mask", "asked", "same"),
+    [
+        ("use *** now", "use sk-123 now", True),
+        ("use *** or *** now", "use sk-123 or sk-4 now", True),
+        ("***", "anything", True),
+        ("use *** now", "use sk-123 later", False),
+        ("use *** now", "do use sk-123 now", False),
+        ("use *** or *** now", "use sk-123 now", False),
+        ("ab***ba", "aba", False),
+    ],
+)
+def test_a_masked_secret_stands_for_any_text(tmp_path: Path, mask: str, asked: str, same: bool) -> None:
+    spec = recorded(tmp_path, case("case", [turn(text=mask)]))
+    if same:
+        assert answer(spec, request(asked)).response == "hi"
+    else:
+        assert "another question" in error(spec, text=asked)
+
+
+@given(
+    st.lists(st.text(alphabet="ab ", max_size=4), min_size=1, max_size=4),
+    st.text(alphabet="ab*", min_size=1, max_size=3),
+)
+def test_whatever_was_masked_is_found_again(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str], secret: str
+) -> None:
+    spec = recorded(tmp_path_factory.mktemp("masked"), case("case", [turn(text="***".join(parts))]))
+    assert answer(spec, request(secret.join(parts))).response == "hi"
+
+
+def test_results_that_somebody_formatted_are_read_too(tmp_path: Path) -> None:
+    spec = recorded(tmp_path, case("case", [turn()]))
+    file = tmp_path / "results.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    for indent in (None, 4):
+        file.write_text(json.dumps(content, indent=indent), encoding="utf-8")
+        assert answer(spec).response == "hi"
+
+
+def test_a_large_file_is_never_held_as_a_whole(tmp_path: Path) -> None:
+    reasons = runs.score(reason="because " * 5000)
+    cases = [case(f"case {index}", [turn(response=f"{index}", scores=[reasons])]) for index in range(200)]
+    spec = recorded(tmp_path, *cases)
+    file = Path(str(spec.target))
+    tracemalloc.start()
+    recording = read_recorded_results(file)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < file.stat().st_size / 4
+    for index, found in enumerate(cases):
+        reply = recording.find(Asked(found.id, found.name, ()))[0][0].answer
+        assert isinstance(reply, Reply)
+        assert reply.response == str(index)
+
+
+@pytest.mark.parametrize("cut", [0.3, 0.6, 0.9, 0.99])
+def test_a_file_that_is_cut_off_is_told(tmp_path: Path, cut: float) -> None:
+    spec = recorded(tmp_path, *(case(f"case {index}", [turn()]) for index in range(20)))
+    file = tmp_path / "results.json"
+    content = file.read_bytes()
+    file.write_bytes(content[: int(len(content) * cut)])
+    with pytest.raises(ConfigError, match=r"results\.json"):
+        answer(spec)
+
+
+def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no run in this folder"):
+        answer(agent_spec("replay", str(tmp_path), tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "asked", "expected"),
+    [
+        (
+            "report.json",
+            json.dumps(foreign.report(foreign.holodeck_test("refund"))),
+            request("question refund", case="refund"),
+            ("14 days", 150),
+        ),
+        (
+            "per_trace.jsonl",
+            foreign.lines(foreign.trace("hi"), foreign.trace("ho")),
+            request("ho", case="ho"),
+            ("answer to ho", 1500.5),
+        ),
+        (
+            "promptfoo.json",
+            json.dumps(foreign.promptfoo(foreign.row("greets", foreign.component(), latencyMs=250))),
+            request("Answer: {'q': 'question greets'}", case="greets"),
+            ("hello", 250),
+        ),
+    ],
+    ids=["holodeck", "fluxloop", "promptfoo"],
+)
+def test_a_run_of_another_tool_is_replayed(
+    tmp_path: Path, name: str, content: str, asked: Request, expected: tuple[str, float]
+) -> None:
+    file = tmp_path / name
+    file.write_text(content, encoding="utf-8")
+    reply = answer(agent_spec("replay", str(file), tmp_path), asked)
+    assert (reply.response, reply.latency_ms) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("lines.jsonl", '{"case": "a", "response": "b"}\n{"case": "b", "response": "c"}\n'),
+        ("one.json", '{"case": "a", "response": "b"}'),
+        ("with-scores.jsonl", '{"case": "a", "response": "b", "scores": {}}\n'),
+    ],
+)
+def test_lines_of_replies_are_no_run(tmp_path: Path, name: str, content: str) -> None:
+    file = tmp_path / name
+    file.write_text(content, encoding="utf-8")
+    assert read_recording(file).find(Asked("a", "a", ()))[0].keys() == {0}

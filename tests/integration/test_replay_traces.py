@@ -1,0 +1,223 @@
+"""OpenTelemetry traces, recorded with real libraries, as answers of an agent."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import ROOT
+
+from agenteval.agents.base import Reply
+from agenteval.agents.replay_formats import read_recording
+from agenteval.agents.replay_recording import Asked, RecordedCase, Recording
+from agenteval.errors import ConfigError
+from agenteval.results.model import ToolCall, Usage
+from agenteval.traces.model import BadLine, Trace
+from agenteval.traces.otel import read_answers
+from agenteval.traces.otel_answer import OtelAnswer
+from agenteval.traces.read import read_traces
+
+DATA = ROOT / "tests" / "data" / "traces"
+WEATHER = "What is the weather in Paris and Rome?"
+OPENAI = ("openai-v2.jsonl", "openai-v2-events.jsonl", "openllmetry.jsonl")
+ALL = (*OPENAI, "pydantic-ai.jsonl")
+BROKEN = "BadRequestError: Error code: 400 - no such model here"
+
+
+def find(recording: Recording, *inputs: str, name: str = "a case") -> RecordedCase:
+    return recording.find(Asked(f"agent.yaml::{name}", name, inputs))
+
+
+def answers(file: Path) -> list[OtelAnswer]:
+    found = list(read_answers(file))
+    assert not [item for item in found if isinstance(item, BadLine)]
+    return [item for item in found if isinstance(item, OtelAnswer)]
+
+
+def texts(case: RecordedCase) -> list[list[str]]:
+    return [
+        [
+            turn.answer.response if isinstance(turn.answer, Reply) else f"error: {turn.answer}"
+            for turn in turns.values()
+        ]
+        for turns in case.values()
+    ]
+
+
+def without_times(call: ToolCall) -> ToolCall:
+    assert call.duration_ms is not None
+    return call.model_copy(update={"duration_ms": None})
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_answers_of_real_libraries(name: str) -> None:
+    recording = read_recording(DATA / name)
+    weather = find(recording, WEATHER)
+    assert texts(weather) == [["Sunny in Paris, rain in Rome."]] * (2 if name in OPENAI else 1)
+    reply = weather[0][0].answer
+    assert isinstance(reply, Reply)
+    # Two model calls; the sum that Pydantic AI's agent tells is not counted once more.
+    assert reply.usage == Usage(input_tokens=20, output_tokens=10)
+    assert reply.latency_ms is not None
+    assert sum(call.duration_ms or 0 for call in reply.tool_calls) < reply.latency_ms
+    assert [(call.name, call.args) for call in reply.tool_calls] == [
+        ("get_weather", {"city": "Paris"}),
+        ("get_weather", {"city": "Rome"}),
+    ]
+
+
+@pytest.mark.parametrize("name", OPENAI)
+def test_results_and_errors_of_tools(name: str) -> None:
+    reply = find(read_recording(DATA / name), WEATHER)[0][0].answer
+    assert isinstance(reply, Reply)
+    assert [without_times(call) for call in reply.tool_calls] == [
+        ToolCall(name="get_weather", args={"city": "Paris"}, result={"sky": "sunny", "degrees": 21}),
+        # The tool raised, which the agent told the model as "none".
+        ToolCall(name="get_weather", args={"city": "Rome"}, result="none", error="LookupError: no station in Rome"),
+    ]
+
+
+@pytest.mark.parametrize("name", OPENAI)
+def test_a_trace_may_name_its_case(name: str) -> None:
+    recording = read_recording(DATA / name)
+    assert texts(find(recording, "in other words", name="broken")) == [[f"error: {BROKEN}"]]
+    assert texts(find(recording, "any", "thing", name="names")) == [["Nice to meet you.", "Your name is Ada."]]
+    # They belong to nobody else.
+    assert not find(recording, "I am Ada.", "What is my name?")
+
+
+def test_conversations_are_found_by_what_they_ask() -> None:
+    recording = read_recording(DATA / "pydantic-ai.jsonl")
+    assert texts(find(recording, "I am Ada.", "What is my name?")) == [["Nice to meet you.", "Your name is Ada."]]
+    assert texts(find(recording, " I am Ada.\n")) == [["Nice to meet you.", "Your name is Ada."]]
+    assert not find(recording, "What is my name?")
+
+
+def test_a_failure_is_found_by_what_was_asked() -> None:
+    ((failed,),) = texts(find(read_recording(DATA / "pydantic-ai.jsonl"), "Please fail"))
+    assert failed.startswith("error: ModelNotFoundError: status_code: 400")
+
+
+def test_traces_of_no_case_are_counted() -> None:
+    recording = read_recording(DATA / "openai-v2.jsonl")
+    weather = Asked("a::weather", "weather", (WEATHER,))
+    names = Asked("a::names", "names", ())
+    broken = Asked("a::broken", "broken", ())
+    assert recording.remarks([weather, names, broken]) == ()
+    assert recording.remarks([weather, names]) == (
+        "openai-v2.jsonl: 1 of 5 traces belongs to no case of this run: none has its input or name",
+    )
+    assert recording.remarks([broken]) == (
+        "openai-v2.jsonl: 4 of 5 traces belong to no case of this run: none has their input or name",
+    )
+    (nothing,) = recording.remarks([Asked("a::other", "other", ("Anything else?",))])
+    assert "5 of 5 traces" in nothing
+    assert "agenteval.case" in nothing
+
+
+def test_compressed_files_are_read(tmp_path: Path) -> None:
+    for name in ALL:
+        packed = tmp_path / f"{name}.gz"
+        packed.write_bytes(gzip.compress((DATA / name).read_bytes()))
+        assert answers(packed) == answers(DATA / name)
+
+
+def test_the_order_of_lines_is_of_no_account(tmp_path: Path) -> None:
+    for name in ALL:
+        file = tmp_path / name
+        file.write_bytes(b"".join(reversed((DATA / name).read_bytes().splitlines(keepends=True))))
+        assert [(item.input, item.response, item.tool_calls) for item in answers(file)] == [
+            (item.input, item.response, item.tool_calls) for item in answers(DATA / name)
+        ]
+
+
+def test_ids_in_base64_are_ids(tmp_path: Path) -> None:
+    def encoded(value: Any) -> Any:
+        if isinstance(value, list):
+            return [encoded(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        ids = {"traceId", "spanId", "parentSpanId"}
+        return {
+            key: base64.b64encode(bytes.fromhex(item)).decode() if key in ids else encoded(item)
+            for key, item in value.items()
+        }
+
+    for name in ALL:
+        file = tmp_path / name
+        lines = (DATA / name).read_text(encoding="utf-8").splitlines()
+        file.write_text("\n".join(json.dumps(encoded(json.loads(line))) for line in lines), encoding="utf-8")
+        assert [(item.input, item.response, item.tool_calls, item.usage) for item in answers(file)] == [
+            (item.input, item.response, item.tool_calls, item.usage) for item in answers(DATA / name)
+        ]
+
+
+def test_spans_that_were_sent_twice_count_once(tmp_path: Path) -> None:
+    for name in ALL:
+        file = tmp_path / name
+        file.write_bytes((DATA / name).read_bytes() * 2)
+        assert answers(file) == answers(DATA / name)
+
+
+def test_every_broken_line_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    good = (DATA / "openai-v2.jsonl").read_text(encoding="utf-8").splitlines()
+    span = {"traceId": "a", "spanId": "b", "startTimeUnixNano": "soon"}
+    bad = ["{", "[1]", "{}", json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})]
+    file.write_text("\n".join([good[0], *bad, "", *good[1:]]), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_recording(file)
+    problems = caught.value.problems
+    assert [(problem.file, problem.line) for problem in problems] == [(str(file), line) for line in (2, 3, 4, 5)]
+    assert "resourceSpans.0.scopeSpans.0.spans.0.startTimeUnixNano" in str(problems[3])
+
+
+def test_many_broken_lines_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    file.write_text('{"resourceSpans": 5}\n' * 30, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_recording(file)
+    assert len(caught.value.problems) == 21
+    assert caught.value.problems[-1].message == "10 more lines are broken"
+
+
+def test_a_file_without_an_agent_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    span = {"traceId": "a", "spanId": "b", "startTimeUnixNano": "1", "endTimeUnixNano": "2", "name": "GET /"}
+    file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}), encoding="utf-8")
+    with pytest.raises(ConfigError, match="there is no span of an agent or a model"):
+        read_recording(file)
+
+
+def test_packed_data_that_is_cut_off_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl.gz"
+    packed = gzip.compress((DATA / "openai-v2.jsonl").read_bytes())
+    file.write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(ConfigError, match="broken gzip data"):
+        read_recording(file)
+
+
+def traces(name: str) -> Iterator[Trace]:
+    for item in read_traces(DATA / name):
+        assert isinstance(item, Trace)
+        yield item
+
+
+@pytest.mark.parametrize("name", OPENAI)
+def test_they_are_traces_for_fluxloop_suites_too(name: str) -> None:
+    found = list(traces(name))
+    assert [(trace.input, trace.output, trace.iteration, trace.success) for trace in found] == [
+        (WEATHER, "Sunny in Paris, rain in Rome.", 0, True),
+        ("Please fail", "", 0, False),
+        ("I am Ada.", "Nice to meet you.", 0, True),
+        ("What is my name?", "Your name is Ada.", 0, True),
+        (WEATHER, "Sunny in Paris, rain in Rome.", 1, True),
+    ]
+    assert found[0].record["token_usage"] == {"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30}
+    assert [call["name"] for call in found[0].record["timeline"]] == ["get_weather", "get_weather"]
+    assert found[1].record["error"] == BROKEN
