@@ -1,0 +1,105 @@
+"""What the drivers share: reading the cases, the agents, the scores, and saying what came of it.
+
+A driver runs in the environment of its peer as ``python -m benchmarks.speed.drivers.NAME KIND [URL]``, in a folder
+that holds ``cases.jsonl``, and leaves ``outcome.json`` there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+AT_ONCE = 50
+SCORES = ("bleu", "rougeL", "f1")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One line of ``cases.jsonl``."""
+
+    question: str
+    answer: str
+    expected: str
+
+
+def arguments() -> tuple[str, str]:
+    """Kind of the workload, and the address of the agent behind HTTP (else empty)."""
+    return sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+
+
+def read_cases() -> list[Case]:
+    """All cases, in order."""
+    with Path("cases.jsonl").open(encoding="utf-8") as file:
+        return [Case(**json.loads(line)) for line in file]
+
+
+def reply(question: str) -> str:
+    """The instant local agent."""
+    return question.replace("question", "answer")
+
+
+async def ask(client: Any, url: str, question: str) -> str:
+    """The agent behind HTTP, by an ``httpx.AsyncClient``."""
+    answer = await client.post(url, json={"input": question})
+    answer.raise_for_status()
+    return str(answer.json()["response"])
+
+
+def open_client() -> Any:
+    """An ``httpx.AsyncClient`` that keeps so many connections open as there are calls at once."""
+    import httpx
+
+    return httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=AT_ONCE))
+
+
+def overlap_scores(answer: str, expected: str) -> dict[str, float]:
+    """BLEU and ROUGE-L by the libraries' own calls, token F1 as SQuAD defines it; 0..1."""
+    return {"bleu": bleu(answer, expected), "rougeL": rouge_l(answer, expected), "f1": token_f1(answer, expected)}
+
+
+def bleu(answer: str, expected: str) -> float:
+    """Sentence BLEU by sacrebleu, 0..1."""
+    import sacrebleu
+
+    return float(sacrebleu.sentence_bleu(answer, [expected]).score) / 100
+
+
+def rouge_l(answer: str, expected: str) -> float:
+    """ROUGE-L F-measure by rouge-score, without stemming."""
+    return float(_rouge().score(expected, answer)["rougeL"].fmeasure)
+
+
+@cache
+def _rouge() -> Any:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(["rougeL"], use_stemmer=False)
+
+
+def token_f1(answer: str, expected: str) -> float:
+    """Token F1 as SQuAD defines it: lower case, no punctuation, no articles."""
+    from collections import Counter
+
+    actual, wanted = Counter(_tokens(answer)), Counter(_tokens(expected))
+    overlap = (actual & wanted).total()
+    return 2 * overlap / (actual.total() + wanted.total()) if overlap else 0.0
+
+
+def _tokens(text: str) -> list[str]:
+    import string
+
+    words = text.lower().translate(str.maketrans("", "", string.punctuation)).split()
+    return [word for word in words if word not in ("a", "an", "the")]
+
+
+def write_outcome(results: int, passed: int, scores: Iterable[Mapping[str, float]] = ()) -> None:
+    """Leaves the number of results, how many passed, and the mean of each score."""
+    rows = list(scores)
+    means = {name: sum(row[name] for row in rows) / len(rows) for name in SCORES} if rows else {}
+    outcome = {"results": results, "passed": passed, "means": means}
+    Path("outcome.json").write_text(json.dumps(outcome), encoding="utf-8")

@@ -1,0 +1,81 @@
+"""What agenteval's speed must be: per figure a limit, the values measured, and whether they keep to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from benchmarks.speed.measure import Cost
+from benchmarks.speed.programs import BARE, OURS, PROMPTFOO, PYDANTIC
+from benchmarks.speed.workloads import ONE, VERSION, W1_HUGE, W1_LARGE, W1_SMALL, W2, W3, Workload
+
+# Medians by key of the workload and name of the program.
+Medians = Mapping[tuple[str, str], Cost]
+_Figure = Callable[[Cost], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """``values``: what was measured, by kind of agent; none where one side of a comparison is missing."""
+
+    text: str
+    limit: float
+    unit: str
+    values: Mapping[str, float]
+
+    @property
+    def verdict(self) -> str:
+        """``met``, ``missed``, or ``not measured``."""
+        if not self.values:
+            return "not measured"
+        return "met" if all(value <= self.limit for value in self.values.values()) else "missed"
+
+
+def goals(medians: Medians) -> list[Goal]:
+    """All goals; each must hold for every kind of agent that was measured."""
+    return list(_goals(medians))
+
+
+def above_ideal(workload: Workload, cost: Cost) -> float:
+    """Wall time (s) beyond that which the agent alone takes."""
+    return cost.wall_s - workload.ideal_s
+
+
+def _goals(medians: Medians) -> Iterator[Goal]:
+    def absolute(workload: Workload, text: str, limit: float, unit: str, figure: _Figure) -> Goal:
+        return Goal(f"{workload.title}: {text}", limit, unit, _ours(medians, workload, figure))
+
+    def share(workload: Workload, peer: str, limit: float) -> Goal:
+        text = f"{workload.title}: CPU, as a share of {peer}"
+        other = medians.get((workload.key, peer))
+        values = _ours(medians, workload, lambda cost: cost.cpu_s / other.cpu_s) if other else {}
+        return Goal(text, limit, "×", values)
+
+    for workload, limit in ((VERSION, 0.1), (ONE, 0.3), (W1_SMALL, 0.5), (W1_LARGE, 1.0), (W2, 4.0)):
+        yield absolute(workload, "CPU", limit, "s", lambda cost: cost.cpu_s)
+    yield absolute(W3, "wall above the ideal", 0.3, "s", lambda cost: above_ideal(W3, cost))
+    yield absolute(W3, "wall, as a ratio to the ideal", 1.15, "×", lambda cost: cost.wall_s / W3.ideal_s)
+    yield absolute(W1_LARGE, "peak memory", 120, "MiB", lambda cost: cost.peak_mib)
+    yield share(W1_LARGE, PROMPTFOO, 1 / 20)
+    yield share(W1_LARGE, PYDANTIC, 1)
+    yield share(W2, BARE, 0.4)
+    memory = _growth(medians, lambda cost, _: cost.peak_mib)
+    yield Goal(f"{W1_HUGE.title}: peak memory, as a ratio to 10,000", 2, "×", memory)
+
+
+def cpu_growth(medians: Medians) -> Mapping[str, float]:
+    """CPU time per case at 100,000 cases, as a ratio to 10,000, by kind of agent."""
+    return _growth(medians, lambda cost, workload: cost.cpu_s / workload.cases)
+
+
+def _growth(medians: Medians, figure: Callable[[Cost, Workload], float]) -> dict[str, float]:
+    pairs = {name: (medians.get((W1_HUGE.key, name)), medians.get((W1_LARGE.key, name))) for name in OURS}
+    return {
+        name: figure(huge, W1_HUGE) / figure(large, W1_LARGE)
+        for name, (huge, large) in pairs.items()
+        if huge and large
+    }
+
+
+def _ours(medians: Medians, workload: Workload, figure: _Figure) -> dict[str, float]:
+    return {name: figure(medians[workload.key, name]) for name in OURS if (workload.key, name) in medians}

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from benchmarks.speed.drivers.common import token_f1
+from benchmarks.speed.goals import Goal, cpu_growth, goals
+from benchmarks.speed.measure import Cost, ProgramError, median_cost, run
+from benchmarks.speed.outcome import Outcome, check_outcome
+from benchmarks.speed.peers import install
+from benchmarks.speed.programs import BARE, HTTP, PROMPTFOO, PYDANTIC, PYTHON, REPLAY, programs
+from benchmarks.speed.tables import cost_table, goal_table, ratio_table
+from benchmarks.speed.workloads import (
+    ONE,
+    USUAL,
+    VERSION,
+    W1_HUGE,
+    W1_LARGE,
+    W2,
+    W3,
+    Kind,
+    Workload,
+    pairs,
+    write_inputs,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+_KINDS: tuple[Kind, ...] = ("exact", "overlap", "http")
+
+
+def _goal(medians: dict[tuple[str, str], Cost], text: str) -> Goal:
+    (goal,) = [goal for goal in goals(medians) if goal.text == text]
+    return goal
+
+
+def test_each_figure_has_its_own_median() -> None:
+    costs = [Cost(1, 30, 200), Cost(3, 10, 300), Cost(2, 20, 100)]
+    assert median_cost(costs) == Cost(2, 20, 200)
+
+
+def test_the_median_of_two_is_their_mean() -> None:
+    assert median_cost([Cost(1, 2, 3), Cost(2, 4, 5)]) == Cost(1.5, 3, 4)
+
+
+@pytest.mark.parametrize(("cpu", "verdict"), [(0.3, "met"), (0.31, "missed")])
+def test_a_goal_is_met_up_to_its_limit(cpu: float, verdict: str) -> None:
+    assert _goal({(ONE.key, REPLAY): Cost(cpu, 1, 50)}, "one case: CPU").verdict == verdict
+
+
+def test_a_goal_must_hold_for_every_kind_of_agent() -> None:
+    medians = {(ONE.key, REPLAY): Cost(0.2, 1, 50), (ONE.key, PYTHON): Cost(0.4, 1, 50)}
+    goal = _goal(medians, "one case: CPU")
+    assert goal.values == {REPLAY: 0.2, PYTHON: 0.4}
+    assert goal.verdict == "missed"
+
+
+def test_nothing_measured_is_no_goal_met() -> None:
+    assert {goal.verdict for goal in goals({})} == {"not measured"}
+
+
+def test_a_share_needs_both_sides() -> None:
+    text = "W1 10,000: CPU, as a share of promptfoo (echo)"
+    ours = {(W1_LARGE.key, PYTHON): Cost(1.0, 1, 50)}
+    assert _goal(ours, text).verdict == "not measured"
+    assert _goal({**ours, (W1_LARGE.key, PROMPTFOO): Cost(24, 34, 1062)}, text).verdict == "met"
+    assert _goal({**ours, (W1_LARGE.key, PROMPTFOO): Cost(19, 34, 1062)}, text).verdict == "missed"
+
+
+def test_shares_are_of_the_right_peers() -> None:
+    medians = {
+        (W1_LARGE.key, PYTHON): Cost(1.0, 1, 50),
+        (W1_LARGE.key, PYDANTIC): Cost(2.0, 1, 50),
+        (W2.key, REPLAY): Cost(3.0, 1, 50),
+        (W2.key, BARE): Cost(10.0, 1, 50),
+    }
+    assert _goal(medians, "W1 10,000: CPU, as a share of pydantic-evals").values == {PYTHON: 0.5}
+    assert _goal(medians, "W2 10,000: CPU, as a share of bare loop").values == {REPLAY: 0.3}
+
+
+def test_waiting_for_the_agent_does_not_count() -> None:
+    medians = {(W3.key, HTTP): Cost(1.0, 2.25, 50)}
+    assert _goal(medians, "W3 500: wall above the ideal").values[HTTP] == pytest.approx(0.25)
+    assert _goal(medians, "W3 500: wall, as a ratio to the ideal").values[HTTP] == pytest.approx(1.125)
+
+
+def test_growth_is_per_case_for_time_and_absolute_for_memory() -> None:
+    medians = {(W1_LARGE.key, REPLAY): Cost(1.0, 1, 100), (W1_HUGE.key, REPLAY): Cost(12.0, 12, 150)}
+    assert cpu_growth(medians)[REPLAY] == pytest.approx(1.2)
+    assert _goal(medians, "W1 100,000: peak memory, as a ratio to 10,000").values == {REPLAY: 1.5}
+
+
+def test_the_table_of_costs() -> None:
+    medians = {
+        (ONE.key, REPLAY): Cost(0.25, 0.5, 50),
+        (W1_LARGE.key, PYTHON): Cost(1.0, 1.5, 110),
+        (W3.key, HTTP): Cost(0.75, 2.5, 60),
+    }
+    table = cost_table([REPLAY, PYTHON, HTTP], [ONE, W1_LARGE, W3], medians, {(ONE.key, PYTHON): "ended"})
+    assert table.splitlines() == [
+        "| CPU s (wall) | one case | W1 10,000 | W3 500 above ideal (CPU) | peak MiB, W1 10,000 |",
+        "| :-- | --: | --: | --: | --: |",
+        "| agenteval, replay | 0.25 (0.50) | – | – | – |",
+        "| agenteval, python | failed | 1.00 (1.50) | – | 110 |",
+        "| agenteval, http | – | – | 0.50 (0.75) | – |",
+    ]
+
+
+def test_what_is_not_installed_is_said_in_every_cell() -> None:
+    table = cost_table([REPLAY, PROMPTFOO], [ONE, W2], {}, {}, [PROMPTFOO])
+    assert table.splitlines()[-1] == "| promptfoo (echo) | not installed | not installed | – |"
+
+
+def test_a_peer_without_npm_is_missing_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.speed.peers._PEERS", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert install("promptfoo").missing == "not installed: there is no npm"
+
+
+def test_a_program_that_fails_says_so_with_the_end_of_its_output(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "print('no such model'); raise SystemExit(3)"]
+    with pytest.raises(ProgramError, match="ended with status 3: no such model"):
+        run(command, folder=tmp_path, environment={}, limit_s=60)
+
+
+def test_children_count(tmp_path: Path) -> None:
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}], check=True)"
+    assert run([sys.executable, "-c", code], folder=tmp_path, environment={}, limit_s=60).cpu_s >= 0.3
+
+
+def test_ratios_compare_the_same_kind_of_agent() -> None:
+    medians = {
+        (W1_LARGE.key, REPLAY): Cost(0.5, 1, 50),
+        (W1_LARGE.key, PYTHON): Cost(1.0, 1, 100),
+        (W1_LARGE.key, PROMPTFOO): Cost(24, 34, 1000),
+        (W2.key, REPLAY): Cost(4.0, 4, 100),
+        (W2.key, PROMPTFOO): Cost(34, 40, 1000),
+        (W3.key, HTTP): Cost(1.0, 2.5, 60),
+        (W3.key, PROMPTFOO): Cost(9.0, 7.0, 300),
+    }
+    table = ratio_table([REPLAY, PYTHON, HTTP, PROMPTFOO], [VERSION, W1_LARGE, W2, W3], medians)
+    assert table.splitlines()[0] == "| times agenteval | W1 10,000 | W2 10,000 | W3 500 | peak, W1 10,000 |"
+    assert table.splitlines()[2:] == ["| promptfoo (echo) | 24 | 8.5 | 10 | 10 |"]
+
+
+def test_the_table_of_goals_names_the_kinds_of_agent() -> None:
+    shown = goal_table([Goal("W1: CPU", 1.0, "s", {REPLAY: 0.5, PYTHON: 1.25}), Goal("W2: CPU", 4.0, "s", {})])
+    assert shown.splitlines()[2:] == [
+        "| W1: CPU | ≤ 1 s | replay 0.5 s, python 1.25 s | missed |",
+        "| W2: CPU | ≤ 4 s |  | not measured |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "problem"),
+    [
+        (Outcome(499, 499, {}), "499 results instead of 500"),
+        (Outcome(500, 499, {}), "499 of 500 cases passed"),
+        (Outcome(500, 500, {"bleu": 0.41}), "mean bleu is 0.410000 instead of 0.420000"),
+    ],
+)
+def test_work_left_undone_has_no_figure(outcome: Outcome, problem: str) -> None:
+    with pytest.raises(ProgramError, match=problem):
+        check_outcome(outcome, W3, {"bleu": 0.42})
+
+
+def test_scores_that_a_program_does_not_have_are_not_compared() -> None:
+    check_outcome(Outcome(500, 500, {"bleu": 0.42}), W3, {"bleu": 0.42, "f1": 0.5})
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_all_programs_are_given_the_same_cases(kind: Kind, tmp_path: Path) -> None:
+    workload = Workload("few", "few", kind, 20)
+    write_inputs(workload, tmp_path, "http://127.0.0.1:1/")
+    expected = list(pairs(workload))
+    suite = yaml.safe_load((tmp_path / "agent.yaml").read_text(encoding="utf-8"))
+    cases = yaml.safe_load((tmp_path / suite["test_cases_file"]).read_text(encoding="utf-8"))
+    assert [case["ground_truth"] for case in cases] == [pair.expected for pair in expected]
+    for file, key in (("answers.jsonl", "response"), ("cases.jsonl", "answer")):
+        lines = (tmp_path / file).read_text(encoding="utf-8").splitlines()
+        assert [json.loads(line)[key] for line in lines] == [pair.answer for pair in expected]
+    tests = [json.loads(line) for line in (tmp_path / "promptfoo.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {check["value"] for test in tests for check in test["assert"]} == {pair.expected for pair in expected}
+
+
+def test_texts_have_about_60_words_and_never_change() -> None:
+    first, again = (list(pairs(Workload("w2", "W2", "overlap", 200))) for _ in range(2))
+    assert first == again
+    lengths = [len(pair.expected.split()) for pair in first]
+    assert 50 <= min(lengths) <= max(lengths) <= 70
+    assert 58 < sum(lengths) / len(lengths) < 62
+    assert all(pair.answer != pair.expected for pair in first)
+
+
+def test_every_workload_is_done_by_agenteval() -> None:
+    ours = programs(Path("agenteval"), {})
+    for workload in (*USUAL, W1_HUGE):
+        assert any(program.does(workload) for program in ours), workload.key
+
+
+@given(st.text(), st.text())
+def test_token_f1_of_the_bare_loop_is_a_symmetric_share(first: str, second: str) -> None:
+    assert 0 <= token_f1(first, second) <= 1
+    assert token_f1(first, second) == pytest.approx(token_f1(second, first))
+
+
+def test_token_f1_ignores_case_articles_and_punctuation() -> None:
+    assert token_f1("The cat sat.", "a cat SAT down") == pytest.approx(0.8)
