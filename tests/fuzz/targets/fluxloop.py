@@ -1,0 +1,18 @@
+"""FluxLoop's evaluation.yaml. ConfigError."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from tests.fuzz.scratch import as_file
+
+from agenteval.errors import ConfigError
+from agenteval.suite.fluxloop import load_fluxloop
+from agenteval.suite.fluxloop_file import is_fluxloop
+
+
+def target(data: bytes) -> None:
+    path = as_file(data, "fluxloop/configs/evaluation.yaml")
+    is_fluxloop(path)
+    with suppress(ConfigError):
+        load_fluxloop(path, "configs/evaluation.yaml")

@@ -1,0 +1,15 @@
+"""Descriptions of frameworks in .agentci/frameworks. ConfigError."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from tests.fuzz.scratch import as_file
+
+from agenteval.errors import ConfigError
+from agenteval.suite.frameworks import read_framework
+
+
+def target(data: bytes) -> None:
+    with suppress(ConfigError):
+        read_framework(as_file(data, "frameworks/own.toml"))

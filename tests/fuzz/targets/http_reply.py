@@ -1,0 +1,27 @@
+"""What an HTTP agent responds; the first line is the type of the content. AgentError."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import httpx
+
+from agenteval.agents.http import HttpAgent
+from agenteval.errors import AgentError
+from agenteval.suite.model import AgentSpec
+
+
+def _agent(response_path: str | None) -> HttpAgent:
+    options = {} if response_path is None else {"response_path": response_path}
+    return HttpAgent(AgentSpec(kind="http", target="http://agent", directory=".", where="", options=options), 1)
+
+
+_AGENTS = tuple(map(_agent, (None, "choices[0].message.content", "answer")))
+
+
+def target(data: bytes) -> None:
+    kind, _, content = data.partition(b"\n")
+    response = httpx.Response(200, headers=[(b"content-type", kind.strip())], content=content)
+    for agent in _AGENTS:
+        with suppress(AgentError):
+            agent._read(response).response.encode()

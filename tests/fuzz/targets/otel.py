@@ -1,0 +1,19 @@
+"""OpenTelemetry's traces as the collector exports them; a bad line is an item of its own. ConfigError."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from tests.fuzz.scratch import as_file
+
+from agenteval.errors import ConfigError
+from agenteval.traces.otel import read_answers
+from agenteval.traces.otel_traces import read_otel_traces
+
+
+def target(data: bytes) -> None:
+    file = as_file(data, "otel/traces.jsonl")
+    for read in (read_answers, read_otel_traces):
+        with suppress(ConfigError):
+            for item in read(file):
+                str(item)

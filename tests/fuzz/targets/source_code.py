@@ -1,0 +1,24 @@
+"""What is looked up in a repository before anything runs: its Python modules, dependencies and .env.
+
+The outline of a module documents SyntaxError, ValueError, RecursionError and MemoryError; the rest raises nothing."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from tests.fuzz.scratch import as_file
+
+from agenteval.suite.dependencies import project_dependencies
+from agenteval.suite.dotenv import parse_dotenv
+from agenteval.suite.python_outline import outline
+
+_FILES = ("pyproject.toml", "requirements.txt", "setup.cfg", "setup.py")
+
+
+def target(data: bytes) -> None:
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        outline(data, "module")
+    parse_dotenv(data.decode("utf-8", "replace"))
+    for name in _FILES:
+        root = as_file(data, f"source_code/{name}").parent
+    project_dependencies(root)

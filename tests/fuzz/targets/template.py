@@ -1,0 +1,66 @@
+"""Users' templates of comment and summary, as the process that renders them does it; every error is described.
+
+Loops over large ranges only cost time, which the process has a limit for: they are cut short here.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import FrameType
+
+from tests.fuzz.scratch import as_file
+from tests.unit import report_samples as samples
+
+from agenteval.report.budget import COMMENT_LEVELS
+from agenteval.report.closed import unclosed
+from agenteval.report.links import Site
+from agenteval.report.own_markdown import Order
+from agenteval.report.own_markdown_worker import _described, _place, _rendered
+from agenteval.report.own_template import fill
+from agenteval.report.page import Page
+from agenteval.report.source import Source
+
+_SECONDS = 0.5
+
+
+class _TooLongError(Exception):
+    """It would be stopped."""
+
+
+@cache
+def _page() -> Page:
+    sample = samples.regressed()
+    return Source.of(sample.results, sample.gate, "agenteval", "elsewhere", Site()).page(COMMENT_LEVELS[0])
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise _TooLongError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def target(data: bytes) -> None:
+    path: Path = as_file(data, "template/own.md.j2")
+    order = Order(path, _page(), COMMENT_LEVELS[0], 200_000, 2 << 30)
+    try:
+        with _limited():
+            text = _rendered(order)
+    except _TooLongError:
+        return
+    except Exception as error:
+        text = f"{_place(error, path)}: {_described(error, order)}"
+    unclosed(text)
+    html = data.decode("utf-8", "replace")
+    fill(html, {"TITLE": "<t>", "DATE": "", "SUBTITLE": html[:100]}, {"analysis": {"text": html[:1000]}}, [])
