@@ -1,45 +1,53 @@
-"""README and action.yml say the same; ``UPDATE_GOLDEN=1`` writes README's tables anew."""
+"""The documentation says what action.yml, agenteval.yaml and the command line say: `make reference` writes it."""
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
+from scripts.reference import ROOT, SECTIONS, commands, configuration, with_sections
 
-ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
+from agenteval.config import PublishedConfig
 
-
-def _inputs(action: dict[str, Any]) -> str:
-    lines = ["| input | default | |", "|---|---|---|"]
-    for name, entry in action["inputs"].items():
-        default = f"`{entry['default']}`" if entry["default"] else ""
-        lines.append(f"| `{name}` | {default} | {' '.join(entry['description'].split())} |")
-    return "\n".join(lines)
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("examples/*/README.md")])
 
 
-def _outputs(action: dict[str, Any]) -> str:
-    lines = ["| output | |", "|---|---|"]
-    lines += [f"| `{name}` | {' '.join(entry['description'].split())} |" for name, entry in action["outputs"].items()]
-    return "\n".join(lines)
+@pytest.mark.parametrize("name", SECTIONS)
+def test_generated_parts_are_those_of_the_program(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert text == with_sections(name, text), "run make reference"
 
 
-@pytest.mark.parametrize(("section", "render"), [("inputs", _inputs), ("outputs", _outputs)])
-def test_tables_are_those_of_the_action(section: str, render: Any) -> None:
-    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-    text = README.read_text(encoding="utf-8")
-    pattern = re.compile(rf"(<!-- {section} -->\n).*?(<!-- /{section} -->)", re.DOTALL)
-    expected = pattern.sub(lambda match: f"{match[1]}{render(action)}\n{match[2]}", text)
-    if os.environ.get("UPDATE_GOLDEN"):
-        README.write_text(expected, encoding="utf-8")
-    assert text == expected, "run the tests with UPDATE_GOLDEN=1"
+def test_every_key_and_every_command_is_there() -> None:
+    keys = set(re.findall(r"(?m)^\| `(\w+)`", configuration()))
+    assert {*PublishedConfig.model_fields, "command", "http", "tolerance", "until", "max_cost_usd"} <= keys
+    assert re.findall(r"(?m)^## `agenteval (\w+)", commands())[:2] == ["run", "compare"]
 
 
-def test_every_local_link_leads_somewhere() -> None:
-    text = README.read_text(encoding="utf-8")
-    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
-    assert [target for target in targets if not (ROOT / target).exists()] == []
+def test_every_key_is_described() -> None:
+    rows = re.findall(r"(?m)^\| (`.*) \|$", configuration())
+    assert [row for row in rows if not re.split(r"(?<!\\) \| ", row)[3].strip()] == []
+
+
+def test_what_has_no_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs one pair"):
+        with_sections("docs/command-line.md", "# Commands")
+
+
+def _anchors(page: Path) -> set[str]:
+    """What GitHub makes of the headings of a page."""
+    prose = re.sub(r"(?ms)^```.*?^```", "", page.read_text(encoding="utf-8"))
+    heads = re.findall(r"(?m)^#+ (.+)$", prose)
+    return {re.sub(r"[^\w\- ]", "", head.strip().lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_local_link_leads_somewhere(page: Path) -> None:
+    prose = re.sub(r"(?ms)^```.*?^```", "", page.read_text(encoding="utf-8"))
+    broken = []
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)", prose):
+        file = page.parent / target if target else page
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in _anchors(file)):
+            broken.append(f"{target}#{anchor}" if anchor else target)
+    assert broken == []

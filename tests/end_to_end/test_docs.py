@@ -1,0 +1,208 @@
+"""Everything that the documentation shows is checked by what reads it, and what can be run is run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from tests.end_to_end.documentation import Block, as_workflow, blocks, inputs_of, kind_of, known_inputs
+from tests.support import AGENTEVAL, PATIENCE_S, ROOT, environment
+
+from agenteval import cli
+from agenteval.config import read_config
+from agenteval.schemas import schema
+from agenteval.starter import write_starter
+from agenteval.suite.load import load_suites
+
+YAML = [(block, yaml.safe_load(block.text)) for block in blocks("yaml")]
+# What the documentation says to write into the files of other programs.
+FOREIGN = {"foreign: exporters"}
+MAKE_TARGETS = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+OTHER_PROGRAMS = {"echo", "export", "gh", "python", "docker"}
+CONSOLE = blocks("console")
+RUNNABLE = [block for block in CONSOLE if block.statuses is not None]
+
+
+def of_kind(kind: str) -> list[Any]:
+    return [pytest.param(block, document, id=str(block)) for block, document in YAML if kind_of(document) == kind]
+
+
+def test_it_is_known_what_each_block_is() -> None:
+    kinds = {str(block): kind_of(document) for block, document in YAML}
+    assert {
+        kind: place for place, kind in kinds.items() if kind not in {"workflow", "config", "suite", *FOREIGN}
+    } == {}
+    assert {"workflow", "config", "suite"} <= set(kinds.values())
+    known = {"console", "yaml", "toml", "json", "python", "jinja", "markdown"}
+    assert [str(block) for block in blocks(*known)] == [
+        str(block) for block in blocks(*known, "sh", "bash", "text", "yml")
+    ]
+
+
+@pytest.mark.parametrize(("block", "document"), of_kind("config"))
+def test_configurations_are_read(block: Block, document: Any, tmp_path: Path) -> None:
+    file = tmp_path / "agenteval.yaml"
+    file.write_text(block.text, encoding="utf-8")
+
+    read_config(file)
+
+    Draft202012Validator(schema("config")).validate(json.loads(json.dumps(document, default=str)))
+
+
+@pytest.mark.parametrize(("block", "document"), of_kind("suite"))
+def test_suites_load(block: Block, document: Any, tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text(block.text, encoding="utf-8")
+    problems: list[Any] = []
+
+    (suite,) = load_suites([file], problems)
+
+    assert problems == []
+    assert not suite.warnings
+    Draft202012Validator(schema("holodeck")).validate(document)
+
+
+@pytest.mark.parametrize("block", blocks("toml"), ids=str)
+def test_toml_suites_load(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / ".agentci" / "evals" / "shown.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(block.text, encoding="utf-8")
+    problems: list[Any] = []
+
+    (suite,) = load_suites([file], problems)
+
+    assert (problems, suite.warnings) == ([], ())
+
+
+def test_workflows_are_accepted_by_github_and_give_inputs_that_exist(tmp_path: Path) -> None:
+    files = []
+    for index, (block, document) in enumerate(YAML):
+        if kind_of(document) == "workflow":
+            workflow = as_workflow(document)
+            assert inputs_of(workflow) <= known_inputs(), str(block)
+            files.append(tmp_path / f"{index}-{block.page.stem}-{block.line}.yml")
+            files[-1].write_text(yaml.safe_dump(workflow, sort_keys=False), encoding="utf-8")
+    assert len(files) > 3
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
+    checked = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+    zizmor = [
+        str(Path(sys.executable).with_name("zizmor")),
+        "--offline",
+        "--config",
+        str(ROOT / ".github/zizmor.yml"),
+    ]
+    audited = subprocess.run([*zizmor, *map(str, files)], capture_output=True, text=True, check=False)
+    assert audited.returncode == 0, audited.stdout + audited.stderr
+
+
+@pytest.mark.parametrize("block", blocks("json"), ids=str)
+def test_json_is_json_and_follows_its_schema(block: Block) -> None:
+    try:
+        documents = [json.loads(block.text)]
+    except json.JSONDecodeError:
+        documents = [json.loads(line) for line in block.text.splitlines()]
+    for document in documents:
+        for name, marks in (
+            ("request", {"input", "session"}),
+            ("recording", {"case", "response"}),
+            ("reply", {"usage"}),
+        ):
+            if marks <= set(document):
+                Draft202012Validator(schema(name)).validate(document)
+                break
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=str)
+def test_python_compiles(block: Block) -> None:
+    ast.parse(block.text)
+
+
+@pytest.mark.parametrize("block", blocks("jinja"), ids=str)
+def test_templates_are_understood(block: Block) -> None:
+    jinja2.Environment(autoescape=True).parse(block.text)
+
+
+def commands_of(block: Block) -> list[list[str]]:
+    """The words of each command of a block, without variables before it and remarks behind it."""
+    lines = re.sub(r"\\\n\s*", "", block.text).splitlines()
+    split = [shlex.split(line, comments=True) for line in lines]
+    return [words for words in map(_without_variables, split) if words]
+
+
+def _without_variables(words: list[str]) -> list[str]:
+    while words and re.match(r"[A-Z_]+=", words[0]):
+        words = words[1:]
+    return words
+
+
+@pytest.mark.parametrize("block", CONSOLE, ids=str)
+def test_commands_exist_with_these_options(block: Block) -> None:
+    functions = set(re.findall(r"(?m)^(\w+)\(\) \{", block.text))
+    commands = commands_of(block)
+    assert commands
+    for words in commands:
+        program = Path(words[0]).name
+        if program == "agenteval":
+            # Exits with a message if there is something that it does not know.
+            assert cli._arguments(words[1:]).command
+        elif program == "make":
+            assert set(words[1:]) <= MAKE_TARGETS
+        elif program == "pip":
+            assert words[1:] == ["install", "agenteval-action"]
+        else:
+            assert program in OTHER_PROGRAMS | functions or words[0].endswith("()"), words
+
+
+@pytest.mark.parametrize("block", RUNNABLE, ids=str)
+def test_what_can_be_run_does_what_it_says(block: Block, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    lines = [line for line in block.text.splitlines() if "agenteval" in line and not line.startswith("pip ")]
+    if "agenteval init" not in lines:
+        write_starter(tmp_path, "holodeck", "python")
+    env = environment(PATH=f"{AGENTEVAL.parent}:/usr/local/bin:/usr/bin:/bin")
+
+    ended = []
+    for line in lines:
+        command = line.replace(".venv/bin/agenteval", "agenteval")
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        ended.append((line, done.returncode, done.stdout + done.stderr))
+
+    assert tuple(status for _, status, _ in ended) == block.statuses, ended
+
+
+def test_some_of_it_can_be_run() -> None:
+    assert {block.page.name for block in RUNNABLE} >= {"README.md", "index.md", "gate.md", "configuration.md"}
+
+
+def test_messages_in_troubleshooting_are_those_of_the_program() -> None:
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in (ROOT / "src").rglob("*.py")]
+    constants = (node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    texts = [value for value in constants if isinstance(value, str)]
+    headings = re.findall(r"(?m)^### (.*`.*)$", (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8"))
+    shown = [
+        part.strip() for heading in headings for span in re.findall(r"`(.+?)`", heading) for part in span.split("…")
+    ]
+
+    assert len(shown) > 10
+    assert [part for part in shown if not any(part in text for text in texts)] == []

@@ -1,0 +1,155 @@
+"""What a release does to the repository: action.yml, tags, notes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.support import ROOT, environment
+
+IMAGE = "ghcr.io/org/agenteval-action@sha256:" + "0123456789abcdef" * 4
+
+
+def script(name: str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    program = "bash" if name.endswith(".sh") else sys.executable
+    command = [program, str(cwd / "scripts" / name), *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=tests", "-c", "user.email=tests@example.org", "-c", "commit.gpgsign=false"]
+    command = ["git", *identity, *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=environment(), capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A checkout at version 1.2.3, with an origin."""
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    shutil.copytree(ROOT / "scripts", folder / "scripts")
+    shutil.copy(ROOT / "action.yml", folder)
+    (folder / "src" / "agenteval").mkdir(parents=True)
+    (folder / "src" / "agenteval" / "__init__.py").write_text('__version__ = "1.2.3"\n', encoding="utf-8")
+    (folder / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n', encoding="utf-8")
+    (folder / "Dockerfile").write_text('LABEL org.opencontainers.image.version="1.2.3"\n', encoding="utf-8")
+    changes = "# Changelog\n\n## 1.2.3 (2026-11-30)\n\n* New.\n\n## 1.2.2 (2026-10-01)\n\n* Old.\n"
+    (folder / "CHANGELOG.md").write_text(changes, encoding="utf-8")
+    git(tmp_path, "init", "--quiet", "--bare", "origin.git")
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "All")
+    git(folder, "remote", "add", "origin", str(tmp_path / "origin.git"))
+    git(folder, "push", "--quiet", "origin", "main")
+    return folder
+
+
+def test_the_action_is_pointed_at_the_image_and_nothing_else_changes(repository: Path) -> None:
+    before = (repository / "action.yml").read_text(encoding="utf-8")
+
+    done = script("pin_image.py", "action.yml", IMAGE, cwd=repository)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    after = (repository / "action.yml").read_text(encoding="utf-8")
+    changed = [line for line, old in zip(after.splitlines(), before.splitlines(), strict=True) if line != old]
+    assert changed == [f"  image: docker://{IMAGE}"]
+    loaded, old = yaml.safe_load(after), yaml.safe_load(before)
+    assert loaded["runs"].pop("image") == f"docker://{IMAGE}"
+    assert old["runs"].pop("image") == "Dockerfile"
+    assert loaded == old
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "ghcr.io/org/agenteval-action:1",
+        "ghcr.io/org/agenteval-action@sha256:abc",
+        "ghcr.io/Org/agenteval-action@sha256:" + "0" * 64,
+        f"{IMAGE}\n  args: [evil]",
+        "",
+    ],
+)
+def test_an_image_without_its_digest_is_refused(image: str, repository: Path) -> None:
+    before = (repository / "action.yml").read_bytes()
+
+    done = script("pin_image.py", "action.yml", image, cwd=repository)
+
+    assert done.returncode == 2
+    assert "is not of the form" in done.stderr
+    assert (repository / "action.yml").read_bytes() == before
+
+
+def test_an_action_without_an_image_is_refused(repository: Path) -> None:
+    (repository / "action.yml").write_text("runs: {using: node20}\n", encoding="utf-8")
+
+    assert "there are 0" in script("pin_image.py", "action.yml", IMAGE, cwd=repository).stderr
+
+
+def test_version_and_major_version_move_to_the_pinned_commit(repository: Path, tmp_path: Path) -> None:
+    origin = tmp_path / "origin.git"
+    git(repository, "tag", "v1.2.3")
+    git(repository, "tag", "v1")
+    git(repository, "push", "--quiet", "--tags", "origin")
+    released = git(repository, "rev-parse", "main")
+    (repository / "dist").mkdir()
+    (repository / "dist" / "package.whl").touch()
+    git(repository, "checkout", "--quiet", "v1.2.3")
+
+    done = script("tag_release.sh", "v1.2.3", IMAGE, cwd=repository)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert git(origin, "rev-parse", "v1") == git(origin, "rev-parse", "v1.2.3") != released
+    assert git(origin, "rev-parse", "v1^") == git(origin, "rev-parse", "main") == released
+    assert git(origin, "diff", "--name-only", "main", "v1") == "action.yml"
+    assert f"docker://{IMAGE}" in git(origin, "show", "v1:action.yml")
+
+
+def test_the_first_release_makes_the_tag_of_its_major_version(repository: Path, tmp_path: Path) -> None:
+    git(repository, "tag", "v1.2.3")
+
+    assert script("tag_release.sh", "v1.2.3", IMAGE, cwd=repository).returncode == 0
+
+    assert git(tmp_path / "origin.git", "tag").split() == ["v1", "v1.2.3"]
+
+
+@pytest.mark.parametrize(("tag", "image"), [("v1", IMAGE), ("1.2.3", IMAGE), ("v1.2.3", "Dockerfile")])
+def test_nothing_moves_if_something_is_wrong(tag: str, image: str, repository: Path, tmp_path: Path) -> None:
+    assert script("tag_release.sh", tag, image, cwd=repository).returncode == 2
+
+    assert git(tmp_path / "origin.git", "tag") == ""
+
+
+def test_the_notes_are_those_of_the_version(repository: Path) -> None:
+    done = script("release_notes.py", "v1.2.3", cwd=repository)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "* New.\n", "")
+
+
+def test_every_place_that_says_another_version_is_named(repository: Path) -> None:
+    done = script("release_notes.py", "v1.2.4", cwd=repository)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    for place in ("pyproject.toml", "src/agenteval/__init__.py", "Dockerfile", "CHANGELOG.md"):
+        assert place in done.stderr
+
+
+def test_a_release_has_a_date(repository: Path) -> None:
+    changelog = repository / "CHANGELOG.md"
+    changelog.write_text(changelog.read_text("utf-8").replace("2026-11-30", "unreleased"), encoding="utf-8")
+
+    assert "unreleased" in script("release_notes.py", "v1.2.3", cwd=repository).stderr
+
+
+def test_this_repository_agrees_on_its_version() -> None:
+    from agenteval import __version__
+
+    said = script("release_notes.py", f"v{__version__}").stderr
+    assert said == "" or said.startswith(
+        f"release_notes.py: CHANGELOG.md says unreleased where the date of {__version__}"
+    )

@@ -1,0 +1,28 @@
+"""Links out of docs/ lead to the repository on the site; all others stay as they are."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from scripts.mkdocs_links import on_page_markdown
+
+CONFIG = {"repo_url": "https://github.com/org/agenteval-action"}
+
+
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ("../README.md#the-gate", "https://github.com/org/agenteval-action/blob/main/README.md#the-gate"),
+        (
+            "../schemas/reply.schema.json",
+            "https://github.com/org/agenteval-action/blob/main/schemas/reply.schema.json",
+        ),
+        ("../examples/workflows", "https://github.com/org/agenteval-action/tree/main/examples/workflows"),
+        ("gate.md#choices", "gate.md#choices"),
+        ("https://example.org/../a", "https://example.org/../a"),
+    ],
+)
+def test_links(link: str, expected: str) -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="gate.md"))
+    assert on_page_markdown(f"See [this]({link}).", config=CONFIG, page=page) == f"See [this]({expected})."
