@@ -98,9 +98,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
     settings = Settings(
         suites=tuple(Path(suite) for suite in arguments.suites),
-        config=Path(arguments.config) if arguments.config else None,
+        config=_path(arguments.config),
         agent=arguments.agent,
-        baseline=Path(arguments.baseline) if arguments.baseline else None,
+        baseline=_path(arguments.baseline),
         out=Path(arguments.out),
         iterations=arguments.iterations,
         concurrency=arguments.concurrency,
@@ -115,10 +115,10 @@ def _run(arguments: argparse.Namespace) -> int:
         resume=arguments.resume,
         use_cache=not arguments.no_cache,
         quiet=arguments.quiet,
-        traces=Path(arguments.traces) if arguments.traces else None,
+        traces=_path(arguments.traces),
         keep_going=arguments.keep_going,
         control=arguments.control,
-        history=Path(arguments.history) if arguments.history else None,
+        history=_path(arguments.history),
         comment_template=_path(arguments.comment_template),
         summary_template=_path(arguments.summary_template),
     )
@@ -155,10 +155,10 @@ def _merge(arguments: argparse.Namespace) -> int:
     from agenteval.merging import merge_files
 
     settings = Settings(
-        config=Path(arguments.config) if arguments.config else None,
-        baseline=Path(arguments.baseline) if arguments.baseline else None,
+        config=_path(arguments.config),
+        baseline=_path(arguments.baseline),
         fail_on=_fail_on(arguments.fail_on),
-        history=Path(arguments.history) if arguments.history else None,
+        history=_path(arguments.history),
     )
     return merge_files([Path(file) for file in arguments.results], Path(arguments.output), settings).exit_status
 
@@ -184,9 +184,7 @@ def _report(arguments: argparse.Namespace) -> int:
 def _validate(arguments: argparse.Namespace) -> int:
     from agenteval.commands import validate_files
 
-    return validate_files(
-        [Path(suite) for suite in arguments.suites], Path(arguments.config) if arguments.config else None
-    )
+    return validate_files([Path(suite) for suite in arguments.suites], _path(arguments.config))
 
 
 def _init(arguments: argparse.Namespace) -> int:
@@ -219,7 +217,7 @@ def _publish(arguments: argparse.Namespace) -> int:
 
     wishes = Wishes(arguments.comment, arguments.comment_id, arguments.check_name, not arguments.no_annotations)
     target = Target(arguments.repository, arguments.pull_request, arguments.commit)
-    config = Path(arguments.config) if arguments.config else None
+    config = _path(arguments.config)
     publish = dry_run if arguments.dry_run else publish_file
     for text in publish(Path(arguments.results), target, wishes, config, os.environ):
         print(terminal(text, multiline=True))

@@ -65,7 +65,7 @@ class GateEntry(BaseModel):
     confidence: float = Field(_DEFAULTS.confidence, gt=0, lt=1, description="of intervals")
     metrics: dict[str, GatedMetric] = Field(default_factory=dict, description="metric → whether it counts")
     deterministic: bool = Field(False, description="the agent always answers the same, so that one flip is proof")
-    quarantine: list[QuarantineEntry] = Field(default_factory=list, description="cases that do not count for now")
+    quarantine: list[QuarantineEntry] = Field(default_factory=list, description="cases left out until a date")
     min_pass_rate: float | None = Field(None, ge=0, le=1, description="for `policy: threshold`")
     max_latency_increase: float | None = Field(None, ge=0, description="0.2 lets the mean latency grow by 20 %")
     max_cost_increase: float | None = Field(None, ge=0, description="0.2 lets the cost of an answer grow by 20 %")

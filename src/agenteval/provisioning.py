@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agenteval.agents.confinement import confined, confinement
 from agenteval.agents.environment import user_environment
-from agenteval.agents.process import LAST_WORDS_S, Child, ending
+from agenteval.agents.process import Child, ending
 from agenteval.config import Config, Settings
 from agenteval.errors import InfrastructureError
 from agenteval.report.escape import Redactor, terminal
@@ -152,14 +152,7 @@ async def _to_its_end(
     argv: Sequence[str], directory: Path, environment: Mapping[str, str], output: _Output
 ) -> int | None:
     child = await Child.start(argv, str(directory), environment, output.receive, output.receive)
-    try:
-        child.end_input()
-        await child.wait()
-        # A service that it left in the background would be in the way of the next run.
-        child.kill()
-        await child.wait_for_output(LAST_WORDS_S)
-    finally:
-        await child.close()
+    await child.finish()
     output.end()
     return child.returncode
 

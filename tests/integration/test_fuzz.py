@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from random import Random
-from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.fuzz.catalog import CORPUS, FOLDER, NAMES, corpus, target
+from tests.fuzz.interrupt import raised_after
 from tests.fuzz.mutations import mutated
 from tests.support import PATIENCE_S
 
@@ -81,21 +79,6 @@ def test_targets_say_which_errors_are_documented() -> None:
 )
 def test_long_inputs_take_linear_time(name: str, piece: bytes) -> None:
     begin = {"answer_checks": b"```json\n", "comment": b"<!-- agenteval:comment id=x -->\n"}.get(name, b"")
-    with given_up_on():
+    # The square of the length would be an hour of processor time.
+    with raised_after(PATIENCE_S, TimeoutError, signal.ITIMER_VIRTUAL):
         target(name)(begin + piece * (400_000 // len(piece)) + b"}")
-
-
-@contextmanager
-def given_up_on() -> Iterator[None]:
-    """Ends in an error what takes the square of the length, which is an hour of processor time."""
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)

@@ -200,7 +200,7 @@ def test_finds_dependencies_wherever_they_are_declared(tmp_path: Path, file: str
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("requirements.txt", "agno-tools\n# agno\n--index-url https://agno"),
+        ("requirements.txt", "agno-tools\n# agno\n--find-links agno"),
         ("setup.py", "from setuptools import setup\nsetup(name='agno', extras_require={'agno': ['other']})"),
         ("setup.py", "from setuptools import setup\nsetup(install_requires=read('requirements.in'))"),
         ("pyproject.toml", "[project]\nname = 'agno'\ndependencies = 'agno'\n[tool]\npoetry = 1"),

@@ -8,11 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.speed.drivers.common import (
-    AT_ONCE,
-    Case,
     arguments,
-    ask,
-    open_client,
+    ask_all,
     overlap_scores,
     read_cases,
     reply,
@@ -29,21 +26,10 @@ def main() -> None:
         _write(rows)
         write_outcome(len(rows), len(rows), rows)
         return
-    answers = asyncio.run(_ask_all(cases, url)) if url else [reply(case.question) for case in cases]
+    answers = asyncio.run(ask_all(cases, url)) if url else [reply(case.question) for case in cases]
     passed = [answer == case.expected for answer, case in zip(answers, cases, strict=True)]
     _write({"answer": answer, "passed": is_same} for answer, is_same in zip(answers, passed, strict=True))
     write_outcome(len(passed), sum(passed))
-
-
-async def _ask_all(cases: list[Case], url: str) -> list[str]:
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def one(case: Case) -> str:
-        async with gate:
-            return await ask(client, url, case.question)
-
-    async with open_client() as client:
-        return await asyncio.gather(*(one(case) for case in cases))
 
 
 def _write(rows: Iterable[object]) -> None:

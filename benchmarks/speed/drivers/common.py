@@ -6,6 +6,7 @@ that holds ``cases.jsonl``, and leaves ``outcome.json`` there.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterable, Mapping
@@ -55,6 +56,18 @@ def open_client() -> Any:
     import httpx
 
     return httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=AT_ONCE))
+
+
+async def ask_all(cases: list[Case], url: str) -> list[str]:
+    """What the agent behind HTTP answers, so many at once as everywhere."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(case: Case) -> str:
+        async with gate:
+            return await ask(client, url, case.question)
+
+    async with open_client() as client:
+        return await asyncio.gather(*(one(case) for case in cases))
 
 
 def overlap_scores(answer: str, expected: str) -> dict[str, float]:

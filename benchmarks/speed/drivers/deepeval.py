@@ -6,12 +6,10 @@ import asyncio
 from typing import Any
 
 from benchmarks.speed.drivers.common import (
-    AT_ONCE,
     Case,
     arguments,
-    ask,
+    ask_all,
     bleu,
-    open_client,
     read_cases,
     reply,
     rouge_l,
@@ -80,19 +78,8 @@ def _answers(cases: list[Case], kind: str, url: str) -> list[str]:
     if kind == "overlap":
         return [case.answer for case in cases]
     if url:
-        return asyncio.run(_ask_all(cases, url))
+        return asyncio.run(ask_all(cases, url))
     return [reply(case.question) for case in cases]
-
-
-async def _ask_all(cases: list[Case], url: str) -> list[str]:
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def one(case: Case) -> str:
-        async with gate:
-            return await ask(client, url, case.question)
-
-    async with open_client() as client:
-        return await asyncio.gather(*(one(case) for case in cases))
 
 
 if __name__ == "__main__":

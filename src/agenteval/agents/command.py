@@ -9,7 +9,7 @@ from typing import Any
 
 from agenteval.agents.base import Reply, Request, reply_from_json
 from agenteval.agents.environment import user_environment
-from agenteval.agents.process import LAST_WORDS_S, STDERR_CHUNKS, Child, ending, find_program, tail
+from agenteval.agents.process import STDERR_CHUNKS, Child, ending, find_program, tail
 from agenteval.errors import AgentError, TransientAgentError
 from agenteval.suite.model import AgentSpec
 
@@ -61,6 +61,7 @@ class Program:
         Raises:
             AgentError: it cannot be started, or writes without end.
         """
+        line = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
         output = bytearray()
         errors: deque[bytes] = deque(maxlen=STDERR_CHUNKS)
 
@@ -82,16 +83,7 @@ class Program:
             )
         except (OSError, ValueError) as error:
             raise AgentError(f"{self._what} cannot be started: {error}") from None
-        try:
-            child.write(json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
-            child.end_input()
-            await child.wait()
-            # What it left in the background ends with the turn, and with it what keeps the output open.
-            child.kill()
-            await child.wait_for_output(LAST_WORDS_S)
-        finally:
-            # Also when cancelled: a hanging program ends here with all its children.
-            await child.close()
+        await child.finish(line)
         if len(output) > _MOST_OUTPUT:
             raise AgentError(f"{self._what} wrote more than {_MOST_OUTPUT // 2**20} MiB")
         return Ended(child.returncode or 0, bytes(output), b"".join(errors))

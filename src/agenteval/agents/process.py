@@ -116,6 +116,22 @@ class Child(asyncio.SubprocessProtocol):
         """Until the program has ended."""
         await asyncio.shield(self._exited)
 
+    async def finish(self, data: bytes = b"") -> None:
+        """Wait for its end and for what it wrote; then nothing that it started is left, also when cancelled.
+
+        Args:
+            data: the last that it gets on its standard input.
+        """
+        try:
+            self.write(data)
+            self.end_input()
+            await self.wait()
+            # What it left in the background ends with it, and with that what keeps the output open.
+            self.kill()
+            await self.wait_for_output(LAST_WORDS_S)
+        finally:
+            await self.close()
+
     async def wait_for_output(self, seconds: float) -> None:
         """Until everything it wrote has arrived, or for so long."""
         await asyncio.wait([self._pipes_closed], timeout=seconds)

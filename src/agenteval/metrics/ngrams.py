@@ -1,15 +1,13 @@
 """Counts of word sequences that two texts share, which BLEU and ROUGE are made of.
 
-The libraries' own counting takes most of their time: ROUGE-L fills a table of all pairs of words. What is counted
-here is the same, so the scores are, to the last bit; tests compare them with the libraries on any text.
+The libraries' own counting takes most of their time. What is counted here is the same, so the scores are, to the last
+bit; tests compare them with the libraries on any text.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-
-from rapidfuzz.distance import LCSseq
 
 
 def shared(left: Sequence[str], right: Sequence[str], order: int) -> int:
@@ -21,13 +19,6 @@ def shared(left: Sequence[str], right: Sequence[str], order: int) -> int:
 def count(words: Sequence[str], order: int) -> int:
     """How many sequences of ``order`` words there are."""
     return max(0, len(words) - order + 1)
-
-
-def longest_common_subsequence(left: Sequence[str], right: Sequence[str]) -> int:
-    """How many words stand in both in the same order, with others between them or not."""
-    # Numbers, as rapidfuzz compares the hashes of anything longer than a character.
-    numbers = {word: number for number, word in enumerate(dict.fromkeys((*left, *right)))}
-    return LCSseq.similarity([numbers[word] for word in left], [numbers[word] for word in right])
 
 
 def _ngrams(words: Sequence[str], order: int) -> Iterable[str | tuple[str, ...]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import string
-from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Literal
 
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.deterministic import GROUND_TRUTH
+from agenteval.metrics.ngrams import count, shared
 
 RougeVariant = Literal["rouge1", "rouge2", "rougeL"]
 
@@ -36,7 +37,7 @@ class TokenF1:
         if not actual or not expected:
             same = float(_words(observation.response) == _words(observation.ground_truth or ""))
             return Outcome(same, details={"precision": same, "recall": same})
-        overlap = (Counter(actual) & Counter(expected)).total()
+        overlap = shared(actual, expected, 1)
         precision, recall = overlap / len(actual), overlap / len(expected)
         return Outcome(_f_measure(precision, recall), details={"precision": precision, "recall": recall})
 
@@ -78,8 +79,6 @@ class Bleu:
 
     def measure(self, observation: Observation) -> Outcome:
         """Score against the one reference; the details hold sacrebleu's signature."""
-        from agenteval.metrics.ngrams import count, shared
-
         scorer = self._library.scorer
         actual = scorer.tokenizer(observation.response.rstrip()).split()
         expected = scorer.tokenizer((observation.ground_truth or "").rstrip()).split()
@@ -101,6 +100,24 @@ class Bleu:
 
 
 @dataclass(frozen=True, slots=True)
+class _RougeParts:
+    """What ROUGE is made of besides counts: rouge-score's tokens, and their longest common subsequence."""
+
+    tokenize: Callable[[str, None], list[str]]
+    longest_common_subsequence: Callable[[list[str], list[str]], int]
+
+
+@cache
+def _rouge() -> _RougeParts:
+    # Not the scorer of rouge-score, which brings nltk and numpy along.
+    from rouge_score.tokenize import tokenize
+
+    from agenteval.metrics.subsequence import longest_common_subsequence
+
+    return _RougeParts(tokenize, longest_common_subsequence)
+
+
+@dataclass(frozen=True, slots=True)
 class Rouge:
     """ROUGE F-measure on rouge-score's tokens, without stemming (Lin 2004, with one reference).
 
@@ -109,20 +126,16 @@ class Rouge:
 
     variant: RougeVariant = "rougeL"
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
+    _parts: _RougeParts = field(default_factory=_rouge, repr=False, compare=False)
 
     def measure(self, observation: Observation) -> Outcome:
         """Score one variant; the details hold all three."""
-        # Not the scorer of the package, which brings nltk and numpy along.
-        from rouge_score.tokenize import tokenize
-
-        from agenteval.metrics.ngrams import count, longest_common_subsequence, shared
-
-        actual = tokenize(observation.response, None)
-        expected = tokenize(observation.ground_truth or "", None)
+        actual = self._parts.tokenize(observation.response, None)
+        expected = self._parts.tokenize(observation.ground_truth or "", None)
         common = {
             "rouge1": (shared(actual, expected, 1), 1),
             "rouge2": (shared(actual, expected, 2), 2),
-            "rougeL": (longest_common_subsequence(actual, expected), 1),
+            "rougeL": (self._parts.longest_common_subsequence(actual, expected), 1),
         }
         details = {
             name: _f_measure(both / max(count(actual, order), 1), both / max(count(expected, order), 1))

@@ -1,4 +1,4 @@
-"""Keeps our templates compiled, beside them, as Python keeps its modules.
+"""How our templates are written, and where they are kept compiled: beside them, as Python keeps its modules.
 
 Compiling them takes longer than everything else that a small run does. Users' own templates are never kept.
 """
@@ -7,10 +7,24 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
-from jinja2 import FileSystemBytecodeCache
+from jinja2 import FileSystemBytecodeCache, StrictUndefined
 from jinja2.bccache import Bucket
+
+#: Options of every environment: a name that is none is a mistake, and what stands on a line of its own leaves none.
+OPTIONS: Mapping[str, Any] = MappingProxyType(
+    {
+        "undefined": StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+        "keep_trailing_newline": True,
+        "auto_reload": False,
+    }
+)
 
 
 class CompiledTemplates(FileSystemBytecodeCache):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, nodes
+from jinja2 import Environment, nodes
 from jinja2.exceptions import SecurityError, TemplateNotFound, TemplateSyntaxError
 from jinja2.loaders import BaseLoader
 from jinja2.runtime import LoopContext, Macro, TemplateReference
@@ -18,7 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace
 from markupsafe import Markup
 
-from agenteval.report.compiled import CompiledTemplates
+from agenteval.report.compiled import OPTIONS, CompiledTemplates
 from agenteval.report.filters import FILTERS, PLAIN_FILTERS, shown
 
 BUILT_IN = ("comment.md.j2", "summary.md.j2")
@@ -121,12 +121,8 @@ def make_environment(built_in: Path, own: Path | None = None) -> Environment:
         # Not for HTML: with it, what macros and blocks return counts as escaped, because all of its parts were.
         autoescape=True,
         finalize=shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        auto_reload=False,
         bytecode_cache=CompiledTemplates(built_in) if own is None else None,
+        **OPTIONS,
     )
     environment.filters = {
         **{name: environment.filters[name] for name in _OF_JINJA},

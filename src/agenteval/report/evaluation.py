@@ -151,19 +151,16 @@ def _policy(script: str) -> str:
 @functools.cache
 def _template(name: str) -> Template:
     # Imported here: a program start that renders nothing does not pay for it.
-    from jinja2 import FileSystemLoader, StrictUndefined
+    from jinja2 import FileSystemLoader
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    from agenteval.report.compiled import CompiledTemplates
+    from agenteval.report.compiled import OPTIONS, CompiledTemplates
 
     environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader(template_directory()),
         autoescape=False,  # each format has rules of its own; a test checks that every value is filtered
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
         bytecode_cache=CompiledTemplates(template_directory()),
+        **OPTIONS,
     )
     environment.filters.update(MARKDOWN_FILTERS if name.endswith(".md.j2") else HTML_FILTERS)
     return environment.get_template(name)

@@ -123,11 +123,11 @@ def _digest(text: str) -> str:
 @functools.cache
 def _template() -> Template:
     # Imported here: a program start that renders nothing does not pay for it.
-    from jinja2 import FileSystemLoader, StrictUndefined
+    from jinja2 import FileSystemLoader
     from jinja2.sandbox import ImmutableSandboxedEnvironment
     from markupsafe import Markup
 
-    from agenteval.report.compiled import CompiledTemplates
+    from agenteval.report.compiled import OPTIONS, CompiledTemplates
 
     def trusted(text: str) -> Markup:
         return Markup(text)  # noqa: S704 - our own markup, or text that went through report/escape.py
@@ -142,12 +142,8 @@ def _template() -> Template:
         loader=FileSystemLoader(template_directory()),
         autoescape=True,
         finalize=final,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        auto_reload=False,
         bytecode_cache=CompiledTemplates(template_directory()),
+        **OPTIONS,
     )
     environment.filters.update(FILTERS)
     environment.filters.update(

@@ -69,11 +69,11 @@ def _by_suite(cases: Iterable[PlannedCase]) -> list[tuple[Suite, list[PlannedCas
 
 def _content(suite: Suite, cases: Sequence[PlannedCase]) -> list[Any]:
     """Of the cases that run and of what measures them."""
-    metrics = dict.fromkeys(id(metric) for item in cases for metric in item.case.all_metrics)
-    by_identity = {id(metric): metric for item in cases for metric in item.case.all_metrics}
+    # Most cases share their metrics.
+    metrics = {id(metric): metric for item in cases for metric in item.case.all_metrics}
     return [
         [[item.case.fingerprint, item.case.name, item.case.tags, item.case.strict] for item in cases],
-        [[_metric(by_identity[key]) for key in metrics]],
+        [[_metric(metric) for metric in metrics.values()]],
         [suite.aggregate, suite.evaluation, suite.retrieval_tools],
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.model import CaseResult, IterationResult, Score, TurnResult
+from agenteval.run.rating import case_of
 from agenteval.suite.model import Case, Suite
 
 
@@ -47,16 +48,7 @@ def skipped(case: Case) -> CaseResult:
         )
         for index, turn in enumerate(case.turns)
     ]
-    return CaseResult(
-        id=case.id,
-        name=case.name,
-        tags=list(case.tags),
-        cluster=case.cluster,
-        line=case.line,
-        status="skipped",
-        score=None,
-        iterations=[IterationResult(index=0, status="skipped", score=None, turns=turns)],
-    )
+    return case_of(case, [IterationResult(index=0, status="skipped", score=None, turns=turns)])
 
 
 def why_unchecked(suite: Suite, case: Case) -> str:

@@ -5,13 +5,10 @@ Loops over large ranges only cost time, which the process has a limit for: they 
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import FrameType
 
+from tests.fuzz.interrupt import raised_after
 from tests.fuzz.scratch import as_file
 from tests.unit import report_samples as samples
 
@@ -37,25 +34,11 @@ def _page() -> Page:
     return Source.of(sample.results, sample.gate, "agenteval", "elsewhere", Site()).page(COMMENT_LEVELS[0])
 
 
-@contextmanager
-def _limited() -> Iterator[None]:
-    def stop(signum: int, frame: FrameType | None) -> None:
-        raise _TooLongError
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def target(data: bytes) -> None:
     path: Path = as_file(data, "template/own.md.j2")
     order = Order(path, _page(), COMMENT_LEVELS[0], 200_000, 2 << 30)
     try:
-        with _limited():
+        with raised_after(_SECONDS, _TooLongError):
             text = _rendered(order)
     except _TooLongError:
         return
