@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import re
+import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from agenteval import __version__
 from agenteval.agents.base import Reply, Request, agent_problem, reply_from_json
+from agenteval.agents.http_address import Address, proxy_of, read_address, without_secrets
+from agenteval.agents.http_response import PASSING, HttpError, HttpResponse, text_of
 from agenteval.errors import AgentError, ConfigError, TransientAgentError
 from agenteval.suite.model import AgentSpec
 from agenteval.suite.response_path import value_at
 
 if TYPE_CHECKING:
-    import ssl
-
-    import httpx
+    from agenteval.agents.http_connection import Connection
+    from agenteval.agents.http_route import Route
 
 _SHOWN = 300
-# Encodings of domain names: a long text takes for ever.
-_OF_NAMES = frozenset({"idna", "punycode"})
-# Too often, and what proxies say of a service that is not there just now.
-_PASSING = frozenset({429, 502, 503, 504})
+# A connection that ends so soon after a request most likely ended without regard to it.
+_TOO_SOON_S = 0.1
+_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+# They say where a request ends.
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
 
 
 class HttpService:
     """An address that JSON is POSTed to; time limits are the scheduler's.
 
-    Each request under way has a connection of its own, which the next one takes over. No pool holds them together:
-    httpcore's looks at every connection for every request, which takes more time than the requests for some hundred.
+    Each request under way has a connection of its own, which the next one takes over. A response may hold 50 MiB.
 
     Args:
         spec: its definition.
@@ -41,100 +43,119 @@ class HttpService:
     def __init__(self, spec: AgentSpec, concurrency: int, what: str) -> None:
         self._where = spec.where
         self._url = str(spec.target)
-        self._what = f"{what} at {self._url}"
+        self._what = f"{what} at {without_secrets(self._url)}"
         # A secret often ends in a line break that nobody meant to send.
-        self._headers = {name: value.strip() for name, value in (spec.options.get("headers") or {}).items()}
+        self._own_headers = {name: value.strip() for name, value in (spec.options.get("headers") or {}).items()}
+        self._headers: list[tuple[str, str]] = []
         self._places = asyncio.Semaphore(concurrency)
-        self._trusted: ssl.SSLContext | None = None
-        self._idle: list[httpx.AsyncClient] = []
+        self._route: Route | None = None
+        self._idle: list[Connection] = []
 
     def open(self) -> None:
         """Make sure that it can be asked; whether the service answers shows with the first case.
 
         Raises:
-            ConfigError: the address or a header cannot be.
+            ConfigError: the address, a header or the proxy of the environment cannot be.
         """
-        import httpx
-
-        for name, value in self._headers.items():
-            if not (value.isascii() and value.isprintable()):
-                raise ConfigError(agent_problem(self._where, f"the header {name!r} may hold printable ASCII only"))
+        for name, value in self._own_headers.items():
+            if problem := _problem(name, value):
+                raise ConfigError(agent_problem(self._where, f"the header {name!r} {problem}"))
         try:
-            httpx.URL(self._url)
-            # Reading the authorities takes long; all connections share them.
-            self._trusted = httpx.create_ssl_context()
-            self._idle.append(self._client(self._trusted))
-        except httpx.InvalidURL as error:
-            raise ConfigError(agent_problem(self._where, f"{self._url!r} is not a valid address: {error}")) from None
-        except (ValueError, ImportError) as error:
-            raise ConfigError(agent_problem(self._where, f"cannot be reached from here: {error}")) from None
+            address = read_address(self._url)
+        except ValueError as error:
+            text = f"{without_secrets(self._url)!r} is not a valid address: {error}"
+            raise ConfigError(agent_problem(self._where, text)) from None
+        # Imported here: who only wants to know whether an agent can be defined so waits for no TLS.
+        from agenteval.agents.http_route import Route
 
-    async def post(self, request: Any) -> httpx.Response:
+        try:
+            self._route = Route(address, proxy_of(address))
+        except (ValueError, OSError) as error:
+            raise ConfigError(agent_problem(self._where, f"cannot be reached from here: {error}")) from None
+        self._headers = _headers(address, self._route.headers, self._own_headers)
+
+    async def post(self, request: Any) -> HttpResponse:
         """POST one request; the response may be one that says no.
 
         Raises:
-            AgentError: the service cannot be reached, or breaks off.
+            AgentError: the service cannot be reached, breaks off, or answers without end.
         """
-        import httpx
-
-        if self._trusted is None:
+        if self._route is None:
             raise AgentError(f"{self._what} was not started")
         body = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
         try:
-            async with self._places, self._connection(self._trusted) as client:
-                return await client.post(self._url, content=body, headers={"content-type": "application/json"})
-        except httpx.ConnectError as error:
-            raise TransientAgentError(f"{self._what} cannot be reached: {error}") from None
-        except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
-            raise TransientAgentError(self._broke_off(error)) from None
-        except httpx.HTTPError as error:
-            raise AgentError(self._broke_off(error)) from None
+            async with self._places:
+                return await self._exchange(self._route, body)
+        except HttpError as error:
+            kind = TransientAgentError if error.passing else AgentError
+            raise kind(f"{self._what} {error}") from None
 
-    def refusal(self, response: httpx.Response) -> AgentError:
+    def refusal(self, response: HttpResponse) -> AgentError:
         """What a response says that is no success."""
-        said = response.headers.get("location") if response.has_redirect_location else text_of(response)[:_SHOWN]
-        text = f"{self._what} answered {response.status_code} {response.reason_phrase}: {said}"
-        if response.status_code not in _PASSING:
+        said = (response.location or text_of(response))[:_SHOWN]
+        text = f"{self._what} answered {response.status} {response.reason[:_SHOWN]}: {said}"
+        if response.status not in PASSING:
             return AgentError(text)
         from agenteval.llm.providers.failures import retry_after_s
 
         return TransientAgentError(text, retry_after_s(response.headers))
 
-    @asynccontextmanager
-    async def _connection(self, trusted: ssl.SSLContext) -> AsyncIterator[httpx.AsyncClient]:
-        client = self._idle.pop() if self._idle else self._client(trusted)
-        try:
-            yield client
-        finally:
-            self._idle.append(client)
+    async def _exchange(self, route: Route, body: bytes) -> HttpResponse:
+        from agenteval.agents.http_connection import UnansweredError
 
-    def _client(self, trusted: ssl.SSLContext) -> httpx.AsyncClient:
-        import httpx
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_open:
+                asked_s = time.monotonic()
+                try:
+                    return await self._over(connection, route, body)
+                except UnansweredError:
+                    if time.monotonic() - asked_s > _TOO_SOON_S:
+                        raise
+                    # The service closed it at that very moment: nobody's fault, so a new one is tried at once.
+                    break
+        return await self._over(await route.connect(), route, body)
 
-        # No time limit here: the scheduler has one for the whole turn.
-        return httpx.AsyncClient(
-            timeout=httpx.Timeout(None), limits=httpx.Limits(max_connections=1), headers=self._headers, verify=trusted
-        )
-
-    def _broke_off(self, error: httpx.HTTPError) -> str:
-        return f"{self._what} broke off: {type(error).__name__} {error}"
+    async def _over(self, connection: Connection, route: Route, body: bytes) -> HttpResponse:
+        headers = [*self._headers, ("Content-Length", str(len(body)))]
+        response = await connection.exchange("POST", route.target, headers, body)
+        if connection.is_open:
+            self._idle.append(connection)
+        return response
 
     async def close(self) -> None:
         """Close the connections."""
-        await asyncio.gather(*(client.aclose() for client in self._idle))
+        for connection in self._idle:
+            connection.abort()
         self._idle.clear()
+        # The sockets are closed as soon as the event loop goes on.
+        await asyncio.sleep(0)
 
 
-def text_of(response: httpx.Response) -> str:
-    """The text of a response, in the encoding that it names if that is one and fits, else in UTF-8."""
-    # Not httpx's own: that takes every codec of Python's for an encoding, those that unpack data among them.
-    encoding = response.charset_encoding or "utf-8"
-    try:
-        if codecs.lookup(encoding).name not in _OF_NAMES:
-            return response.content.decode(encoding, "replace")
-    except (LookupError, ValueError):
-        pass
-    return response.content.decode("utf-8", "replace")
+def _problem(name: str, value: str) -> str | None:
+    """What is wrong with a header."""
+    if not _NAME.fullmatch(name):
+        return "has no name that HTTP allows"
+    if name.lower() in _FRAMING:
+        return "cannot be set: it follows from each request"
+    if not (value.isascii() and value.isprintable()):
+        return "may hold printable ASCII only"
+    return None
+
+
+def _headers(address: Address, of_route: Mapping[str, str], own: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The headers of every request; those of the definition win."""
+    ours = {
+        "Host": address.authority,
+        "Accept": "*/*",
+        "Accept-Encoding": "gzip, deflate",
+        "User-Agent": f"agenteval/{__version__}",
+        "Content-Type": "application/json",
+        **({"Authorization": address.credentials} if address.credentials else {}),
+        **of_route,
+    }
+    wins = {name.lower() for name in own}
+    return [*((name, value) for name, value in ours.items() if name.lower() not in wins), *own.items()]
 
 
 class HttpAgent:
@@ -166,7 +187,7 @@ class HttpAgent:
         """Close the connections."""
         await self._service.close()
 
-    def _read(self, response: httpx.Response) -> Reply:
+    def _read(self, response: HttpResponse) -> Reply:
         is_json = "json" in response.headers.get("content-type", "")
         if not is_json and self._response_path is None:
             return Reply(response=text_of(response))

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from agenteval.agents.base import Reply, Request, as_text
 from agenteval.agents.command import Program, without_last_break
 from agenteval.agents.framework import check_target
-from agenteval.agents.http import HttpService, text_of
+from agenteval.agents.http import HttpService
+from agenteval.agents.http_response import text_of
 from agenteval.agents.workers import WorkerPool
 from agenteval.errors import AgentError, ToolRefusedError, TransientAgentError
 from agenteval.suite.model import AgentSpec
@@ -142,7 +143,7 @@ class HttpCaller:
         if response.is_success:
             return _body(text_of(response))
         refusal = self._service.refusal(response)
-        refused = response.is_client_error and response.status_code not in _NOT_REFUSED
+        refused = response.is_client_error and response.status not in _NOT_REFUSED
         raise ToolRefusedError(str(refusal)) if refused else refusal
 
     async def close(self) -> None:

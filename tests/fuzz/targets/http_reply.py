@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-import httpx
-
 from agenteval.agents.http import HttpAgent
+from agenteval.agents.http_response import HttpResponse
 from agenteval.errors import AgentError
 from agenteval.suite.model import AgentSpec
 
@@ -21,7 +20,7 @@ _AGENTS = tuple(map(_agent, (None, "choices[0].message.content", "answer")))
 
 def target(data: bytes) -> None:
     kind, _, content = data.partition(b"\n")
-    response = httpx.Response(200, headers=[(b"content-type", kind.strip())], content=content)
+    response = HttpResponse(200, "OK", {"content-type": kind.strip().decode("latin-1")}, content)
     for agent in _AGENTS:
         with suppress(AgentError):
             agent._read(response).response.encode()
