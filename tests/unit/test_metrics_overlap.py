@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import re
+import string
+
 import pytest
 import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rouge_score import rouge_scorer
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.overlap import Bleu, Rouge, RougeVariant, TokenF1, squad_tokens
+from agenteval.metrics.tokens import Tokens13a
 
 TEXTS = st.lists(st.sampled_from(["the", "a", "cat", "sat", "on", "Mat.", "dog", ",", "5", "é"]), max_size=12).map(
     " ".join
 )
 # Long ones too, with many repeats, and in letters that have other forms in lower case.
 ANY = TEXTS | st.text() | st.lists(st.sampled_from([*"abcde", "x y", "İ", "ß", "a.b"]), max_size=150).map(" ".join)
+# What tokenizers look at: what stands beside a digit, a point, a dash, the end of a word or of a line.
+PIECES = [
+    *("a", "The", "an", "1", "23", ".", ",", "-", "'", "_", "{", "`", "&", "&amp;", "quot;", "&lt;"),
+    *("<skip", "ped>", "<skipped>", "é", "猫", "İ", "\u201c", "\x00", "\ud800"),
+    *(" ", "  ", "\n", "-\n", "\t", "\r", "\x0b", "\x1c", "\x85", "\u00a0", "\u2028"),
+]
+ODD = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text()
 VARIANTS: tuple[RougeVariant, ...] = ("rouge1", "rouge2", "rougeL")
 
 
@@ -83,6 +95,12 @@ class TestTokenF1:
         assert measure(TokenF1(), left, left).score == 1.0
         assert (score == 1.0) >= (sorted(squad_tokens(left)) == sorted(squad_tokens(right)) != [])
 
+    @settings(deadline=None)
+    @given(text=ODD)
+    def test_tokens_are_those_of_the_rule(self, text: str) -> None:
+        plain = "".join(character for character in text.lower() if character not in string.punctuation)
+        assert squad_tokens(text) == re.sub(r"\b(a|an|the)\b", " ", " ".join(plain.split())).split()
+
 
 class TestBleu:
     @pytest.mark.parametrize(
@@ -108,6 +126,12 @@ class TestBleu:
         assert outcome.details["brevity_penalty"] == original.bp
         assert outcome.details["precisions"] == [round(value / 100, 6) for value in original.precisions]
         assert outcome.passed is None
+
+    @settings(deadline=None)
+    @given(text=ODD)
+    def test_tokens_are_those_of_sacrebleu(self, text: str) -> None:
+        original = Tokenizer13a()  # type: ignore[no-untyped-call]
+        assert Tokens13a(original)(text) == original(text).split()
 
     def test_the_details_say_how_it_was_computed(self) -> None:
         details = measure(Bleu(), "the cat sat on a mat", "the cat sat on the mat").details
@@ -154,6 +178,13 @@ class TestRouge:
         self, response: str, ground_truth: str, score: float
     ) -> None:
         assert measure(Rouge("rouge1"), response, ground_truth).score == pytest.approx(score)
+
+    @settings(deadline=None)
+    @given(response=ODD, ground_truth=ODD)
+    def test_odd_texts_score_as_with_rouge_score(self, response: str, ground_truth: str) -> None:
+        original = rouge_scorer.RougeScorer(list(VARIANTS), use_stemmer=False).score(ground_truth, response)
+        details = measure(Rouge(), response, ground_truth).details
+        assert details == {variant: original[variant].fmeasure for variant in VARIANTS}
 
     @settings(deadline=None)
     @given(response=ANY, ground_truth=ANY, variant=st.sampled_from(VARIANTS))

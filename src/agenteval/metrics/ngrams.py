@@ -12,8 +12,14 @@ from collections.abc import Iterable, Sequence
 
 def shared(left: Sequence[str], right: Sequence[str], order: int) -> int:
     """How many sequences of ``order`` words both have, each as often as it stands in both."""
-    counts, others = Counter(_ngrams(left, order)), Counter(_ngrams(right, order))
-    return sum([min(counts[ngram], others[ngram]) for ngram in counts.keys() & others.keys()])
+    unlike, other_unlike = set(_ngrams(left, order)), set(_ngrams(right, order))
+    common = unlike & other_unlike
+    if len(unlike) == count(left, order) or len(other_unlike) == count(right, order):
+        # One text repeats none: no sequence stands in both more than once.
+        return len(common)
+    counts, other_counts = Counter(_ngrams(left, order)), Counter(_ngrams(right, order))
+    repeated = [ngram for ngram in common if counts[ngram] > 1]
+    return len(common) + sum([min(counts[ngram], other_counts[ngram]) - 1 for ngram in repeated])
 
 
 def count(words: Sequence[str], order: int) -> int:
@@ -22,4 +28,4 @@ def count(words: Sequence[str], order: int) -> int:
 
 
 def _ngrams(words: Sequence[str], order: int) -> Iterable[str | tuple[str, ...]]:
-    return words if order == 1 else zip(*(words[start:] for start in range(order)), strict=False)
+    return words if order == 1 else zip(*[words[start:] for start in range(order)], strict=False)

@@ -12,10 +12,12 @@ from typing import Any, ClassVar, Literal
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.deterministic import GROUND_TRUTH
 from agenteval.metrics.ngrams import count, shared
+from agenteval.metrics.tokens import Tokens13a
 
 RougeVariant = Literal["rouge1", "rouge2", "rougeL"]
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+_ARTICLE_WORDS = frozenset({"a", "an", "the"})
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -44,7 +46,12 @@ class TokenF1:
 
 def squad_tokens(text: str) -> list[str]:
     """The tokens that SQuAD compares."""
-    return _ARTICLES.sub(" ", " ".join(_words(text))).split()
+    words = _words(text)
+    together = "".join(words)
+    if together.isascii() and together.isalnum():
+        # Nothing but spaces ends a word.
+        return [word for word in words if word not in _ARTICLE_WORDS]
+    return _ARTICLES.sub(" ", " ".join(words)).split()
 
 
 def _words(text: str) -> list[str]:
@@ -53,9 +60,10 @@ def _words(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Sacrebleu:
-    """Sacrebleu's BLEU for single sentences, and what names it in publications."""
+    """Sacrebleu's BLEU for single sentences, its tokens, and what names it in publications."""
 
     scorer: Any
+    tokens: Tokens13a
     signature: str
 
 
@@ -66,7 +74,7 @@ def _sacrebleu() -> _Sacrebleu:
     scorer = BLEU(effective_order=True, smooth_method="exp")
     # The number of references in the signature is that of the last sentence scored.
     scorer.sentence_score("", [""])
-    return _Sacrebleu(scorer, str(scorer.get_signature()))
+    return _Sacrebleu(scorer, Tokens13a(scorer.tokenizer), str(scorer.get_signature()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +88,8 @@ class Bleu:
     def measure(self, observation: Observation) -> Outcome:
         """Score against the one reference; the details hold sacrebleu's signature."""
         scorer = self._library.scorer
-        actual = scorer.tokenizer(observation.response.rstrip()).split()
-        expected = scorer.tokenizer((observation.ground_truth or "").rstrip()).split()
+        actual = self._library.tokens(observation.response.rstrip())
+        expected = self._library.tokens((observation.ground_truth or "").rstrip())
         orders = range(1, scorer.max_ngram_order + 1)
         score = scorer.compute_bleu(
             correct=[shared(actual, expected, order) for order in orders],
@@ -103,18 +111,19 @@ class Bleu:
 class _RougeParts:
     """What ROUGE is made of besides counts: rouge-score's tokens, and their longest common subsequence."""
 
-    tokenize: Callable[[str, None], list[str]]
+    tokens: Callable[[str], list[str]]
     longest_common_subsequence: Callable[[list[str], list[str]], int]
 
 
 @cache
 def _rouge() -> _RougeParts:
     # Not the scorer of rouge-score, which brings nltk and numpy along.
-    from rouge_score.tokenize import tokenize
+    from rouge_score.tokenize import NON_ALPHANUM_RE
 
     from agenteval.metrics.subsequence import longest_common_subsequence
 
-    return _RougeParts(tokenize, longest_common_subsequence)
+    # Without stemming, all else that its own function does to a text changes nothing any more.
+    return _RougeParts(lambda text: NON_ALPHANUM_RE.sub(" ", text.lower()).split(), longest_common_subsequence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +139,8 @@ class Rouge:
 
     def measure(self, observation: Observation) -> Outcome:
         """Score one variant; the details hold all three."""
-        actual = self._parts.tokenize(observation.response, None)
-        expected = self._parts.tokenize(observation.ground_truth or "", None)
+        actual = self._parts.tokens(observation.response)
+        expected = self._parts.tokens(observation.ground_truth or "")
         common = {
             "rouge1": (shared(actual, expected, 1), 1),
             "rouge2": (shared(actual, expected, 2), 2),

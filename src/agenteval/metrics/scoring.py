@@ -6,12 +6,13 @@ import asyncio
 import inspect
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from agenteval.errors import AgentEvalError, ConfigError, Problem
-from agenteval.llm.model import BudgetSpentError
+from agenteval.llm.errors import BudgetSpentError
 from agenteval.metrics.base import CaseMetric, Metric, Observation, Outcome, Resources, build
 from agenteval.results.model import Score
 from agenteval.suite.model import MetricConfig
@@ -60,9 +61,20 @@ async def score_turn(
     """What every metric says about one turn, in the order of the suite; judges are asked at once."""
     metrics: list[tuple[MetricConfig, Metric]] = [(config, catalog.get(config)) for config in configs]
     scores = [_score(config, metric, observation) for config, metric in metrics]
-    if any(inspect.iscoroutinefunction(metric.measure) for _, metric in metrics):
+    if any(_asks(metric) for _, metric in metrics):
         return await asyncio.gather(*scores)
     return [await score for score in scores]
+
+
+def _asks(metric: Metric) -> bool:
+    """Whether a metric asks somebody else, and waits."""
+    return _is_coroutine_function(type(metric).measure)
+
+
+@cache
+def _is_coroutine_function(function: Callable[..., object]) -> bool:
+    # Of each metric it would be found out again for every score.
+    return inspect.iscoroutinefunction(function)
 
 
 async def score_case(
@@ -103,13 +115,13 @@ def _scored(config: MetricConfig, outcome: Outcome, started: float) -> Score:
     problem = _range_problem(outcome.score)
     if problem:
         return _error(config, problem, started)
-    outcome = replace(outcome, score=min(1.0, max(0.0, outcome.score)))
+    score = min(1.0, max(0.0, outcome.score))
     return Score(
         id=config.id,
         kind=config.kind,
-        score=outcome.score,
+        score=score,
         threshold=config.threshold,
-        passed=_verdict(config, outcome),
+        passed=_verdict(config, outcome, score),
         status="scored",
         reason=outcome.reason,
         model=outcome.model,
@@ -162,7 +174,7 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 async def _attempt(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome:
-    if len(observation.response) > _LONG and not inspect.iscoroutinefunction(metric.measure):
+    if len(observation.response) > _LONG and not _asks(metric):
         # Agents that are under way must not wait for it: their time would run out.
         result = await asyncio.to_thread(metric.measure, observation)
     else:
@@ -179,10 +191,10 @@ async def _attempt(config: MetricConfig, metric: Metric, observation: Observatio
         raise AgentEvalError(f"no result within {config.timeout_s:g} s") from None
 
 
-def _verdict(config: MetricConfig, outcome: Outcome) -> bool | None:
+def _verdict(config: MetricConfig, outcome: Outcome, score: float) -> bool | None:
     if config.threshold is None or outcome.decided:
         return outcome.passed
-    return outcome.score >= config.threshold
+    return score >= config.threshold
 
 
 def _range_problem(score: float) -> str | None:

@@ -1,0 +1,43 @@
+"""The tokens of sacrebleu and rouge-score, the short way; tests compare them with the libraries' own on any text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+
+_REMOVED = "<skipped>"
+_MOST_WORDS = 2**15
+
+
+class Tokens13a:
+    """The tokens of mteval-v13a, word by word: its rules never look beyond a space, and words repeat.
+
+    Args:
+        of_line: sacrebleu's tokenizer, which has tokens joined by spaces.
+    """
+
+    def __init__(self, of_line: Callable[[str], str]) -> None:
+        self._of_line = of_line
+        self._words = _Words(of_line)
+
+    def __call__(self, text: str) -> list[str]:
+        """The tokens of a text."""
+        line = text.replace("-\n", "").replace("\n", " ") if "\n" in text else text
+        if _REMOVED in line and line is not text:
+            # It is removed before the ends of lines are, and these may have made it.
+            return self._of_line(text).split()
+        return list(chain.from_iterable(map(self._words.__getitem__, line.split(" "))))
+
+
+class _Words(dict[str, tuple[str, ...]]):
+    """The tokens of each word that was asked for."""
+
+    def __init__(self, of_line: Callable[[str], str]) -> None:
+        super().__init__()
+        self._of_line = of_line
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        if len(self) >= _MOST_WORDS:
+            self.clear()
+        tokens = self[word] = tuple(self._of_line(word).split())
+        return tokens
