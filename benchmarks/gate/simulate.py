@@ -12,7 +12,8 @@ import numpy as np
 from benchmarks.gate.worlds import Change, Noise, NoiseKind, Passes, Rates, World, changed, cluster_of, pass_rates
 
 from agenteval.compare.statistics.decision import FirstStage, final_stage, first_stage
-from agenteval.compare.statistics.model import CaseRuns, Confirm, GateParameters, MetricRuns, Scores
+from agenteval.compare.statistics.model import CaseRuns, MetricRuns, Scores
+from agenteval.compare.statistics.parameters import Confirm, GateParameters
 
 
 @dataclass(frozen=True, kw_only=True)

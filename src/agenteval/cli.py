@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import json
 import os
@@ -40,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     # A run keeps nearly all that it makes: looking for garbage in it every 700 objects takes a quarter of the time.
     gc.set_threshold(100_000, 50, 1000)
+    # Nor is there anything to gain from a last look through all of it at the end.
+    atexit.register(gc.freeze)
     _keep_streams_writable()
     arguments = _arguments(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
@@ -133,10 +136,12 @@ def _path(text: str | None) -> Path | None:
 
 
 def _shard(text: str | None) -> Shard | None:
+    if text is None:
+        return None
     from agenteval.run.shard import Shard
 
     try:
-        return None if text is None else Shard.parse(text)
+        return Shard.parse(text)
     except ValueError as error:
         raise ConfigError(Problem(f"--shard: {error}")) from None
 
@@ -182,7 +187,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    from agenteval.commands import validate_files
+    from agenteval.checking import validate_files
 
     return validate_files([Path(suite) for suite in arguments.suites], _path(arguments.config))
 

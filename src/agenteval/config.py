@@ -1,136 +1,43 @@
-"""``agenteval.yaml`` and the settings of a run."""
+"""What the configuration and the command line say about a run; :mod:`~agenteval.config_file` reads the file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import TYPE_CHECKING
 
 from agenteval.compare.gate import FailOn, GatePolicy
 from agenteval.compare.policy import ComparePolicy
-from agenteval.config_gate import GateEntry
 from agenteval.errors import ConfigError, Problem
 from agenteval.llm.budget import Limits
 from agenteval.llm.cache import ResponseCache, default_directory
 from agenteval.llm.gateway import LlmSettings
-from agenteval.provenance import shown_path
-from agenteval.suite.agent_spec import AgentEntry, agent_from_text, is_inline_agent, read_agent, read_tool
-from agenteval.suite.document import Document, KeyPath
-from agenteval.suite.evaluation import Criteria, ToolCheck
+from agenteval.suite.agent_spec import agent_from_text, is_inline_agent
 from agenteval.suite.model import AgentSpec, ModelSpec
-from agenteval.suite.model_agent import model_agent_of
-from agenteval.suite.model_names import chat_model, embedding_model
-from agenteval.suite.validation import did_you_mean, one_of, validate
-from agenteval.suite.yaml_document import read_yaml
+from agenteval.suite.validation import did_you_mean, one_of
 
 if TYPE_CHECKING:
     from agenteval.baselines import BaselineSource
     from agenteval.run.shard import Shard
+    from agenteval.suite.evaluation import Criteria
 
 CONFIG_FILE = "agenteval.yaml"
 DEFAULT_AGENT = "default"
 DEFAULT_CONCURRENCY = 8
 
 
-class LlmEntry(BaseModel):
-    """``llm:`` - how judges and model agents are called, and what they may spend."""
+@dataclass(frozen=True)
+class ProcessLimits:
+    """What one process of users' code may use; ``None`` is no limit.
 
-    model_config = ConfigDict(extra="forbid")
+    Attributes:
+        memory_mb: data in memory, in MB (10^6 bytes).
+        cpu_s: seconds of processor time.
+    """
 
-    max_calls: int | None = Field(None, ge=0, description="requests of a run, repeated ones included")
-    max_cost_usd: float | None = Field(None, ge=0, description="US dollars of a run")
-    cache: bool | str = Field(True, description="keep replies on disk; a text is the directory")
-    concurrency: int = Field(16, ge=1, description="calls under way at once, per provider")
-    requests_per_minute: int | None = Field(None, ge=1, description="per provider")
-    retries: int = Field(4, ge=0, le=10, description="further attempts after a passing failure")
-    backoff: float = Field(1.0, ge=0, description="seconds before the second attempt; doubles")
-    timeout: float = Field(60.0, gt=0, description="seconds for one attempt")
-
-
-class ModelEntry(BaseModel):
-    """A model; the short form is its name alone."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    model: str = Field(min_length=1, description="as in openai/gpt-4o, anthropic/claude-…, ollama/llama3, azure/…")
-    endpoint: str | None = Field(None, description="address of the API")
-    api_key: str | None = Field(None, repr=False, description="else the provider's environment variable")
-    api_version: str | None = Field(None, description="of Azure OpenAI")
-
-
-class CriteriaEntry(BaseModel):
-    """``criteria:`` - conditions on a run as a whole; one that is not met fails the gate."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    all_successful: bool = Field(False, description="every case has an answer")
-    avg_response_ms: float | None = Field(None, gt=0, description="most milliseconds for an answer, on average")
-    max_response_ms: float | None = Field(None, gt=0, description="most milliseconds for any answer")
-    error_rate_percent: float | None = Field(
-        None, ge=0, le=100, description="most cases without an answer, in percent"
-    )
-    quality: dict[str, float] = Field(default_factory=dict, description="metric → mean score that is needed, 0..1")
-    tool_calls: list[ToolCheck] = Field(default_factory=list, description="what must hold of all tool calls")
-
-
-class LimitsEntry(BaseModel):
-    """``limits:`` - what one process of users' code may use: of an agent, a tool or a grader."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    memory_mb: int | None = Field(None, ge=16, description="data in memory, in MB (10^6 bytes)")
-    cpu_s: int | None = Field(None, ge=1, description="seconds of processor time; of a worker, for all its calls")
-
-
-class TemplatesEntry(BaseModel):
-    """``templates:`` - templates of one's own, each beside ours or instead of it; paths from this file."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    comment: str | None = Field(None, description="of the pull-request comment")
-    summary: str | None = Field(None, description="of the job summary")
-
-
-class ConfigFile(BaseModel):
-    """The whole of ``agenteval.yaml``; every key is optional."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    agents: dict[str, Any] = Field(default_factory=dict, description="name → how the agent is reached")
-    tools: dict[str, Any] = Field(default_factory=dict, description="name → how a tool under test is called")
-    judge: str | ModelEntry | None = Field(None, description="model that judges where a suite can do without one")
-    embeddings: str | ModelEntry | None = Field(None, description="model that compares meanings (openai/…-3-small)")
-    criteria: CriteriaEntry | None = Field(None, description="conditions on the run of every suite")
-    personas: dict[str, list[str]] = Field(
-        default_factory=dict, description="persona → the cases it asks, by name; * stands for any text"
-    )
-    iterations: int | None = Field(None, ge=1, description="times every case runs (1)")
-    concurrency: int | None = Field(None, ge=1, description=f"cases at once ({DEFAULT_CONCURRENCY})")
-    case_timeout: float | None = Field(None, gt=0, description="seconds for all turns of a case in one iteration")
-    time_limit: float | None = Field(None, gt=0, description="seconds for the whole run")
-    pass_env: list[str] | None = Field(
-        None,
-        description="variables with KEY, TOKEN, SECRET, PASSWORD or CREDENTIAL in their names that agents, tools and "
-        "graders get; * stands for any text (all but the runner's own)",
-    )
-    limits: LimitsEntry = LimitsEntry()
-    templates: TemplatesEntry = TemplatesEntry()
-    gate: GateEntry = Field(default_factory=GateEntry)
-    llm: LlmEntry = LlmEntry()
-
-
-class PublishedConfig(ConfigFile):
-    """``agenteval.yaml`` with its agents spelled out, for the published JSON Schema."""
-
-    agents: dict[str, AgentEntry | list[str] | str] = Field(
-        default_factory=dict, description="name → how the agent is reached; a list is a command"
-    )
-    tools: dict[str, AgentEntry | list[str] | str] = Field(
-        default_factory=dict, description="name → how a tool under test is called; a list is a command"
-    )
+    memory_mb: int | None = None
+    cpu_s: int | None = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +55,7 @@ class Config:
     case_timeout_s: float | None = None
     time_limit_s: float | None = None
     pass_env: tuple[str, ...] | None = None
-    limits: LimitsEntry = field(default_factory=LimitsEntry)
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
     gate: GatePolicy = field(default_factory=GatePolicy)
     compare: ComparePolicy = field(default_factory=ComparePolicy)
     comment_template: Path | None = None
@@ -210,93 +117,17 @@ def find_config(explicit: Path | None, near: Iterable[Path]) -> Path | None:
 
 
 def read_config(path: Path | None) -> Config:
-    """Read a configuration file.
+    """Read a configuration file; without one, the defaults.
 
     Raises:
         ConfigError: with every problem of the file.
     """
     if path is None:
         return Config(llm=LlmSettings(cache=ResponseCache(default_directory())))
-    problems: list[Problem] = []
-    document = read_yaml(path, shown_as=shown_path(path), unset=problems)
-    entry, wrong = validate(ConfigFile, {} if document.data is None else document.data, document)
-    problems += wrong
-    agents = _specs(document, "agents", read_agent, problems)
-    tools = _specs(document, "tools", read_tool, problems)
-    judge = _model(entry.judge, chat_model, document, "judge", problems) if entry else None
-    embeddings = _model(entry.embeddings, embedding_model, document, "embeddings", problems) if entry else None
-    if problems or entry is None:
-        raise ConfigError(problems)
-    return Config(
-        agents=agents,
-        tools=tools,
-        judge=judge,
-        embeddings=embeddings,
-        criteria=_criteria(entry.criteria) if entry.criteria is not None else None,
-        personas=entry.personas,
-        iterations=entry.iterations,
-        concurrency=entry.concurrency,
-        case_timeout_s=entry.case_timeout,
-        time_limit_s=entry.time_limit,
-        pass_env=None if entry.pass_env is None else tuple(entry.pass_env),
-        limits=entry.limits,
-        gate=entry.gate.gate_policy(),
-        compare=entry.gate.compare_policy(),
-        comment_template=_beside(document, entry.templates.comment),
-        summary_template=_beside(document, entry.templates.summary),
-        llm=_llm_settings(entry.llm, document.directory),
-        warnings=document.warnings,
-        secrets=document.secrets,
-    )
+    # Imported here: without such a file nobody pays for what may stand in it.
+    from agenteval.config_file import read_config_file
 
-
-def _beside(document: Document, path: str | None) -> Path | None:
-    return None if path is None else document.directory / path
-
-
-def _criteria(entry: CriteriaEntry) -> Criteria:
-    return Criteria(
-        all_successful=entry.all_successful,
-        avg_response_ms=entry.avg_response_ms,
-        max_response_ms=entry.max_response_ms,
-        error_rate_percent=entry.error_rate_percent,
-        quality=dict(entry.quality),
-        tool_calls=tuple(entry.tool_calls),
-    )
-
-
-_Reader = Callable[[Any, Document, KeyPath], tuple[AgentSpec | None, list[Problem]]]
-
-
-def _specs(document: Document, key: str, read: _Reader, problems: list[Problem]) -> dict[str, AgentSpec]:
-    """The agents or tools below a key, by name."""
-    listed = document.data.get(key) if isinstance(document.data, dict) else None
-    specs: dict[str, AgentSpec] = {}
-    for name, value in (listed if isinstance(listed, dict) else {}).items():
-        spec, wrong = read(value, document, (key, name))
-        problems += wrong
-        if spec is not None:
-            specs[str(name)] = spec
-    return specs
-
-
-def _model(
-    entry: str | ModelEntry | None,
-    read: Callable[[str], ModelSpec],
-    document: Document,
-    key: str,
-    problems: list[Problem],
-) -> ModelSpec | None:
-    """The model that an entry names."""
-    if entry is None:
-        return None
-    written = ModelEntry(model=entry) if isinstance(entry, str) else entry
-    try:
-        spec = read(written.model)
-    except ValueError as error:
-        problems.append(document.problem((key,), str(error)))
-        return None
-    return replace(spec, endpoint=written.endpoint, api_key=written.api_key, api_version=written.api_version)
+    return read_config_file(path)
 
 
 def llm_settings(settings: Settings, config: Config) -> LlmSettings:
@@ -316,22 +147,6 @@ def llm_settings(settings: Settings, config: Config) -> LlmSettings:
 def time_limit_s(settings: Settings, config: Config) -> float | None:
     """How long a run may take, in seconds; ``None`` is no limit."""
     return config.time_limit_s if settings.max_time_s is None else settings.max_time_s
-
-
-def _llm_settings(entry: LlmEntry, directory: Path) -> LlmSettings:
-    cache = None
-    if entry.cache is not False:
-        own = directory / entry.cache if isinstance(entry.cache, str) else default_directory()
-        cache = ResponseCache(own)
-    return LlmSettings(
-        limits=Limits(max_calls=entry.max_calls, max_cost_usd=entry.max_cost_usd),
-        cache=cache,
-        concurrency=entry.concurrency,
-        requests_per_minute=entry.requests_per_minute,
-        retries=entry.retries,
-        backoff_s=entry.backoff,
-        timeout_s=entry.timeout,
-    )
 
 
 def resolve_agent(
@@ -357,6 +172,8 @@ def resolve_agent(
     if name in config.agents:
         return config.agents[name]
     if asked is None and fallback is not None:
+        from agenteval.suite.model_agent import model_agent_of
+
         obstacles = model_agent_of(fallback).obstacles
         if obstacles:
             raise ConfigError(obstacles)

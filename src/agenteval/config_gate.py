@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy
 from agenteval.compare.gate import parse_fail_on as _parse
 from agenteval.compare.policy import ComparePolicy, PolicyName, Quarantine
-from agenteval.compare.statistics.model import Confirm, GateParameters
+from agenteval.compare.statistics.parameters import Confirm, GateParameters
 
 _DEFAULTS = GateParameters()
 

@@ -27,7 +27,6 @@ from agenteval.results.model import Results, Run, RunShard, SuiteResult, Tool
 from agenteval.run.evaluated import Evaluations
 from agenteval.run.execute import execute
 from agenteval.run.execution import Execution
-from agenteval.run.shard import with_open_criteria
 from agenteval.versus import Compared, compare_once, settle
 
 
@@ -156,6 +155,8 @@ def _executed(loaded: Loaded, settings: Settings) -> Execution:
 
 def _evaluated(loaded: Loaded, execution: Execution, results: Results) -> Evaluations:
     if results.run.shard is not None:
+        from agenteval.run.shard import with_open_criteria
+
         return Evaluations(with_open_criteria(loaded.suites, results))
     if not execution.answers:
         return Evaluations(results)
@@ -260,5 +261,5 @@ def _gate(results: Results, policy: GatePolicy) -> Gate:
     part = results.run.shard
     if part is None:
         return judge(results, policy)
-    cases = f"{len(results.cases())} of {count(len(part.cases), 'case')}"
+    cases = f"{results.summary.cases} of {count(len(part.cases), 'case')}"
     return Gate(PASSED, f"shard {part.index} of {part.count}, {cases}; agenteval merge decides", ())

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agenteval.compare.gate import is_named
 from agenteval.config import DEFAULT_CONCURRENCY, Settings, llm_settings, time_limit_s
 from agenteval.llm.gateway import Gateway
 from agenteval.metrics.base import Resources
@@ -19,12 +20,11 @@ from agenteval.results.model import RunShard
 from agenteval.run.execute import Plan, PlannedCase
 from agenteval.run.journal import CONFIRMATION_FILE, JOURNAL_FILE
 from agenteval.run.progress import make_progress
-from agenteval.run.resume import resumed, taken_over
 from agenteval.run.scheduler import Pace
-from agenteval.run.shard import Shard, durations_of
 
 if TYPE_CHECKING:
     from agenteval.run.confirm import Request
+    from agenteval.run.shard import Shard
     from agenteval.run.traces import TracePlan
 
 # What is done, in words, and the file that holds what came of it.
@@ -42,6 +42,8 @@ def one_shard(loaded: Loaded, shard: Shard) -> tuple[Loaded, RunShard]:
     Returns:
         The cases of this part without a baseline: only all parts together are compared; and the record of it.
     """
+    from agenteval.run.shard import durations_of
+
     ids = [case.id for suite in loaded.suites for case in loaded.selected[suite.path]]
     baseline = loaded.baseline.results if loaded.baseline else None
     durations = durations_of(baseline) if baseline else {}
@@ -70,6 +72,7 @@ def make_trace_plan(loaded: Loaded, settings: Settings, traces: Path) -> TracePl
         keep_going=settings.keep_going,
         wanted=lambda case_id, name, tags: is_selected(case_id, name, tags, settings),
         compared=loaded.baseline is not None,
+        named=lambda case: is_named(loaded.config.gate, case),
         concurrency=concurrency,
         catalog=MetricCatalog(_resources(loaded, settings, concurrency)),
         journal=settings.out / JOURNAL_FILE,
@@ -93,9 +96,11 @@ def make_plan(loaded: Loaded, settings: Settings) -> Plan:
     Raises:
         ConfigError: a run is to be resumed, and cannot be.
     """
-    plan = _plan(_cases(loaded, settings), _RUN, loaded, settings)
+    plan = replace(_plan(_cases(loaded, settings), _RUN, loaded, settings), compared=loaded.baseline is not None)
     if not settings.resume:
         return plan
+    from agenteval.run.resume import resumed, taken_over
+
     plan = resumed(plan)
     if not settings.quiet:
         sys.stderr.write(f"{taken_over(plan)}\n")
@@ -145,6 +150,8 @@ def _plan(cases: Sequence[PlannedCase], kind: tuple[str, str], loaded: Loaded, s
         journal=settings.out / journal,
         redact=loaded.redact,
         progress=make_progress(len(cases), sys.stderr, doing, bar=sys.stderr.isatty(), quiet=settings.quiet),
+        compared=True,
+        named=lambda case: is_named(loaded.config.gate, case),
     )
 
 

@@ -13,6 +13,7 @@ from agenteval.baselines import FoundBaseline, Search, masked, read_baseline_fil
 from agenteval.compare.policy import quarantine_warnings
 from agenteval.config import Config, Settings, find_config, read_config, resolve_agent
 from agenteval.errors import ConfigError, Problem
+from agenteval.garbage import nothing_to_collect
 from agenteval.presenting import presentation
 from agenteval.report.escape import Redactor
 from agenteval.report.presentation import Presentation
@@ -69,7 +70,8 @@ def load(settings: Settings, where: Path | None = None) -> Loaded:
         message = f"no suite given, and none in this directory (looked for {conventional_places()})"
         raise ConfigError(Problem(f"{message}; name one: agenteval run path/to/agent.yaml"))
     problems: list[Problem] = []
-    suites = load_suites(paths, problems)
+    with nothing_to_collect():
+        suites = load_suites(paths, problems)
     some_are_broken = bool(problems)
     config = Config()
     agents: dict[str, AgentSpec] = {}
@@ -133,7 +135,7 @@ def _gate_warnings(settings: Settings, suites: Sequence[Suite], config: Config) 
     today = datetime.now(UTC).date()
     warnings: tuple[str, ...] = ()
     # Which cases recorded traces are is known when they have been read.
-    if settings.traces is None:
+    if settings.traces is None and policy.quarantine:
         cases = {(case.id, case.name) for suite in suites for case in suite.cases}
         warnings += quarantine_warnings(policy.quarantine, cases, today)
     if settings.control and not ((settings.baseline or settings.baseline_source) and policy.confirms_beside_base):

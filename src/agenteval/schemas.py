@@ -33,7 +33,7 @@ def _body(name: str) -> dict[str, Any]:
 
         return Results.model_json_schema(mode="serialization")
     if name == "config":
-        from agenteval.config import PublishedConfig
+        from agenteval.config_file import PublishedConfig
 
         return PublishedConfig.model_json_schema()
     if name in {"holodeck", "agentci", "fluxloop"}:

@@ -8,10 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from agenteval.compare.compare import Comparer
-from agenteval.compare.pair import pool_entry
+from agenteval.compare.pair import entry_without_cases, pool_entry
 from agenteval.compare.policy import ComparePolicy
-from agenteval.compare.pool import extended_pool
 from agenteval.config import Settings, llm_settings, time_limit_s
 from agenteval.errors import AgentEvalError
 from agenteval.planning import make_confirming_plan
@@ -22,6 +20,7 @@ from agenteval.run.journal import CONFIRMATION_FILE
 from agenteval.suite.model import AgentSpec
 
 if TYPE_CHECKING:
+    from agenteval.compare.compare import Comparer
     from agenteval.compare.evidence import Confirmation
 
 _REPLAY = "replay"
@@ -65,6 +64,9 @@ def compare_once(results: Results, loaded: Loaded, settings: Settings, execution
     results = _pooled(results, execution)
     if loaded.baseline is None:
         return FirstLook(Compared(results))
+    # Imported here: most runs compare nothing.
+    from agenteval.compare.compare import Comparer
+
     known = loaded.known | {case.id for _, case in results.cases()}
     policy = _policy(loaded, settings)
     baseline = loaded.baseline
@@ -165,6 +167,8 @@ def _is_spent(rest: Settings, spent: RunUsage) -> bool:
 def _pooled(results: Results, execution: Execution) -> Results:
     """The run with its own entry in the pool."""
     # Traces are no cases that are asked again; what is known of them stands in their ids.
+    if execution.pool_in_archive:
+        return results.model_copy(update={"pool": [entry_without_cases(results)]})
     if not execution.fingerprints:
         return results
     return results.model_copy(update={"pool": [pool_entry(results, execution.fingerprints)]})
@@ -176,6 +180,8 @@ def _with(comparison: Comparison, results: Results, loaded: Loaded) -> Results:
     # What a pull request does says nothing about the base branch.
     if not results.pool or (results.run.ref or "").startswith(_PULL_REQUEST):
         return results
+    from agenteval.compare.pool import extended_pool
+
     window = loaded.config.compare.parameters.window
     earlier = loaded.baseline.results if loaded.baseline else None
     return results.model_copy(update={"pool": extended_pool(results.pool[0], earlier, comparison, window)})

@@ -6,7 +6,6 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from agenteval.config import Config
-from agenteval.suite.evaluation import Evaluation
 from agenteval.suite.model import Case, Suite
 
 
@@ -15,6 +14,8 @@ def with_own_wishes(suite: Suite, config: Config) -> Suite:
     if config.personas:
         suite = replace(suite, cases=tuple(_with_persona(case, config) for case in suite.cases))
     if config.criteria is not None and suite.evaluation is None:
+        from agenteval.suite.evaluation import Evaluation
+
         suite = replace(suite, evaluation=Evaluation(criteria=config.criteria))
     return suite
 

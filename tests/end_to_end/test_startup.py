@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,12 +23,35 @@ try:
 except SystemExit as error:
     status = error.code or 0
 sys.stdout.flush()
-print("\\n" + json.dumps([status, sorted({name.partition(".")[0] for name in sys.modules})]))
+print("\\n" + json.dumps([status, sorted(sys.modules)]))
 """
 
 
-def imports(directory: Path, *arguments: str | Path) -> set[str]:
-    """The packages in memory after a command that went well."""
+# What of ours only some runs need; each takes long to import, most for its models and data classes.
+ONLY_WITH = {
+    "agenteval.config_file": "an agenteval.yaml",
+    "agenteval.config_gate": "an agenteval.yaml",
+    "agenteval.suite.evaluation": "criteria or analyses",
+    "agenteval.suite.holodeck_tools": "tools in an agent.yaml",
+    "agenteval.suite.model_tools": "tools of a model agent",
+    "agenteval.compare.compare": "a baseline",
+    "agenteval.compare.pool": "a baseline",
+    "agenteval.compare.statistics.model": "a baseline",
+    "agenteval.llm.model": "judges, or an agent made of a model",
+    "agenteval.analysis.answers": "criteria or analyses",
+    "agenteval.traces.model": "recorded traces",
+    "agenteval.traces.otel_shape": "traces of OpenTelemetry",
+    "agenteval.run.resume": "--resume",
+    "agenteval.run.shard": "--shard",
+    "agenteval.suite.agentci_schema": "a suite of AgentCI",
+    "agenteval.suite.fluxloop_schema": "a suite of FluxLoop",
+}
+# Besides, what only runs need.
+ONLY_IN_RUNS = {"agenteval.pipeline", "agenteval.planning", "agenteval.run.execute", "agenteval.metrics.scoring"}
+
+
+def modules(directory: Path, *arguments: str | Path) -> set[str]:
+    """The modules in memory after a command that went well."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *map(str, arguments)],
         cwd=directory,
@@ -43,9 +67,19 @@ def imports(directory: Path, *arguments: str | Path) -> set[str]:
     return set(names)
 
 
+def imports(directory: Path, *arguments: str | Path) -> set[str]:
+    """The packages in memory after a command that went well."""
+    return {name.partition(".")[0] for name in modules(directory, *arguments)}
+
+
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["run", "--help"]])
 def test_help_and_version_import_next_to_nothing(tmp_path: Path, arguments: list[str]) -> None:
     assert not imports(tmp_path, *arguments) & {*HEAVY, *LIGHT, "asyncio"}
+
+
+def test_the_version_imports_nothing_of_ours_but_the_command_line(tmp_path: Path) -> None:
+    own = {name for name in modules(tmp_path, "--version") if name.partition(".")[0] == "agenteval"}
+    assert own == {"agenteval", *(f"agenteval.{name}" for name in ("cli", "errors", "schemas", "starter"))}
 
 
 def test_the_version_is_that_of_the_distribution(tmp_path: Path) -> None:
@@ -63,6 +97,22 @@ def test_the_module_runs_like_the_command(tmp_path: Path) -> None:
 
 def test_validation_imports_no_metric(tmp_path: Path) -> None:
     assert not imports(tmp_path, "validate", QUICKSTART) & {*HEAVY, "jinja2", "rich", "httpx"}
+
+
+def test_a_plain_suite_imports_nothing_that_only_others_need(tmp_path: Path) -> None:
+    (tmp_path / "answers.jsonl").write_text(json.dumps({"case": "a", "response": "42"}) + "\n")
+    metrics = [{"type": "standard", "metric": "equality"}]
+    write_suite(tmp_path, [case("a", "42", "42")], evaluations={"metrics": metrics})
+    run = modules(tmp_path, "run", "--agent", "replay:answers.jsonl")
+    assert run >= ONLY_IN_RUNS
+    assert not {name: ONLY_WITH[name] for name in ONLY_WITH.keys() & run}
+    validated = modules(tmp_path, "validate", "agent.yaml")
+    assert not validated & {*ONLY_WITH, *ONLY_IN_RUNS, "agenteval.results.foreign.detect"}
+
+
+def test_what_only_some_runs_need_is_called_that() -> None:
+    for name in {*ONLY_WITH, *ONLY_IN_RUNS}:
+        assert find_spec(name) is not None, name
 
 
 def test_a_run_of_simple_metrics_imports_no_heavy_library(tmp_path: Path) -> None:

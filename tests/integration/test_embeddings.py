@@ -26,8 +26,8 @@ from agenteval.errors import ConfigError
 from agenteval.llm.budget import Limits
 from agenteval.llm.cache import ResponseCache
 from agenteval.llm.embeddings import Embeddings, read_vector
+from agenteval.llm.errors import BudgetSpentError, LlmError
 from agenteval.llm.gateway import Gateway, LlmSettings
-from agenteval.llm.model import BudgetSpentError, LlmError
 from agenteval.metrics.base import MetricError, Observation, Resources
 from agenteval.metrics.graders import GraderPool
 from agenteval.metrics.similarity import Consistency, Similar

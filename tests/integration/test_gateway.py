@@ -31,8 +31,9 @@ from tests.integration.virtual_time import in_virtual_time
 from agenteval.errors import ConfigError
 from agenteval.llm.budget import Limits
 from agenteval.llm.cache import ResponseCache, cache_key, default_directory
+from agenteval.llm.errors import BudgetSpentError, LlmError
 from agenteval.llm.gateway import Gateway, LlmSettings
-from agenteval.llm.model import BudgetSpentError, Call, Completion, LlmError
+from agenteval.llm.model import Call, Completion
 from agenteval.llm.rate import RateLimiter
 from agenteval.metrics.base import MetricError
 from agenteval.suite.model import ModelSpec

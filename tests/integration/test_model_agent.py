@@ -32,7 +32,8 @@ from agenteval.llm.budget import Limits
 from agenteval.llm.cache import ResponseCache
 from agenteval.llm.gateway import Gateway, LlmSettings
 from agenteval.suite.model import AgentSpec, ModelSpec
-from agenteval.suite.model_agent import FunctionTool, ModelAgentSpec
+from agenteval.suite.model_agent import ModelAgentSpec
+from agenteval.suite.model_tools import FunctionTool
 
 each_provider = pytest.mark.parametrize("provider", PROVIDERS)
 QUICK = LlmSettings(backoff_s=0)

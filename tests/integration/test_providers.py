@@ -25,8 +25,9 @@ from tests.integration.model_server import (
 )
 
 from agenteval.llm.cache import ResponseCache
+from agenteval.llm.errors import LlmError
 from agenteval.llm.gateway import Gateway, LlmSettings
-from agenteval.llm.model import Call, Completion, LlmError
+from agenteval.llm.model import Call, Completion
 from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
 from agenteval.metrics.graders import GraderPool
 from agenteval.metrics.judge import GEval, Rag

@@ -85,7 +85,7 @@ def run(
     finished: Callable[[CaseResult], None] = lambda _: None,
 ) -> dict[str, CaseResult]:
     """The results by case name, in the order in which the cases ended."""
-    spec = agent_spec("replay", "unused", Path(), timeout_s=timeout_s, config=config or {})
+    spec = agent_spec("python", "unused", Path(), timeout_s=timeout_s, config=config or {})
     suite = Suite(path="suite", name="suite", format="holodeck", cases=tuple(cases))
     jobs = [Job(suite, case, BoundAgent(agent, spec), iterations) for case in cases]
     results: dict[str, CaseResult] = {}

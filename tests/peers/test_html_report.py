@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -21,7 +22,7 @@ from tests.unit.test_report_html import PAYLOADS
 from agenteval.report import html
 from agenteval.report.trend import trend
 from agenteval.results.archive import InMemory
-from agenteval.results.model import AnswerChange, ScoreChange, ToolCall, Usage
+from agenteval.results.model import AnswerChange, MetricSummary, ScoreChange, ToolCall, Usage
 
 pytestmark = [
     pytest.mark.peer,
@@ -47,7 +48,7 @@ _ATTRIBUTES = {
     "aria-expanded", "aria-controls", "aria-pressed", "id", "role", "tabindex", "scope", "colspan", "type",
     "hidden", "disabled",
     "open", "value", "autocomplete", "spellcheck", "viewBox", "d", "x", "y", "cx", "cy", "r", "rx", "width", "height",
-    "text-anchor",
+    "text-anchor", "data-label",
 }  # fmt: skip
 _ELEMENTS = """JSON.stringify([...document.querySelectorAll('*')].flatMap((element) => {
   const name = element.localName;
@@ -66,6 +67,11 @@ _OPEN_EVERYTHING = """(async () => {
     await new Promise((done) => { setTimeout(done); });
   }
 })()"""
+_BEYOND_ITS_CARD = """JSON.stringify([...document.querySelectorAll('.compared, .compared *')].filter((element) => {
+  const card = element.closest('.card');
+  const room = card.getBoundingClientRect().right - parseFloat(getComputedStyle(card).paddingRight);
+  return element.checkVisibility() && !element.closest('thead') && element.getBoundingClientRect().right > room + 1;
+}).map((element) => element.textContent))"""
 _STATUS = "document.querySelector('[role=status]').textContent"
 _NAMES = "JSON.stringify([...document.querySelectorAll('.toggle')].map((button) => button.textContent))"
 
@@ -292,6 +298,41 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(page: Page, tmp_path: Path,
         assert page.run("document.documentElement.scrollWidth") <= 360
     finally:
         page.call("Emulation.clearDeviceMetricsOverride")
+
+
+@pytest.mark.parametrize("width", [360, 500, 900, 1000, 1400])
+def test_the_metrics_fit_their_card(page: Page, tmp_path: Path, width: int) -> None:
+    page.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+    try:
+        page.open(_written(_thoroughly_compared(), tmp_path))
+        page.run(_OPEN_EVERYTHING)
+        assert page.run("document.querySelectorAll('.compared td.change svg').length") == 3
+        assert json.loads(page.run(_BEYOND_ITS_CARD)) == []
+        assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+
+
+def _thoroughly_compared() -> Sample:
+    """Metrics with the longest that verdicts, numbers and reasons usually are."""
+    sample = samples.regressed()
+    comparison = sample.results.comparison
+    assert comparison is not None
+    metrics = [
+        comparison.metrics[0].model_copy(
+            update={
+                "id": name, "gating": name != "fluency", "verdict": "inconclusive",
+                "reason": "it may be chance " * 40, "advice": "20 more cases would halve it",
+                "difference": -0.2934, "interval": (-0.4123, -0.1711), "p": 0.0004, "detectable_drop": 0.045,
+            }
+        )
+        for name in ("contextual_precision", "fluency", "a_metric_with_a_very_long_name_of_its_own")
+    ]  # fmt: skip
+    summary = sample.results.summary.model_copy(
+        update={"metrics": {metric.id: MetricSummary(n=123_456, mean=0.62, pass_rate=0.83) for metric in metrics}}
+    )
+    compared = comparison.model_copy(update={"metrics": metrics})
+    return replace(sample, results=sample.results.model_copy(update={"comparison": compared, "summary": summary}))
 
 
 def test_every_control_has_a_name(page: Page, tmp_path: Path) -> None:

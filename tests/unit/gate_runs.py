@@ -10,7 +10,7 @@ from tests.unit.runs import case, results
 
 from agenteval.compare.compare import Comparer
 from agenteval.compare.policy import ComparePolicy
-from agenteval.compare.statistics.model import GateParameters
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.results.model import CaseResult, ComparedCase, Comparison, Results
 
 TODAY = date(2026, 3, 1)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.llm.budget import Booking, Budget, Limits
-from agenteval.llm.model import BudgetSpentError
+from agenteval.llm.errors import BudgetSpentError
 
 PATIENCE_S = 60
 ROUNDING = 1e-9

@@ -10,7 +10,7 @@ from tests.unit.runs import SUITE, broken, case, iteration, results, score, skip
 from agenteval.compare.compare import Comparer
 from agenteval.compare.pair import pair_cases, pool_entry
 from agenteval.compare.policy import ComparePolicy
-from agenteval.compare.statistics.model import GateParameters
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.results.model import CaseChange, CaseResult, CaseStatus, Comparison, Results, TurnResult
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]

@@ -12,7 +12,7 @@ import yaml
 
 from agenteval.compare.gate import FAIL_ON, GatePolicy
 from agenteval.compare.policy import ComparePolicy, Quarantine
-from agenteval.compare.statistics.model import GateParameters
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.config import CONFIG_FILE, Config, find_config, read_config, resolve_agent
 from agenteval.config_gate import GateEntry
 from agenteval.errors import ConfigError

@@ -16,7 +16,8 @@ from agenteval.errors import ConfigError
 from agenteval.suite.dotenv import parse_dotenv
 from agenteval.suite.holodeck import load_holodeck
 from agenteval.suite.model import AgentSpec, ModelSpec, Suite
-from agenteval.suite.model_agent import FunctionTool, McpServer, ModelAgentSpec, PromptTool, model_agent_of
+from agenteval.suite.model_agent import ModelAgentSpec, model_agent_of
+from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool
 
 MODEL = "model: {provider: openai, name: gpt-4.1-mini}\n"
 AGENT = MODEL + "instructions: Answer briefly.\n"

@@ -48,6 +48,18 @@ def test_any_text_is_valid_xml(text: str) -> None:
     assert _parse(document).get("failures") == "1"
 
 
+@given(TEXTS)
+def test_a_passed_case_is_written_like_any_other(text: str) -> None:
+    cases = [samples.passed_case(text), samples.case(text, status="failed")]
+    document = _rendered(samples.results(samples.suite(*cases, path=text, name=text)))
+    passed, failed = (dict(element.attrib) for element in _parse(document).iter("testcase"))
+    assert passed | {"time": ""} == failed | {"time": ""}
+    assert list(passed) == list(failed)
+    # The same characters too, not only the same values.
+    first, second = re.findall(r"<testcase (.*) time=", document)
+    assert first == second
+
+
 def test_rendering_twice_gives_the_same() -> None:
     results = samples.hostile().results
     assert _rendered(results) == _rendered(results)

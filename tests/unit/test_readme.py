@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scripts.reference import ROOT, SECTIONS, commands, configuration, with_sections
 
-from agenteval.config import PublishedConfig
+from agenteval.config_file import PublishedConfig
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("examples/*/README.md")])
 

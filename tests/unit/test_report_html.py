@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -201,6 +202,24 @@ def test_the_head_says_what_the_run_was_compared_with() -> None:
     assert figures["Pass rate"] == ("50%", "3 of 6 evaluated")
     assert figures["Got worse"] == ("2", "1 got better")
     assert page.verdict == "failed"
+
+
+def test_a_metric_shows_how_much_it_changed_and_what_that_lies_in() -> None:
+    sample = samples.regressed()
+    comparison = sample.results.comparison
+    assert comparison is not None
+    metrics = [
+        metric.model_copy(update={"difference": -0.25, "interval": (-0.4, -0.1), "p": 0.0004} if place == 0 else {})
+        for place, metric in enumerate(comparison.metrics)
+    ]
+    compared = comparison.model_copy(update={"metrics": metrics})
+    sample = replace(sample, results=sample.results.model_copy(update={"comparison": compared}))
+    drawn, plain = make_page(*_parts(sample)).metrics[:2]
+    assert (drawn.change, drawn.range, drawn.p) == ("-0.25", "-0.40 to -0.10", "< 0.001")
+    assert drawn.interval is not None
+    assert drawn.interval.title == "change -0.25 (-0.40 to -0.10)"
+    assert (plain.range, plain.interval) == ("", None)
+    assert '-0.25 <span class="quiet">(-0.40 to -0.10)</span><svg class="small"' in _page(sample)
 
 
 def _parts(sample: Sample) -> tuple[Results, GateView]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from agenteval.errors import ConfigError, Problem
-from agenteval.llm.model import LlmError
+from agenteval.llm.errors import LlmError
 from agenteval.metrics.base import REGISTRY, Observation, Outcome, Resources, build
 from agenteval.metrics.rule_similarity import LONGEST_COMPARED
 from agenteval.metrics.rules import RULES, RuleBased

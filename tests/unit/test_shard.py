@@ -20,7 +20,7 @@ from agenteval.suite.model import Suite
 
 IDS = st.lists(st.text(min_size=1, max_size=6), unique=True, max_size=30)
 COUNTS = st.integers(1, 9)
-TIMES = st.floats(0, 1e6)
+TIMES = st.floats(0, 1e6, allow_subnormal=False)
 
 
 # What is asked for

@@ -26,7 +26,7 @@ from agenteval.agents.marks import free_mark, kill_marked
 from agenteval.agents.process import STDERR_CHUNKS, find_program, tail
 from agenteval.agents.tools import Tool
 from agenteval.errors import AgentError
-from agenteval.suite.model_agent import McpServer
+from agenteval.suite.model_tools import McpServer
 
 # The library logs what servers send; that is theirs to say, not ours to print.
 for _name in ("mcp", "client"):

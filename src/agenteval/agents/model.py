@@ -20,11 +20,13 @@ from agenteval.agents.tools import Tool, function_tool, prompt_tool
 from agenteval.agents.toolset import Toolset, by_name
 from agenteval.agents.workers import WorkerPool
 from agenteval.errors import AgentError, ConfigError, Problem
+from agenteval.llm.errors import BudgetSpentError, LlmError
 from agenteval.llm.gateway import Gateway
-from agenteval.llm.model import BudgetSpentError, LlmError, Tally
+from agenteval.llm.model import Tally
 from agenteval.results.model import Usage
 from agenteval.suite.model import AgentSpec
-from agenteval.suite.model_agent import FunctionTool, McpServer, ModelAgentSpec, PromptTool, model_agent_of
+from agenteval.suite.model_agent import ModelAgentSpec, model_agent_of
+from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool
 
 if TYPE_CHECKING:
     from agenteval.agents.mcp_server import McpConnection

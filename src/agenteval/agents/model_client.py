@@ -15,8 +15,9 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from agenteval.llm.cache import key_of
+from agenteval.llm.errors import LlmError
 from agenteval.llm.gateway import Gateway
-from agenteval.llm.model import Completion, Exchange, LlmError, Tally
+from agenteval.llm.model import Completion, Exchange, Tally
 from agenteval.llm.providers import api_key, reachable
 from agenteval.llm.providers.failures import refusal, status_error
 from agenteval.suite.model import ModelSpec

@@ -40,9 +40,9 @@ class ReplayAgent:
         """
         if self._recording is None:
             return ()
-        asked = [Asked(case.id, case.name, tuple(turn.input for turn in case.turns)) for case in cases]
-        self._found = {case.case_id: self._recording.find(case) for case in asked}
-        return self._recording.remarks(asked)
+        if self._recording.is_run:
+            self._found = {asked.case_id: self._recording.find(asked) for asked in map(_case_asked, cases)}
+        return self._recording.remarks(map(_case_asked, cases))
 
     def iterations(self, case_id: str) -> int | None:
         """How often an expected case was run; 1 where it was not, so that this is told once."""
@@ -91,6 +91,11 @@ class ReplayAgent:
                 f"ask for no more with --iterations or in the suite, or record it again"
             )
         return f"{name}, turn {request.turn}, iteration {request.iteration}: this turn was not recorded"
+
+
+def _case_asked(case: Case) -> Asked:
+    """What will be asked, all turns of it."""
+    return Asked(case.id, case.name, tuple(turn.input for turn in case.turns))
 
 
 def _asked(request: Request) -> tuple[str, ...]:

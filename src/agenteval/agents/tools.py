@@ -13,7 +13,7 @@ from agenteval.agents.workers import WorkerPool
 from agenteval.errors import AgentError, ConfigError
 from agenteval.llm.gateway import Gateway
 from agenteval.llm.model import Call
-from agenteval.suite.model_agent import FunctionTool, PromptTool
+from agenteval.suite.model_tools import FunctionTool, PromptTool
 
 _DESCRIBE = "agenteval.agents.functions:describe"
 _CALL = "agenteval.agents.functions:call"

@@ -118,6 +118,11 @@ def quarantined(results: Results, policy: GatePolicy, today: date | None = None)
     return frozenset(case.id for _, case in results.cases() if not policy.counts(case, day))
 
 
+def is_named(policy: GatePolicy, case: CaseResult) -> bool:
+    """Whether the policy's quarantine names a case, today or on another day."""
+    return any(entry.names(case.id, case.name) for entry in policy.quarantine)
+
+
 def _failures(results: Results, counts: _Counts, fail_on: Collection[FailOn]) -> list[str]:
     """Every reason to fail, the weightiest first."""
     comparison = results.comparison

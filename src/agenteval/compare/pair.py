@@ -41,25 +41,31 @@ class Pairing:
 
 def pool_entry(results: Results, fingerprints: Mapping[str, str]) -> PoolEntry:
     """This run as later comparisons need it: the raw scores of every case, with its fingerprint."""
-    return PoolEntry(
-        commit=results.run.commit,
-        run_id=results.run.id,
-        created_at=results.run.started_at,
-        cases={
-            case.id: PoolCase(fingerprint=fingerprints.get(case.id, ""), scores=case_scores(suite, case))
-            for suite, case in results.cases()
-        },
-    )
+    cases = {
+        case.id: PoolCase(fingerprint=fingerprints.get(case.id, ""), scores=case_scores(suite, case))
+        for suite, case in results.cases()
+    }
+    return entry_without_cases(results).model_copy(update={"cases": cases})
+
+
+def entry_without_cases(results: Results) -> PoolEntry:
+    """The frame of this run's entry; long runs have its cases where their own are, see `results.archive`."""
+    return PoolEntry(commit=results.run.commit, run_id=results.run.id, created_at=results.run.started_at, cases={})
 
 
 def case_scores(suite: SuiteResult, case: CaseResult) -> dict[str, list[float]]:
     """Per metric the score of each whole iteration, the mean over its turns; where all become one, that one too."""
+    return scores_of(case, suite.threshold)
+
+
+def scores_of(case: CaseResult, threshold: float | None) -> dict[str, list[float]]:
+    """As `case_scores`; the threshold is that of the suite."""
     scores: dict[str, list[float]] = {}
     whole = [iteration for iteration in case.iterations if is_whole(iteration)]
     for iteration in whole:
         for name, score in turn_means(iteration.turns).items():
             scores.setdefault(name, []).append(score)
-    if suite.threshold is not None:
+    if threshold is not None:
         overall = [iteration.score for iteration in whole if iteration.score is not None]
         # Outlines of very long runs have no iterations.
         outline = [] if case.iterations or case.score is None else [case.score]

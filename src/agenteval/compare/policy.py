@@ -8,7 +8,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from agenteval.compare.statistics.model import GateParameters
+from agenteval.compare.statistics.parameters import GateParameters
 
 PolicyName = Literal["statistics", "any-flip", "mean-drop", "threshold"]
 DEFAULT_TOLERANCE = 0.05

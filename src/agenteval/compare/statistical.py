@@ -13,7 +13,8 @@ from agenteval.compare.pool import MOVED_MEANS, REGRESSED_CASES
 from agenteval.compare.statistics.decision import Decision, FirstStage, final_stage, first_stage
 from agenteval.compare.statistics.drift import check_drift
 from agenteval.compare.statistics.holm import holm
-from agenteval.compare.statistics.model import GateParameters, MetricRuns
+from agenteval.compare.statistics.model import MetricRuns
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.planning import Improvement, ways_to_halve
 from agenteval.compare.statistics.verdict import MetricDecision, points
 from agenteval.results.model import ComparedCase, ComparedMetric, RunVerdict

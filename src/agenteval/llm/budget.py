@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from agenteval.llm.model import BudgetSpentError
+from agenteval.llm.errors import BudgetSpentError
 
 # What most judge metrics need at most.
 _CALLS_OF_A_MEASUREMENT = 6

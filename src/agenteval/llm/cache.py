@@ -9,11 +9,13 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agenteval.llm.model import Call, Completion
 from agenteval.llm.providers import endpoint
 from agenteval.suite.model import ModelSpec
+
+if TYPE_CHECKING:
+    from agenteval.llm.model import Call, Completion
 
 # Part of every key: a change of what is stored makes old entries unreadable by not finding them.
 _VERSION = 1
@@ -27,6 +29,9 @@ class ResponseCache:
 
     def get(self, key: str) -> Completion | None:
         """The stored reply; ``None`` if there is none, or its file is broken."""
+        # Imported here: most runs ask no model.
+        from agenteval.llm.model import Completion
+
         try:
             stored = json.loads(self._path(key).read_text(encoding="utf-8"))
             return Completion(

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from agenteval.errors import ConfigError, Problem
 from agenteval.llm.cache import key_of
+from agenteval.llm.errors import LlmError
 from agenteval.llm.gateway import Gateway
-from agenteval.llm.model import Completion, Exchange, LlmError
+from agenteval.llm.model import Completion, Exchange
 from agenteval.suite.model import ModelSpec
 from agenteval.suite.model_names import LOCAL
 

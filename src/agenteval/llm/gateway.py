@@ -7,20 +7,24 @@ import contextlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from agenteval.errors import AgentEvalError
 from agenteval.llm.budget import Budget, Limits
 from agenteval.llm.cache import ResponseCache, cache_key
-from agenteval.llm.model import Call, Completion, Exchange, LlmError, OptionRefusedError, Provider
+from agenteval.llm.errors import LlmError, OptionRefusedError
 from agenteval.llm.prices import cost_usd
 from agenteval.llm.providers import make_provider
 from agenteval.llm.rate import RateLimiter
 from agenteval.results.model import RunUsage
 from agenteval.suite.model import ModelSpec
 
-_LONGEST_WAIT_S = 60.0
+if TYPE_CHECKING:
+    from agenteval.llm.model import Call, Completion, Exchange, Provider
 
-Accept = Callable[[Completion], object]
+    Accept = Callable[[Completion], object]
+
+_LONGEST_WAIT_S = 60.0
 
 
 class _AbandonedError(Exception):
@@ -96,6 +100,8 @@ class Gateway:
 
     async def complete(self, call: Call, accept: Accept = _anything, timeout_s: float | None = None) -> Completion:
         """Ask a model one prompt; see ``exchange``."""
+        # Imported here: most runs ask no model.
+        from agenteval.llm.model import Exchange
 
         async def send() -> Completion:
             return await self.provider(call.model).complete(call)

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agenteval.errors import AgentEvalError
 from agenteval.suite.model import ModelSpec
 
 
@@ -92,33 +91,6 @@ class Tally:
         self.output_tokens += completion.output_tokens or 0
         known = self.cost_usd is not None and completion.cost_usd is not None
         self.cost_usd = (self.cost_usd or 0.0) + (completion.cost_usd or 0.0) if known else None
-
-
-class LlmError(AgentEvalError):
-    """A model could not be asked, or its provider refused.
-
-    Args:
-        message: what happened, without any secret.
-        transient: another attempt may succeed.
-        retry_after_s: how long the provider asked to wait.
-    """
-
-    def __init__(self, message: str, *, transient: bool = False, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.transient = transient
-        self.retry_after_s = retry_after_s
-
-
-class OptionRefusedError(LlmError):
-    """The provider does not take an option; the next attempt goes without it."""
-
-    def __init__(self, message: str, option: str) -> None:
-        super().__init__(message, transient=True)
-        self.option = option
-
-
-class BudgetSpentError(AgentEvalError):
-    """``max_llm_calls`` or ``max_cost_usd`` is used up; what is not judged yet is skipped."""
 
 
 class Provider(Protocol):

@@ -15,7 +15,8 @@ from typing import Any
 
 from agenteval.errors import ConfigError, Problem
 from agenteval.llm.cache import key_of
-from agenteval.llm.model import Completion, Exchange, LlmError
+from agenteval.llm.errors import LlmError
+from agenteval.llm.model import Completion, Exchange
 from agenteval.llm.providers import api_key, reachable
 from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
 from agenteval.suite.model import ModelSpec, Place

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agenteval.agents.workers import WorkerPool
 from agenteval.errors import AgentError, ConfigError, Problem
 from agenteval.suite.model import AgentSpec, Place
+
+if TYPE_CHECKING:
+    from agenteval.agents.workers import WorkerPool
 
 _CHECK = "agenteval.grader:check"
 
@@ -78,6 +80,9 @@ class GraderPool:
     def _pool(self, directory: str) -> WorkerPool:
         pool = self._pools.get(directory)
         if pool is None:
+            # Imported here: most runs call no grader.
+            from agenteval.agents.workers import WorkerPool
+
             interpreter = self._interpreters.get(directory)
             options = {"interpreter": interpreter} if interpreter else {}
             spec = AgentSpec(kind="python", target="", directory=directory, options=options, where="graders")

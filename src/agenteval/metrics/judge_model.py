@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # Before the first import of deepeval, which else reports home and reads .env files.
 os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "1")
@@ -20,11 +20,14 @@ from openai.types.chat import ChatCompletion
 from pydantic import BaseModel
 
 from agenteval.llm.budget import Budget
-from agenteval.llm.gateway import Accept, Gateway
+from agenteval.llm.gateway import Gateway
 from agenteval.llm.model import Call, Completion, Tally
 from agenteval.metrics.base import MetricError
 from agenteval.metrics.judge_reply import Reply, check_scale, may_be_score, read_reply
 from agenteval.suite.model import ModelSpec
+
+if TYPE_CHECKING:
+    from agenteval.llm.gateway import Accept
 
 _TOP_LOGPROBS = 5
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agenteval.llm.model import BudgetSpentError
+from agenteval.llm.errors import BudgetSpentError
 from agenteval.metrics.judgement_cache import JudgementCache
 from agenteval.suite.judge_limits import JudgeLimits
 from agenteval.suite.model import Place

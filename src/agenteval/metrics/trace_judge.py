@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from agenteval.llm.model import BudgetSpentError, Call
+from agenteval.llm.errors import BudgetSpentError
+from agenteval.llm.model import Call
 from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
 from agenteval.metrics.judgement_cache import judgement_key
 from agenteval.metrics.judgements import Book

@@ -15,8 +15,8 @@ from typing import Literal
 
 from agenteval.report import escape, view
 from agenteval.report.evidence import history_note
-from agenteval.results.archive import Archive
-from agenteval.results.model import CaseResult, CaseStatus, ComparedCase, Results, TurnResult
+from agenteval.results.archive import Archive, Passed
+from agenteval.results.model import CaseResult, CaseStatus, ComparedCase, Results, SuiteResult, TurnResult
 
 #: GitHub takes 255 characters.
 MOST_TITLE = 255
@@ -87,7 +87,7 @@ def annotate(
     placed = without_file = 0
     for suite in results.suites:
         is_file = _is_in_repository(suite.path)
-        for case in archive.cases(suite):
+        for case in archive.cases(suite) if compared else _not_passed(suite, archive):
             finding = _finding(case, compared.get(case.id), case.id in quarantined)
             if finding is None:
                 continue
@@ -97,6 +97,12 @@ def annotate(
                 found[finding.kind].append(finding.annotation(suite.path))
     items = tuple(chain.from_iterable(found.values()))[:most]
     return Annotations(items, placed - len(items), without_file)
+
+
+def _not_passed(suite: SuiteResult, archive: Archive) -> Iterator[CaseResult]:
+    for found in archive.findings(suite):
+        if not isinstance(found, Passed):
+            yield found[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from agenteval.report.evidence import points
+from agenteval.report.once import once
 from agenteval.report.view import count
 from agenteval.results.model import Comparison, Results
 
@@ -37,7 +38,7 @@ def age(created_at: str, now: str) -> str:
 
 def repetitions(results: Results) -> str:
     """How often the cases ran, and how many runs they are compared with."""
-    numbers = {len(case.iterations) for _, case in results.cases()} - {0}
+    numbers = _iteration_counts(results)
     parts = []
     if numbers:
         fewest, most = min(numbers), max(numbers)
@@ -46,6 +47,12 @@ def repetitions(results: Results) -> str:
     if isinstance(runs, int):
         parts.append(count(runs, "baseline run"))
     return ", ".join(parts)
+
+
+@once
+def _iteration_counts(results: Results) -> frozenset[int]:
+    counts = {len(case.iterations) for suite in results.suites for case in suite.cases}
+    return frozenset(counts - {0})
 
 
 def smallest_drops(comparison: Comparison) -> str:

@@ -20,12 +20,11 @@ _MOST_CHARACTERS = 8_000
 
 # A number or word with the signs inside it (42.49, don't, foo_bar), one sign of a script without blanks, or one other
 # sign; with the white space after it.
-_WORD = re.compile(
+_WORD = (
     r"(?: [\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
     r"  | [^\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
     r"    (?: [.,'’_-] [^\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+ )*"
-    r"  | \S ) \s* | \s+",
-    re.VERBOSE,
+    r"  | \S ) \s* | \s+"
 )
 
 
@@ -70,7 +69,7 @@ def difference(before: str, after: str, limit: int) -> tuple[Pieces, Pieces] | N
 @functools.lru_cache(maxsize=256)
 def _runs(before: str, after: str) -> tuple[_Run, ...] | None:
     # Every level of detail asks for the same answers again.
-    old, new = _WORD.findall(visible(before)), _WORD.findall(visible(after))
+    old, new = _words(visible(before)), _words(visible(after))
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
     runs = [_Run(True, tuple(old[:head]), tuple(new[:head]))]
@@ -86,6 +85,12 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
     """How many words both begin with."""
     pairs = zip(old, new, strict=False)
     return next((index for index, (a, b) in enumerate(pairs) if a.strip() != b.strip()), min(len(old), len(new)))
+
+
+def _words(text: str) -> list[str]:
+    # Compiled (5 ms) when answers differ for the first time; most runs never need it.
+    found: list[str] = re.findall(_WORD, text, re.VERBOSE)
+    return found
 
 
 def _between(old: Sequence[str], new: Sequence[str]) -> list[_Run]:

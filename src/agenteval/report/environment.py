@@ -35,6 +35,7 @@ _OF_JINJA = (
 _GLOBALS = ("range", "dict", "cycler", "joiner", "namespace")
 # Everything else in a report is data, and data has no methods here: some of pydantic's read files or run code.
 _WITH_METHODS = (str, int, float, list, tuple, dict, LoopContext, TemplateReference, Macro, Cycler, Joiner, Namespace)
+_DATA = frozenset({str, int, float, bool, type(None)})
 _PARTS_OF_TEXT = "text that is escaped already cannot be put together; write each value in braces of its own"
 _REFUSED: dict[type[nodes.Node], str] = {
     nodes.Concat: f"`~` is not available: {_PARTS_OF_TEXT}",
@@ -99,6 +100,9 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"+", "%", "*"})
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        # Most of what a template reads: behind it there is nothing more to get at.
+        if type(value) in _DATA and not attr.startswith("_") and not isinstance(obj, Markup):
+            return True
         if not super().is_safe_attribute(obj, attr, value) or isinstance(obj, Markup):
             return False
         return not callable(value) or isinstance(obj, _WITH_METHODS)

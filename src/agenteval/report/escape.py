@@ -166,6 +166,8 @@ def xml(text: str) -> str:
     Control characters become their visible pictures (``␛``), anything else without a place in XML ``�``. What would
     reorder or hide the text around it is dropped.
     """
+    if text.isascii() and text.isprintable():
+        return text
     return _NOT_XML.sub(_picture, _HIDDEN.sub("", text))
 
 

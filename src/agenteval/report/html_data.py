@@ -7,12 +7,11 @@ rows (short, read by the browser at once) and a list of cases (long, read when o
 
 from __future__ import annotations
 
-import json
-import math
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Final
 
 from agenteval.report import view
@@ -90,13 +89,14 @@ class Survey:
     def row(self, case: CaseResult, suite: tuple[int, SuiteResult], compared: ComparedCase | None) -> list[Any]:
         """The case as the list shows it, see :data:`ROW`; and counts it."""
         found: dict[str, _Told] = {}
-        for iteration in case.iterations:
+        iterations, taken = case.iterations, 0.0
+        for iteration in iterations:
             for turn in iteration.turns:
+                taken += turn.latency_ms or 0.0
                 for score in turn.scores:
                     self._told(found, score)
-        before = {metric.id: metric.before for metric in compared.metrics} if compared else {}
         number, owner = suite
-        ms = 1000 * view.seconds(case) / len(case.iterations) if case.iterations else 0.0
+        ms = taken / len(iterations) if iterations else 0.0
         if ms:
             self.times.append(ms)
         if case.status in _NOT_PASSED:
@@ -111,32 +111,30 @@ class Survey:
             CHANGES.index(compared.change) if compared else None,
             sum(1 << place for place, note in enumerate(NOTES) if note in compared.notes) if compared else 0,
             round(ms) if ms else None,
-            sum(iteration.status == "passed" for iteration in case.iterations),
-            len(case.iterations),
+            [iteration.status for iteration in iterations].count("passed"),
+            len(iterations),
             [self.tags.setdefault(tag, len(self.tags)) for tag in case.tags],
-            [
-                [told.metric, _short(told.mean), told.outcome, _short(before.get(name))]
-                for name, told in found.items()
-            ],
+            _metrics(found, compared),
         ]
 
     def _told(self, found: dict[str, _Told], score: Score) -> None:
-        told = found.get(score.id)
+        name, value = score.id, score.score
+        told = found.get(name)
         if told is None:
-            told = found[score.id] = _Told(self.metrics.setdefault(score.id, len(self.metrics)))
-            if score.id not in self.scores:
-                self.scores[score.id], self.thresholds[score.id] = array("d"), Counter()
-        if score.score is not None and math.isfinite(score.score):
-            told.total += score.score
+            told = found[name] = _Told(self.metrics.setdefault(name, len(self.metrics)))
+            if name not in self.scores:
+                self.scores[name], self.thresholds[name] = array("d"), Counter()
+        if value is not None and isfinite(value):
+            told.total += value
             told.count += 1
-            self.scores[score.id].append(score.score)
-            if score.threshold is not None:
-                self.thresholds[score.id][score.threshold] += 1
+            self.scores[name].append(value)
+            if (threshold := score.threshold) is not None:
+                self.thresholds[name][threshold] += 1
         if score.status == "error":
-            self.broken[score.id] += 1
+            self.broken[name] += 1
             told.outcome = 3
-        elif score.passed is not None:
-            told.outcome = max(told.outcome, 1 if score.passed else 2)
+        elif (passed := score.passed) is not None and told.outcome < 2:
+            told.outcome = 1 if passed else 2
 
     def _keep(self, case: CaseResult, suite: SuiteResult, compared: ComparedCase | None) -> None:
         self.all_not_passed += 1
@@ -165,6 +163,11 @@ class _Told:
     @property
     def mean(self) -> float | None:
         return self.total / self.count if self.count else None
+
+
+def _metrics(found: Mapping[str, _Told], compared: ComparedCase | None) -> list[list[Any]]:
+    before = {metric.id: metric.before for metric in compared.metrics} if compared else {}
+    return [[told.metric, _short(told.mean), told.outcome, _short(before.get(name))] for name, told in found.items()]
 
 
 def chunks(results: Results, archive: Archive, survey: Survey, limit: int = DATA_LIMIT) -> Iterator[Chunk]:
@@ -206,11 +209,10 @@ def earlier_pool(results: Results) -> list[PoolEntry]:
 
 
 def _chunk(rows: list[list[Any]], cases: list[str]) -> Chunk:
-    lines = (json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
-    return Chunk(json_in_html(_list(lines)), json_in_html(_list(cases)))
+    return Chunk(json_in_html(_list(map(compact_json, rows))), json_in_html(_list(cases)))
 
 
-def _list(values: Iterator[str] | list[str]) -> str:
+def _list(values: Iterable[str]) -> str:
     # One line for each: the search of the page looks for words line by line before it reads any of them.
     return "[\n" + ",\n".join(values) + "\n]"
 
@@ -238,4 +240,7 @@ def _removed(compared: ComparedCase) -> list[Any]:
 
 
 def _short(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else round(value, _DECIMALS)
+    if value is None or not isfinite(value):
+        return None
+    # Rounding takes long, and most scores are 0 or 1.
+    return value if value % 1 == 0 else round(value, _DECIMALS)

@@ -51,8 +51,8 @@ class Metric:
     """One metric of the run, and how it changed where there is a baseline.
 
     Attributes:
-        change: the difference with its interval, in words.
-        interval: the same drawn.
+        change: the difference.
+        range: what it lies in, in words; ``interval`` is both drawn.
         basis: what the comparison rests on.
         catches: the smallest drop that would have been caught.
     """
@@ -64,6 +64,7 @@ class Metric:
     baseline: float | None = None
     current: float | None = None
     change: str = ""
+    range: str = ""
     interval: Interval | None = None
     p: str = ""
     verdict: str = ""
@@ -227,10 +228,11 @@ def _metrics(results: Results) -> tuple[Metric, ...]:
         if other is None:
             found.append(Metric(row.id, row.n, row.mean, row.pass_rate))
             continue
-        change = proof.change if proof else view.signed(other.difference)
-        interval = None
+        change, within, interval = view.signed(other.difference), "", None
         if other.interval is not None:
-            interval = Interval(f"change {change}", other.difference, *other.interval, reach=far)
+            low, high = other.interval
+            within = f"{low:+.2f} to {high:+.2f}"
+            interval = Interval(f"change {change} ({within})", other.difference, low, high, reach=far)
         found.append(
             Metric(
                 id=row.id,
@@ -240,6 +242,7 @@ def _metrics(results: Results) -> tuple[Metric, ...]:
                 baseline=other.baseline,
                 current=other.current,
                 change=change,
+                range=within,
                 interval=interval,
                 p=proof.p if proof else "",
                 verdict=other.verdict if other.gating else f"{other.verdict}, only reported",

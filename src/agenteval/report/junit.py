@@ -7,13 +7,21 @@ failure all the same: the file in its testsuite, the line in the last line of it
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from agenteval.report import escape, view
-from agenteval.results.archive import Archive
-from agenteval.results.model import CaseResult, IterationResult, Results, Score, SuiteResult, TurnResult
+from agenteval.results.archive import Archive, Passed
+from agenteval.results.model import (
+    CaseResult,
+    CaseStatus,
+    IterationResult,
+    Results,
+    Score,
+    SuiteResult,
+    TurnResult,
+)
 
 if TYPE_CHECKING:
     from junit_xml import TestCase
@@ -24,7 +32,6 @@ _INDENT = "    "
 _TIMESTAMP = len("2026-11-21T10:00:00")
 _COUNTS = ("tests", "failures", "errors")
 _STEP = "  "
-_CHUNK = 500
 
 
 def render(results: Results, archive: Archive) -> Iterator[str]:
@@ -36,20 +43,23 @@ def render(results: Results, archive: Archive) -> Iterator[str]:
     """
     # Readers of JUnit expect a time without a zone: cut to seconds, as the run writes it in UTC.
     timestamp = _line(results.run.started_at[:_TIMESTAMP])
-    heads = [_suite_head(suite, archive, timestamp) for suite in results.suites]
+    seconds = [archive.seconds(suite) for suite in results.suites]
+    heads = [
+        _suite_head(suite, archive.counts(suite), _time(taken), timestamp)
+        for suite, taken in zip(results.suites, seconds, strict=True)
+    ]
     root = {key: str(sum(int(head[key]) for head in heads)) for key in _COUNTS}
-    root["time"] = _time(sum(map(archive.seconds, results.suites)))
+    root["time"] = _time(sum(seconds))
     yield '<?xml version="1.0" encoding="utf-8"?>\n'
     yield _open_tag("testsuites", {"name": "agenteval", **root}, "")
     for suite, head in zip(results.suites, heads, strict=True):
         yield _open_tag("testsuite", head, _STEP)
-        yield from _testcases(archive.cases(suite), _line(suite.path))
+        yield from _testcases(archive.findings(suite), _line(suite.path))
         yield f"{_STEP}</testsuite>\n"
     yield "</testsuites>\n"
 
 
-def _suite_head(suite: SuiteResult, archive: Archive, timestamp: str) -> dict[str, str]:
-    counts = archive.counts(suite)
+def _suite_head(suite: SuiteResult, counts: Counter[CaseStatus], time: str, timestamp: str) -> dict[str, str]:
     return {
         "errors": str(counts["error"]),
         "failures": str(counts["failed"]),
@@ -57,41 +67,51 @@ def _suite_head(suite: SuiteResult, archive: Archive, timestamp: str) -> dict[st
         "name": _line(suite.name),
         "skipped": str(counts["skipped"]),
         "tests": str(counts.total()),
-        "time": _time(archive.seconds(suite)),
+        "time": time,
         "timestamp": timestamp,
     }
 
 
 def _open_tag(name: str, attributes: Mapping[str, str], indent: str) -> str:
-    from xml.sax.saxutils import quoteattr
-
-    written = " ".join(f"{key}={quoteattr(value)}" for key, value in attributes.items())
+    written = " ".join(f'{key}="{_attribute(value)}"' for key, value in attributes.items())
     return f"{indent}<{name} {written}>\n"
 
 
-def _testcases(cases: Iterable[CaseResult], path: str) -> Iterator[str]:
-    """The cases as XML, so many at a time that very long suites need no memory."""
+def _testcases(findings: Iterable[tuple[CaseResult, float] | Passed], path: str) -> Iterator[str]:
+    """The cases as XML, one by one; of most there is nothing to say but that they passed."""
+    classname = f' classname="{_attribute(path)}"' if path else ""
+    for found in findings:
+        if isinstance(found, Passed):
+            name, time = _attribute(_line(found.name)), _time(found.seconds)
+            yield f'{_STEP * 2}<testcase name="{name}"{classname} time="{time}" />\n'
+        else:
+            case, seconds = found
+            yield f"{_STEP * 2}{_explained(case, path, _time(seconds))}\n"
+
+
+def _attribute(line: str) -> str:
+    """One line as the value of an attribute, as ElementTree writes it."""
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def _explained(case: CaseResult, path: str, time: str) -> str:
+    """A case that did not pass as XML, with what speaks against it."""
     # Imported here: a program start that renders nothing does not pay for it.
     from xml.etree import ElementTree
 
     from junit_xml import TestSuite
 
-    remaining = iter(cases)
-    while chunk := list(islice(remaining, _CHUNK)):
-        document = TestSuite("", [_case(case, path) for case in chunk]).build_xml_doc()
-        for element, case in zip(document.iter("testcase"), chunk, strict=True):
-            element.set("time", _time(view.seconds(case)))
-            ElementTree.indent(element, level=2)
-            element.tail = ""
-            yield f"{_STEP * 2}{ElementTree.tostring(element, encoding='unicode')}\n"
+    (element,) = TestSuite("", [_not_passed(case, path)]).build_xml_doc()
+    element.set("time", time)
+    ElementTree.indent(element, level=2)
+    element.tail = ""
+    return ElementTree.tostring(element, encoding="unicode")
 
 
-def _case(case: CaseResult, path: str) -> TestCase:
+def _not_passed(case: CaseResult, path: str) -> TestCase:
     from junit_xml import TestCase
 
     testcase = TestCase(_line(case.name), classname=path)
-    if case.status == "passed":
-        return testcase
     message = _line(view.why(case)) or case.status
     if case.status == "skipped":
         testcase.add_skipped_info(message)

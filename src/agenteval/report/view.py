@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from agenteval.report.once import once
 from agenteval.results.model import (
     CaseResult,
     CaseStatus,
@@ -247,11 +248,6 @@ def location(suite: SuiteResult, case: CaseResult) -> str:
     return f"{suite.path}:{case.line}" if case.line else suite.path
 
 
-def seconds(case: CaseResult) -> float:
-    """How long the agent took over all turns and iterations."""
-    return sum(turn.latency_ms or 0.0 for iteration in case.iterations for turn in iteration.turns) / 1000
-
-
 def metric_rows(results: Results) -> list[MetricRow]:
     """Every metric of the run in the order of the summary."""
     compared = {metric.id: metric for metric in results.comparison.metrics} if results.comparison else {}
@@ -282,20 +278,24 @@ def score_change(results: Results) -> float | None:
     return sum(after - before for before, after in pairs) / len(pairs) if pairs else None
 
 
-def metric_errors(results: Results) -> list[str]:
+@once
+def metric_errors(results: Results) -> tuple[str, ...]:
     """Errors of metrics that did not decide their case, and so would be seen nowhere else: each metric's first."""
     first: dict[str, str] = {}
     cases: dict[str, set[str]] = {}
-    for _, case in results.cases():
-        if case.status == "error":
-            continue
-        for iteration in case.iterations:
-            for turn in iteration.turns:
-                for score in turn.scores:
-                    if score.status == "error":
-                        first.setdefault(score.id, score_reason(score))
-                        cases.setdefault(score.id, set()).add(case.id)
-    return [f"{name} could not be computed in {count(len(cases[name]), 'case')}: {first[name]}" for name in first]
+    for suite in results.suites:
+        for case in suite.cases:
+            for score in _broken_scores(case) if case.status != "error" else ():
+                first.setdefault(score.id, score_reason(score))
+                cases.setdefault(score.id, set()).add(case.id)
+    return tuple(
+        f"{name} could not be computed in {count(len(cases[name]), 'case')}: {first[name]}" for name in first
+    )
+
+
+def _broken_scores(case: CaseResult) -> list[Score]:
+    turns = [turn for iteration in case.iterations for turn in iteration.turns]
+    return [score for turn in turns for score in turn.scores if score.status == "error"]
 
 
 def got_worse(compared: ComparedCase) -> list[Fact]:

@@ -1,12 +1,22 @@
-"""Where the cases of a run are in full; in memory, long runs keep only their outlines."""
+"""Where the cases of a run are in full; in memory, long runs keep only what reports show of single cases."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
-from agenteval.results.model import CaseResult, CaseStatus, SuiteResult
+from agenteval.results.model import CaseResult, CaseStatus, PoolCase, PoolEntry, SuiteResult
+from agenteval.results.sums import total
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """All there is to say of most cases; the agent's time over all turns and iterations is in seconds."""
+
+    name: str
+    seconds: float
 
 
 class Archive(Protocol):
@@ -14,6 +24,18 @@ class Archive(Protocol):
 
     def cases(self, suite: SuiteResult) -> Iterable[CaseResult]:
         """Every case of a suite."""
+        ...
+
+    def texts(self, suite: SuiteResult) -> Iterable[str]:
+        """Every case of a suite as JSON in one line."""
+        ...
+
+    def findings(self, suite: SuiteResult) -> Iterable[tuple[CaseResult, float] | Passed]:
+        """The cases that did not pass, each with the agent's seconds; in their places among them those that did."""
+        ...
+
+    def pooled(self, entry: PoolEntry) -> Iterable[Mapping[str, PoolCase]]:
+        """The cases of an entry of the results' pool, by their ids, some at a time."""
         ...
 
     def seconds(self, suite: SuiteResult) -> float:
@@ -32,14 +54,32 @@ class InMemory:
         """Every case of a suite."""
         return suite.cases
 
+    def texts(self, suite: SuiteResult) -> Iterator[str]:
+        """Every case of a suite as JSON in one line."""
+        return (case.model_dump_json() for case in self.cases(suite))
+
+    def findings(self, suite: SuiteResult) -> Iterator[tuple[CaseResult, float] | Passed]:
+        """The cases that did not pass, each with the agent's seconds; in their places among them those that did."""
+        for case in self.cases(suite):
+            seconds = agent_seconds(case)
+            yield Passed(case.name, seconds) if case.status == "passed" else (case, seconds)
+
+    def pooled(self, entry: PoolEntry) -> tuple[Mapping[str, PoolCase]]:
+        """The cases of an entry of the results' pool, by their ids."""
+        return (entry.cases,)
+
     def seconds(self, suite: SuiteResult) -> float:
         """How long the agent took over all cases of a suite."""
-        turns = (turn for case in suite.cases for iteration in case.iterations for turn in iteration.turns)
-        return sum(turn.latency_ms or 0.0 for turn in turns) / 1000
+        return total([agent_seconds(case) for case in suite.cases])
 
     def counts(self, suite: SuiteResult) -> Counter[CaseStatus]:
         """How many cases of a suite ended how."""
         return Counter(case.status for case in suite.cases)
+
+
+def agent_seconds(case: CaseResult) -> float:
+    """How long the agent took over all turns and iterations of a case."""
+    return sum([turn.latency_ms or 0.0 for iteration in case.iterations for turn in iteration.turns]) / 1000
 
 
 def outline(case: CaseResult) -> CaseResult:

@@ -25,7 +25,8 @@ _SUITES = re.compile(rb',\s*"suites"\s*:\s*\[')
 class EarlierRun(BaseModel):
     """A results file without its cases."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    # Made ready when it is first used: most runs have no history.
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
     schema_version: int
     run: Run

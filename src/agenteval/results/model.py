@@ -24,6 +24,8 @@ def _clean_text(text: str) -> str:
 
 
 def _clean_json(value: Any, depth: int = 0) -> Any:
+    if value is None or isinstance(value, float | int):
+        return value
     if isinstance(value, str):
         return _clean_text(value)
     if isinstance(value, dict | list | tuple) and depth == _MAX_DEPTH:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agenteval.results.model import (
     CaseResult,
@@ -15,6 +16,7 @@ from agenteval.results.model import (
     Summary,
     TurnResult,
 )
+from agenteval.results.sums import total
 
 # A weighted sum of thirds may miss its threshold by rounding.
 _ROUNDING = 1e-9
@@ -101,7 +103,7 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 class Tally:
-    """Counts cases as they come, so that a summary needs none of them afterwards.
+    """Counts cases as they come, in whatever order, so that a summary needs none of them afterwards.
 
     Args:
         metered: ids of cases that an agent answered which is only a model: the usage of their turns is counted with
@@ -111,11 +113,11 @@ class Tally:
     def __init__(self, metered: Collection[str] = ()) -> None:
         self._metered = metered
         self._statuses: Counter[CaseStatus] = Counter()
-        self._scores = _Mean()
-        self._metrics: dict[str, _Mean] = {}
-        self._verdicts: dict[str, _Mean] = {}
+        self._scores = _Numbers()
+        self._metrics: dict[str, _Numbers] = {}
+        self._verdicts: dict[str, _Verdicts] = {}
         self._input_tokens = self._output_tokens = 0
-        self._cost_usd = 0.0
+        self._costs_usd = _Numbers()
 
     def add(self, case: CaseResult) -> None:
         """One more case."""
@@ -127,13 +129,15 @@ class Tally:
                 if turn.usage is not None and case.id not in self._metered:
                     self._input_tokens += turn.usage.input_tokens or 0
                     self._output_tokens += turn.usage.output_tokens or 0
-                    self._cost_usd += turn.usage.cost_usd or 0.0
+                    self._costs_usd.add(turn.usage.cost_usd or None)
 
     def _add_scores(self, scores: Iterable[Score]) -> None:
         for score in scores:
             if score.score is not None:
-                self._metrics.setdefault(score.id, _Mean()).add(score.score)
-                self._verdicts.setdefault(score.id, _Mean()).add(score.passed)
+                if score.id not in self._metrics:
+                    self._metrics[score.id], self._verdicts[score.id] = _Numbers(), _Verdicts()
+                self._metrics[score.id].add(score.score)
+                self._verdicts[score.id].add(score.passed)
 
     def summary(self, models: RunUsage | None = None) -> Summary:
         """The whole run in numbers.
@@ -151,35 +155,58 @@ class Tally:
             errors=counts["error"],
             skipped=counts["skipped"],
             pass_rate=counts["passed"] / judged if judged else None,
-            score=self._scores.value,
+            score=self._scores.mean,
             metrics={
-                name: MetricSummary(n=found.n, mean=found.value, pass_rate=self._verdicts[name].value)
+                name: MetricSummary(n=found.n, mean=found.mean, pass_rate=self._verdicts[name].rate)
                 for name, found in self._metrics.items()
             },
             usage=RunUsage(
                 input_tokens=asked.input_tokens + self._input_tokens,
                 output_tokens=asked.output_tokens + self._output_tokens,
                 llm_calls=asked.llm_calls,
-                cost_usd=asked.cost_usd + self._cost_usd,
+                cost_usd=asked.cost_usd + self._costs_usd.total,
             ),
         )
 
 
 @dataclass
-class _Mean:
-    """The mean of what is there."""
+class _Numbers:
+    """Numbers whose sum is the same in whatever order they come."""
 
-    n: int = 0
-    total: float = 0.0
+    values: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, value: float | None) -> None:
         if value is not None:
-            self.n += 1
-            self.total += value
+            self.values.append(value)
 
     @property
-    def value(self) -> float | None:
+    def n(self) -> int:
+        return len(self.values)
+
+    @property
+    def total(self) -> float:
+        return total(self.values)
+
+    @property
+    def mean(self) -> float | None:
         return self.total / self.n if self.n else None
+
+
+@dataclass
+class _Verdicts:
+    """How many said yes, of those that said anything."""
+
+    n: int = 0
+    passed: int = 0
+
+    def add(self, passed: bool | None) -> None:
+        if passed is not None:
+            self.n += 1
+            self.passed += passed
+
+    @property
+    def rate(self) -> float | None:
+        return self.passed / self.n if self.n else None
 
 
 def summarise(cases: Iterable[CaseResult], models: RunUsage | None = None, metered: Collection[str] = ()) -> Summary:

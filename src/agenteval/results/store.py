@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import RootModel, ValidationError
 
 from agenteval.errors import ConfigError, InfrastructureError, Problem
+from agenteval.garbage import nothing_to_collect
 from agenteval.results.archive import Archive
-from agenteval.results.model import SCHEMA_VERSION, PoolEntry, Results
+from agenteval.results.model import SCHEMA_VERSION, PoolCase, PoolEntry, Results
 
 RESULTS_FILE = "results.json"
+_BUFFER = 1 << 18  # bytes
 _NO_CASES = '"cases": []'
+_NO_POOLED = '"cases": {}'
+_POOL_INDENT = " " * 3
+_PoolCases = RootModel[dict[str, PoolCase]]
 
 
 def write_atomic(path: Path, text: str | Iterable[str]) -> None:
@@ -35,7 +39,9 @@ def write_atomic(path: Path, text: str | Iterable[str]) -> None:
     except OSError as error:
         raise InfrastructureError(f"cannot write to {path.parent}: {error.strerror}") from None
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        with os.fdopen(
+            handle, "w", buffering=_BUFFER, encoding="utf-8", errors="backslashreplace", newline=""
+        ) as file:
             file.writelines([text] if isinstance(text, str) else text)
         # mkstemp makes files that only their owner reads; reports are for everybody.
         Path(temporary).chmod(0o644)
@@ -44,6 +50,11 @@ def write_atomic(path: Path, text: str | Iterable[str]) -> None:
         with contextlib.suppress(OSError):
             Path(temporary).unlink()
         raise InfrastructureError(f"cannot write {path}: {error.strerror}") from None
+    except BaseException:
+        # What the text is made of could not be read, or somebody pressed Ctrl-C.
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise
 
 
 def results_json(results: Results, archive: Archive) -> Iterator[str]:
@@ -54,19 +65,33 @@ def results_json(results: Results, archive: Archive) -> Iterator[str]:
         archive: where its cases are in full.
     """
     suites = [suite.model_copy(update={"cases": []}) for suite in results.suites]
-    frame = results.model_copy(update={"suites": suites}).model_dump_json(indent=1)
+    pool = [entry.model_copy(update={"cases": {}}) for entry in results.pool]
+    frame = results.model_copy(update={"suites": suites, "pool": pool}).model_dump_json(indent=1)
     # Suites come before everything else that has such a key, and no text can hold its quotes as they are.
-    before, *after = frame.split(_NO_CASES, len(suites))
-    yield before
-    for suite, rest in zip(results.suites, after, strict=True):
-        yield '"cases": ['
+    *heads, rest = frame.split(_NO_CASES, len(suites))
+    for suite, head in zip(results.suites, heads, strict=True):
+        yield f'{head}"cases": ['
         separator = "\n"
-        for case in archive.cases(suite):
-            yield f"{separator}{case.model_dump_json()}"
+        for text in archive.texts(suite):
+            yield f"{separator}{text}"
             separator = ",\n"
         yield "]"
-        yield rest
-    yield "\n"
+    *heads, end = rest.split(_NO_POOLED, len(pool))
+    for entry, head in zip(results.pool, heads, strict=True):
+        yield f'{head}"cases": '
+        yield from _pooled(archive.pooled(entry))
+    yield f"{end}\n"
+
+
+def _pooled(parts: Iterable[Mapping[str, PoolCase]]) -> Iterator[str]:
+    """Cases of the pool as one object, indented as it stands in the file."""
+    start = "{"
+    for part in parts:
+        if part:
+            lines = _PoolCases(dict(part)).model_dump_json(indent=1)[1:-2]
+            yield start + lines.replace("\n", f"\n{_POOL_INDENT}")
+            start = ","
+    yield "{}" if start == "{" else f"\n{_POOL_INDENT}}}"
 
 
 def read_results(path: Path) -> Results:
@@ -103,23 +128,10 @@ def parse_results(content: bytes, name: str) -> Results:
         ConfigError: no results of agenteval, or of a newer version of it.
     """
     try:
-        with _nothing_to_collect():
+        with nothing_to_collect():
             return Results.model_validate_json(content)
     except ValidationError as error:
         raise ConfigError(_unreadable(content, name, error)) from None
-
-
-@contextlib.contextmanager
-def _nothing_to_collect() -> Iterator[None]:
-    """All of a large file stays: looking for garbage in it, now and later, takes as long as reading it."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if was_enabled:
-            gc.enable()
 
 
 def read_baseline(path: Path) -> tuple[Results, tuple[str, ...]]:

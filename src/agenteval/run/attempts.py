@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
 
 from agenteval.agents.base import Reply, Request, Session
 from agenteval.errors import AgentError, ToolRefusedError, TransientAgentError
@@ -33,16 +35,21 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CaseClock:
-    """The time that one iteration of a case may take, from now; ``None`` is no limit. Made inside an event loop."""
+    """The time that one iteration of a case may take; without a limit there is none."""
 
-    limit_s: float | None = None
-    _started: float = field(default_factory=_now)
+    limit_s: float = math.inf
+    _end: float = math.inf
+
+    @classmethod
+    def start(cls, limit_s: float) -> CaseClock:
+        """A limit from now on, in seconds; inside an event loop."""
+        return cls(limit_s, _now() + limit_s)
 
     def left_s(self) -> float:
         """What is left of it, in seconds; below 0 if it is over."""
-        return float("inf") if self.limit_s is None else self._started + self.limit_s - _now()
+        return self._end if self._end == math.inf else self._end - _now()
 
 
 class Attempts:
@@ -81,7 +88,7 @@ class Attempts:
                     return Answer(error=f"{failure}{attempts}", retries=retries)
             else:
                 self._failures = 0
-                return Answer(answer.reply, answer.error, answer.elapsed_ms, retries)
+                return answer if not retries else replace(answer, retries=retries)
             await asyncio.sleep(wait_s)
             retries += 1
 
@@ -91,7 +98,7 @@ class Attempts:
             return Answer(error=f"not asked: the {clock.limit_s:g} s of the case are over")
         started = time.perf_counter()
         try:
-            async with asyncio.timeout(min(self._spec.limit_s, left_s)):
+            async with self._limit(left_s):
                 reply = await session.send(request)
         except TimeoutError:
             of_case = left_s < self._spec.limit_s
@@ -108,6 +115,10 @@ class Attempts:
         except Exception as failure:  # noqa: BLE001 - a defect in one agent kind must not end the run
             return Answer(error=f"{type(failure).__name__}: {failure}")
         return Answer(reply=reply, elapsed_ms=(time.perf_counter() - started) * 1000)
+
+    def _limit(self, left_s: float) -> AbstractAsyncContextManager[object]:
+        """What ends an attempt that takes too long; a recording answers at once."""
+        return nullcontext() if self._spec.kind == "replay" else asyncio.timeout(min(self._spec.limit_s, left_s))
 
     def _is_worth_it(self, retries: int) -> bool:
         return retries < self._spec.retry_limit and self._failures < self._most_failures

@@ -18,8 +18,9 @@ from agenteval.results.store import RESULTS_FILE
 if TYPE_CHECKING:
     from agenteval.report.escape import Redactor
     from agenteval.run.execute import Plan, PlannedCase
-    from agenteval.suite.model import AgentSpec, MetricConfig, Suite
+    from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite
 
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 _CALLABLE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_][\w.]*")
 # Where things stand, in their files or on this machine, makes them no others.
 _PLACES = frozenset({"where", "line", "directory"})
@@ -39,8 +40,9 @@ def conditions(plan: Plan) -> dict[str, str]:
     resources = plan.catalog.resources
     found = {"the version of agenteval": __version__}
     for suite, cases in _by_suite(plan.cases):
-        found[f"the selection of cases of {suite.path}"] = _digest([item.case.id for item in cases], plan.redact)
-        found[f"the suite {suite.path}"] = _digest(_content(suite, cases), plan.redact)
+        found[f"the selection of cases of {suite.path}"] = _hash((item.case.id for item in cases), plan.redact)
+        asked = _hash((_asked(item.case) for item in cases), plan.redact)
+        found[f"the suite {suite.path}"] = _digest([asked, *_measured(suite, cases)], plan.redact)
         found[f"the number of iterations of {suite.path}"] = _numbers(item.iterations for item in cases)
         found[f"the agent of {suite.path}"] = _digest(_agents(cases), plan.redact)
     found |= {
@@ -67,13 +69,16 @@ def _by_suite(cases: Iterable[PlannedCase]) -> list[tuple[Suite, list[PlannedCas
     return list(found.values())
 
 
-def _content(suite: Suite, cases: Sequence[PlannedCase]) -> list[Any]:
-    """Of the cases that run and of what measures them."""
+def _asked(case: Case) -> list[Any]:
+    return [case.fingerprint, case.name, case.tags, case.strict]
+
+
+def _measured(suite: Suite, cases: Sequence[PlannedCase]) -> list[Any]:
+    """What measures the cases that run."""
     # Most cases share their metrics.
     metrics = {id(metric): metric for item in cases for metric in item.case.all_metrics}
     return [
-        [[item.case.fingerprint, item.case.name, item.case.tags, item.case.strict] for item in cases],
-        [[_metric(metric) for metric in metrics.values()]],
+        [_metric(metric) for metric in metrics.values()],
         [suite.aggregate, suite.evaluation, suite.retrieval_tools],
     ]
 
@@ -130,9 +135,17 @@ def _numbers(values: Iterable[int]) -> str:
 
 
 def _digest(value: Any, redact: Redactor) -> str:
-    """Secrets take no part: another key makes no other agent, and nobody shall guess one by its hash."""
-    text = redact(json.dumps(_plain(value), sort_keys=True, ensure_ascii=False))
-    return "#" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    """The hash of our data."""
+    return _hash([_plain(value)], redact)
+
+
+def _hash(values: Iterable[Any], redact: Redactor) -> str:
+    """The hash of JSON. Secrets take no part: another key makes no other agent, and nobody shall guess one by it."""
+    digest = hashlib.sha256()
+    for value in values:
+        text = redact(_ENCODER.encode(value))
+        digest.update(f"{text}\n".encode("utf-8", "surrogatepass"))
+    return f"#{digest.hexdigest()[:16]}"
 
 
 def _is_digest(text: str) -> bool:

@@ -14,6 +14,7 @@ from agenteval.suite.model import Turn
 
 # After so many turns in a row without an answer the session is given up.
 _BROKEN_TURNS = 2
+_NO_LIMIT = CaseClock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Conversing:
 
     async def _turns(self, job: Job, iteration: int, session: Session) -> list[Exchange]:
         retrieval = Retrieval(job.suite.retrieval_tools)
-        clock = CaseClock(self.case_s)
+        clock = _NO_LIMIT if self.case_s is None else CaseClock.start(self.case_s)
         history: list[Mapping[str, str]] = []
         exchanges: list[Exchange] = []
         unanswered = 0
@@ -71,6 +72,8 @@ class Conversing:
 
     async def _ask(self, session: Session, request: Request, turn: Turn, clock: CaseClock) -> tuple[Request, Answer]:
         """The request as it was sent, with the turn's files, and what came of it."""
+        if not turn.files:
+            return request, await self.attempts.ask(session, request, clock, refusals=turn.refusals)
         try:
             attached = await self.attachments.get(turn.files)
         except AttachmentError as failure:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.analysis.model import Evaluated
 from agenteval.results.model import Results
 from agenteval.suite.model import Suite
 
 if TYPE_CHECKING:
     from agenteval.analysis.evaluate import EvaluationResult
+    from agenteval.analysis.model import Evaluated
 
 FOLDER = "evaluation"
 

@@ -4,37 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agenteval.agents.base import Agent, RecordedAgent
 from agenteval.agents.build import build_agent
-from agenteval.analysis.answers import evaluated
-from agenteval.analysis.model import Evaluated
 from agenteval.errors import ConfigError, Problem
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.report.escape import Redactor
 from agenteval.results.model import CaseResult
-from agenteval.results.rollup import summarise
+from agenteval.run.all_cases import AllCases
+from agenteval.run.collected import Collected, collected
 from agenteval.run.conditions import conditions
-from agenteval.run.execution import Execution, asked_models, budget_warnings, retry_warnings
+from agenteval.run.execution import Execution, asked_models, budget_warnings
 from agenteval.run.interrupt import until_signal
 from agenteval.run.job import BoundAgent, Job
-from agenteval.run.journal import Journal
-from agenteval.run.long_cases import LongCases
+from agenteval.run.journal import Journal, case_text, parsed_case
 from agenteval.run.progress import Progress
 from agenteval.run.rating import case_of
 from agenteval.run.recorder import Recorder
-from agenteval.run.resume import Earlier
 from agenteval.run.scheduler import Pace, run_jobs
 from agenteval.run.unchecked import checkable, skipped, why_unchecked
 from agenteval.suite.model import AgentSpec, Case, Suite
-from agenteval.suite.model_agent import KIND as MODEL_AGENT
+
+if TYPE_CHECKING:
+    from agenteval.run.resume import Earlier
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlannedCase:
     """A case with everything that was decided about it.
 
@@ -55,6 +54,8 @@ class Plan:
     """What to run, and where to tell about it.
 
     Attributes:
+        compared: every case must stay in memory, as it will be compared with others.
+        named: whether somebody wants to know of a case, whatever became of it.
         earlier: what an interrupted run left, which this one brings to its end.
     """
 
@@ -65,6 +66,8 @@ class Plan:
     journal: Path
     redact: Redactor = field(repr=False)
     progress: Progress
+    compared: bool
+    named: Callable[[CaseResult], bool]
     earlier: Earlier | None = None
 
 
@@ -80,59 +83,44 @@ def execute(plan: Plan) -> Execution:
     earlier_s = plan.earlier.active_s if plan.earlier else 0.0
     started = time.time() - earlier_s
     if plan.cases and not any(checked):
-        finished = {planned.case.id: skipped(planned.case) for planned in plan.cases}
+        cases = AllCases(plan.cases, plan.journal)
+        for position, planned in enumerate(plan.cases):
+            cases.add_unwritten(planned.suite.path, position, skipped(planned.case))
         warnings = tuple(why_unchecked(planned.suite, planned.case) for planned in plan.cases[:1])
-        execution = _execution(plan, finished, started, 0.0)
-        return replace(execution, nothing_to_check=True, warnings=warnings)
+        return replace(_execution(plan, cases, started, 0.0), nothing_to_check=True, warnings=warnings)
     clock = time.perf_counter()
     runner = _Runner(plan)
     asyncio.run(runner.run())
-    execution = _execution(plan, runner.finished, started, earlier_s + time.perf_counter() - clock)
+    execution = _execution(plan, runner.collected, started, earlier_s + time.perf_counter() - clock)
     warnings = (
         *runner.remarks,
         *budget_warnings(plan.catalog.resources.gateway),
-        *retry_warnings(runner.finished.values()),
+        *runner.collected.retries.warnings,
     )
     return replace(
         execution,
         earlier_s=earlier_s,
-        archive=runner.long_cases,
         signal=runner.signal,
         unfinished=runner.unfinished,
         warnings=warnings,
     )
 
 
-def _execution(plan: Plan, finished: Mapping[str, CaseResult], started: float, duration_s: float) -> Execution:
-    cases: dict[str, list[CaseResult]] = {item.suite.path: [] for item in plan.cases}
-    answers: dict[str, list[Evaluated]] = {}
-    for item in plan.cases:
-        # As the suite lists them, whatever order they ended in.
-        result = finished.get(item.case.id)
-        if result is not None:
-            cases[item.suite.path].append(result)
-            if item.suite.evaluation is not None:
-                answers.setdefault(item.suite.path, []).extend(_answers(item, result))
-    # What a model of ours answered is counted with the models.
-    metered = frozenset(item.case.id for item in plan.cases if item.agent.kind == MODEL_AGENT)
+def _execution(plan: Plan, collected: Collected, started: float, duration_s: float) -> Execution:
     asked = asked_models(plan.catalog.resources.gateway)
-    summary = summarise(chain.from_iterable(cases.values()), asked, metered)
     return Execution(
         asked=asked,
         run_id=plan.run_id,
         started=started,
         duration_s=duration_s,
-        cases=cases,
-        summary=summary,
+        cases=collected.cases(),
+        summary=collected.summary(asked),
         total=len(plan.cases),
-        fingerprints={item.case.id: item.case.fingerprint for item in plan.cases},
-        answers=answers,
+        pool_in_archive=collected.has_pool,
+        fingerprints={} if collected.has_pool else {item.case.id: item.case.fingerprint for item in plan.cases},
+        answers=collected.answers(),
+        archive=collected.archive,
     )
-
-
-def _answers(item: PlannedCase, result: CaseResult) -> Iterator[Evaluated]:
-    for iteration in result.iterations:
-        yield evaluated(result, iteration, item.case.persona, {"success": iteration.status != "error"})
 
 
 def _checkable(plan: Plan) -> list[bool]:
@@ -165,8 +153,7 @@ class _Runner:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._until = None if plan.pace.run_s is None else time.monotonic() + plan.pace.run_s
-        self.finished: dict[str, CaseResult] = {}
-        self.long_cases = LongCases(plan.journal)
+        self.collected = collected(plan)
         self.unfinished = 0
         self.signal: int | None = None
         self.remarks: tuple[str, ...] = ()
@@ -181,41 +168,54 @@ class _Runner:
 
     async def _run_jobs(self, agents: dict[int, Agent]) -> None:
         plan, earlier = self._plan, self._plan.earlier
-        left = [item for item in plan.cases if earlier is None or item.case.id not in earlier.complete]
+        # First, as it takes memory for a moment that jobs hold as long as they run.
+        begun = conditions(plan) if earlier is None else {}
+        left: Sequence[int] = range(len(plan.cases))
+        if earlier is not None:
+            left = [number for number in left if plan.cases[number].case.id not in earlier.complete]
         if left:
             await plan.catalog.resources.start()
-            await self._start(agents, left)
+            await self._start(agents, (plan.cases[number] for number in left))
             self.remarks = _remarks(plan, agents)
-        recorded = {key: agent for key, agent in agents.items() if isinstance(agent, RecordedAgent)}
-        jobs = [_job(item, agents[id(item.agent)], recorded.get(id(item.agent)), earlier) for item in left]
         with plan.progress, Journal(plan.journal, earlier.end if earlier else None) as journal:
+            recorder = Recorder(plan.catalog.resources, plan.redact, plan.progress, journal, self.collected)
             if earlier is None:
-                journal.begin(
-                    plan.run_id, _fingerprints(plan), started=round(time.time(), 3), conditions=conditions(plan)
-                )
+                journal.begin(plan.run_id, _fingerprints(plan), started=round(time.time(), 3), conditions=begun)
             else:
                 journal.go_on(round(time.time(), 3), round(earlier.active_s, 3))
-                self._take_over(earlier)
-            recorder = Recorder(
-                plan.catalog.resources, plan.redact, plan.progress, journal, self.finished, self.long_cases
+                self._take_over(earlier, recorder)
+            unfinished = await run_jobs(
+                self._jobs(left, agents), plan.catalog, self._pace(), recorder.finished, recorder.iterated
             )
-            unfinished = await run_jobs(jobs, plan.catalog, self._pace(), recorder.finished, recorder.iterated)
             self.unfinished = len(unfinished)
-            for result in unfinished:
-                recorder.shown(result)
+            if unfinished:
+                places = {item.case.id: (item.suite.path, number) for number, item in enumerate(plan.cases)}
+                for result in unfinished:
+                    recorder.shown(*places[result.id], result)
+
+    def _jobs(self, positions: Iterable[int], agents: Mapping[int, Agent]) -> Iterator[Job]:
+        bound: dict[int, BoundAgent] = {}
+        for position in positions:
+            item = self._plan.cases[position]
+            key = id(item.agent)
+            if key not in bound:
+                bound[key] = BoundAgent(agents[key], item.agent)
+            yield _job(position, item, bound[key], self._plan.earlier)
 
     def _pace(self) -> Pace:
         if self._until is None:
             return self._plan.pace
         return replace(self._plan.pace, run_s=max(0.0, self._until - time.monotonic()))
 
-    def _take_over(self, earlier: Earlier) -> None:
+    def _take_over(self, earlier: Earlier, recorder: Recorder) -> None:
         """The cases that an interrupted run had finished, as they stand in the suite now."""
-        for item in self._plan.cases:
-            if item.case.id in earlier.complete:
-                result = case_of(item.case, earlier.iterations[item.case.id])
-                self.finished[item.case.id] = result
-                self._plan.progress.finished(result)
+        with self._plan.journal.open("rb") as lines:
+            for position, item in enumerate(self._plan.cases):
+                place = earlier.complete.get(item.case.id)
+                if place is not None:
+                    text = case_text(lines, item.suite.path, place)
+                    result = case_of(item.case, parsed_case(text).iterations)
+                    recorder.taken_over(item.suite.path, position, result, place, text)
 
     async def _start(self, agents: dict[int, Agent], cases: Iterable[PlannedCase]) -> None:
         """Start every agent that cases need; all that cannot exist are named together."""
@@ -243,13 +243,15 @@ def _remarks(plan: Plan, agents: Mapping[int, Agent]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(remarks))
 
 
-def _job(item: PlannedCase, agent: Agent, recorded: RecordedAgent | None, earlier: Earlier | None) -> Job:
-    as_recorded = recorded.iterations(item.case.id) if recorded and item.as_recorded else None
+def _job(position: int, item: PlannedCase, agent: BoundAgent, earlier: Earlier | None) -> Job:
+    recorded = agent.agent if isinstance(agent.agent, RecordedAgent) and item.as_recorded else None
+    as_recorded = recorded.iterations(item.case.id) if recorded else None
     return Job(
         suite=item.suite,
         case=item.case,
-        agent=BoundAgent(agent, item.agent),
+        agent=agent,
         iterations=item.iterations if as_recorded is None else as_recorded,
         first_iteration=item.first_iteration,
         done=earlier.iterations.get(item.case.id, ()) if earlier else (),
+        position=position,
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from agenteval.analysis.model import Evaluated
 from agenteval.llm.gateway import Gateway
 from agenteval.results.archive import Archive, InMemory
 from agenteval.results.model import CaseResult, RunUsage, Summary
+
+if TYPE_CHECKING:
+    from agenteval.analysis.model import Evaluated
 
 
 @dataclass(frozen=True)
@@ -16,8 +19,9 @@ class Execution:
     """The cases that finished; one that was under way when a signal came is missing.
 
     Attributes:
-        cases: by suite path, in the order of the suite; perhaps only outlines, see
+        cases: by suite path, in the order of the suite; perhaps only outlines of some, see
         archive: where they are in full.
+        pool_in_archive: the archive has the run's own entry of the pool; else it can be made of the cases.
         answers: for suites that want to know something of the run as a whole: what analyses need, by suite path.
         earlier_s: as much of the duration, in seconds, as was before the run was interrupted.
         fingerprints: case id → fingerprint.
@@ -35,6 +39,7 @@ class Execution:
     summary: Summary
     asked: RunUsage
     total: int
+    pool_in_archive: bool = False
     earlier_s: float = 0.0
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     answers: Mapping[str, Sequence[Evaluated]] = field(default_factory=dict)
@@ -75,13 +80,28 @@ def budget_warnings(gateway: Gateway) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def retry_warnings(cases: Iterable[CaseResult]) -> tuple[str, ...]:
+@dataclass
+class Retries:
     """How often agents had to be asked again."""
-    turns = [turn for case in cases for iteration in case.iterations for turn in iteration.turns if turn.retries]
-    if not turns:
-        return ()
-    retries = sum(turn.retries for turn in turns)
-    answered = sum(turn.error is None for turn in turns)
-    what = "1 turn was" if len(turns) == 1 else f"{len(turns)} turns were"
-    attempts = "1 further attempt" if retries == 1 else f"{retries} further attempts"
-    return (f"{what} asked again after a failure that may pass ({attempts}); {answered} got an answer",)
+
+    turns: int = 0
+    attempts: int = 0
+    answered: int = 0
+
+    def add(self, case: CaseResult) -> None:
+        """One more case."""
+        for iteration in case.iterations:
+            for turn in iteration.turns:
+                if turn.retries:
+                    self.turns += 1
+                    self.attempts += turn.retries
+                    self.answered += turn.error is None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What there is to say about it."""
+        if not self.turns:
+            return ()
+        what = "1 turn was" if self.turns == 1 else f"{self.turns} turns were"
+        attempts = "1 further attempt" if self.attempts == 1 else f"{self.attempts} further attempts"
+        return (f"{what} asked again after a failure that may pass ({attempts}); {self.answered} got an answer",)

@@ -13,15 +13,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TextIO
+from typing import Any, BinaryIO
+
+from pydantic import ValidationError
 
 from agenteval import __version__
 from agenteval.errors import InfrastructureError
-from agenteval.results.model import CaseResult, CaseStatus, RunUsage, SuiteResult
+from agenteval.results.model import CaseResult, RunUsage
 
 JOURNAL_FILE = "journal.jsonl"
 # Of the runs that confirm what looks worse.
@@ -42,15 +44,17 @@ class Journal:
     def __init__(self, path: Path, keep: int | None = None) -> None:
         self._path = path
         self._keep = keep
-        self._file: TextIO | None = None
+        self._file: FileIO | None = None
+        self._size = 0
         self._asked = RunUsage()
 
     def __enter__(self) -> Journal:
         try:
             if self._keep is not None:
                 os.truncate(self._path, self._keep)
-            mode: Literal["w", "a"] = "w" if self._keep is None else "a"
-            self._file = self._path.open(mode, encoding="utf-8", errors="backslashreplace")
+            # Each line is one write of its own: what is written stays if the program is killed.
+            self._file = self._path.open("wb" if self._keep is None else "ab", buffering=0)
+            self._size = self._keep or 0
         except OSError as error:
             raise self._unwritable(error) from None
         return self
@@ -59,7 +63,6 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._file is not None:
-            # Every line is flushed; after an error, closing would only try the same write again.
             with contextlib.suppress(OSError):
                 self._file.close()
 
@@ -84,9 +87,8 @@ class Journal:
 
     def add(self, suite: str, case: str) -> int:
         """One finished case, as JSON; the byte where its line begins, for ``read_case``."""
-        # Every line is flushed.
-        place = os.fstat(self._file.fileno()).st_size if self._file is not None else 0
-        self._write(f'{{"suite": {json.dumps(suite)}, "case": {case}}}')
+        place = self._size
+        self._write(f"{case_start(suite)}{case}}}")
         return place
 
     def add_iteration(self, suite: str, case_id: str, iteration: str) -> None:
@@ -102,14 +104,21 @@ class Journal:
     def _write(self, line: str) -> None:
         if self._file is None:
             return
+        data = f"{line}\n".encode("utf-8", "backslashreplace")
+        self._size += len(data)
         try:
-            self._file.write(line + "\n")
-            self._file.flush()
+            while data:
+                data = data[self._file.write(data) :]
         except OSError as error:
             raise self._unwritable(error) from None
 
     def _unwritable(self, error: OSError) -> InfrastructureError:
         return InfrastructureError(f"cannot write {self._path}: {error.strerror or error}")
+
+
+def case_start(suite: str) -> str:
+    """What stands before a case in its line; ASCII."""
+    return f'{{"suite": {json.dumps(suite)}, "case": '
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:
@@ -124,41 +133,24 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
+def case_text(lines: BinaryIO, suite: str, place: int) -> bytes:
+    """The JSON of the case whose line begins at a byte of a journal; `suite` is the path of its suite."""
+    lines.seek(place)
+    # Without the brace and the end of the line.
+    return lines.readline()[len(case_start(suite)) : -2]
+
+
+def parsed_case(text: bytes) -> CaseResult:
+    """A case from its JSON."""
+    try:
+        return CaseResult.model_validate_json(text)
+    except ValidationError:
+        # The parser of Python's own takes lone surrogates.
+        return CaseResult.model_validate(json.loads(text))
+
+
 def read_case(path: Path, place: int) -> CaseResult:
     """The case whose line begins at a byte of a journal."""
     with path.open("rb") as lines:
         lines.seek(place)
         return CaseResult.model_validate(json.loads(lines.readline())["case"])
-
-
-class JournalArchive:
-    """The cases of a run as its journal has them, for runs too long to be held in memory.
-
-    They come in the order in which they were written.
-
-    Args:
-        path: the journal.
-        seconds: the agent's time in all cases, by suite path.
-        counts: how many cases ended how, by suite path.
-    """
-
-    def __init__(self, path: Path, seconds: Mapping[str, float], counts: Mapping[str, Counter[CaseStatus]]) -> None:
-        self._path = path
-        self._seconds = seconds
-        self._counts = counts
-
-    def cases(self, suite: SuiteResult) -> Iterator[CaseResult]:
-        """Every case of a suite in full."""
-        prefix = f'{{"suite": {json.dumps(suite.path)}, "case": '
-        with self._path.open(encoding="utf-8", newline="\n") as lines:
-            for line in lines:
-                if line.startswith(prefix):
-                    yield CaseResult.model_validate_json(line.rstrip("\n")[len(prefix) : -1])
-
-    def seconds(self, suite: SuiteResult) -> float:
-        """The agent's time in all cases of a suite."""
-        return self._seconds.get(suite.path, 0.0)
-
-    def counts(self, suite: SuiteResult) -> Counter[CaseStatus]:
-        """How many cases of a suite ended how."""
-        return self._counts.get(suite.path, Counter())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from agenteval.results.archive import InMemory
-from agenteval.results.model import CaseResult, CaseStatus, SuiteResult, TurnResult
+from agenteval.results.model import CaseResult, SuiteResult, TurnResult
 from agenteval.run.journal import read_case
 
 # A case whose JSON is longer (characters) is shortened.
@@ -16,7 +15,7 @@ _LONG = 200_000
 _SHOWN = 4000
 
 
-class LongCases:
+class LongCases(InMemory):
     """Gives the cases of a run in full.
 
     Args:
@@ -26,7 +25,6 @@ class LongCases:
     def __init__(self, journal: Path) -> None:
         self._journal = journal
         self._places: dict[str, int] = {}
-        self._in_memory = InMemory()
 
     def keep(self, case: CaseResult, text: str, place: int) -> CaseResult:
         """As much of a case as is held in memory.
@@ -36,10 +34,10 @@ class LongCases:
             text: the same as JSON.
             place: byte of the journal where its line begins.
         """
-        if len(text) <= _LONG:
-            return case
-        self._places[case.id] = place
-        return _shortened(case)
+        kept = held(case, text)
+        if kept is not case:
+            self._places[case.id] = place
+        return kept
 
     def cases(self, suite: SuiteResult) -> Iterator[CaseResult]:
         """Every case of a suite in full."""
@@ -47,13 +45,10 @@ class LongCases:
             place = self._places.get(case.id)
             yield case if place is None else read_case(self._journal, place)
 
-    def seconds(self, suite: SuiteResult) -> float:
-        """How long the agent took over all cases of a suite."""
-        return self._in_memory.seconds(suite)
 
-    def counts(self, suite: SuiteResult) -> Counter[CaseStatus]:
-        """How many cases of a suite ended how."""
-        return self._in_memory.counts(suite)
+def held(case: CaseResult, text: str) -> CaseResult:
+    """As much of a case as is held in memory; `text` is the same as JSON."""
+    return case if len(text) <= _LONG else _shortened(case)
 
 
 def _shortened(case: CaseResult) -> CaseResult:

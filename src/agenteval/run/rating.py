@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from agenteval.agents.base import Reply, Request
@@ -27,8 +26,7 @@ async def rate_iteration(
     case: Case, index: int, exchanges: Sequence[Exchange], catalog: MetricCatalog
 ) -> IterationResult:
     """One iteration with the scores of its turns."""
-    turns = [await _turn_result(case, exchange, catalog) for exchange in exchanges]
-    return _rated(case, IterationResult(index=index, status="skipped", score=None, turns=turns))
+    return _rated(case, index, [await _turn_result(case, exchange, catalog) for exchange in exchanges])
 
 
 def missing_iteration(case: Case, index: int, reason: str) -> IterationResult:
@@ -37,7 +35,7 @@ def missing_iteration(case: Case, index: int, reason: str) -> IterationResult:
         TurnResult(index=number, input=turn.input, ground_truth=turn.ground_truth, response=None, error=reason)
         for number, turn in enumerate(case.turns)
     ]
-    return _rated(case, IterationResult(index=index, status="error", score=None, turns=turns))
+    return _rated(case, index, turns)
 
 
 async def rate_case(case: Case, iterations: Sequence[IterationResult], catalog: MetricCatalog) -> CaseResult:
@@ -101,20 +99,20 @@ def _last_answer(case: Case, iteration: IterationResult) -> Observation:
 def _with_score(case: Case, iteration: IterationResult, score: Score) -> IterationResult:
     last = iteration.turns[-1]
     turns = [*iteration.turns[:-1], last.model_copy(update={"scores": [*last.scores, score]})]
-    return _rated(case, iteration.model_copy(update={"turns": turns}))
+    return _rated(case, iteration.index, turns)
 
 
-def _rated(case: Case, iteration: IterationResult) -> IterationResult:
-    """The iteration with its status and its score, as the scores of its turns make them."""
-    turns = iteration.turns
+def _rated(case: Case, index: int, turns: list[TurnResult]) -> IterationResult:
+    """An iteration with its status and its score, as the scores of its turns make them."""
     if case.aggregate is None:
-        status, score = iteration_status(turns, _fatal_metrics(case)), mean_score(turns)
+        broken = any(score.status == "error" for turn in turns for score in turn.scores)
+        status, score = iteration_status(turns, _fatal_metrics(case) if broken else ()), mean_score(turns)
     else:
         from agenteval.analysis.aggregate import final_score
 
         score = final_score(turn_means(turns), case.aggregate)
         status = aggregated_status(turns, score, case.aggregate.threshold)
-    return iteration.model_copy(update={"status": status, "score": score})
+    return IterationResult(index=index, status=status, score=score, turns=turns)
 
 
 def _fatal_metrics(case: Case) -> frozenset[tuple[int, str]]:
@@ -131,7 +129,7 @@ async def _turn_result(case: Case, exchange: Exchange, catalog: MetricCatalog) -
     error = answer.error
     if answer.reply is not None:
         try:
-            return await _scored(case, exchange, _timed(answer.reply, answer.elapsed_ms), catalog)
+            return await _scored(case, exchange, answer.reply, catalog)
         except Exception as failure:  # noqa: BLE001 - a reply that cannot be scored costs one turn, not the run
             error = f"the reply could not be scored: {type(failure).__name__}: {failure}"
     return TurnResult(
@@ -144,22 +142,19 @@ async def _turn_result(case: Case, exchange: Exchange, catalog: MetricCatalog) -
     )
 
 
-def _timed(reply: Reply, elapsed_ms: float) -> Reply:
-    """The reply with our time where the agent knows none of its own."""
-    return reply if reply.latency_ms is not None else replace(reply, latency_ms=round(elapsed_ms, 3))
-
-
 async def _scored(case: Case, exchange: Exchange, reply: Reply, catalog: MetricCatalog) -> TurnResult:
     request, passages = exchange.request, exchange.passages
     turn = case.turns[request.turn]
-    trace = _as_trace(case, request, reply) if case.aggregate else {}
+    # Our time, where the agent knows none of its own.
+    latency_ms = round(exchange.answer.elapsed_ms, 3) if reply.latency_ms is None else reply.latency_ms
+    trace = _as_trace(case, request, reply, latency_ms) if case.aggregate else {}
     observation = Observation(
         input=turn.input,
         response=reply.response,
         ground_truth=turn.ground_truth,
         retrieval_context=passages,
         tool_calls=reply.tool_calls,
-        latency_ms=reply.latency_ms,
+        latency_ms=latency_ms,
         usage=reply.usage,
         context=request.file_texts or None,
         case=request.case,
@@ -176,21 +171,21 @@ async def _scored(case: Case, exchange: Exchange, reply: Reply, catalog: MetricC
         response=reply.response,
         tool_calls=list(reply.tool_calls),
         retrieval_context=list(passages),
-        latency_ms=reply.latency_ms,
+        latency_ms=latency_ms,
         usage=reply.usage,
         retries=exchange.answer.retries,
         scores=await score_turn(turn.metrics, observation, catalog),
     )
 
 
-def _as_trace(case: Case, request: Request, reply: Reply) -> Mapping[str, Any]:
+def _as_trace(case: Case, request: Request, reply: Reply, latency_ms: float) -> Mapping[str, Any]:
     """The reply like a recorded trace, which metrics of an aggregate read."""
     from agenteval.traces.model import trace_of_reply
 
     return trace_of_reply(
         input=request.input,
         output=reply.response,
-        duration_ms=reply.latency_ms,
+        duration_ms=latency_ms,
         persona=case.persona,
         iteration=request.iteration,
         trace_id=request.session,

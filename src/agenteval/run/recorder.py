@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from agenteval.metrics.base import Resources
 from agenteval.report.escape import Redactor
 from agenteval.results.model import CaseResult, IterationResult
+from agenteval.run.collected import Collected
 from agenteval.run.execution import asked_models
 from agenteval.run.job import Job
 from agenteval.run.journal import Journal
-from agenteval.run.long_cases import LongCases
 from agenteval.run.masking import redacted
 from agenteval.run.progress import Progress
 
@@ -23,17 +23,14 @@ class Recorder:
     redact: Redactor = field(repr=False)
     progress: Progress
     journal: Journal
-    cases: dict[str, CaseResult]
-    long_cases: LongCases
+    collected: Collected
 
     def finished(self, job: Job, result: CaseResult) -> None:
         """A case came to its end."""
         clean, text = redacted(result, self.redact)
         self._spend()
         place = self.journal.add(job.suite.path, text)
-        # What is said about a run as a whole may look at every text.
-        whole = job.suite.evaluation is not None
-        self.cases[clean.id] = clean if whole else self.long_cases.keep(clean, text, place)
+        self.collected.add(job.suite.path, job.position, clean, text, place)
         self.progress.finished(clean)
 
     def iterated(self, job: Job, iteration: IterationResult) -> None:
@@ -43,12 +40,29 @@ class Recorder:
             self._spend()
             self.journal.add_iteration(job.suite.path, job.case.id, text)
 
-    def shown(self, result: CaseResult) -> None:
+    def taken_over(self, suite: str, position: int, result: CaseResult, place: int, before: bytes) -> None:
+        """An interrupted run had finished a case.
+
+        Args:
+            suite: path of its suite.
+            position: in the plan.
+            result: as the suite has it now.
+            place: byte of the journal where it stands.
+            before: its JSON there.
+        """
+        text = result.model_dump_json()
+        if text.encode("utf-8", "backslashreplace") != before:
+            place = self.journal.add(suite, text)
+        self.collected.add(suite, position, result, text, place)
+        self.progress.finished(result)
+
+    def shown(self, suite: str, position: int, result: CaseResult) -> None:
         """A case did not come to its end: whoever resumes the run shall run it."""
         clean, _ = redacted(result, self.redact)
-        self.cases[clean.id] = clean
+        self.collected.add_unwritten(suite, position, clean)
         self.progress.finished(clean)
 
     def _spend(self) -> None:
         # Before what it was spent on: nothing that is kept is free.
-        self.journal.spend(asked_models(self.resources.gateway), self.resources.judged)
+        if self.resources.gateway.budget.calls:
+            self.journal.spend(asked_models(self.resources.gateway), self.resources.judged)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -25,8 +25,9 @@ class Earlier:
         run_id: which run it is.
         active_s: how long it ran, in seconds.
         end: bytes of the journal that are whole lines.
-        iterations: by case id, what had finished.
-        complete: ids of the cases that had finished with all their iterations.
+        complete: by case id, the byte of the journal where a case stands that had finished with all its iterations.
+        iterations: by case id, what had finished of others.
+        done: how many iterations had finished in all.
         asked: what asking models took.
         judged: how many answers of judges counted, by suite.
     """
@@ -34,8 +35,9 @@ class Earlier:
     run_id: str
     active_s: float
     end: int
+    complete: Mapping[str, int] = field(default_factory=dict)
     iterations: Mapping[str, tuple[IterationResult, ...]] = field(default_factory=dict)
-    complete: frozenset[str] = frozenset()
+    done: int = 0
     asked: RunUsage = field(default_factory=RunUsage)
     judged: Mapping[str, int] = field(default_factory=dict)
 
@@ -61,7 +63,7 @@ def taken_over(plan: Plan) -> str:
     """What a resumed run takes from its journal, for people."""
     earlier = plan.earlier
     if earlier is None or len(earlier.complete) < len(plan.cases):
-        done = sum(map(len, earlier.iterations.values())) if earlier else 0
+        done = earlier.done if earlier else 0
         total = sum(item.iterations for item in plan.cases)
         return f"resuming: {done} of {total} iterations are taken from {plan.journal}"
     return f"resuming: the run was complete; nothing is run again, the reports are written anew from {plan.journal}"
@@ -81,36 +83,45 @@ def _read(path: Path) -> tuple[Earlier, Mapping[str, str]]:
         message = "there is nothing to resume: no run left a journal here; run without --resume"
         raise ConfigError(_problem(message, path))
     try:
-        lines, end = _lines(path)
         modified = path.stat().st_mtime
+        with path.open("rb") as file:
+            return _found(_whole_lines(file), path, modified)
     except OSError as error:
         raise ConfigError(_problem(f"cannot be read: {error.strerror}", path)) from None
-    head = next(lines, None)
+
+
+def _found(lines: Iterator[tuple[int, bytes]], path: Path, modified: float) -> tuple[Earlier, Mapping[str, str]]:
+    _, first = next(lines, (0, b""))
+    head = _value(first)
     if not _is_head(head):
         message = "the journal does not say how its run was made; run without --resume"
         raise ConfigError(_problem(message, path))
-    left = _Left(since=head["started"])
-    for line in lines:
+    left = _Left(since=head["started"], end=len(first))
+    for place, line in lines:
+        left.end = place + len(line)
         # What cannot be read is run again.
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
-            left.add(line)
+            left.add(place, _value(line))
     earlier = Earlier(
         run_id=head["run"],
         active_s=left.active_s + max(0.0, modified - left.since),
-        end=end,
+        end=left.end,
+        complete=left.complete,
         iterations={case_id: tuple(found.values()) for case_id, found in left.iterations.items()},
-        complete=frozenset(left.complete),
+        done=left.done + sum(map(len, left.iterations.values())),
         asked=left.asked,
         judged=left.judged,
     )
     return earlier, head["conditions"]
 
 
-def _lines(path: Path) -> tuple[Iterator[Any], int]:
-    """The whole lines, and where they end; what a crash cut short comes after."""
-    content = path.read_bytes()
-    end = content.rfind(b"\n") + 1
-    return map(_value, content[:end].split(b"\n")[:-1]), end
+def _whole_lines(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines with the bytes where they begin; what a crash cut short is left out."""
+    place = 0
+    for line in file:
+        if line.endswith(b"\n"):
+            yield place, line
+        place += len(line)
 
 
 def _value(line: bytes) -> Any:
@@ -132,15 +143,22 @@ def _is_head(head: Any) -> TypeGuard[dict[str, Any]]:
 class _Left:
     """Collects what the lines say; of a case that is complete, its own line counts."""
 
-    def __init__(self, since: float) -> None:
+    def __init__(self, since: float, end: int) -> None:
         self.since = since
+        self.end = end
         self.active_s = 0.0
         self.iterations: dict[str, dict[int, IterationResult]] = {}
-        self.complete: set[str] = set()
+        self.complete: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
         self.asked = RunUsage()
         self.judged: dict[str, int] = {}
 
-    def add(self, line: Any) -> None:
+    @property
+    def done(self) -> int:
+        """Iterations of the cases that are complete."""
+        return sum(self._numbers.values())
+
+    def add(self, place: int, line: Any) -> None:
         if "asked" in line:
             self.asked = RunUsage.model_validate(line["asked"])
             self.judged = {suite: int(count) for suite, count in line["judged"].items()}
@@ -148,8 +166,9 @@ class _Left:
             self.since, self.active_s = float(line["resumed"]), float(line["active_s"])
         elif "case" in line:
             case = CaseResult.model_validate(line["case"])
-            self.complete.add(case.id)
-            self.iterations[case.id] = {iteration.index: iteration for iteration in case.iterations}
+            self.complete[case.id] = place
+            self._numbers[case.id] = len(case.iterations)
+            self.iterations.pop(case.id, None)
         else:
             iteration = IterationResult.model_validate(line["iteration"])
             self.iterations.setdefault(line["of"], {})[iteration.index] = iteration

@@ -1,13 +1,13 @@
 """Scores recorded traces: read one by one, scored so many at once, and written down in their order.
 
-Memory does not grow with the traces but for an outline of each: the journal holds them in full.
+Memory grows only with what analyses need of each trace: the journal holds them in full.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +19,16 @@ from agenteval.errors import ConfigError, Problem
 from agenteval.metrics.base import Observation
 from agenteval.metrics.scoring import MetricCatalog, score_turn
 from agenteval.report.escape import Redactor
-from agenteval.results.archive import outline, without_texts
-from agenteval.results.model import CaseResult, CaseStatus, IterationResult, TurnResult
-from agenteval.results.rollup import Tally, aggregated_status
+from agenteval.results.archive import without_texts
+from agenteval.results.model import CaseResult, IterationResult, TurnResult
+from agenteval.results.rollup import aggregated_status
 from agenteval.run.execution import Execution, asked_models, budget_warnings
 from agenteval.run.interrupt import until_signal
-from agenteval.run.journal import Journal, JournalArchive
+from agenteval.run.journal import Journal
+from agenteval.run.keeping import Outlines
 from agenteval.run.masking import redacted
 from agenteval.run.progress import Progress
+from agenteval.run.streamed_cases import StreamedCases
 from agenteval.suite.case_names import content_id, excerpt
 from agenteval.suite.model import Suite
 from agenteval.traces.model import BadLine, Trace
@@ -36,10 +38,6 @@ from agenteval.traces.read import read_traces
 _NAMED = 20
 # Traces read ahead of the one that is written next, for each that may be scored at once.
 _AHEAD = 4
-# So many failures stay in memory as they are; reports show no more of them in full.
-_IN_FULL = 500
-# So many passed cases are listed by name.
-_PASSED = 1000
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,7 @@ class TracePlan:
         keep_going: a broken line is a warning, and the rest is scored.
         wanted: whether a trace is among those that are asked for, by the id, name and tags of its case.
         compared: scores must stay in memory, as they will be compared with a baseline.
+        named: whether somebody wants to know of a case, whatever became of it.
     """
 
     run_id: str
@@ -58,6 +57,7 @@ class TracePlan:
     keep_going: bool
     wanted: Callable[[str, str, tuple[str, ...]], bool]
     compared: bool
+    named: Callable[[CaseResult], bool]
     concurrency: int
     catalog: MetricCatalog
     journal: Path
@@ -79,16 +79,18 @@ def score_traces(plan: TracePlan) -> Execution:
     runner = _Runner(plan)
     asyncio.run(runner.run())
     gateway = plan.catalog.resources.gateway
+    asked = asked_models(gateway)
+    summary = runner.streamed.summary(asked)
     return Execution(
         run_id=plan.run_id,
         started=started,
         duration_s=time.perf_counter() - clock,
-        cases=runner.cases,
-        summary=runner.tally.summary(asked_models(gateway)),
-        asked=asked_models(gateway),
-        total=sum(counts.total() for counts in runner.counts.values()),
+        cases=runner.streamed.cases(),
+        summary=summary,
+        asked=asked,
+        total=summary.cases,
         answers=runner.answers,
-        archive=JournalArchive(plan.journal, runner.seconds, runner.counts),
+        archive=runner.streamed.archive,
         signal=runner.signal,
         warnings=(*budget_warnings(gateway), *map(str, runner.bad_lines)),
     )
@@ -100,14 +102,10 @@ class _Runner:
     def __init__(self, plan: TracePlan) -> None:
         self._plan = plan
         self.signal: int | None = None
-        self.cases: dict[str, list[CaseResult]] = {suite.path: [] for suite in plan.suites}
+        self.streamed = StreamedCases(plan.journal, without_texts if plan.compared else Outlines(plan.named))
         self.answers: dict[str, list[Evaluated]] = {suite.path: [] for suite in plan.suites}
-        self.tally = Tally()
-        self.counts: dict[str, Counter[CaseStatus]] = {suite.path: Counter() for suite in plan.suites}
-        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._named: list[Problem] = []
-        self._bad = 0
-        self._in_full = self._passed = 0
+        self._bad = self._finished = 0
 
     @property
     def bad_lines(self) -> list[Problem]:
@@ -154,27 +152,11 @@ class _Runner:
     def _finish(self, suite: Suite, journal: Journal, case: _TraceCase, result: CaseResult) -> None:
         clean, text = redacted(result, self._plan.redact)
         answer = evaluated(clean, clean.iterations[0], case.trace.persona, case.trace.record)
-        journal.add(suite.path, text)
+        place = journal.add(suite.path, text)
+        self.streamed.add(suite.path, self._finished, clean, text, place)
+        self._finished += 1
         self._plan.progress.finished(clean)
-        self.tally.add(clean)
-        self.seconds[suite.path] += (answer.duration_ms or 0.0) / 1000
         self.answers[suite.path].append(answer)
-        self.counts[suite.path][clean.status] += 1
-        kept = self._kept(clean)
-        if kept is not None:
-            self.cases[suite.path].append(kept)
-
-    def _kept(self, case: CaseResult) -> CaseResult | None:
-        """As much of a case as reports may need: of the first failures everything, of very many successes nothing."""
-        if case.status in {"failed", "error"} and self._in_full < _IN_FULL:
-            self._in_full += 1
-            return case
-        if self._plan.compared:
-            return without_texts(case)
-        if case.status == "passed" and self._passed >= _PASSED:
-            return None
-        self._passed += case.status == "passed"
-        return outline(case)
 
     def _wanted(self, suite: Suite) -> Iterator[_TraceCase]:
         """The traces as cases; broken lines are noted."""

@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenteval.errors import ConfigError, Problem
 from agenteval.suite.agent_spec import is_inline_agent, read_agent
 from agenteval.suite.case_names import excerpt
 from agenteval.suite.document import Document, KeyPath, dotted
-from agenteval.suite.holodeck_agent import fallback_agent, repeated_names, written_secrets
+from agenteval.suite.holodeck_agent import fallback_agent, repeated_names, validate_file, written_secrets
 from agenteval.suite.holodeck_files import FileReader
 from agenteval.suite.holodeck_legacy import LegacyMetrics, is_legacy
 from agenteval.suite.holodeck_metrics import (
@@ -31,12 +31,16 @@ from agenteval.suite.holodeck_schema import (
     StandardMetric,
     TurnEntry,
 )
-from agenteval.suite.holodeck_tools import ToolEntry, tools_as_written
 from agenteval.suite.model import AgentSpec, Case, MetricConfig, ModelSpec, Place, Scope, Suite, Turn
 from agenteval.suite.validation import validate
-from agenteval.suite.yaml_document import read_yaml
+from agenteval.suite.yaml_list import ListInFile, NotInPartsError, ReadList, read_in_parts, read_whole
+
+if TYPE_CHECKING:
+    from agenteval.suite.holodeck_tools import ToolEntry
 
 FORMAT = "holodeck"
+
+_CASES = "test_cases"
 
 # Keys whose YAML numbers and booleans are meant as text, the way they are written.
 _TEXT_KEYS = ("name", "input", "ground_truth")
@@ -52,32 +56,46 @@ def load_holodeck(path: Path, shown_as: str) -> Suite:
     Raises:
         ConfigError: with every problem of the file.
     """
+    try:
+        return _loaded(path, shown_as, read_in_parts)
+    except NotInPartsError:
+        return _loaded(path, shown_as, read_whole)
+
+
+def _loaded(path: Path, shown_as: str, read: ReadList) -> Suite:
     problems: list[Problem] = []
-    document = read_yaml(path, shown_as=shown_as, unset=problems)
-    return _Loader(document, problems).load()
+    found = read(path, _CASES, shown_as=shown_as, unset=problems)
+    return _Loader(found, read, problems).load()
 
 
 @dataclass
 class _Loader:
     """Collects problems and warnings while one file is read."""
 
-    document: Document
+    found: ListInFile
+    read: ReadList
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    secrets: set[str] = field(default_factory=set)
     judge: ModelSpec = field(default_factory=lambda: default_judge(None))
     legacy: LegacyMetrics = field(default_factory=LegacyMetrics)
+
+    @property
+    def document(self) -> Document:
+        """The suite's file."""
+        return self.found.document
 
     def load(self) -> Suite:
         document = self.document
         self.warnings.extend(document.warnings)
         if not isinstance(document.data, dict):
             raise ConfigError([*self.problems, document.problem((), "must be a mapping with `test_cases`")])
-        entry, problems = validate(AgentFile, tools_as_written(_named_as_written(document, ()), document), document)
+        entry, problems = validate_file(_named_as_written(document, ()), document)
         self.problems += problems
         self.judge = default_judge(entry)
-        source, at = self._case_source(document.data)
+        source = self._case_source(document.data)
         # Cases are read even where the rest is wrong, so that one run names every mistake.
-        cases = self._cases(source, at, entry)
+        cases = self._cases(source, entry)
         agent = self._agent(document.data.get("agent"))
         self.problems += repeated_names(entry, document) if entry else []
         if self.problems or entry is None:
@@ -94,58 +112,61 @@ class _Loader:
             turn_timeout_s=entry.execution.llm_timeout if entry.execution else None,
             concurrency=entry.execution.parallel_test_cases if entry.execution else None,
             warnings=tuple(self.warnings),
-            secrets=document.secrets | source.secrets | _written_keys(cases) | written_secrets(fallback),
+            secrets=document.secrets | self.secrets | _written_keys(cases) | written_secrets(fallback),
         )
 
-    def _case_source(self, data: Mapping[str, Any]) -> tuple[Document, tuple[str, ...]]:
+    def _case_source(self, data: Mapping[str, Any]) -> ListInFile:
         """Where the cases stand: inline, or in the file that ``test_cases_file`` names."""
         file = data.get("test_cases_file")
         if not isinstance(file, str):
-            return self.document, ("test_cases",)
-        if "test_cases" in data:
+            return self.found
+        if _CASES in data:
             self._problem(("test_cases_file",), "give `test_cases` or `test_cases_file`, not both")
-            return self.document, ("test_cases",)
+            return self.found
         shown_as = str(Path(self.document.file).parent / file)
         try:
-            source = read_yaml(self.document.directory / file, shown_as=shown_as, unset=self.problems)
+            source = self.read(self.document.directory / file, _CASES, shown_as=shown_as, unset=self.problems)
         except ConfigError as error:
             self.problems += [
                 replace(problem, message=f"test_cases_file: {problem.message}") for problem in error.problems
             ]
-            return Document(file=shown_as, directory=self.document.directory, data=[]), ()
-        self.warnings.extend(source.warnings)
-        inside = isinstance(source.data, dict) and "test_cases" in source.data
-        at = ("test_cases",) if inside else ()
-        listed = source.data["test_cases"] if inside else source.data
+            return ListInFile(Document(file=shown_as, directory=self.document.directory, data=[]), (), [])
+        document = source.document
+        self.warnings.extend(document.warnings)
+        self.secrets |= document.secrets
+        listed = document.data[_CASES] if source.at else document.data
         if listed is not None and not isinstance(listed, list):
-            self.problems.append(source.problem(at, "must be a list of cases, or a mapping with `test_cases`"))
-        return source, at
+            self.problems.append(
+                document.problem(source.at, "must be a list of cases, or a mapping with `test_cases`")
+            )
+        return source
 
-    def _cases(self, source: Document, at: tuple[str, ...], entry: AgentFile | None) -> tuple[Case, ...]:
-        listed = source.data
-        for key in at:
-            listed = listed.get(key) if isinstance(listed, dict) else None
-        if not isinstance(listed, list):
-            return ()
+    def _cases(self, source: ListInFile, entry: AgentFile | None) -> tuple[Case, ...]:
         shared = entry.evaluations.metrics if entry and entry.evaluations else []
         shared_configs = self.metrics(shared, "suite", self.document, ("evaluations", "metrics"), report=True)
         files = FileReader(entry.execution if entry else None, self.warnings)
-        reader = _CaseReader(self, source, shared_configs, files)
-        read = [reader.read((*at, index)) for index in range(len(listed))]
-        return self._with_unique_ids([case for case in read if case is not None], source)
+        cases: list[Case] = []
+        for part in source.parts:
+            reader = _CaseReader(self, part.document, shared_configs, files)
+            read = [reader.read((*source.at, index)) for index in part.items]
+            cases += [case for case in read if case is not None]
+            self.warnings.extend(part.document.warnings)
+            self.secrets |= part.document.secrets
+        return self._with_unique_ids(cases, source.document)
 
     def _with_unique_ids(self, cases: list[Case], source: Document) -> tuple[Case, ...]:
+        prefix = f"{self.document.file}::"
         lines: dict[str, int | None] = {}
-        unnamed: dict[str, int] = {}
+        repeats: dict[str, int] = {}
         result = []
         for case in cases:
             if case.id not in lines:
                 lines[case.id] = case.line
                 result.append(case)
-            elif case.id != case.name:
+            elif case.id != f"{prefix}{case.name}":
                 # The same question twice without names: both run, told apart by their order.
-                unnamed[case.id] = unnamed.get(case.id, 1) + 1
-                result.append(replace(case, id=f"{case.id}#{unnamed[case.id]}"))
+                repeats[case.id] = repeats.get(case.id, 1) + 1
+                result.append(replace(case, id=f"{case.id}#{repeats[case.id]}"))
             else:
                 first = f" (first in line {lines[case.id]})" if lines[case.id] else ""
                 self.problems.append(
@@ -156,8 +177,7 @@ class _Loader:
                         path="test_cases",
                     )
                 )
-        prefix = f"{self.document.file}::"
-        return tuple(replace(case, id=prefix + case.id) for case in result)
+        return tuple(result)
 
     def _agent(self, value: Any) -> AgentSpec | str | None:
         if value is None:
@@ -232,8 +252,9 @@ class _CaseReader:
                 self._multi_turn(turn, (*at, "turns", index), case_metrics) for index, turn in enumerate(entry.turns)
             ]
         self._require_ground_truth(turns, at)
+        own_id = entry.name or _content_id([turn.input for turn in turns])
         return Case(
-            id=entry.name or _content_id([turn.input for turn in turns]),
+            id=f"{self.loader.document.file}::{own_id}",
             name=entry.name or excerpt(turns[0].input),
             turns=tuple(turns),
             line=self.source.line(at),
@@ -318,13 +339,15 @@ def _named_as_written(source: Document, at: KeyPath) -> Any:
         value = value[step]
     if not isinstance(value, dict):
         return value
-    texts = {key: source.as_written(value[key], (*at, key)) for key in _TEXT_KEYS if key in value}
+    # Nearly all of them are texts already.
+    others = [key for key in _TEXT_KEYS if key in value and not isinstance(value[key], str)]
+    texts = {key: source.as_written(value[key], (*at, key)) for key in others}
     if isinstance(value.get("expected_tools"), list):
         place = (*at, "expected_tools")
         texts["expected_tools"] = [
             _patterns_as_written(source, tool, (*place, index)) for index, tool in enumerate(value["expected_tools"])
         ]
-    return {**value, **texts}
+    return {**value, **texts} if texts else value
 
 
 def _patterns_as_written(source: Document, tool: Any, at: KeyPath) -> Any:

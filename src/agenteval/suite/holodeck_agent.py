@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenteval.errors import ConfigError, Problem
 from agenteval.suite.document import Document, KeyPath, looks_secret, read_text
 from agenteval.suite.dotenv import parse_dotenv
 from agenteval.suite.files import is_file
 from agenteval.suite.holodeck_schema import AgentFile, ModelEntry
-from agenteval.suite.holodeck_tools import (
-    UNAVAILABLE,
-    FunctionEntry,
-    McpEntry,
-    PromptEntry,
-    ToolEntry,
-)
 from agenteval.suite.model import AgentSpec, ModelSpec
-from agenteval.suite.model_agent import KIND, FunctionTool, McpServer, ModelAgentSpec, PromptTool, Tool
+from agenteval.suite.model_agent import KIND, ModelAgentSpec
 from agenteval.suite.validation import validate
 from agenteval.suite.yaml_document import read_yaml
+
+if TYPE_CHECKING:
+    from agenteval.suite.holodeck_tools import FunctionEntry, McpEntry, PromptEntry, ToolEntry
+    from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool, Tool
+
+# What tools may be is imported where there are some: most suites have none, and it takes longer than the rest.
 
 # HoloDeck's defaults for an agent's own model.
 _TEMPERATURE = 0.3
@@ -31,6 +30,20 @@ _MAX_TOKENS = 1000
 _TURN_TIMEOUT_S = 300.0
 _CONNECT_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 300.0
+
+
+def validate_file(data: dict[str, Any], document: Document) -> tuple[AgentFile | None, list[Problem]]:
+    """The whole file, or its problems.
+
+    Args:
+        data: its content.
+        document: where it came from, for lines.
+    """
+    if "tools" not in data:
+        return validate(AgentFile, data, document)
+    from agenteval.suite.holodeck_tools import AgentFileWithTools, tools_as_written
+
+    return validate(AgentFileWithTools, tools_as_written(data, document), document)
 
 
 def repeated_names(entry: AgentFile, document: Document) -> list[Problem]:
@@ -83,13 +96,22 @@ def written_secrets(spec: AgentSpec | None) -> frozenset[str]:
         return frozenset()
     agent: ModelAgentSpec = spec.options["agent"]
     found: set[str | None] = {agent.model.api_key}
-    for tool in agent.tools:
+    if agent.tools:
+        found |= _secrets_of_tools(agent.tools)
+    return frozenset(secret for secret in found if secret)
+
+
+def _secrets_of_tools(tools: Iterable[Tool]) -> set[str | None]:
+    from agenteval.suite.model_tools import McpServer, PromptTool
+
+    found: set[str | None] = set()
+    for tool in tools:
         if isinstance(tool, McpServer):
             found.update(value for name, value in tool.env.items() if looks_secret(name))
             found.update(value for name, value in tool.headers.items() if _is_credential(name))
         elif isinstance(tool, PromptTool):
             found.add(tool.model.api_key)
-    return frozenset(secret for secret in found if secret)
+    return found
 
 
 def _is_credential(header: str) -> bool:
@@ -155,6 +177,8 @@ class _Reader:
         return found
 
     def _tool(self, entry: ToolEntry, at: KeyPath) -> Tool | None:
+        from agenteval.suite.holodeck_tools import UNAVAILABLE, FunctionEntry, McpEntry, PromptEntry
+
         if isinstance(entry, FunctionEntry):
             return self._function(entry, at)
         if isinstance(entry, McpEntry):
@@ -165,6 +189,8 @@ class _Reader:
         return None
 
     def _function(self, entry: FunctionEntry, at: KeyPath) -> FunctionTool:
+        from agenteval.suite.model_tools import FunctionTool
+
         path = self.document.directory / entry.file
         if not is_file(path):
             self._obstacle((*at, "file"), f"there is no file {entry.file}")
@@ -181,6 +207,8 @@ class _Reader:
         )
 
     def _server(self, entry: McpEntry, at: KeyPath) -> McpServer | None:
+        from agenteval.suite.model_tools import McpServer
+
         if entry.transport == "websocket":
             self._obstacle((*at, "transport"), "websocket is not available; use stdio, http or sse")
             return None
@@ -211,6 +239,8 @@ class _Reader:
         return variables
 
     def _prompt(self, entry: PromptEntry, at: KeyPath) -> PromptTool:
+        from agenteval.suite.model_tools import PromptTool
+
         return PromptTool(
             name=entry.name,
             description=entry.description,

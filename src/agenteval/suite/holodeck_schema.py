@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
-from agenteval.suite.holodeck_tools import MAX_TOOLS, ToolEntry
 from agenteval.suite.response_path import check_response_path
 
 LEGACY_METRICS = ("groundedness", "relevance", "coherence", "fluency", "similarity", "safety")
@@ -321,7 +320,7 @@ class Execution(BaseModel):
 
 
 class AgentFile(_Strict):
-    """The whole file."""
+    """The whole file; what its tools may be, ``holodeck_tools`` says."""
 
     name: str | None = None
     description: str | None = None
@@ -330,7 +329,7 @@ class AgentFile(_Strict):
     model: ModelEntry | None = None
     instructions: Instructions | None = None
     response_format: dict[str, Any] | str | None = None
-    tools: list[ToolEntry] | None = Field(None, max_length=MAX_TOOLS)
+    tools: list[Any] | None = None
     tool_filtering: Any = None
     evaluations: Evaluations | None = None
     test_cases: list[Any] | None = None

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from agenteval.suite.document import Document, KeyPath
+from agenteval.suite.holodeck_schema import AgentFile
 
 MAX_TOOLS = 50
 
@@ -163,6 +164,13 @@ ToolEntry = Annotated[
     FunctionEntry | McpEntry | PromptEntry | VectorstoreEntry | HierarchicalDocumentEntry,
     Field(discriminator="type"),
 ]
+
+
+class AgentFileWithTools(AgentFile):
+    """A file that says which tools the agent has."""
+
+    tools: list[ToolEntry] | None = Field(None, max_length=MAX_TOOLS)
+
 
 UNAVAILABLE = (
     "tools of type {type} need HoloDeck's document index, which is not here; plug in your own retriever as\n"

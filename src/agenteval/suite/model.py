@@ -20,6 +20,9 @@ DEFAULT_TURN_TIMEOUT_S = 60.0
 # Further attempts where an agent's definition says nothing: what is reached over a network fails in passing.
 _DEFAULT_RETRIES = {"http": 2, "http_tool": 2}
 
+# The same text for the same values, in every process.
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+
 Scope = Literal["suite", "case", "turn"]
 FileKind = Literal["image", "pdf", "text", "excel", "word", "powerpoint", "csv"]
 MetricKind = Literal[
@@ -106,9 +109,9 @@ class MetricConfig:
     where: Place = Place()
 
     @cached_property
-    def content(self) -> list[Any]:
-        """What of it shapes the score. Most cases share their metrics, so it is kept."""
-        return [self.id, self.type, self.threshold, _text_keys(self.options), self.response_path]
+    def content(self) -> str:
+        """What of it shapes the score, as JSON. Most cases share their metrics, so it is kept."""
+        return _json([self.id, self.type, self.threshold, _text_keys(self.options), self.response_path])
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,7 @@ class Target:
         return self.name == "*"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Case:
     """A named exchange of one or more turns in one session.
 
@@ -204,6 +207,8 @@ class Case:
         target: who answers; ``None`` is the suite's agent.
         persona: who asks, where a suite tells several kinds of users apart.
         aggregate: makes one score of all, which alone decides; ``None``: every metric must pass.
+        fingerprint: hash of what is asked and how it is judged, without the agent. Two runs of a case are comparable
+            only where it is the same.
     """
 
     id: str
@@ -218,16 +223,11 @@ class Case:
     target: Target | None = None
     persona: str | None = None
     aggregate: Aggregate | None = None
+    fingerprint: str = field(init=False, compare=False)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hash of what is asked and how it is judged, without the agent.
-
-        Two runs of a case are comparable only where it is the same.
-        """
-        content: list[Any] = [_turn_content(turn) for turn in self.turns]
-        # Only where there are some: the fingerprints of all other cases stay what they were.
-        return _digest([*content, *_metric_contents(self.metrics)] if self.metrics else content)
+    def __post_init__(self) -> None:
+        content = [*map(_turn_content, self.turns), *(metric.content for metric in self.metrics)]
+        object.__setattr__(self, "fingerprint", _digest(content))
 
     @property
     def all_metrics(self) -> tuple[MetricConfig, ...]:
@@ -314,23 +314,21 @@ class Suite:
     @cached_property
     def fingerprint(self) -> str:
         """Hash over the fingerprints of all cases."""
-        return _digest([[case.id, case.fingerprint] for case in self.cases])
+        return _digest(_json([case.id, case.fingerprint]) for case in self.cases)
 
 
-def _metric_contents(metrics: Iterable[MetricConfig]) -> list[Any]:
-    return [metric.content for metric in metrics]
-
-
-def _turn_content(turn: Turn) -> list[Any]:
-    return [
-        turn.input,
-        turn.ground_truth,
-        turn.retrieval_context,
-        [file.content for file in turn.files],
-        _text_keys(turn.context),
-        _text_keys(turn.config),
-        _metric_contents(turn.metrics),
-    ]
+def _turn_content(turn: Turn) -> str:
+    """What of it shapes the question and the verdict, as JSON."""
+    parts = (
+        _json(turn.input),
+        _json(turn.ground_truth),
+        _json(turn.retrieval_context),
+        _array(_json(file.content) for file in turn.files),
+        _json(_text_keys(turn.context)) if turn.context else "{}",
+        _json(_text_keys(turn.config)) if turn.config else "{}",
+        _array(metric.content for metric in turn.metrics),
+    )
+    return _array(parts)
 
 
 def _text_keys(value: Any) -> Any:
@@ -340,6 +338,15 @@ def _text_keys(value: Any) -> Any:
     return [_text_keys(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _digest(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def _json(value: Any) -> str:
+    return "null" if value is None else _ENCODER.encode(value)
+
+
+def _array(items: Iterable[str]) -> str:
+    """JSON of a list whose items are JSON."""
+    return f"[{','.join(items)}]"
+
+
+def _digest(items: Iterable[str]) -> str:
+    """The hash of a list whose items are JSON."""
+    return hashlib.sha256(_array(items).encode("utf-8", "surrogatepass")).hexdigest()[:16]

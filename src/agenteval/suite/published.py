@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, create_model
 from agenteval.suite import agentci_schema, fluxloop_schema, holodeck_schema
 from agenteval.suite.agent_spec import AgentEntry
 from agenteval.suite.fluxloop_evaluator_schema import RULES, JudgeEvaluatorEntry, RuleEvaluatorEntry
+from agenteval.suite.holodeck_tools import AgentFileWithTools
 
 _AGENT = AgentEntry | list[str] | str
 _VARIABLE = {"type": "string", "pattern": r"\$\{"}
@@ -28,7 +29,7 @@ _NUMBERS = frozenset({"number", "integer", "boolean"})
 Node = dict[str, Any]
 
 
-class _HolodeckFile(holodeck_schema.AgentFile):
+class _HolodeckFile(AgentFileWithTools):
     agent: _AGENT | None = Field(None, description="agenteval: how the agent under test is reached")
     test_cases: list[holodeck_schema.CaseEntry] | None = None
 

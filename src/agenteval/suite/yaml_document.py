@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,10 @@ _YAML_HINTS = (
 )
 # Deeper files crash the parser itself.
 _MAX_DEPTH = 100
+# Anchors, aliases and tags.
+_MARKED = re.compile(r"(?<![^\s\[{,])[&*!](?=\S)")
+# What may stand in a line before a collection begins.
+_BEFORE_CONTENT = re.compile(r"^[ \t?:-]*", re.MULTILINE)
 # Aliases may repeat so many characters; a few lines of them can stand for terabytes.
 _MAX_REPEATED = 5_000_000
 
@@ -44,7 +49,28 @@ def _value_or_text(loader: Any, node: yaml.ScalarNode) -> Any:
         return node.value
 
 
-_LOADER: type[Any] = type("_Loader", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
+_RESOLVER = yaml.resolver.Resolver()
+# Longer ones are no keys of a suite.
+_LONGEST_KEY = 50
+_FAST: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _tag(loader: Any, kind: type[yaml.Node], value: Any, implicit: tuple[bool, bool]) -> Any:
+    """The tag of a node; most scalars are texts, as their first character tells."""
+    if kind is not yaml.ScalarNode:
+        return _FAST.resolve(loader, kind, value, implicit)
+    if not (implicit[0] and value[:1] in loader.yaml_implicit_resolvers):
+        return _STRING_TAG
+    return _plain_tag(value) if len(value) <= _LONGEST_KEY else _FAST.resolve(loader, kind, value, implicit)
+
+
+@lru_cache(1024)
+def _plain_tag(value: str) -> Any:
+    """The tag of a scalar without quotes; keys come again and again."""
+    return _RESOLVER.resolve(yaml.ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]
+
+
+_LOADER: type[Any] = type("_Loader", (_FAST,), {"resolve": _tag})
 for _kind in ("int", "float", "bool"):
     _LOADER.add_constructor(f"tag:yaml.org,2002:{_kind}", _value_or_text)
 for _kind in ("timestamp", "value"):
@@ -71,25 +97,40 @@ def read_yaml(
         ConfigError: unreadable file, broken YAML, or unset variables (all of them at once).
     """
     name = shown_as or str(path)
-    text = _seal(read_text(path, name))
+    return parse_yaml(sealed_text(path, name), name, path.resolve().parent, environment=environment, unset=unset)
+
+
+def sealed_text(path: Path, name: str) -> str:
+    """The text of a file for ``parse_yaml``; its name is for messages.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    return _seal(read_text(path, name))
+
+
+def parse_yaml(
+    text: str,
+    name: str,
+    directory: Path,
+    *,
+    first_line: int = 0,
+    environment: Mapping[str, str] | None = None,
+    unset: list[Problem] | None = None,
+) -> Document:
+    """As ``read_yaml``, of a ``sealed_text`` or the part of it that begins at a line (from 0) of the file."""
     try:
         _check_shape(name, text)
         loader = _LOADER(text)
         try:
             root = loader.get_single_node()
             variables = Variables(name, os.environ if environment is None else environment, _SEALED)
-            duplicates: list[str] = []
-            if root is not None:
-                _prepare(
-                    root,
-                    lambda node: _replace(node, variables),
-                    lambda key, mark: duplicates.append(_duplicate(key, mark)),
-                )
+            values = _Values(loader, variables if _OPEN in text else None, first_line)
+            data = values.of(root) if root is not None else None
             if unset is not None:
                 unset.extend(variables.problems)
             elif variables.problems:
                 raise ConfigError(variables.problems)
-            data = _Values(loader).of(root) if root is not None else None
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -100,11 +141,11 @@ def read_yaml(
         raise ConfigError(Problem(f"not valid YAML: {error}", file=name)) from None
     return Document(
         file=name,
-        directory=path.resolve().parent,
+        directory=directory,
         data=data,
         secrets=frozenset(variables.secrets),
-        warnings=tuple(f"{name}{warning}" for warning in duplicates),
-        positions=_NodePositions(root),
+        warnings=tuple(f"{name}{warning}" for warning in values.duplicates),
+        positions=_NodePositions(root, first_line),
     )
 
 
@@ -121,20 +162,14 @@ def _unseal(text: str) -> str:
     return text.replace(_OPEN, "{").replace(_CLOSE, "}")
 
 
-def _replace(node: yaml.ScalarNode, variables: Variables) -> None:
-    """Replace the variables in a scalar, which then is a text."""
-    if _OPEN in node.value:
-        # What could not be replaced is a problem by now, and wears its own braces again.
-        node.value = _unseal(variables.replace(node.value, node.start_mark.line + 1))
-        node.tag = _STRING_TAG
-
-
 def _check_shape(name: str, text: str) -> None:
     """Refuse what would crash or choke the parser: endless nesting, anchors inside themselves, alias bombs.
 
     Raises:
         ConfigError: with the line at which it is too much.
     """
+    if _is_shallow(text):
+        return
     sizes: dict[str | None, int] = {}
     opened: list[tuple[str | None, int]] = []
     characters = 0  # of the document with every alias written out
@@ -161,31 +196,18 @@ def _check_shape(name: str, text: str) -> None:
             raise ConfigError(Problem(problem, file=name, line=mark.line + 1 if mark else None))
 
 
-def _prepare(
-    root: Any, replace: Callable[[yaml.ScalarNode], None], duplicate: Callable[[str, yaml.Mark], None]
-) -> None:
-    """Visit every value once, in order (aliases share nodes): replace variables, notice repeated keys."""
-    seen: set[int] = set()
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.ScalarNode):
-            replace(node)
-        elif isinstance(node, yaml.SequenceNode):
-            stack.extend(reversed(node.value))
-        elif isinstance(node, yaml.MappingNode):
-            keys: set[str] = set()
-            for key, _ in node.value:
-                if isinstance(key, yaml.ScalarNode):
-                    # Keys are never replaced.
-                    key.value = _unseal(key.value)
-                    if key.value in keys and key.value != "<<":
-                        duplicate(key.value, key.start_mark)
-                    keys.add(key.value)
-            stack.extend(value for _, value in reversed(node.value))
+def _is_shallow(text: str) -> bool:
+    """Whether a text can be neither deep nor repeat itself, which is true of nearly all and seen at once."""
+    if is_tied(text):
+        return False
+    # A collection in block style begins further right than the one around it, or beside it, if one of them is a list.
+    column = max(map(len, _BEFORE_CONTENT.findall(text)))
+    return 2 * (column + 1) + text.count("[") + text.count("{") <= _MAX_DEPTH
+
+
+def is_tied(text: str) -> bool:
+    """Whether anchors and aliases may tie parts of a text together; tags count as well."""
+    return _MARKED.search(text) is not None
 
 
 class _Values:
@@ -193,29 +215,80 @@ class _Values:
 
     Args:
         loader: PyYAML's, which knows every tag.
+        variables: replaces them; ``None`` where the text has none.
+        first_line: of the file at which the text begins, from 0.
+
+    Attributes:
+        duplicates: what there is to say about keys that are given twice.
     """
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any, variables: Variables | None, first_line: int) -> None:
         self._loader = loader
+        self._first_line = first_line
+        self._variables = variables
         # Aliases share nodes, and so their values.
         self._made: dict[int, Any] = {}
+        self.duplicates: list[str] = []
 
     def of(self, node: yaml.Node) -> Any:
         """The value of a node; the depth was limited when the text was parsed."""
         if isinstance(node, yaml.ScalarNode):
+            if self._variables is not None:
+                self._replace(node, self._variables)
             return node.value if node.tag == _STRING_TAG else self._loader.construct_object(node, deep=True)
         made = self._made.get(id(node))
         if made is None:
             made = self._made[id(node)] = self._collection(node)
         return made
 
+    def _replace(self, node: yaml.ScalarNode, variables: Variables) -> None:
+        """Replace the variables in a scalar, which then is a text."""
+        if _OPEN in node.value:
+            # What could not be replaced is a problem by now, and wears its own braces again.
+            node.value = _unseal(variables.replace(node.value, self._line(node.start_mark)))
+            node.tag = _STRING_TAG
+
+    def _line(self, mark: yaml.Mark) -> int:
+        return self._first_line + int(mark.line) + 1
+
     def _collection(self, node: yaml.Node) -> Any:
-        if node.tag == _SEQUENCE_TAG and isinstance(node, yaml.SequenceNode):
+        if isinstance(node, yaml.SequenceNode) and node.tag == _SEQUENCE_TAG:
             return [self.of(item) for item in node.value]
-        # Merge keys ("<<") and keys that are no texts have rules of their own.
-        if node.tag == _MAPPING_TAG and isinstance(node, yaml.MappingNode) and all(map(_is_text, node.value)):
-            return {key.value: self.of(value) for key, value in node.value}
+        if isinstance(node, yaml.MappingNode):
+            self._look_at_keys(node)
+            # Merge keys ("<<") and keys that are no texts have rules of their own.
+            if node.tag == _MAPPING_TAG and all(map(_is_text, node.value)):
+                return {key.value: self.of(value) for key, value in node.value}
+        self._prepare(node)
         return self._loader.construct_object(node, deep=True)
+
+    def _prepare(self, node: yaml.Node) -> None:
+        """Replace variables and look at keys in all that PyYAML makes values of."""
+        inner = [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else node.value
+        for value in inner:
+            if id(value) in self._made:
+                continue
+            # What it is made into is not needed: PyYAML makes it again.
+            self.of(value)
+
+    def _look_at_keys(self, node: yaml.MappingNode) -> None:
+        if self._variables is not None:
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    # Keys are never replaced.
+                    key.value = _unseal(key.value)
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if len(set(names)) < len(names):
+            self._name_duplicates(node)
+
+    def _name_duplicates(self, node: yaml.MappingNode) -> None:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen and key.value != "<<":
+                    line = self._line(key.start_mark)
+                    self.duplicates.append(f":{line}: key {key.value!r} is given twice; the last one counts")
+                seen.add(key.value)
 
 
 def _is_text(entry: tuple[yaml.Node, yaml.Node]) -> bool:
@@ -223,15 +296,12 @@ def _is_text(entry: tuple[yaml.Node, yaml.Node]) -> bool:
     return key.tag == _STRING_TAG and isinstance(key, yaml.ScalarNode)
 
 
-def _duplicate(key: str, mark: yaml.Mark) -> str:
-    return f":{mark.line + 1}: key {key!r} is given twice; the last one counts"
-
-
 @dataclass(frozen=True)
 class _NodePositions:
-    """Positions by the nodes of PyYAML."""
+    """Positions by the nodes of PyYAML, whose text begins at a line of the file (from 0)."""
 
     root: Any
+    first_line: int
 
     def line(self, path: KeyPath) -> int | None:
         """The line of a key, or of the nearest parent that exists."""
@@ -242,7 +312,7 @@ class _NodePositions:
             if found is None:
                 break
             mark, node = found
-            line = mark.line + 1
+            line = self.first_line + mark.line + 1
         return line
 
     def source_text(self, path: KeyPath) -> str | None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from agenteval.errors import Problem
 from agenteval.traces.lines import read_head, read_lines
-from agenteval.traces.model import BadLine
-from agenteval.traces.otel_shape import Export
+
+if TYPE_CHECKING:
+    from agenteval.traces.model import BadLine
+    from agenteval.traces.otel_shape import Export
 
 # A line is what an agent's exporter sent at once, often thousands of spans; in bytes.
 LONGEST_LINE = 100_000_000
@@ -30,6 +33,10 @@ def read_exports(file: Path) -> Iterator[tuple[int, Export] | BadLine]:
     Raises:
         ConfigError: the file cannot be read.
     """
+    # Imported here: every recording is looked at, and few are of this kind.
+    from agenteval.traces.model import BadLine
+    from agenteval.traces.otel_shape import Export
+
     for number, line in read_lines(file, LONGEST_LINE):
         if line is None:
             limit = LONGEST_LINE // 1_000_000

@@ -14,7 +14,8 @@ from tests.unit.statistics.test_distributions import t_by_angles
 
 from agenteval.compare.statistics.aggregate import Aggregate, compare_means
 from agenteval.compare.statistics.mean_channel import detectable
-from agenteval.compare.statistics.model import CaseRuns, GateParameters, MetricRuns
+from agenteval.compare.statistics.model import CaseRuns, MetricRuns
+from agenteval.compare.statistics.parameters import GateParameters
 
 PARAMETERS = GateParameters()
 

@@ -9,7 +9,8 @@ from tests.unit.statistics.designs import case, copies, run
 
 from agenteval.compare.statistics.case_confirmation import confirm_cases
 from agenteval.compare.statistics.case_plan import CasePlan, plan_cases
-from agenteval.compare.statistics.model import CaseRuns, Confirm, GateParameters
+from agenteval.compare.statistics.model import CaseRuns
+from agenteval.compare.statistics.parameters import Confirm, GateParameters
 
 PARAMETERS = GateParameters()
 POOL = ("111",) * 5

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.unit.statistics.designs import case, copies, metric, metrics, run
 
 from agenteval.compare.statistics.decision import Decision, final_stage, first_stage
-from agenteval.compare.statistics.model import CaseRuns, Confirm, ErrorCounts, GateParameters, MetricRuns
+from agenteval.compare.statistics.model import CaseRuns, ErrorCounts, MetricRuns
+from agenteval.compare.statistics.parameters import Confirm, GateParameters
 
 PARAMETERS = GateParameters()
 OFF = GateParameters(confirm="off")

@@ -7,7 +7,8 @@ import pytest
 from tests.unit.statistics.designs import case, copies, metric
 
 from agenteval.compare.statistics.drift import check_drift
-from agenteval.compare.statistics.model import CaseRuns, GateParameters, MetricRuns
+from agenteval.compare.statistics.model import CaseRuns, MetricRuns
+from agenteval.compare.statistics.parameters import GateParameters
 
 PARAMETERS = GateParameters()
 

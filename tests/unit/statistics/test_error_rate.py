@@ -7,7 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agenteval.compare.statistics.error_rate import error_problem
-from agenteval.compare.statistics.model import ErrorCounts, GateParameters
+from agenteval.compare.statistics.model import ErrorCounts
+from agenteval.compare.statistics.parameters import GateParameters
 
 PARAMETERS = GateParameters()
 

@@ -19,7 +19,8 @@ from agenteval.compare.statistics.interval import (
     interval,
     precision,
 )
-from agenteval.compare.statistics.model import GateParameters, MetricRuns
+from agenteval.compare.statistics.model import MetricRuns
+from agenteval.compare.statistics.parameters import GateParameters
 
 PARAMETERS = GateParameters()
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.statistics.designs import case, metric
 
-from agenteval.compare.statistics.model import CaseRuns, GateParameters, MetricRuns
+from agenteval.compare.statistics.model import CaseRuns, MetricRuns
+from agenteval.compare.statistics.parameters import GateParameters
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from tests.unit.statistics.designs import (
     table_of,
 )
 
-from agenteval.compare.statistics.model import CaseRuns, GateParameters, MetricRuns
+from agenteval.compare.statistics.model import CaseRuns, MetricRuns
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.permutation import PermutationTest, permutation_test, seed_of
 from agenteval.compare.statistics.run_table import RunTable
 

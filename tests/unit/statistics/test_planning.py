@@ -9,7 +9,8 @@ import pytest
 from tests.unit.statistics.designs import copies, metric
 
 from agenteval.compare.statistics.mean_channel import detectable
-from agenteval.compare.statistics.model import CaseRuns, GateParameters, MetricRuns
+from agenteval.compare.statistics.model import CaseRuns, MetricRuns
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.planning import ways_to_halve
 
 PARAMETERS = GateParameters()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.unit.statistics.designs import case, copies, table_of
 
-from agenteval.compare.statistics.model import GateParameters
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.run_chart import run_chart_p
 
 PARAMETERS = GateParameters()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agenteval.compare.statistics.aggregate import Aggregate
-from agenteval.compare.statistics.model import GateParameters
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.verdict import Evidence, Verdict, judge_metric, points, worst
 
 PARAMETERS = GateParameters()

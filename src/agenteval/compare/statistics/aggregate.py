@@ -11,7 +11,8 @@ from agenteval.compare.statistics.interval import (
     guarded_error,
     interval,
 )
-from agenteval.compare.statistics.model import ROUNDING, GateParameters
+from agenteval.compare.statistics.model import ROUNDING
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.permutation import permutation_test
 from agenteval.compare.statistics.run_chart import run_chart_p
 from agenteval.compare.statistics.run_table import RunTable

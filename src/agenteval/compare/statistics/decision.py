@@ -17,7 +17,8 @@ from agenteval.compare.statistics.case_plan import CasePlan, plan_cases
 from agenteval.compare.statistics.error_rate import error_problem
 from agenteval.compare.statistics.holm import holm
 from agenteval.compare.statistics.mean_channel import deciding_comparisons, detectable, first_comparison
-from agenteval.compare.statistics.model import ROUNDING, CaseRuns, Confirm, GateParameters, MetricRuns
+from agenteval.compare.statistics.model import ROUNDING, CaseRuns, MetricRuns
+from agenteval.compare.statistics.parameters import Confirm, GateParameters
 from agenteval.compare.statistics.verdict import Evidence, MetricDecision, Verdict, judge_metric, worst
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from agenteval.compare.statistics.distributions import f_survival
 from agenteval.compare.statistics.mean_channel import first_table
-from agenteval.compare.statistics.model import ROUNDING, GateParameters, MetricRuns
+from agenteval.compare.statistics.model import ROUNDING, MetricRuns
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.run_table import Numbers, RunTable
 
 _SIGNIFICANT = 0.05

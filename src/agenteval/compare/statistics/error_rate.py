@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agenteval.compare.statistics.distributions import fisher_p
-from agenteval.compare.statistics.model import ErrorCounts, GateParameters
+from agenteval.compare.statistics.model import ErrorCounts
+from agenteval.compare.statistics.parameters import GateParameters
 
 
 def error_problem(errors: ErrorCounts, parameters: GateParameters) -> str | None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from agenteval.compare.statistics.aggregate import Aggregate, compare_means
 from agenteval.compare.statistics.interval import detectable_drop, precision
-from agenteval.compare.statistics.model import Confirm, GateParameters, MetricRuns
+from agenteval.compare.statistics.model import MetricRuns
+from agenteval.compare.statistics.parameters import Confirm, GateParameters
 from agenteval.compare.statistics.run_table import RunTable, tabulate
 
 # Every comparison draws labels of its own; the first two are also the numbers of runs of the pull request.

@@ -16,7 +16,8 @@ from itertools import combinations
 
 import numpy as np
 
-from agenteval.compare.statistics.model import ROUNDING, GateParameters
+from agenteval.compare.statistics.model import ROUNDING
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.run_table import Numbers, RunTable
 
 _CHUNK = 1000

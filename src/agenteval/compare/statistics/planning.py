@@ -12,7 +12,8 @@ import numpy as np
 
 from agenteval.compare.statistics.interval import Precision, cluster_error, detectable_drop, precision
 from agenteval.compare.statistics.mean_channel import first_table
-from agenteval.compare.statistics.model import GateParameters, MetricRuns, Scores
+from agenteval.compare.statistics.model import MetricRuns, Scores
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.run_table import RunTable
 
 Means = Literal["cases", "iterations", "baseline runs"]

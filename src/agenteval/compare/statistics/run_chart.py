@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from agenteval.compare.statistics.distributions import student_t_cdf
-from agenteval.compare.statistics.model import ROUNDING, GateParameters
+from agenteval.compare.statistics.model import ROUNDING
+from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.run_table import RunTable
 
 

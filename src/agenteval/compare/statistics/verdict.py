@@ -9,7 +9,8 @@ from typing import Literal
 from agenteval.compare.statistics.aggregate import Aggregate
 from agenteval.compare.statistics.annotations import Annotations
 from agenteval.compare.statistics.case_confirmation import CaseFinding
-from agenteval.compare.statistics.model import ROUNDING, GateParameters
+from agenteval.compare.statistics.model import ROUNDING
+from agenteval.compare.statistics.parameters import GateParameters
 
 Verdict = Literal["regressed", "inconclusive", "improved", "unchanged"]
 

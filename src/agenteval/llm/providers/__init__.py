@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agenteval.errors import ConfigError, Problem
-from agenteval.llm.model import Provider
 from agenteval.suite.extras import missing_extra
 from agenteval.suite.model import ModelSpec
 from agenteval.suite.model_names import LOCAL
+
+if TYPE_CHECKING:
+    from agenteval.llm.model import Provider
 
 _KEYS = {"openai": "OPENAI_API_KEY", "azure_openai": "AZURE_OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _ENDPOINTS = {

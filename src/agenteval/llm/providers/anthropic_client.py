@@ -6,7 +6,8 @@ from typing import Any
 
 import anthropic
 
-from agenteval.llm.model import Call, Completion, LlmError
+from agenteval.llm.errors import LlmError
+from agenteval.llm.model import Call, Completion
 from agenteval.llm.providers.failures import refusal, status_error
 from agenteval.llm.schema import strict_schema
 from agenteval.suite.model import ModelSpec

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from agenteval.llm.model import LlmError, OptionRefusedError
+from agenteval.llm.errors import LlmError, OptionRefusedError
 from agenteval.suite.model import ModelSpec
 
 _SERVER_ERRORS = 500

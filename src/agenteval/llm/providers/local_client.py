@@ -7,7 +7,8 @@ import json
 from functools import cached_property
 from typing import Any
 
-from agenteval.llm.model import Call, Completion, LlmError
+from agenteval.llm.errors import LlmError
+from agenteval.llm.model import Call, Completion
 from agenteval.suite.model import ModelSpec
 
 

@@ -11,7 +11,8 @@ import httpx
 import ollama
 from pydantic import ValidationError
 
-from agenteval.llm.model import Call, Completion, LlmError
+from agenteval.llm.errors import LlmError
+from agenteval.llm.model import Call, Completion
 from agenteval.llm.providers.failures import status_error
 from agenteval.suite.model import ModelSpec
 

@@ -1,0 +1,75 @@
+"""The tools that an agent made of a model can have; see :mod:`~agenteval.suite.model_agent`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agenteval.suite.model import ModelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTool:
+    """A Python function of the user.
+
+    Attributes:
+        file: absolute path of the module.
+        parameters: JSON Schema per parameter; ``None`` takes them from the function's signature.
+        is_retrieval: what it returns counts as retrieved passages.
+        where: ``file:line`` of the definition, for messages.
+    """
+
+    name: str
+    description: str
+    file: str
+    function: str
+    parameters: Mapping[str, Mapping[str, Any]] | None = None
+    is_retrieval: bool = False
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """A server that offers tools by the Model Context Protocol.
+
+    Attributes:
+        command: program and arguments, for ``stdio``.
+        env: further environment variables of the program.
+        url: address, for ``http`` (streamable) and ``sse``.
+        connect_timeout_s: limit for connecting over HTTP.
+        read_timeout_s: how long an HTTP connection may be silent.
+        request_timeout_s: limit for one request of the protocol.
+        allowed_tools: the only tools of the server that are offered to the model; ``None`` offers all.
+        is_retrieval: what its tools return counts as retrieved passages.
+        where: ``file:line`` of the definition, for messages.
+    """
+
+    name: str
+    transport: Literal["stdio", "http", "sse"]
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    encoding: str = "utf-8"
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    connect_timeout_s: float = 30.0
+    read_timeout_s: float = 300.0
+    request_timeout_s: float = 60.0
+    allowed_tools: frozenset[str] | None = None
+    is_retrieval: bool = False
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTool:
+    """A prompt that a model answers; ``{{name}}`` in the template stands for an argument."""
+
+    name: str
+    description: str
+    template: str
+    parameters: Mapping[str, Mapping[str, Any]]
+    model: ModelSpec
+    where: str = ""
+
+
+Tool = FunctionTool | McpServer | PromptTool

@@ -1,0 +1,405 @@
+"""A run that does not hold its cases in memory reports the same as one that does."""
+
+from __future__ import annotations
+
+import gc
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support import PATIENCE_S, Ended, agenteval, case, environment, python_agent, results_in, write_suite
+from tests.unit import runs
+
+from agenteval.compare.gate import GatePolicy, is_named, judge, quarantined
+from agenteval.compare.pair import entry_without_cases, pool_entry
+from agenteval.compare.policy import Quarantine
+from agenteval.report.annotations import annotate
+from agenteval.report.basis import repetitions
+from agenteval.report.view import GateView, metric_errors
+from agenteval.report.write import print_table, write_reports
+from agenteval.results.model import CaseResult, Results, RunUsage, SuiteResult, Usage
+from agenteval.results.store import read_results
+from agenteval.run import keeping, own_pool
+from agenteval.run.all_cases import AllCases
+from agenteval.run.collected import Collected
+from agenteval.run.journal import Journal
+from agenteval.run.keeping import Keeping, Outlines
+from agenteval.run.own_pool import RunPool
+from agenteval.run.streamed_cases import StreamedCases
+
+SUITES = ("agent.yaml", "other.yaml")
+# Every kind of case that reports treat in a way of its own.
+KINDS: dict[str, Callable[[str, str], CaseResult]] = {
+    "passed": lambda name, suite: runs.case(name, scores=[{"numeric": 0.7}], suite=suite),
+    "half": lambda name, suite: runs.case(name, scores=[{"bleu": 0.5}, {"bleu": 0.9, "numeric": 0.1}], suite=suite),
+    "failed": lambda name, suite: runs.case(name, "failed", [{"numeric": 0.1}], "a\u2028b </script> ]]>", suite),
+    "long": lambda name, suite: runs.case(name, "failed", [{"numeric": 0.3}], "long " * 60_000, suite),
+    "lost": lambda name, suite: _with_turn(runs.case(name, "error", suite=suite), response=None, error="no model"),
+    "skipped": lambda name, suite: _with_turn(runs.case(name, "skipped", suite=suite), scores=[runs.skipped()]),
+    "partly": lambda name, suite: _with_turn(
+        runs.case(name, suite=suite), scores=[runs.score(value=1 / 3), runs.broken("judge")]
+    ),
+    "costly": lambda name, suite: _with_turn(
+        runs.case(name, suite=suite),
+        usage=Usage(input_tokens=7, cost_usd=0.1),
+        latency_ms=1.5,
+        retries=2,
+        scores=[runs.score(value=0.1)],
+    ),
+}
+
+
+def _with_turn(found: CaseResult, **changes: Any) -> CaseResult:
+    """The case with another first turn."""
+    first = found.iterations[0]
+    turn = first.turns[0].model_copy(update=changes)
+    return found.model_copy(
+        update={"iterations": [first.model_copy(update={"turns": [turn]}), *found.iterations[1:]]}
+    )
+
+
+def planned(found: Sequence[CaseResult]) -> list[Any]:
+    """As much of a plan as results are collected by."""
+    suites = {path: SimpleNamespace(path=path, aggregate=None, evaluation=None) for path in SUITES}
+    return [
+        SimpleNamespace(
+            suite=suites[item.id.partition("::")[0]], case=SimpleNamespace(id=item.id, fingerprint=f"print {item.id}")
+        )
+        for item in found
+    ]
+
+
+def run_of(collected: Collected, found: Sequence[CaseResult], order: Sequence[int], unwritten: set[int]) -> Results:
+    """The results of cases that ended in some order, of which some did not come to their end."""
+    journal: Path = collected.archive._journal  # type: ignore[attr-defined]
+    with Journal(journal) as writing:
+        writing.begin("run-1", {})
+        for position in order:
+            item, suite = found[position], found[position].id.partition("::")[0]
+            if position in unwritten:
+                collected.add_unwritten(suite, position, item)
+            else:
+                text = item.model_dump_json()
+                collected.add(suite, position, item, text, writing.add(suite, text))
+    frame = runs.results()
+    cases = collected.cases()
+    results = frame.model_copy(
+        update={
+            "summary": collected.summary(RunUsage(cost_usd=0.3)),
+            "suites": [
+                SuiteResult(path=path, name=path, format="holodeck", fingerprint="f", cases=cases.get(path, []))
+                for path in SUITES
+            ],
+        }
+    )
+    prints = {item.case.id: item.case.fingerprint for item in planned(found)}
+    entry = entry_without_cases(results) if collected.has_pool else pool_entry(results, prints)
+    return results.model_copy(update={"pool": [entry]})
+
+
+def reports(directory: Path, collected: Collected, results: Results, policy: GatePolicy) -> dict[str, Any]:
+    """Everything that is said of a run, by file."""
+    directory.mkdir()
+    gate = judge(results, policy, date(2026, 1, 1))
+    view = GateView(
+        passed=gate.passed, headline=gate.headline, reasons=gate.reasons, warnings=collected.retries.warnings
+    )
+    view = write_reports(results, view, directory, collected.archive)
+    with (directory / "table.txt").open("w", encoding="utf-8") as table:
+        print_table(results, view, table)
+    files = {path.name: path.read_bytes() for path in directory.iterdir()}
+    return {
+        **files,
+        "annotations": annotate(results, collected.archive),
+        "gate": gate,
+        "quarantined": quarantined(results, policy, date(2026, 1, 1)),
+        "broken metrics": metric_errors(results),
+        "repetitions": repetitions(results),
+    }
+
+
+@pytest.mark.parametrize("most", [keeping.MOST_SHOWN, 2])
+@settings(max_examples=40, deadline=None)
+@given(kinds=st.lists(st.sampled_from(sorted(KINDS)), max_size=40), chance=st.randoms(), split=st.integers(0, 40))
+def test_reports_are_the_same_in_whatever_order_cases_end(
+    most: int, kinds: list[str], chance: random.Random, split: int
+) -> None:
+    found = [KINDS[kind](f"{kind} {number}", SUITES[number >= split]) for number, kind in enumerate(kinds)]
+    order = chance.sample(range(len(found)), chance.randint(0, len(found)))
+    unwritten = {position for position in order if kinds[position] == "lost" and chance.random() < 0.5}
+    policy = GatePolicy(quarantine=(Quarantine("*3", date(2027, 1, 1)),))
+    plan = planned(found)
+    with (
+        tempfile.TemporaryDirectory() as place,
+        patch.object(keeping, "MOST_SHOWN", most),
+        patch.object(own_pool, "_AT_ONCE", 3),
+    ):
+        directory = Path(place)
+        held = AllCases(plan, directory / "held.jsonl")
+        rest = Outlines(lambda item: is_named(policy, item))
+        streamed = StreamedCases(directory / "streamed.jsonl", rest, RunPool(plan))
+        said = [
+            reports(directory / name, collected, run_of(collected, found, order, unwritten), policy)
+            for name, collected in (("held", held), ("streamed", streamed))
+        ]
+        # What lists cases by name ends where no more of them are held.
+        same = said[0].keys() - (set() if most > len(found) else {"summary.md", "comment.md", "table.txt"})
+        assert {name: said[0][name] for name in same} == {name: said[1][name] for name in same}
+        assert len(read_results(directory / "streamed").pool[0].cases) == len(order)
+
+
+def test_what_no_report_lists_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "MOST_SHOWN", 3)
+    order = random.Random(5).sample(range(400), 400)
+    kinds = ["passed"] * 100 + ["failed"] * 100 + ["half"] * 100 + ["partly"] * 2 + ["passed"] * 98
+    held = Keeping(Outlines(lambda item: item.name == "passed 350"))
+    for position in order:
+        held.add(position, KINDS[kinds[position]](f"{kinds[position]} {position}", SUITES[0]))
+    found = {item.name: item for item in held.cases(range(400))}
+    in_full = [name for name, item in found.items() if item.iterations and item.iterations[0].turns[0].response]
+    assert in_full == ["failed 100", "failed 101", "failed 102"]
+    failed = {f"failed {number}" for number in range(100, 200)}
+    passed = {"passed 0", "passed 1", "passed 2", "partly 300", "partly 301", "passed 350"}
+    assert failed | passed <= found.keys()
+    # Besides these, at most one for each number of iterations.
+    assert len(found) <= len(failed | passed) + 2
+    assert {len(item.iterations) for item in found.values()} == {0, 1, 2}
+
+
+def test_memory_does_not_grow_with_what_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "MOST_SHOWN", 10)
+    amount = 3_000
+    plan = planned([KINDS["passed"](str(number), SUITES[0]) for number in range(2 * amount)])
+    streamed = StreamedCases(tmp_path / "journal.jsonl", Outlines(lambda _: False), RunPool(plan))
+
+    def finish(positions: range) -> int:
+        for position in positions:
+            streamed.add(SUITES[0], position, KINDS["half"](str(position), SUITES[0]), "", 1 + position)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = finish(range(amount))
+        grown = finish(range(amount, 2 * amount)) - before
+    finally:
+        tracemalloc.stop()
+    # Three scores here and three in the summary, two means, place, duration and the like, of eight bytes each.
+    assert grown / amount < 150
+
+
+# The whole command, with a limit that small runs exceed.
+
+LONG = """
+import sys
+import agenteval.run.collected, agenteval.run.keeping
+agenteval.run.collected.MOST_IN_MEMORY = 3
+from agenteval.cli import main
+sys.argv[0] = "agenteval"
+sys.exit(main(sys.argv[1:]))
+"""
+# Wrong in every fourth case; late ones end before early ones.
+AGENT = """
+import time
+def reply(request):
+    name, _, number = request["case"].rpartition(" ")
+    if int(number) == 6:
+        raise RuntimeError("no model")
+    if name == "hang":
+        time.sleep(1000)
+    time.sleep(0.03 if int(number) % 3 == 0 else 0)
+    return "wrong" if int(number) % 4 == 0 else {"response": request["input"], "usage": {"cost_usd": 0.1}}
+"""
+REPORTS = ("results.json", "junit.xml", "summary.md", "comment.md", "report.html", "trend.json", "badge.json")
+
+
+def project(directory: Path, *names: str, **config: Any) -> None:
+    """Two suites."""
+    directory.mkdir(exist_ok=True)
+    agents = {"default": python_agent(directory, AGENT, concurrency=4)}
+    (directory / "agenteval.yaml").write_text(yaml.safe_dump({"agents": agents, **config}), encoding="utf-8")
+    (directory / "second").mkdir(exist_ok=True)
+    write_suite(directory / "second", [case(f"second {number}") for number in range(5)])
+    write_suite(directory, [case(name) for name in names or [f"case {number}" for number in range(12)]])
+
+
+def long_run(*arguments: str | Path, cwd: Path, **more: Any) -> Ended:
+    """The command that holds no more than three cases."""
+    done = subprocess.run(
+        [sys.executable, "-c", LONG, *map(str, arguments)],
+        cwd=cwd,
+        env=environment(**more),
+        capture_output=True,
+        encoding="utf-8",
+        stdin=subprocess.DEVNULL,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def untimed(value: Any) -> Any:
+    """JSON without what the clock and chance put into it."""
+    if isinstance(value, dict):
+        return {key: untimed(item) for key, item in value.items() if key not in {"latency_ms", "duration_ms"}}
+    return [untimed(item) for item in value] if isinstance(value, list) else value
+
+
+def said(results: Results) -> dict[str, Any]:
+    """What a run says but for its name and its times."""
+    found: dict[str, Any] = untimed(results.model_dump(mode="json", exclude={"run"}))
+    for entry in found["pool"]:
+        del entry["run_id"], entry["created_at"]
+    return found
+
+
+def held_and_streamed(directory: Path, *arguments: str) -> tuple[Results, Results]:
+    """The same run twice, both of which wrote every report and ended alike."""
+    command = ("run", "agent.yaml", "second/agent.yaml", *arguments)
+    held = agenteval(*command, "--out", "held", cwd=directory)
+    streamed = long_run(*command, "--out", "streamed", cwd=directory)
+    assert "Traceback" not in streamed.text, streamed.text
+    assert (held.status, _lines(held.out)) == (streamed.status, _lines(streamed.out))
+    assert all((directory / "streamed" / name).stat().st_size for name in REPORTS)
+    return read_results(directory / "held"), read_results(directory / "streamed")
+
+
+def _lines(text: str) -> list[str]:
+    """The lines without the one that tells how long it took."""
+    return [line for line in text.splitlines() if "cases:" not in line]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("--iterations", "3"), ("--shard", "1/2"), ("--shard", "2/2"), ("--fail-on", "none")],
+    ids=" ".join,
+)
+def test_a_long_run_ends_like_a_short_one(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    quarantine = [{"case": "case 4", "until": date(2999, 1, 1), "reason": "known"}]
+    project(tmp_path, gate={"quarantine": quarantine})
+    held, streamed = held_and_streamed(tmp_path, *arguments)
+    assert said(held) == said(streamed)
+    assert held.run.complete
+    assert streamed.run.complete
+
+
+def test_long_shards_make_the_run(tmp_path: Path) -> None:
+    project(tmp_path)
+    whole, _ = held_and_streamed(tmp_path)
+    for part in ("1/2", "2/2"):
+        out = f"part-{part[0]}"
+        long_run("run", "agent.yaml", "second/agent.yaml", "--shard", part, "--out", out, cwd=tmp_path)
+    merged = agenteval("merge", "part-1", "part-2", "-o", "merged.json", cwd=tmp_path)
+    assert merged.status == 1, merged.text
+    assert said(read_results(tmp_path / "merged.json")) == said(whole)
+
+
+def test_a_long_run_is_a_baseline_like_any_other(tmp_path: Path) -> None:
+    project(tmp_path)
+    held_and_streamed(tmp_path)
+    command = ("run", "agent.yaml", "second/agent.yaml", "--fail-on", "regressions")
+    outcomes = []
+    for baseline in ("held", "streamed"):
+        # With a baseline every case is held, however many there are.
+        ended = long_run(*command, "--baseline", baseline, "--out", f"after-{baseline}", cwd=tmp_path)
+        found = read_results(tmp_path / f"after-{baseline}").comparison
+        assert found is not None
+        outcomes.append((ended.status, found.verdict, [(item.id, item.change) for item in found.cases]))
+    assert outcomes[0] == outcomes[1]
+    assert {change for _, change in outcomes[0][2]} == {"unchanged"}
+
+
+def test_when_the_time_is_up_unfinished_cases_are_told(tmp_path: Path) -> None:
+    names = ["case 1", "hang 2", "case 3", "hang 5", "case 7", "case 9"]
+    project(tmp_path, *names)
+    ended = long_run("run", "agent.yaml", "--max-time", "3", cwd=tmp_path)
+    assert (ended.status, "Traceback" in ended.text) == (3, False), ended.text
+    results = results_in(tmp_path)
+    assert [(found.name, found.status) for _, found in results.cases()] == [
+        (name, "error" if name.startswith("hang") else "passed") for name in names
+    ]
+    assert (results.summary.cases, results.summary.errors, results.run.complete) == (6, 2, False)
+    again = long_run("run", "agent.yaml", "--max-time", "2", "--resume", cwd=tmp_path)
+    assert "4 of 6 iterations are taken" in again.err
+
+
+@pytest.mark.parametrize("resuming", [agenteval, long_run])
+def test_an_interrupted_run_reports_what_finished_and_goes_on(tmp_path: Path, resuming: Any) -> None:
+    names = [f"case {number}" for number in range(1, 8) if number != 6]
+    project(tmp_path, "hang 2", *names)
+    out = tmp_path / "agenteval-report"
+    with subprocess.Popen(
+        [sys.executable, "-c", LONG, "run", "agent.yaml", "--iterations", "2", "--quiet"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        journal = out / "journal.jsonl"
+        while not (journal.exists() and journal.read_bytes().count(b'"case": ') == len(names)):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 130
+    results = results_in(tmp_path)
+    assert [found.name for _, found in results.cases()] == names
+    assert (results.run.complete, results.summary.cases) == (False, len(names))
+    assert list(results.pool[0].cases) == [f"agent.yaml::{name}" for name in names]
+    size = journal.stat().st_size
+    # What hung is asked again, and answers now.
+    (tmp_path / "agent.py").write_text(AGENT.replace("sleep(1000)", "sleep(0)"), encoding="utf-8")
+    head, *lines = journal.read_text(encoding="utf-8").split("\n")
+    same = json.loads(head)
+    same["conditions"] = _conditions(tmp_path)
+    journal.write_text("\n".join([json.dumps(same), *lines]), encoding="utf-8")
+    ended = resuming("run", "agent.yaml", "--iterations", "2", "--resume", cwd=tmp_path)
+    assert "12 of 14 iterations are taken" in ended.err
+    fresh = agenteval("run", "agent.yaml", "--iterations", "2", "--out", "fresh", cwd=tmp_path)
+    assert ended.status == fresh.status
+    assert said(results_in(tmp_path)) == said(read_results(tmp_path / "fresh"))
+    assert journal.stat().st_size > size
+
+
+def _conditions(directory: Path) -> dict[str, str]:
+    """Those of a run with the agent as it is now."""
+    agenteval("run", "agent.yaml", "--iterations", "2", "--out", "now", cwd=directory)
+    lines = (directory / "now" / "journal.jsonl").read_text(encoding="utf-8").split("\n")
+    found: dict[str, str] = json.loads(lines[0])["conditions"]
+    return found
+
+
+def test_a_resumed_long_run_shows_cases_where_the_suite_has_them_now(tmp_path: Path) -> None:
+    project(tmp_path)
+    assert long_run("run", "agent.yaml", cwd=tmp_path).status == 1
+    before = {found.name: found.line for _, found in results_in(tmp_path).cases()}
+    suite = tmp_path / "agent.yaml"
+    suite.write_text(f"# A line more.\n{suite.read_text(encoding='utf-8')}", encoding="utf-8")
+    assert long_run("run", "agent.yaml", "--resume", cwd=tmp_path).status == 1
+    after = {found.name: found.line for _, found in results_in(tmp_path).cases()}
+    assert after == {name: (line or 0) + 1 for name, line in before.items()}
+
+
+def test_a_long_replay_says_the_same(tmp_path: Path) -> None:
+    project(tmp_path)
+    held, _ = held_and_streamed(tmp_path)
+    ended = long_run(
+        "run", "agent.yaml", "second/agent.yaml", "--agent", "replay:held", "--out", "replayed", cwd=tmp_path
+    )
+    assert "Traceback" not in ended.text
+    replayed = read_results(tmp_path / "replayed")
+    assert [(found.id, found.status) for _, found in replayed.cases()] == [
+        (found.id, found.status) for _, found in held.cases()
+    ]
