@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,17 +22,18 @@ class RecordedLines:
     """Replies by the name or id of their case.
 
     Args:
-        lines: the records of each case, as they are written: they need a fraction of the room that replies take.
+        lines: the records of each case, as they are written, a line each: they need a fraction of the room that
+            replies take.
     """
 
     is_run: ClassVar[bool] = False
 
-    def __init__(self, lines: Mapping[str, Sequence[bytes]]) -> None:
+    def __init__(self, lines: Mapping[str, bytes]) -> None:
         self._lines = lines
 
     def find(self, asked: Asked) -> RecordedCase:
         """What was recorded of a case; where its name and its id both are, the name wins turn by turn."""
-        by_id, by_name = (_case(self._lines.get(key, ())) for key in (asked.case_id, asked.name))
+        by_id, by_name = (_case(self._lines.get(key, b"")) for key in (asked.case_id, asked.name))
         if not by_id or not by_name:
             return by_name or by_id
         return {key: {**by_id.get(key, {}), **by_name.get(key, {})} for key in by_id.keys() | by_name.keys()}
@@ -48,7 +49,8 @@ def read_recorded_lines(file: Path) -> RecordedLines:
     Raises:
         ConfigError: it cannot be read, or with every line that is not a record, with its number.
     """
-    lines: dict[str, list[bytes]] = {}
+    first: dict[str, bytes] = {}
+    further: dict[str, list[bytes]] = {}
     problems: list[Problem] = []
     for number, line in read_lines(file, _LONGEST_LINE):
         if line is not None and not line.strip():
@@ -59,20 +61,24 @@ def read_recorded_lines(file: Path) -> RecordedLines:
             record = json.loads(line.decode("utf-8"))
             case, _, _ = _place(record)
             _answer(record)
-            lines.setdefault(case, []).append(line)
+            written = line.strip()
+            if first.setdefault(case, written) is not written:
+                further.setdefault(case, []).append(written)
         except UnicodeDecodeError as error:
             problems.append(Problem(f"not UTF-8 text (byte {error.start} of the line)", str(file), number))
         except (ValueError, RecursionError, AgentError) as error:
             problems.append(Problem(f"not a recorded reply: {error}", file=str(file), line=number))
     if problems:
         raise ConfigError(problems)
-    return RecordedLines(lines)
+    for case, lines in further.items():
+        first[case] = b"\n".join([first[case], *lines])
+    return RecordedLines(first)
 
 
-def _case(lines: Iterable[bytes]) -> RecordedCase:
+def _case(lines: bytes) -> RecordedCase:
     """What records say that were found to be sound."""
     iterations: dict[int, dict[int, RecordedTurn]] = {}
-    for line in lines:
+    for line in lines.split(b"\n") if lines else ():
         record = json.loads(line.decode("utf-8"))
         _, turn, iteration = _place(record)
         iterations.setdefault(iteration, {})[turn] = RecordedTurn(_answer(record))

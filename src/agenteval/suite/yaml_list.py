@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 from agenteval.errors import AgentEvalError, ConfigError, Problem
 from agenteval.suite.document import Document, KeyPath, Positions
-from agenteval.suite.yaml_document import is_tied, parse_yaml, sealed_text
+from agenteval.suite.yaml_document import parse_yaml, sealed_text
 from agenteval.suite.yaml_pieces import LongList, Piece, long_list
+from agenteval.suite.yaml_shape import is_tied
 
 
 class NotInPartsError(AgentEvalError):

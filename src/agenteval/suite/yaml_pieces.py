@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agenteval.suite.yaml_shape import OTHER_BREAKS
+
 # Below that (characters) a text is read as a whole.
 _LONG = 250_000
 _ITEMS = 500
@@ -18,8 +20,6 @@ _COMMENTS = re.compile(r"(?: *(?:#.*)?\n)*")
 _START = re.compile(rf"{_COMMENTS.pattern}(?:--- *\n)?")
 _MARKER = re.compile(r"^(?:---|\.\.\.|%)", re.MULTILINE)
 _FIRST_ITEM = re.compile(r"( *)-(?: |\n)")
-# YAML ends lines here too.
-_OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def long_list(text: str, key: str) -> LongList | None:
     Returns:
         ``None`` where the text is not long, or its lines do not tell where the list is.
     """
-    if len(text) < _LONG or _OTHER_BREAKS.search(text):
+    if len(text) < _LONG or OTHER_BREAKS.search(text):
         return None
     heads = list(re.finditer(rf"^{key}:[ ]*(?:#.*)?\n", text, re.MULTILINE))
     if len(heads) > 1:
