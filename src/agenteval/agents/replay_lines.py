@@ -16,24 +16,26 @@ from agenteval.traces.lines import read_lines
 _LONGEST_LINE = 100_000_000
 _PLACE = ("case", "turn", "iteration")
 _OWN = frozenset({*_PLACE, "latency_ms", "error"})
+# Most records hold no more; then the text says it all.
+_PLAIN = frozenset({"case", "response"})
 
 
 class RecordedLines:
     """Replies by the name or id of their case.
 
     Args:
-        lines: the records of each case, as they are written, a line each: they need a fraction of the room that
-            replies take.
+        records: by case: the text that is all there is, or the records as they are written, a line each. These need a
+            fraction of the room that replies take.
     """
 
     is_run: ClassVar[bool] = False
 
-    def __init__(self, lines: Mapping[str, bytes]) -> None:
-        self._lines = lines
+    def __init__(self, records: Mapping[str, str | bytes]) -> None:
+        self._records = records
 
     def find(self, asked: Asked) -> RecordedCase:
         """What was recorded of a case; where its name and its id both are, the name wins turn by turn."""
-        by_id, by_name = (_case(self._lines.get(key, b"")) for key in (asked.case_id, asked.name))
+        by_id, by_name = (_case(self._records.get(key, b"")) for key in (asked.case_id, asked.name))
         if not by_id or not by_name:
             return by_name or by_id
         return {key: {**by_id.get(key, {}), **by_name.get(key, {})} for key in by_id.keys() | by_name.keys()}
@@ -49,7 +51,7 @@ def read_recorded_lines(file: Path) -> RecordedLines:
     Raises:
         ConfigError: it cannot be read, or with every line that is not a record, with its number.
     """
-    first: dict[str, bytes] = {}
+    records: dict[str, str | bytes] = {}
     further: dict[str, list[bytes]] = {}
     problems: list[Problem] = []
     for number, line in read_lines(file, _LONGEST_LINE):
@@ -60,10 +62,11 @@ def read_recorded_lines(file: Path) -> RecordedLines:
                 raise ValueError(f"the line is longer than {_LONGEST_LINE // 1_000_000} MB")
             record = json.loads(line.decode("utf-8"))
             case, _, _ = _place(record)
-            _answer(record)
-            written = line.strip()
-            if first.setdefault(case, written) is not written:
-                further.setdefault(case, []).append(written)
+            answer = _answer(record)
+            if case in records:
+                further.setdefault(case, []).append(line.strip())
+            else:
+                records[case] = _kept(record, answer, line)
         except UnicodeDecodeError as error:
             problems.append(Problem(f"not UTF-8 text (byte {error.start} of the line)", str(file), number))
         except (ValueError, RecursionError, AgentError) as error:
@@ -71,14 +74,24 @@ def read_recorded_lines(file: Path) -> RecordedLines:
     if problems:
         raise ConfigError(problems)
     for case, lines in further.items():
-        first[case] = b"\n".join([first[case], *lines])
-    return RecordedLines(first)
+        first = records[case]
+        if isinstance(first, str):
+            first = json.dumps({"case": case, "response": first}).encode()
+        records[case] = b"\n".join([first, *lines])
+    return RecordedLines(records)
 
 
-def _case(lines: bytes) -> RecordedCase:
+def _kept(record: Mapping[str, Any], answer: Reply | str, line: bytes) -> str | bytes:
+    """As little of a case's only record as it can be made of again."""
+    return answer.response if isinstance(answer, Reply) and record.keys() == _PLAIN else line.strip()
+
+
+def _case(records: str | bytes) -> RecordedCase:
     """What records say that were found to be sound."""
+    if isinstance(records, str):
+        return {0: {0: RecordedTurn(Reply(records))}}
     iterations: dict[int, dict[int, RecordedTurn]] = {}
-    for line in lines.split(b"\n") if lines else ():
+    for line in records.split(b"\n") if records else ():
         record = json.loads(line.decode("utf-8"))
         _, turn, iteration = _place(record)
         iterations.setdefault(iteration, {})[turn] = RecordedTurn(_answer(record))

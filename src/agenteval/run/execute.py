@@ -195,12 +195,14 @@ class _Runner:
 
     def _jobs(self, positions: Iterable[int], agents: Mapping[int, Agent]) -> Iterator[Job]:
         bound: dict[int, BoundAgent] = {}
+        recorded = {key: agent for key, agent in agents.items() if isinstance(agent, RecordedAgent)}
         for position in positions:
             item = self._plan.cases[position]
             key = id(item.agent)
             if key not in bound:
                 bound[key] = BoundAgent(agents[key], item.agent)
-            yield _job(position, item, bound[key], self._plan.earlier)
+            as_recorded = recorded[key].iterations(item.case.id) if item.as_recorded and key in recorded else None
+            yield _job(position, item, bound[key], as_recorded, self._plan.earlier)
 
     def _pace(self) -> Pace:
         if self._until is None:
@@ -243,14 +245,12 @@ def _remarks(plan: Plan, agents: Mapping[int, Agent]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(remarks))
 
 
-def _job(position: int, item: PlannedCase, agent: BoundAgent, earlier: Earlier | None) -> Job:
-    recorded = agent.agent if isinstance(agent.agent, RecordedAgent) and item.as_recorded else None
-    as_recorded = recorded.iterations(item.case.id) if recorded else None
+def _job(position: int, item: PlannedCase, agent: BoundAgent, iterations: int | None, earlier: Earlier | None) -> Job:
     return Job(
         suite=item.suite,
         case=item.case,
         agent=agent,
-        iterations=item.iterations if as_recorded is None else as_recorded,
+        iterations=item.iterations if iterations is None else iterations,
         first_iteration=item.first_iteration,
         done=earlier.iterations.get(item.case.id, ()) if earlier else (),
         position=position,

@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
@@ -116,6 +117,7 @@ class Journal:
         return InfrastructureError(f"cannot write {self._path}: {error.strerror or error}")
 
 
+@lru_cache(32)
 def case_start(suite: str) -> str:
     """What stands before a case in its line; ASCII."""
     return f'{{"suite": {json.dumps(suite)}, "case": '

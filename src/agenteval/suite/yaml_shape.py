@@ -73,4 +73,4 @@ def _is_shallow(text: str) -> bool:
 
 def is_tied(text: str) -> bool:
     """Whether anchors and aliases may tie parts of a text together; tags count as well."""
-    return _MARKED.search(text) is not None
+    return any(mark in text for mark in "&*!") and _MARKED.search(text) is not None
