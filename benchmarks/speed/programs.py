@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +76,8 @@ def environment(folder: Path) -> dict[str, str]:
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(_DROPPED)},
         "PYTHONPATH": str(_ROOT),
+        # As after actions/setup-python: `python3` is a Python, and not a version manager's script that looks for one.
+        "PATH": os.pathsep.join([str(Path(sys.executable).resolve().parent), os.environ.get("PATH", "")]),
         "NO_PROXY": "127.0.0.1",
         "no_proxy": "127.0.0.1",
         "DEEPEVAL_TELEMETRY_OPT_OUT": "1",

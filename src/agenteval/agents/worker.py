@@ -13,21 +13,24 @@ stdin is empty.
 
 from __future__ import annotations
 
-import asyncio
 import collections
+import collections.abc
 import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import inspect
 import json
 import os
 import pathlib
+import queue
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from typing import IO, Any, Awaitable, Callable, Iterable
+import types
+from typing import IO, TYPE_CHECKING, Any, Awaitable, Callable, Iterable
+
+if TYPE_CHECKING:
+    import asyncio
 
 # Modules of agenteval's that run here, and where they lie.
 OWN_FILES = {
@@ -41,18 +44,24 @@ OWN_FILES = {
     "agenteval.agents.target_replies": "agents/target_replies.py",
     "agenteval.agents.target_runners": "agents/target_runners.py",
 }
+# Of generators that are coroutines (``types.coroutine``).
+ITERABLE_COROUTINE = 0x100
 OTHER_NAMES = {"holodeck.lib.test_runner.code_grader": "agenteval.grader"}
 
 
 class Worker:
-    """Imports in the main thread, as modules may expect, and runs each call in a thread of a pool."""
+    """Imports in the main thread, as modules may expect, and runs each call in one of so many others."""
 
     def __init__(self, replies: IO[bytes], threads: int) -> None:
         self._replies = replies
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._outgoing: collections.deque[bytes] = collections.deque()
-        self._pool = ThreadPoolExecutor(max_workers=threads)
+        # Not an executor: what it makes for each call takes longer than most calls here.
+        self._most_threads = threads
+        self._threads = 0
+        self._calls: queue.SimpleQueue[tuple[dict[str, Any], Callable[..., Any]]] = queue.SimpleQueue()
+        self._idle: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._targets: dict[str, Callable[..., Any]] = {}
 
@@ -68,7 +77,21 @@ class Worker:
             if "load" in request:
                 self._send(as_json({"id": request["id"], "value": True}))
             else:
-                self._pool.submit(self._answer, request, target)
+                self._submit(request, target)
+
+    def _submit(self, request: dict[str, Any], target: Callable[..., Any]) -> None:
+        """Have a thread answer: an idle one, a new one, or when all are there the first to end."""
+        self._calls.put((request, target))
+        if not self._idle.empty():
+            self._idle.get()
+        elif self._threads < self._most_threads:
+            self._threads += 1
+            threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            self._answer(*self._calls.get())
+            self._idle.put(None)
 
     def _answer(self, request: dict[str, Any], target: Callable[..., Any]) -> None:
         try:
@@ -92,7 +115,10 @@ class Worker:
 
     def _call(self, target: Callable[..., Any], args: list[Any]) -> Any:
         value = target(*args)
-        if inspect.isawaitable(value):
+        if is_awaitable(value):
+            # Imported here: most agents do without, and it takes longer to import than all else.
+            import asyncio
+
             return asyncio.run_coroutine_threadsafe(as_coroutine(value), self._event_loop()).result()
         return value
 
@@ -100,6 +126,8 @@ class Worker:
         # One loop for all asynchronous calls, so that clients kept at module level stay usable.
         with self._lock:
             if self._loop is None:
+                import asyncio
+
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=run_for_good, args=(self._loop,), daemon=True).start()
             return self._loop
@@ -132,6 +160,13 @@ def run_for_good(loop: asyncio.AbstractEventLoop) -> None:
         # The call that raised it is told by its future.
         with contextlib.suppress(BaseException):
             loop.run_forever()
+
+
+def is_awaitable(value: Any) -> bool:
+    """As ``inspect.isawaitable``, whose module takes its time to import."""
+    if isinstance(value, types.GeneratorType):
+        return bool(value.gi_code.co_flags & ITERABLE_COROUTINE)
+    return isinstance(value, collections.abc.Awaitable)
 
 
 async def as_coroutine(awaitable: Awaitable[Any]) -> Any:

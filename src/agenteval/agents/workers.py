@@ -92,6 +92,8 @@ class WorkerPool:
             raise
 
     async def _shared(self) -> _Worker:
+        if self._current is not None and self._current.alive:
+            return self._current
         async with self._starting:
             if self._current is None or not self._current.alive:
                 self._current = await self._start(threads=self._concurrency)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
 
 _REMOVED = "<skipped>"
 _MOST_WORDS = 2**15
@@ -26,7 +25,14 @@ class Tokens13a:
         if _REMOVED in line and line is not text:
             # It is removed before the ends of lines are, and these may have made it.
             return self._of_line(text).split()
-        return list(chain.from_iterable(map(self._words.__getitem__, line.split(" "))))
+        tokens: list[str] = []
+        for word in line.split(" "):
+            if word.isalnum():
+                # No rule is about letters and digits alone.
+                tokens.append(word)
+            else:
+                tokens += self._words[word]
+        return tokens
 
 
 class _Words(dict[str, tuple[str, ...]]):
