@@ -161,10 +161,15 @@ class Ended:
 
 def agenteval(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> Ended:
     """Run the installed command to its end."""
+    return run_to_end([str(AGENTEVAL), *map(str, arguments)], cwd, environment() if env is None else env)
+
+
+def run_to_end(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Ended:
+    """Run a command, and take what it says."""
     done = subprocess.run(
-        [str(AGENTEVAL), *map(str, arguments)],
+        command,
         cwd=cwd,
-        env=dict(environment() if env is None else env),
+        env=dict(env),
         capture_output=True,
         encoding="utf-8",
         errors="surrogateescape",
@@ -173,6 +178,21 @@ def agenteval(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None =
         check=False,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def untimed(value: Any) -> Any:
+    """JSON without what the clock and chance put into it."""
+    if isinstance(value, dict):
+        return {key: untimed(item) for key, item in value.items() if key not in {"latency_ms", "duration_ms"}}
+    return [untimed(item) for item in value] if isinstance(value, list) else value
+
+
+def said(results: Results) -> dict[str, Any]:
+    """What a run says but for its name and its times."""
+    found: dict[str, Any] = untimed(results.model_dump(mode="json", exclude={"run"}))
+    for entry in found["pool"]:
+        del entry["run_id"], entry["created_at"]
+    return found
 
 
 def results_in(directory: Path) -> Results:

@@ -11,10 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.test_shards import said
 from tests.integration.model_server import ModelServer, says
 from tests.integration.model_server import serving as serving_models
-from tests.support import AGENTEVAL, PATIENCE_S, agenteval, case, environment, python_agent, results_in, write_suite
+from tests.support import (
+    AGENTEVAL,
+    PATIENCE_S,
+    agenteval,
+    case,
+    environment,
+    python_agent,
+    results_in,
+    said,
+    write_suite,
+)
 
 from agenteval.results.model import Results
 from agenteval.results.store import read_results

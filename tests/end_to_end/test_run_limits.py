@@ -10,8 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.end_to_end.conftest import Command
-from tests.end_to_end.test_shards import said
-from tests.support import Answer, case, python_agent, results_in, serving, statuses, write_suite
+from tests.support import Answer, case, python_agent, results_in, said, serving, statuses, write_suite
 
 from agenteval.metrics.trace_judge import is_sampled
 from agenteval.results.store import read_results

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from tests.end_to_end.conftest import Command
-from tests.support import QUICKSTART, ROOT, agenteval, case, python_agent, statuses, write_suite
+from tests.support import QUICKSTART, ROOT, agenteval, case, python_agent, said, statuses, write_suite
 
 from agenteval.baselines import FoundBaseline, Search
 from agenteval.config import Settings
@@ -20,7 +20,6 @@ from agenteval.merging import merge_files
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
 
-TIMES = {"latency_ms", "duration_ms"}
 SCHEMA = json.loads((ROOT / "schemas" / "results.schema.json").read_text(encoding="utf-8"))
 
 # An agent that is as slow and as right as its input says.
@@ -31,21 +30,6 @@ def reply(request):
         raise RuntimeError("no model")
     return os.environ.get("ANSWER", request["input"])
 """
-
-
-def untimed(value: Any) -> Any:
-    """JSON without what the clock and chance put into it."""
-    if isinstance(value, dict):
-        return {key: untimed(item) for key, item in value.items() if key not in TIMES}
-    return [untimed(item) for item in value] if isinstance(value, list) else value
-
-
-def said(results: Results) -> dict[str, Any]:
-    """What a run says but for its name and its times."""
-    found: dict[str, Any] = untimed(results.model_dump(mode="json", exclude={"run"}))
-    for entry in found["pool"]:
-        del entry["run_id"], entry["created_at"]
-    return found
 
 
 def suite_of(directory: Path, *names: str, **config: Any) -> None:

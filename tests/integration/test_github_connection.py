@@ -8,7 +8,6 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
@@ -16,11 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
+from tests.integration.certificates import localhost
 from urllib3.util import retry
 
 from agenteval.errors import ConfigError
@@ -363,29 +358,10 @@ def test_a_store_is_never_less_protected_than_the_api(
 
 def _behind_tls(server: Scripted, folder: Path) -> Path:
     """Lets the server speak https with a new certificate of its own, and says in which file that is."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    today = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(today - timedelta(days=1))
-        .not_valid_after(today + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, SHA256())
-    )
-    bundle, secret = folder / "ca.pem", folder / "key.pem"
-    bundle.write_bytes(certificate.public_bytes(Encoding.PEM))
-    secret.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(bundle, secret)
+    context, authority = localhost(folder)
     server.wrap(context)
     server.url = server.url.replace("http://127.0.0.1", "https://localhost")
-    return bundle
+    return authority
 
 
 def test_the_token_is_not_shown() -> None:

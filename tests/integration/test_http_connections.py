@@ -13,16 +13,11 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
+from tests.integration.certificates import localhost
 from tests.support import agent_spec, request, started
 
 from agenteval.agents.base import Agent, Reply
@@ -101,6 +96,20 @@ async def serving(
             if task:
                 task.cancel()
         await asyncio.sleep(0.01)
+
+
+def answering(sent: bytes) -> Callable[[Served], Handler]:
+    """What a server does that answers one request of a connection, whatever it is."""
+
+    def handled(served: Served) -> Handler:
+        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await served.read(reader)
+            writer.write(sent)
+            await writer.drain()
+
+        return handle
+
+    return handled
 
 
 def agent_at(url: str, directory: Path, **options: Any) -> Any:
@@ -214,16 +223,8 @@ def test_what_nobody_asked_for_is_no_answer_to_the_next_request(tmp_path: Path) 
     "closing", [answer("a", "Connection: close"), b"HTTP/1.0 200 OK\r\n\r\na", b"HTTP/1.1 200\r\n\r\na"]
 )
 def test_a_service_may_want_a_new_connection_each_time(tmp_path: Path, closing: bytes) -> None:
-    def handled(served: Served) -> Handler:
-        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await served.read(reader)
-            writer.write(closing)
-            await writer.drain()
-
-        return handle
-
     async def run() -> None:
-        async with serving(handled) as served, agent_at(served.url, tmp_path) as agent:
+        async with serving(answering(closing)) as served, agent_at(served.url, tmp_path) as agent:
             for _ in range(3):
                 assert await said(agent, "?") == "a"
             assert served.connections == 3
@@ -633,16 +634,8 @@ def test_a_proxy_opens_a_tunnel_for_tls(
 def test_says_that_a_proxy_opens_no_tunnel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes, said_of_it: str, passing: bool
 ) -> None:
-    def refusing(served: Served) -> Handler:
-        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await served.read(reader)
-            writer.write(sent)
-            await writer.drain()
-
-        return handle
-
     async def run() -> None:
-        async with serving(refusing) as proxy:
+        async with serving(answering(sent)) as proxy:
             monkeypatch.setenv("HTTPS_PROXY", f"http://me:secret@127.0.0.1:{proxy.port}")
             async with agent_at("https://agent.example/", tmp_path) as agent:
                 with pytest.raises(AgentError) as caught:
@@ -677,34 +670,9 @@ def test_a_socks_proxy_is_told_before_anything_runs(
 
 def trusted_server(directory: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     """A server's side of TLS for ``localhost``, whose certificate ``SSL_CERT_FILE`` names."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate(directory)))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(directory / "server.pem")
+    context, authority = localhost(directory)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
     return context
-
-
-def certificate(directory: Path) -> Path:
-    """Writes a certificate, and another file with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    today = datetime.now(UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(today - timedelta(days=1))
-        .not_valid_after(today + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, SHA256())
-        .public_bytes(Encoding.PEM)
-    )
-    (directory / "server.pem").write_bytes(
-        signed + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    )
-    (directory / "authority.pem").write_bytes(signed)
-    return directory / "authority.pem"
 
 
 def test_speaks_tls_and_keeps_the_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,27 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support import EQUALITY, agenteval, case, echo_agent, environment, python_agent, results_in, write_suite
 
 from agenteval.errors import InfrastructureError
 from agenteval.results.model import CaseResult, IterationResult, SuiteResult, TurnResult
-from agenteval.run.journal import Journal, read_journal
+from agenteval.run.journal import Journal
 from agenteval.run.long_cases import LongCases
+
+
+def read_journal(path: Path) -> list[dict[str, Any]]:
+    """The complete lines of a journal; a line cut short by a crash is left out."""
+    lines = []
+    # Not splitlines(): a JSON text may hold other characters that end a line, such as U+2028.
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        try:
+            lines.append(json.loads(line))
+        except ValueError:
+            continue
+    return lines
 
 
 def result(name: str, response: str = "hello") -> CaseResult:

@@ -21,7 +21,18 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support import PATIENCE_S, Ended, agenteval, case, environment, python_agent, results_in, write_suite
+from tests.support import (
+    PATIENCE_S,
+    Ended,
+    agenteval,
+    case,
+    environment,
+    python_agent,
+    results_in,
+    run_to_end,
+    said,
+    write_suite,
+)
 from tests.unit import runs
 
 from agenteval.compare.gate import GatePolicy, is_named, judge, quarantined
@@ -239,32 +250,7 @@ def project(directory: Path, *names: str, **config: Any) -> None:
 
 def long_run(*arguments: str | Path, cwd: Path, **more: Any) -> Ended:
     """The command that holds no more than three cases."""
-    done = subprocess.run(
-        [sys.executable, "-c", LONG, *map(str, arguments)],
-        cwd=cwd,
-        env=environment(**more),
-        capture_output=True,
-        encoding="utf-8",
-        stdin=subprocess.DEVNULL,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    return Ended(done.returncode, done.stdout, done.stderr)
-
-
-def untimed(value: Any) -> Any:
-    """JSON without what the clock and chance put into it."""
-    if isinstance(value, dict):
-        return {key: untimed(item) for key, item in value.items() if key not in {"latency_ms", "duration_ms"}}
-    return [untimed(item) for item in value] if isinstance(value, list) else value
-
-
-def said(results: Results) -> dict[str, Any]:
-    """What a run says but for its name and its times."""
-    found: dict[str, Any] = untimed(results.model_dump(mode="json", exclude={"run"}))
-    for entry in found["pool"]:
-        del entry["run_id"], entry["created_at"]
-    return found
+    return run_to_end([sys.executable, "-c", LONG, *map(str, arguments)], cwd, environment(**more))
 
 
 def held_and_streamed(directory: Path, *arguments: str) -> tuple[Results, Results]:

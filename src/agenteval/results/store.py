@@ -46,14 +46,12 @@ def write_atomic(path: Path, text: str | Iterable[str]) -> None:
         # mkstemp makes files that only their owner reads; reports are for everybody.
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
-    except OSError as error:
+    except BaseException as error:
+        # Also where what the text is made of could not be read, or somebody pressed Ctrl-C.
         with contextlib.suppress(OSError):
             Path(temporary).unlink()
-        raise InfrastructureError(f"cannot write {path}: {error.strerror}") from None
-    except BaseException:
-        # What the text is made of could not be read, or somebody pressed Ctrl-C.
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
+        if isinstance(error, OSError):
+            raise InfrastructureError(f"cannot write {path}: {error.strerror}") from None
         raise
 
 

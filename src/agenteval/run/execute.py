@@ -21,7 +21,7 @@ from agenteval.run.conditions import conditions
 from agenteval.run.execution import Execution, asked_models, budget_warnings
 from agenteval.run.interrupt import until_signal
 from agenteval.run.job import BoundAgent, Job
-from agenteval.run.journal import Journal, case_text, parsed_case
+from agenteval.run.journal import Journal, case_text, parsed
 from agenteval.run.progress import Progress
 from agenteval.run.rating import case_of
 from agenteval.run.recorder import Recorder
@@ -216,7 +216,7 @@ class _Runner:
                 place = earlier.complete.get(item.case.id)
                 if place is not None:
                     text = case_text(lines, item.suite.path, place)
-                    result = case_of(item.case, parsed_case(text).iterations)
+                    result = case_of(item.case, parsed(CaseResult, text).iterations)
                     recorder.taken_over(item.suite.path, position, result, place, text)
 
     async def _start(self, agents: dict[int, Agent], cases: Iterable[PlannedCase]) -> None:

@@ -18,13 +18,15 @@ from functools import lru_cache
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from agenteval import __version__
 from agenteval.errors import InfrastructureError
-from agenteval.results.model import CaseResult, RunUsage
+from agenteval.results.model import RunUsage
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 JOURNAL_FILE = "journal.jsonl"
 # Of the runs that confirm what looks worse.
@@ -87,7 +89,7 @@ class Journal:
         self._write(json.dumps({"resumed": resumed, "active_s": active_s}))
 
     def add(self, suite: str, case: str) -> int:
-        """One finished case, as JSON; the byte where its line begins, for ``read_case``."""
+        """One finished case, as JSON; the byte where its line begins, for ``case_text``."""
         place = self._size
         self._write(f"{case_start(suite)}{case}}}")
         return place
@@ -123,18 +125,6 @@ def case_start(suite: str) -> str:
     return f'{{"suite": {json.dumps(suite)}, "case": '
 
 
-def read_journal(path: Path) -> list[dict[str, Any]]:
-    """The complete lines of a journal; a line cut short by a crash is left out."""
-    lines = []
-    # Not splitlines(): a JSON text may hold other characters that end a line, such as U+2028.
-    for line in path.read_text(encoding="utf-8").split("\n"):
-        try:
-            lines.append(json.loads(line))
-        except ValueError:
-            continue
-    return lines
-
-
 def case_text(lines: BinaryIO, suite: str, place: int) -> bytes:
     """The JSON of the case whose line begins at a byte of a journal; `suite` is the path of its suite."""
     lines.seek(place)
@@ -142,17 +132,10 @@ def case_text(lines: BinaryIO, suite: str, place: int) -> bytes:
     return lines.readline()[len(case_start(suite)) : -2]
 
 
-def parsed_case(text: bytes) -> CaseResult:
-    """A case from its JSON."""
+def parsed(model: type[ModelT], text: bytes) -> ModelT:
+    """As much of a case's JSON as a model holds."""
     try:
-        return CaseResult.model_validate_json(text)
+        return model.model_validate_json(text)
     except ValidationError:
         # The parser of Python's own takes lone surrogates.
-        return CaseResult.model_validate(json.loads(text))
-
-
-def read_case(path: Path, place: int) -> CaseResult:
-    """The case whose line begins at a byte of a journal."""
-    with path.open("rb") as lines:
-        lines.seek(place)
-        return CaseResult.model_validate(json.loads(lines.readline())["case"])
+        return model.model_validate(json.loads(text))

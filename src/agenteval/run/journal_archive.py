@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from agenteval.errors import InfrastructureError
 from agenteval.results.archive import Passed, agent_seconds
 from agenteval.results.compact import put
 from agenteval.results.model import CaseResult, CaseStatus, PoolCase, PoolEntry, SuiteResult
 from agenteval.results.sums import total
-from agenteval.run.journal import case_text, parsed_case
+from agenteval.run.journal import case_text, parsed
 
 # Cases end nearly in the order of their suite: what is read with one is wanted soon. In bytes.
 _BUFFER = 1 << 16
@@ -89,7 +88,7 @@ class JournalArchive:
     def cases(self, suite: SuiteResult) -> Iterator[CaseResult]:
         """Every case of a suite in full."""
         for _, text in self._read(suite.path):
-            yield parsed_case(text)
+            yield parsed(CaseResult, text)
 
     def texts(self, suite: SuiteResult) -> Iterator[str]:
         """Every case of a suite as JSON in one line."""
@@ -100,8 +99,8 @@ class JournalArchive:
         """The cases that did not pass, each with the agent's seconds; in their places among them those that did."""
         for position, text in self._read(suite.path):
             seconds = self._seconds[position]
-            brief = _brief(text)
-            yield Passed(brief.name, seconds) if brief.status == "passed" else (parsed_case(text), seconds)
+            brief = parsed(_Brief, text)
+            yield Passed(brief.name, seconds) if brief.status == "passed" else (parsed(CaseResult, text), seconds)
 
     def pooled(self, entry: PoolEntry) -> Iterator[Mapping[str, PoolCase]]:
         """The cases of an entry of the results' pool, by their ids, some at a time."""
@@ -133,10 +132,3 @@ class JournalArchive:
                         yield position, text.encode("utf-8", "backslashreplace")
         except OSError as error:
             raise InfrastructureError(f"cannot read {self._journal}: {error.strerror}") from None
-
-
-def _brief(text: bytes) -> _Brief:
-    try:
-        return _Brief.model_validate_json(text)
-    except ValidationError:
-        return _Brief.model_validate(json.loads(text))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 
+from agenteval.report.budget import SUMMARY_LEVELS
 from agenteval.results.archive import outline, without_texts
 from agenteval.results.model import CaseResult
 
-#: No report lists more cases, see `report.budget`.
-MOST_SHOWN = 2000
+#: No report lists more cases.
+MOST_SHOWN = max(level.max_rows for level in SUMMARY_LEVELS)
 
 #: What stays of a case that no report lists; ``None`` if nothing does.
 Rest = Callable[[CaseResult], CaseResult | None]

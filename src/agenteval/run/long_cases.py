@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agenteval.results.archive import InMemory
 from agenteval.results.model import CaseResult, SuiteResult, TurnResult
-from agenteval.run.journal import read_case
+from agenteval.run.journal import case_text, parsed
 
 # A case whose JSON is longer (characters) is shortened.
 _LONG = 200_000
@@ -43,7 +43,11 @@ class LongCases(InMemory):
         """Every case of a suite in full."""
         for case in suite.cases:
             place = self._places.get(case.id)
-            yield case if place is None else read_case(self._journal, place)
+            yield case if place is None else self._in_full(suite.path, place)
+
+    def _in_full(self, suite: str, place: int) -> CaseResult:
+        with self._journal.open("rb") as lines:
+            return parsed(CaseResult, case_text(lines, suite, place))
 
 
 def held(case: CaseResult, text: str) -> CaseResult:
