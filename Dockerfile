@@ -52,7 +52,7 @@ RUN touch /tmp/before \
  && apt-get install --yes --no-install-recommends git tesseract-ocr wordnet-base \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/debconf/*-old /var/cache/ldconfig/* \
         /var/log/apt /var/log/*.log /var/lib/dpkg/*-old \
- && printf '#!/opt/agenteval/bin/python -I\nfrom agenteval.cli import main\n\nraise SystemExit(main(["action", "--clean-up"]))\n' \
+ && printf '#!/opt/agenteval/bin/python -I\nfrom agenteval.cli.main import main\n\nraise SystemExit(main(["action", "--clean-up"]))\n' \
         >/usr/local/bin/agenteval-clean-up \
  && chmod 755 /usr/local/bin/agenteval-clean-up \
  && find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run \) -prune -o -newer /tmp/before \

@@ -11,11 +11,12 @@ demo: $(VENV)/.runtime
 	@echo
 	@echo "Reports are in agenteval-report/: open summary.md, comment.md, junit.xml or results.json."
 
-# Lint, formatting, strict types, then the unit, integration and end-to-end tests.
+# Lint, formatting, strict types, import contracts, then the unit, integration and end-to-end tests.
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto
 
 # Against independent programs: needs npm, and Debian's cmark-gfm and Chromium; with AGENTEVAL_IMAGE also the built image.

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agenteval.compare.pair import pool_entry
+from agenteval.compare.pairing import pool_entry
 from agenteval.results.archive import InMemory
 from agenteval.results.model import (
     CaseResult,

@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from agenteval.cli import command_line
-from agenteval.schemas import schema
+from agenteval.cli.main import command_line
+from agenteval.cli.schema import schema
 
 ROOT = Path(__file__).parents[1]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 _TAG = re.compile(r"v(\d+\.\d+\.\d+)")
 # Where the version stands beside pyproject.toml.
 _PLACES = {
-    "src/agenteval/__init__.py": r'(?m)^__version__ = "(.+)"$',
+    "src/agenteval/core/version.py": r'(?m)^__version__ = "(.+)"$',
     "Dockerfile": r'org\.opencontainers\.image\.version="(.+?)"',
 }
 

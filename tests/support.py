@@ -19,8 +19,8 @@ from typing import Any
 import yaml
 
 from agenteval.agents.base import Agent, Reply, Request
-from agenteval.agents.build import build_agent
-from agenteval.llm.gateway import Gateway, LlmSettings
+from agenteval.agents.registry import build_agent
+from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.results.model import CaseResult, Results
 from agenteval.results.store import read_results
 from agenteval.suite.model import AgentSpec

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from benchmarks.gate.simulate import Cell
 from benchmarks.gate.worlds import Noise, changed, pass_rates
 
-from agenteval.compare.statistics.distributions import student_t_quantile
+from agenteval.core.statistics import student_t_quantile
 
 Means = npt.NDArray[np.float64]
 Alarms = npt.NDArray[np.bool_]

@@ -1,3 +1,5 @@
 """Evaluate an LLM agent against its suite, compare with a baseline, and gate the merge."""
 
-__version__ = "0.1.0"
+from __future__ import annotations
+
+from agenteval.core.version import __version__ as __version__

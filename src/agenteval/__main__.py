@@ -2,6 +2,6 @@
 
 import sys
 
-from agenteval.cli import main
+from agenteval.cli.main import main
 
 sys.exit(main())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support import FOREIGN_VARIABLES, Ended
 
-from agenteval import cli
+from agenteval.cli import main as cli
 
 Command = Callable[..., Ended]
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from tests.support import ROOT
 
-from agenteval.config_file import ConfigFile
+from agenteval.run.config.file import ConfigFile
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("examples/*/README.md")])
 

@@ -17,8 +17,8 @@ from tests.end_to_end.conftest import Command
 from tests.integration.model_server import KEY
 from tests.support import ROOT, Answer, Ended, agenteval, results_in, serving
 
+from agenteval.agents.frameworks.scan import Discovered, discover_targets
 from agenteval.results.model import CaseResult, Results, Score
-from agenteval.suite.framework_scan import Discovered, discover_targets
 
 # Answers with the question, or by a table, and says what it was given.
 AGENT = """
@@ -1250,7 +1250,7 @@ def test_the_source_code_is_searched_once(with_framework: Repository, monkeypatc
         searched.append(root)
         return discover_targets(root)
 
-    monkeypatch.setattr("agenteval.prepare.discover_targets", search)
+    monkeypatch.setattr("agenteval.run.resolve.spec.discover_targets", search)
     for name in ("a", "b", "c"):
         with_framework.suite(name, "accuracy", ECHO, 'agents = ["support-bot", "sales-bot"]')
     assert len(with_framework.cases()) == 6
@@ -1263,7 +1263,7 @@ def test_what_agenteval_yaml_defines_is_not_searched_for(
     def search(root: Path) -> Discovered:
         raise AssertionError(f"{root} was searched")
 
-    monkeypatch.setattr("agenteval.prepare.discover_targets", search)
+    monkeypatch.setattr("agenteval.run.resolve.spec.discover_targets", search)
     repository.suite("a", "accuracy", ECHO, 'agents = ["*"]\ntargets.tools = ["shout"]')
     repository.file("replies.json", "{}")
     assert repository.statuses() == ["passed"] * 3

@@ -19,11 +19,11 @@ from jsonschema import Draft202012Validator
 from tests.end_to_end.documentation import Block, as_workflow, blocks, inputs_of, kind_of, known_inputs
 from tests.support import AGENTEVAL, PATIENCE_S, ROOT, environment
 
-from agenteval import cli
-from agenteval.config import read_config
-from agenteval.schemas import schema
-from agenteval.starter import write_starter
-from agenteval.suite.load import load_suites
+from agenteval.cli import main as cli
+from agenteval.cli.init import write_starter
+from agenteval.cli.schema import schema
+from agenteval.run.config.read import read_config
+from agenteval.suite.formats.registry import load_suites
 
 YAML = [(block, yaml.safe_load(block.text)) for block in blocks("yaml")]
 # What the documentation says to write into the files of other programs.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support import FOREIGN_VARIABLES, ROOT
 
-from agenteval import cli
+from agenteval.cli import main as cli
 from agenteval.results.model import Comparison
 from agenteval.results.store import read_results
 

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from tests.end_to_end.conftest import Command
 from tests.support import AGENTEVAL, PATIENCE_S, ROOT, Answer, agenteval, environment, results_in, serving, statuses
 
-from agenteval.schemas import schema
+from agenteval.cli.schema import schema
 
 SUITES = {
     "holodeck": ["agent.yaml"],
@@ -27,7 +27,7 @@ SUITES = {
 AGENTS = {"command": ["agent.py"], "http": [], "python": ["agent.py"]}
 WORKFLOW = ".github/workflows/agenteval.yml"
 PLACEHOLDER = "https://agent.example/reply"
-STARTERS = ROOT / "src" / "agenteval" / "starters"
+STARTERS = ROOT / "src" / "agenteval" / "cli" / "starters"
 
 each_format = pytest.mark.parametrize("suite_format", SUITES)
 each_agent = pytest.mark.parametrize("kind", AGENTS)

@@ -467,7 +467,8 @@ def reply(request):
         write_suite(tmp_path, [case("a")], agent=echo_agent(tmp_path))
         hidden = dict.fromkeys(["nltk", "rouge_score", "sacrebleu", "deepeval", "openai"])
         program = (
-            f"import sys\nsys.modules.update({hidden})\nfrom agenteval.cli import main\nsys.exit(main(['run']))\n"
+            f"import sys\nsys.modules.update({hidden})\n"
+            "from agenteval.cli.main import main\nsys.exit(main(['run']))\n"
         )
         done = subprocess.run(
             [sys.executable, "-c", program],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.end_to_end.conftest import Command
 from tests.support import Answer, case, python_agent, results_in, said, serving, statuses, write_suite
 
-from agenteval.metrics.trace_judge import is_sampled
+from agenteval.metrics.judges.trace import is_sampled
 from agenteval.results.store import read_results
 
 # Case "slow" never answers; the others do at once.

@@ -14,10 +14,10 @@ from jsonschema import Draft202012Validator, ValidationError
 from tests.support import ROOT, agenteval, case, environment, python_agent, write_suite
 
 from agenteval.agents.base import Request, reply_from_json
-from agenteval.errors import AgentError
-from agenteval.schemas import TITLES
-from agenteval.traces.model import Trace
-from agenteval.traces.read import read_traces
+from agenteval.agents.replay.trace import Trace
+from agenteval.agents.replay.trace_files import read_traces
+from agenteval.cli.schema import TITLES
+from agenteval.core.errors import AgentError
 
 SCHEMAS = ROOT / "schemas"
 
@@ -183,7 +183,7 @@ def test_the_examples_follow_the_schema_of_the_configuration() -> None:
 
 
 DATA = ROOT / "tests" / "data"
-STARTERS = ROOT / "src" / "agenteval" / "starters"
+STARTERS = ROOT / "src" / "agenteval" / "cli" / "starters"
 SUITES = [
     ("holodeck", DATA / "holodeck" / "complete.yaml"),
     ("holodeck", ROOT / "examples" / "quickstart" / "agent.yaml"),

@@ -14,11 +14,11 @@ from jsonschema import Draft202012Validator
 from tests.end_to_end.conftest import Command
 from tests.support import QUICKSTART, ROOT, agenteval, case, python_agent, said, statuses, write_suite
 
-from agenteval.baselines import FoundBaseline, Search
-from agenteval.config import Settings
-from agenteval.merging import merge_files
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
+from agenteval.run.baseline import FoundBaseline, Search
+from agenteval.run.merge import merge_files
+from agenteval.run.settings import Settings
 
 SCHEMA = json.loads((ROOT / "schemas" / "results.schema.json").read_text(encoding="utf-8"))
 

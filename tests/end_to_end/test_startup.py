@@ -17,7 +17,7 @@ LIGHT = ("pydantic", "rich", "jinja2", "yaml", "httpx", "junit_xml")
 # Runs a command and tells, after everything it wrote, which modules it has loaded.
 PROGRAM = """
 import json, sys
-from agenteval.cli import main
+from agenteval.cli.main import main
 try:
     status = main(sys.argv[1:])
 except SystemExit as error:
@@ -29,25 +29,30 @@ print("\\n" + json.dumps([status, sorted(sys.modules)]))
 
 # What of ours only some runs need; each takes long to import, most for its models and data classes.
 ONLY_WITH = {
-    "agenteval.config_file": "an agenteval.yaml",
-    "agenteval.config_gate": "an agenteval.yaml",
+    "agenteval.run.config.file": "an agenteval.yaml",
+    "agenteval.run.config.gate": "an agenteval.yaml",
     "agenteval.suite.evaluation": "criteria or analyses",
-    "agenteval.suite.holodeck_tools": "tools in an agent.yaml",
+    "agenteval.suite.formats.holodeck.tools_schema": "tools in an agent.yaml",
     "agenteval.suite.model_tools": "tools of a model agent",
-    "agenteval.compare.compare": "a baseline",
+    "agenteval.compare.comparer": "a baseline",
     "agenteval.compare.pool": "a baseline",
     "agenteval.compare.statistics.model": "a baseline",
-    "agenteval.llm.model": "judges, or an agent made of a model",
-    "agenteval.analysis.answers": "criteria or analyses",
-    "agenteval.traces.model": "recorded traces",
-    "agenteval.traces.otel_shape": "traces of OpenTelemetry",
-    "agenteval.run.resume": "--resume",
+    "agenteval.core.llm.calls": "judges, or an agent made of a model",
+    "agenteval.results.analysis.answers": "criteria or analyses",
+    "agenteval.agents.replay.trace": "recorded traces",
+    "agenteval.agents.replay.otel.shape": "traces of OpenTelemetry",
+    "agenteval.run.journal.resume": "--resume",
     "agenteval.run.shard": "--shard",
-    "agenteval.suite.agentci_schema": "a suite of AgentCI",
-    "agenteval.suite.fluxloop_schema": "a suite of FluxLoop",
+    "agenteval.suite.formats.agentci.schema": "a suite of AgentCI",
+    "agenteval.suite.formats.fluxloop.schema": "a suite of FluxLoop",
 }
 # Besides, what only runs need.
-ONLY_IN_RUNS = {"agenteval.pipeline", "agenteval.planning", "agenteval.run.execute", "agenteval.metrics.scoring"}
+ONLY_IN_RUNS = {
+    "agenteval.run.pipeline",
+    "agenteval.run.resolve.plan",
+    "agenteval.run.runner.execute",
+    "agenteval.metrics.scoring",
+}
 
 
 def modules(directory: Path, *arguments: str | Path) -> set[str]:
@@ -79,7 +84,13 @@ def test_help_and_version_import_next_to_nothing(tmp_path: Path, arguments: list
 
 def test_the_version_imports_nothing_of_ours_but_the_command_line(tmp_path: Path) -> None:
     own = {name for name in modules(tmp_path, "--version") if name.partition(".")[0] == "agenteval"}
-    assert own == {"agenteval", *(f"agenteval.{name}" for name in ("cli", "errors", "schemas", "starter"))}
+    assert own == {
+        "agenteval",
+        *(
+            f"agenteval.{name}"
+            for name in ("cli", "cli.init", "cli.main", "cli.schema", "core", "core.errors", "core.version")
+        ),
+    }
 
 
 def test_the_version_is_that_of_the_distribution(tmp_path: Path) -> None:
@@ -107,7 +118,7 @@ def test_a_plain_suite_imports_nothing_that_only_others_need(tmp_path: Path) -> 
     assert run >= ONLY_IN_RUNS
     assert not {name: ONLY_WITH[name] for name in ONLY_WITH.keys() & run}
     validated = modules(tmp_path, "validate", "agent.yaml")
-    assert not validated & {*ONLY_WITH, *ONLY_IN_RUNS, "agenteval.results.foreign.detect"}
+    assert not validated & {*ONLY_WITH, *ONLY_IN_RUNS, "agenteval.results.importers.detect"}
 
 
 def test_what_only_some_runs_need_is_called_that() -> None:

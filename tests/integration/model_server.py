@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from agenteval.suite.model import ModelSpec
+from agenteval.core.llm.spec import ModelSpec
 
 PROVIDERS = ("openai", "azure_openai", "anthropic", "ollama")
 KEY = "sk-0123456789abcdefghijklmnop"

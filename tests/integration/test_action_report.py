@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit import report_samples as samples
+from tests.unit.report import samples
 
-from agenteval.action_report import RunnerFiles
-from agenteval.github.commands import SUMMARY_LIMIT
-from agenteval.report.markdown import render_summary
+from agenteval.ci.github.action.outputs import RunnerFiles
+from agenteval.ci.github.runner import SUMMARY_LIMIT
+from agenteval.report.markdown.render import render_summary
 
 
 @pytest.mark.parametrize("used", [0, 1, 900_000, 990_000, 996_000])

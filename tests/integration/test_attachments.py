@@ -18,15 +18,16 @@ from tests.integration.model_server import serving as model_server
 from tests.integration.test_scheduler import EQUALITY, Scripted, echo, one_turn, run
 from tests.support import PATIENCE_S, agenteval, case, environment, error_of, python_agent, results_in, statuses
 
-from agenteval.llm.gateway import Gateway, LlmSettings
-from agenteval.metrics.base import Observation, Outcome, Resources
-from agenteval.metrics.graders import GraderPool
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.resources.grader_pool import GraderPool
+from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
 from agenteval.results.model import Score
-from agenteval.run import attachments as module
-from agenteval.run.attachments import Attached, AttachmentError, Attachments
-from agenteval.run.convert import read_file
-from agenteval.run.download import Downloader, DownloadError, file_name
+from agenteval.run.attachments import attachments as module
+from agenteval.run.attachments.attachments import Attached, AttachmentError, Attachments
+from agenteval.run.attachments.convert import read_file
+from agenteval.run.attachments.download import Downloader, DownloadError, file_name
 from agenteval.suite.model import Case, FileKind, FileRef, MetricConfig, Turn
 
 

@@ -15,15 +15,15 @@ from tests.integration.virtual_time import in_virtual_time
 from tests.support import agent_spec, request
 
 from agenteval.agents.base import Reply, Request
-from agenteval.errors import AgentError, TransientAgentError
-from agenteval.llm.gateway import Gateway, LlmSettings
-from agenteval.metrics.base import Resources
-from agenteval.metrics.graders import GraderPool
+from agenteval.core.errors import AgentError, TransientAgentError
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.metrics.resources.grader_pool import GraderPool
+from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.model import CaseResult, IterationResult
-from agenteval.run.attempts import Answer, Attempts, CaseClock
-from agenteval.run.job import BoundAgent, Job
-from agenteval.run.scheduler import Pace, run_jobs
+from agenteval.run.plan import BoundAgent, Job, Pace
+from agenteval.run.runner.attempts import Answer, Attempts, CaseClock
+from agenteval.run.runner.scheduler import run_jobs
 from agenteval.suite.model import Case, MetricConfig, Suite, Turn
 
 

@@ -15,15 +15,17 @@ import pytest
 from tests.integration.model_server import INPUT_TOKENS, KEY, OUTPUT_TOKENS, Answer, ModelServer, error, says, serving
 from tests.support import PATIENCE_S
 
-from agenteval.llm.budget import Limits
-from agenteval.llm.cache import ResponseCache
-from agenteval.llm.gateway import Gateway, LlmSettings
-from agenteval.llm.providers.openai_client import AZURE_API_VERSION
-from agenteval.metrics.base import Observation, Resources
-from agenteval.metrics.graders import GraderPool
+from agenteval.core.llm.budget import Limits
+from agenteval.core.llm.cache import ResponseCache
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.providers.openai import AZURE_API_VERSION
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.metrics.base import Observation
+from agenteval.metrics.resources.grader_pool import GraderPool
+from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
 from agenteval.results.model import Score
-from agenteval.suite.model import MetricConfig, ModelSpec, Place
+from agenteval.suite.model import MetricConfig, Place
 
 pytest.importorskip("azure.ai.evaluation", reason="needs the extra azure", exc_type=ImportError)
 

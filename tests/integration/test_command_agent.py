@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.support import PATIENCE_S, agent_spec, answer, eventually, is_alive, number_in, request, started
 
-from agenteval.errors import AgentError, ConfigError, TransientAgentError
+from agenteval.core.errors import AgentError, ConfigError, TransientAgentError
 from agenteval.results.model import ToolCall, Usage
 from agenteval.suite.model import AgentSpec
 

@@ -13,9 +13,9 @@ from tests.end_to_end.conftest import Command
 from tests.integration.gated_suite import AGENT, CASES, Asked, Project, names
 from tests.support import Answer, case, python_agent, serving, write_suite
 
-from agenteval.config import Settings
 from agenteval.results.model import Comparison
-from agenteval.run.control import ControlError, base_agents
+from agenteval.run.confirm.base_agent import ControlError, base_agents
+from agenteval.run.settings import Settings
 
 BASE = {"confirm": "base"}
 

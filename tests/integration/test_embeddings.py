@@ -22,17 +22,18 @@ from tests.integration.model_server import (
     words,
 )
 
-from agenteval.errors import ConfigError
-from agenteval.llm.budget import Limits
-from agenteval.llm.cache import ResponseCache
-from agenteval.llm.embeddings import Embeddings, read_vector
-from agenteval.llm.errors import BudgetSpentError, LlmError
-from agenteval.llm.gateway import Gateway, LlmSettings
-from agenteval.metrics.base import MetricError, Observation, Resources
-from agenteval.metrics.graders import GraderPool
+from agenteval.core.errors import ConfigError
+from agenteval.core.llm.budget import Limits
+from agenteval.core.llm.cache import ResponseCache
+from agenteval.core.llm.embeddings import Embeddings, read_vector
+from agenteval.core.llm.errors import BudgetSpentError, LlmError
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.names import embedding_model
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.metrics.base import MetricError, Observation
+from agenteval.metrics.resources.grader_pool import GraderPool
+from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.similarity import Consistency, Similar
-from agenteval.suite.model import ModelSpec
-from agenteval.suite.model_names import embedding_model
 
 PATIENCE_S = 60
 PROVIDERS = ("openai", "azure_openai", "ollama")
@@ -201,8 +202,8 @@ def test_a_second_run_asks_nothing(server: ModelServer, tmp_path: Path, provider
 
 
 def test_a_chat_with_the_same_words_is_another_question(server: ModelServer, tmp_path: Path) -> None:
-    from agenteval.llm.cache import cache_key, key_of
-    from agenteval.llm.model import Call
+    from agenteval.core.llm.cache import cache_key, key_of
+    from agenteval.core.llm.calls import Call
 
     asked = model(server)
     assert cache_key(Call(asked, "a")) != key_of(asked, ["embedding", "a"])
@@ -270,7 +271,7 @@ def test_after_a_failure_it_is_asked_again(server: ModelServer) -> None:
 @pytest.mark.parametrize(
     "body",
     ["hello", {}, [], {"data": []}, {"data": [{}]}, {"data": [{"embedding": []}]}, {"data": "x"}, {"data": [5]}]
-    + [{"data": [{"embedding": value}]} for value in ("@@@", None, ["a"], [math.nan], [1.0, math.inf])],
+    + [{"data": [{"embedding": value}]} for value in ("@", None, ["a"], [math.nan], [1.0, math.inf])],
 )
 def test_replies_without_a_vector(server: ModelServer, body: Any, tmp_path: Path) -> None:
     server.respond = lambda asked: Answer(body)
@@ -550,7 +551,7 @@ def test_a_model_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenteval.suite.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("agenteval.core.extras.find_spec", lambda name: None)
     with pytest.raises(ConfigError) as caught:
         Gateway(settings()).check(embedding_model("local/minishlab/potion-base-8M"))
     assert str(caught.value) == (
@@ -559,7 +560,7 @@ def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
 
 
 def test_it_does_not_judge(local_model: Path) -> None:
-    from agenteval.llm.model import Call
+    from agenteval.core.llm.calls import Call
 
     async def run() -> None:
         await Gateway(settings()).complete(Call(embedding_model(f"local/{local_model}"), "Is it?"))

@@ -19,12 +19,12 @@ import pytest
 from tests.support import PATIENCE_S, agent_spec
 
 from agenteval.agents.base import reply_from_json
-from agenteval.agents.worker import OWN_FILES
-from agenteval.agents.workers import WorkerPool
-from agenteval.errors import AgentError
-from agenteval.suite.framework_scan import Found, discover_targets, lookup
+from agenteval.agents.frameworks.scan import Found, discover_targets, lookup
+from agenteval.agents.worker.pool import WorkerPool
+from agenteval.agents.worker.worker import OWN_FILES
+from agenteval.core.errors import AgentError
 
-TARGETS = "agenteval.agents.targets"
+TARGETS = "agenteval.agents.worker.calls"
 
 
 @pytest.fixture(scope="module")
@@ -805,5 +805,5 @@ def test_many_calls_run_at_once(tmp_path: Path, bare_python: str) -> None:
 
 def test_what_runs_in_the_worker_is_python_3_8() -> None:
     root = Path(sys.modules["agenteval"].__file__ or "").parent
-    for file in (*OWN_FILES.values(), "agents/worker.py"):
+    for file in (*OWN_FILES.values(), "agents/worker/worker.py"):
         ast.parse((root / file).read_text(encoding="utf-8"), feature_version=(3, 8))

@@ -28,15 +28,15 @@ from tests.integration.model_server import (
 )
 from tests.integration.virtual_time import in_virtual_time
 
-from agenteval.errors import ConfigError
-from agenteval.llm.budget import Limits
-from agenteval.llm.cache import ResponseCache, cache_key, default_directory
-from agenteval.llm.errors import BudgetSpentError, LlmError
-from agenteval.llm.gateway import Gateway, LlmSettings
-from agenteval.llm.model import Call, Completion
-from agenteval.llm.rate import RateLimiter
+from agenteval.core.errors import ConfigError
+from agenteval.core.llm.budget import Limits
+from agenteval.core.llm.cache import ResponseCache, cache_key, default_directory
+from agenteval.core.llm.calls import Call, Completion
+from agenteval.core.llm.errors import BudgetSpentError, LlmError
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.rate_limit import RateLimiter
+from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import MetricError
-from agenteval.suite.model import ModelSpec
 
 PATIENCE_S = 60
 SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}

@@ -12,7 +12,7 @@ import pytest
 from tests.support import Answer, HangUp, Service, agent_spec, answer, ask, request, serving, started
 
 from agenteval.agents.base import Reply
-from agenteval.errors import AgentError, ConfigError
+from agenteval.core.errors import AgentError, ConfigError
 from agenteval.results.model import Usage
 from agenteval.suite.model import AgentSpec
 

@@ -21,7 +21,7 @@ from tests.integration.certificates import localhost
 from tests.support import agent_spec, request, started
 
 from agenteval.agents.base import Agent, Reply
-from agenteval.errors import AgentError, ConfigError, TransientAgentError
+from agenteval.core.errors import AgentError, ConfigError, TransientAgentError
 
 CREDENTIALS = "Basic " + base64.b64encode(b"me:secret").decode()
 

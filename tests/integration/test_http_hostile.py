@@ -14,7 +14,7 @@ import pytest
 from tests.support import agent_spec, request, started
 
 from agenteval.agents.base import Reply
-from agenteval.errors import AgentError, TransientAgentError
+from agenteval.core.errors import AgentError, TransientAgentError
 
 OK = b"HTTP/1.1 200 OK\r\n"
 MIB = 2**20

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from tests.support import agent_spec, answer, eventually, is_alive, number_in
 
-from agenteval.action_isolation import can_open, give_back, hidden_files, owner_of
-from agenteval.action_report import RunnerFiles
-from agenteval.agents.blocking import run_confined
-from agenteval.agents.confinement import Owner, confined, launch
-from agenteval.agents.marks import free_mark, kill_marked, processes
-from agenteval.errors import AgentError
+from agenteval.ci.github.action.isolation import can_open, give_back, hidden_files, owner_of
+from agenteval.ci.github.action.outputs import RunnerFiles
+from agenteval.core.errors import AgentError
+from agenteval.core.process.confinement import Owner, confined, launch
+from agenteval.core.process.process_groups import free_mark, kill_marked, processes
+from agenteval.core.process.run_confined import run_confined
 from agenteval.suite.model import AgentSpec
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root")
@@ -143,7 +143,7 @@ def test_the_group_of_the_container_engine_is_avoided(
     path = place / "docker.sock"
     path.touch()
     os.chown(path, 0, group)
-    monkeypatch.setattr("agenteval.action_isolation._SOCKETS", (path,))
+    monkeypatch.setattr("agenteval.ci.github.action.isolation._SOCKETS", (path,))
     os.chown(workspace, 4321, 4321 if group == 4321 else 4322)
 
     assert owner_of(str(workspace)) == Owner(4321, instead)
@@ -248,9 +248,9 @@ def test_a_home_that_is_not_theirs_is_replaced(workspace: Path, place: Path) -> 
     # In a process of its own: what hides this process would stay.
     code = f"""
 import os, pathlib
-from agenteval.action_isolation import isolated
-from agenteval.action_report import RunnerFiles
-from agenteval.agents.blocking import run_confined
+from agenteval.ci.github.action.isolation import isolated
+from agenteval.ci.github.action.outputs import RunnerFiles
+from agenteval.core.process.run_confined import run_confined
 with isolated({{"GITHUB_WORKSPACE": {str(workspace)!r}, "HOME": {str(place)!r}, "USER": "somebody"}}):
     script = 'echo "$USER"; cd; touch made; stat -c %u made; pwd'
     print(run_confined(("/bin/sh", "-euc", script), pathlib.Path({str(workspace)!r}), 30).stdout)
@@ -266,7 +266,7 @@ with isolated({{"GITHUB_WORKSPACE": {str(workspace)!r}, "HOME": {str(place)!r}, 
 def test_no_secret_is_left_where_the_kernel_shows_it() -> None:
     code = """
 import os, pathlib, subprocess
-from agenteval.action_isolation import isolated
+from agenteval.ci.github.action.isolation import isolated
 with isolated({}):
     shown = pathlib.Path("/proc/self/environ").read_bytes()
     assert b"hush" not in shown, shown
@@ -282,9 +282,9 @@ with isolated({}):
 def test_in_a_workspace_of_root_nothing_but_rights_is_lost(place: Path) -> None:
     code = f"""
 import os, pathlib
-from agenteval.action_isolation import isolated
-from agenteval.action_report import RunnerFiles
-from agenteval.agents.blocking import run_confined
+from agenteval.ci.github.action.isolation import isolated
+from agenteval.ci.github.action.outputs import RunnerFiles
+from agenteval.core.process.run_confined import run_confined
 with isolated({{"GITHUB_WORKSPACE": {str(place)!r}}}):
     script = f'id -u; cat /proc/{{os.getpid()}}/environ >/dev/null || echo hidden'
     print(run_confined(("/bin/sh", "-c", script), pathlib.Path({str(place)!r}), 30).stdout)

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from tests.support import EQUALITY, agenteval, case, echo_agent, environment, python_agent, results_in, write_suite
 
-from agenteval.errors import InfrastructureError
+from agenteval.core.errors import InfrastructureError
 from agenteval.results.model import CaseResult, IterationResult, SuiteResult, TurnResult
-from agenteval.run.journal import Journal
-from agenteval.run.long_cases import LongCases
+from agenteval.run.cases.long_cases import LongCases
+from agenteval.run.journal.journal import Journal
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:

@@ -36,21 +36,22 @@ from tests.support import (
 from tests.unit import runs
 
 from agenteval.compare.gate import GatePolicy, is_named, judge, quarantined
-from agenteval.compare.pair import entry_without_cases, pool_entry
+from agenteval.compare.pairing import entry_without_cases, pool_entry
 from agenteval.compare.policy import Quarantine
-from agenteval.report.annotations import annotate
-from agenteval.report.basis import repetitions
-from agenteval.report.view import GateView, metric_errors
+from agenteval.report.view.annotations import annotate
+from agenteval.report.view.baseline_notes import repetitions
+from agenteval.report.view.view import GateView, metric_errors
 from agenteval.report.write import print_table, write_reports
 from agenteval.results.model import CaseResult, Results, RunUsage, SuiteResult, Usage
 from agenteval.results.store import read_results
-from agenteval.run import keeping, own_pool
-from agenteval.run.all_cases import AllCases
-from agenteval.run.collected import Collected
-from agenteval.run.journal import Journal
-from agenteval.run.keeping import Keeping, Outlines
-from agenteval.run.own_pool import RunPool
-from agenteval.run.streamed_cases import StreamedCases
+from agenteval.run.cases import retention as keeping
+from agenteval.run.cases import run_pool as own_pool
+from agenteval.run.cases.all_cases import AllCases
+from agenteval.run.cases.collected import Collected
+from agenteval.run.cases.retention import Keeping, Outlines
+from agenteval.run.cases.run_pool import RunPool
+from agenteval.run.cases.streamed_cases import StreamedCases
+from agenteval.run.journal.journal import Journal
 
 SUITES = ("agent.yaml", "other.yaml")
 # Every kind of case that reports treat in a way of its own.
@@ -217,9 +218,9 @@ def test_memory_does_not_grow_with_what_passes(tmp_path: Path, monkeypatch: pyte
 
 LONG = """
 import sys
-import agenteval.run.collected, agenteval.run.keeping
-agenteval.run.collected.MOST_IN_MEMORY = 3
-from agenteval.cli import main
+import agenteval.run.cases.collected, agenteval.run.cases.retention
+agenteval.run.cases.collected.MOST_IN_MEMORY = 3
+from agenteval.cli.main import main
 sys.argv[0] = "agenteval"
 sys.exit(main(sys.argv[1:]))
 """

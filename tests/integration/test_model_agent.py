@@ -26,12 +26,13 @@ from tests.integration.model_server import (
 from tests.support import PATIENCE_S, request
 
 from agenteval.agents.base import Reply, Request
-from agenteval.agents.model import ModelAgent
-from agenteval.errors import AgentError, ConfigError
-from agenteval.llm.budget import Limits
-from agenteval.llm.cache import ResponseCache
-from agenteval.llm.gateway import Gateway, LlmSettings
-from agenteval.suite.model import AgentSpec, ModelSpec
+from agenteval.agents.model.agent import ModelAgent
+from agenteval.core.errors import AgentError, ConfigError
+from agenteval.core.llm.budget import Limits
+from agenteval.core.llm.cache import ResponseCache
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.suite.model import AgentSpec
 from agenteval.suite.model_agent import ModelAgentSpec
 from agenteval.suite.model_tools import FunctionTool
 
@@ -281,7 +282,7 @@ class TestStart:
     def test_a_module_that_takes_too_long(
         self, server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("agenteval.agents.model._IMPORT_TIMEOUT_S", 0.5)
+        monkeypatch.setattr("agenteval.agents.model.agent._IMPORT_TIMEOUT_S", 0.5)
         monkeypatch.setenv("AGENTEVAL_PYTHON", sys.executable)
         (tmp_path / "slow.py").write_text("import time\ntime.sleep(60)\n")
         tool = FunctionTool("slow", "d", str(tmp_path / "slow.py"), "slow", where="agent.yaml:7")

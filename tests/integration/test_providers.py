@@ -24,14 +24,15 @@ from tests.integration.model_server import (
     serving,
 )
 
-from agenteval.llm.cache import ResponseCache
-from agenteval.llm.errors import LlmError
-from agenteval.llm.gateway import Gateway, LlmSettings
-from agenteval.llm.model import Call, Completion
-from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
-from agenteval.metrics.graders import GraderPool
-from agenteval.metrics.judge import GEval, Rag
-from agenteval.suite.model import ModelSpec
+from agenteval.core.llm.cache import ResponseCache
+from agenteval.core.llm.calls import Call, Completion
+from agenteval.core.llm.errors import LlmError
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.metrics.base import MetricError, Observation, Outcome
+from agenteval.metrics.judges.deepeval import GEval, Rag
+from agenteval.metrics.resources.grader_pool import GraderPool
+from agenteval.metrics.resources.resources import Resources
 
 PATIENCE_S = 60
 SCHEMA = {

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from tests.support import agent_spec, answer, eventually, is_alive, number_in
 
-from agenteval.agents.confinement import Confinement, confined, confinement
-from agenteval.agents.environment import user_environment
-from agenteval.config import Settings, read_config
-from agenteval.provisioning import SetupError, provisioned, users_code
-from agenteval.report.escape import Redactor
+from agenteval.core.process.confinement import Confinement, confined, confinement, user_environment
+from agenteval.core.text.redact import Redactor
+from agenteval.run.config.read import read_config
+from agenteval.run.settings import Settings
+from agenteval.run.setup import SetupError, provisioned, users_code
 
 AS_IT_IS = Redactor(())
 
@@ -179,7 +179,7 @@ def test_secrets_reach_it_as_far_as_they_reach_agents(tmp_path: Path, monkeypatc
 
 @pytest.mark.usefixtures("quick")
 def test_it_takes_no_longer_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenteval.provisioning.TIME_LIMIT_S", 3.0)
+    monkeypatch.setattr("agenteval.run.setup.TIME_LIMIT_S", 3.0)
 
     message = failure("echo $$ > pid; sleep 600", tmp_path)
 

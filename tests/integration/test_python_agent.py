@@ -16,8 +16,8 @@ import pytest
 from tests.support import PATIENCE_S, agent_spec, answer, ask, eventually, is_alive, number_in, request, started
 
 from agenteval.agents.base import Reply
-from agenteval.agents.workers import find_interpreter
-from agenteval.errors import AgentError, ConfigError
+from agenteval.agents.worker.pool import find_interpreter
+from agenteval.core.errors import AgentError, ConfigError
 from agenteval.suite.model import AgentSpec
 
 

@@ -135,7 +135,7 @@ def test_every_place_that_says_another_version_is_named(repository: Path) -> Non
     done = script("release_notes.py", "v1.2.4", cwd=repository)
 
     assert (done.returncode, done.stdout) == (2, "")
-    for place in ("pyproject.toml", "src/agenteval/__init__.py", "Dockerfile", "CHANGELOG.md"):
+    for place in ("pyproject.toml", "src/agenteval/core/version.py", "Dockerfile", "CHANGELOG.md"):
         assert place in done.stderr
 
 
@@ -147,7 +147,7 @@ def test_a_release_has_a_date(repository: Path) -> None:
 
 
 def test_this_repository_agrees_on_its_version() -> None:
-    from agenteval import __version__
+    from agenteval.core.version import __version__
 
     said = script("release_notes.py", f"v{__version__}").stderr
     assert said == "" or said.startswith(

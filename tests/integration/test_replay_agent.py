@@ -12,7 +12,7 @@ import pytest
 from tests.support import agent_spec, answer, ask, request
 
 from agenteval.agents.base import Reply
-from agenteval.errors import AgentError, ConfigError
+from agenteval.core.errors import AgentError, ConfigError
 from agenteval.results.model import ToolCall, Usage
 from agenteval.suite.model import AgentSpec
 

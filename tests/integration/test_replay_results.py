@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import agent_spec, answer, ask, request
 from tests.unit import runs
-from tests.unit import test_foreign_baselines as foreign
+from tests.unit.results.importers import test_importers as foreign
 
 from agenteval.agents.base import Reply, Request
-from agenteval.agents.replay_formats import read_recording
-from agenteval.agents.replay_recording import Asked
-from agenteval.agents.replay_results import read_recorded_results
-from agenteval.errors import AgentError, ConfigError
+from agenteval.agents.replay.formats import read_recording
+from agenteval.agents.replay.recording import Asked
+from agenteval.agents.replay.results import read_recorded_results
+from agenteval.core.errors import AgentError, ConfigError
 from agenteval.results.archive import InMemory
 from agenteval.results.model import CaseResult, IterationResult, ToolCall, TurnResult, Usage
 from agenteval.results.store import results_json, write_atomic

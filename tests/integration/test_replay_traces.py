@@ -13,14 +13,14 @@ import pytest
 from tests.support import ROOT
 
 from agenteval.agents.base import Reply
-from agenteval.agents.replay_formats import read_recording
-from agenteval.agents.replay_recording import Asked, RecordedCase, Recording
-from agenteval.errors import ConfigError
+from agenteval.agents.replay.formats import read_recording
+from agenteval.agents.replay.otel.answer import OtelAnswer
+from agenteval.agents.replay.otel.read import read_answers
+from agenteval.agents.replay.recording import Asked, RecordedCase, Recording
+from agenteval.agents.replay.trace import BadLine, Trace
+from agenteval.agents.replay.trace_files import read_traces
+from agenteval.core.errors import ConfigError
 from agenteval.results.model import ToolCall, Usage
-from agenteval.traces.model import BadLine, Trace
-from agenteval.traces.otel import read_answers
-from agenteval.traces.otel_answer import OtelAnswer
-from agenteval.traces.read import read_traces
 
 DATA = ROOT / "tests" / "data" / "traces"
 WEATHER = "What is the weather in Paris and Rome?"

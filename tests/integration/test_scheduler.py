@@ -12,14 +12,14 @@ import pytest
 from tests.support import PATIENCE_S, agent_spec
 
 from agenteval.agents.base import Reply, Request
-from agenteval.errors import AgentError, InfrastructureError
-from agenteval.llm.gateway import Gateway, LlmSettings
-from agenteval.metrics.base import Resources
-from agenteval.metrics.graders import GraderPool
+from agenteval.core.errors import AgentError, InfrastructureError
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.metrics.resources.grader_pool import GraderPool
+from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.model import CaseResult, ToolCall
-from agenteval.run.job import BoundAgent, Job
-from agenteval.run.scheduler import Pace, run_jobs
+from agenteval.run.plan import BoundAgent, Job, Pace
+from agenteval.run.runner.scheduler import run_jobs
 from agenteval.suite.model import Case, MetricConfig, Suite, Turn
 
 EQUALITY = MetricConfig(id="equality", type="equality", kind="standard")

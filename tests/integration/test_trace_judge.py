@@ -15,16 +15,17 @@ from typing import Any, cast
 import pytest
 from tests.integration.model_server import KEY, Answer, Asked, ModelServer, error, says, serving
 
-from agenteval.errors import ConfigError
-from agenteval.llm.budget import Limits
-from agenteval.llm.cache import ResponseCache
-from agenteval.llm.gateway import Gateway, LlmSettings
-from agenteval.metrics.base import Observation, Resources
-from agenteval.metrics.judgement_cache import JudgementCache, judgement_key
+from agenteval.core.errors import ConfigError
+from agenteval.core.llm.budget import Limits
+from agenteval.core.llm.cache import ResponseCache
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.metrics.base import Observation
+from agenteval.metrics.judges.trace import is_sampled
+from agenteval.metrics.resources.judgement_cache import JudgementCache, judgement_key
+from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
-from agenteval.metrics.trace_judge import is_sampled
 from agenteval.results.model import Score
-from agenteval.suite.fluxloop import load_fluxloop
+from agenteval.suite.formats.fluxloop.suite import load_fluxloop
 from agenteval.suite.model import MetricConfig, Suite
 
 JUDGE = """\

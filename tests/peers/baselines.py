@@ -11,10 +11,10 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from tests.peers.github_actions import StoredArtifact, StoredRun
 from tests.peers.github_service import GithubService, History
 
-from agenteval.github.artifacts import DownloadLimits
-from agenteval.github.baseline import find_baseline
-from agenteval.github.baseline_model import ChangeTo, Found, Missing, Search, SearchLimits
-from agenteval.github.client import Client
+from agenteval.ci.github.api.artifacts import DownloadLimits
+from agenteval.ci.github.api.client import Client
+from agenteval.ci.github.baseline.model import ChangeTo, Found, Missing, Search, SearchLimits
+from agenteval.ci.github.baseline.search import find_baseline
 from agenteval.results.model import Results, Run, RunUsage, Summary, Tool
 
 ARTIFACT = "agenteval"

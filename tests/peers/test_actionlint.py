@@ -13,7 +13,7 @@ from tests.peers.node_program import node_program
 pytestmark = pytest.mark.peer
 
 ROOT = Path(__file__).parents[2]
-COPIED = sorted([*(ROOT / "examples" / "workflows").glob("*.yml"), ROOT / "src/agenteval/starters/workflow.yml"])
+COPIED = sorted([*(ROOT / "examples" / "workflows").glob("*.yml"), ROOT / "src/agenteval/cli/starters/workflow.yml"])
 OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 # What GitHub has had since this version of actionlint was made.
 YOUNGER = (

@@ -14,7 +14,7 @@ import yaml
 from tests.peers import aimock
 from tests.peers.aimock import KEY, Aimock, Fixture
 
-from agenteval.cli import main
+from agenteval.cli.main import main
 from agenteval.results.model import CaseResult, Score
 from agenteval.results.store import read_results
 

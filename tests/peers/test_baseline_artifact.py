@@ -14,8 +14,8 @@ from tests.peers.github_actions import BLOB_HOST
 from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService
 
-from agenteval.github.artifacts import DownloadLimits
-from agenteval.github.baseline_model import At, Before, ChangeTo, GivenRun, SearchLimits, describe
+from agenteval.ci.github.api.artifacts import DownloadLimits
+from agenteval.ci.github.baseline.model import At, Before, ChangeTo, GivenRun, SearchLimits, describe
 from agenteval.results.model import Results
 
 pytestmark = pytest.mark.peer

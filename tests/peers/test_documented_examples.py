@@ -13,7 +13,7 @@ import yaml
 from tests.peers import aimock
 from tests.peers.aimock import KEY, Aimock, read_fixtures
 
-from agenteval.cli import main
+from agenteval.cli.main import main
 from agenteval.results.model import Score
 from agenteval.results.store import read_results
 

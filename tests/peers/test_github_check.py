@@ -19,8 +19,9 @@ from requests import PreparedRequest, Response
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, GithubEmulator
 from tests.peers.wire import Wire, answer, text_of
 
-from agenteval.github import check_run
-from agenteval.github.check import (
+from agenteval.ci.github.api.client import Client, GithubError
+from agenteval.ci.github.checks import api as check_run
+from agenteval.ci.github.checks.check_run import (
     Body,
     CheckRun,
     abandon_check,
@@ -30,8 +31,7 @@ from agenteval.github.check import (
     start_check,
     updates,
 )
-from agenteval.github.client import Client, GithubError
-from agenteval.report.annotations import Annotation
+from agenteval.report.view.annotations import Annotation
 
 pytestmark = pytest.mark.peer
 

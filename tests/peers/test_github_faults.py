@@ -12,10 +12,10 @@ from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService
 from urllib3.util import retry
 
-from agenteval.github import connection
-from agenteval.github.artifacts import DownloadLimits
-from agenteval.github.baseline_model import Found, GivenRun, Missing, SearchLimits
-from agenteval.github.zip_member import MemberLimits
+from agenteval.ci.github.api import connection
+from agenteval.ci.github.api.artifacts import DownloadLimits
+from agenteval.ci.github.api.zip_member import MemberLimits
+from agenteval.ci.github.baseline.model import Found, GivenRun, Missing, SearchLimits
 
 pytestmark = pytest.mark.peer
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from tests.peers import chromium
 from tests.peers.chromium import Page
-from tests.unit import report_samples as samples
-from tests.unit.report_samples import Sample
-from tests.unit.report_scenarios import SCENARIOS
+from tests.unit.report import samples
+from tests.unit.report.samples import Sample
+from tests.unit.report.scenarios import SCENARIOS
 
-from agenteval.report import html
-from agenteval.report.trend import trend
+from agenteval.report.html import render as html
+from agenteval.report.view.trend import trend
 from agenteval.results.archive import InMemory
 
 _AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"

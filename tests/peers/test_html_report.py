@@ -15,12 +15,12 @@ from urllib.parse import urlencode
 import pytest
 from tests.peers import chromium
 from tests.peers.chromium import Page
-from tests.unit import report_samples as samples
-from tests.unit.report_samples import Sample
-from tests.unit.test_report_html import PAYLOADS
+from tests.unit.report import samples
+from tests.unit.report.html.test_html import PAYLOADS
+from tests.unit.report.samples import Sample
 
-from agenteval.report import html
-from agenteval.report.trend import trend
+from agenteval.report.html import render as html
+from agenteval.report.view.trend import trend
 from agenteval.results.archive import InMemory
 from agenteval.results.model import AnswerChange, MetricSummary, ScoreChange, ToolCall, Usage
 

@@ -17,7 +17,7 @@ import yaml
 from tests.peers import aimock
 from tests.peers.aimock import KEY, Aimock, Fixture, read_fixtures
 
-from agenteval.cli import main
+from agenteval.cli.main import main
 from agenteval.results.model import Results, Score
 from agenteval.results.store import read_results
 
@@ -866,7 +866,9 @@ class TestProcess:
             check=False,
         )
 
-    RUN = "import sys; from agenteval.cli import main; sys.exit(main(['run', 'agent.yaml', '--out', '../report']))"
+    RUN = (
+        "import sys; from agenteval.cli.main import main; sys.exit(main(['run', 'agent.yaml', '--out', '../report']))"
+    )
 
     @pytest.mark.parametrize("judge", [GPT, CLAUDE, OLLAMA], ids=lambda judge: judge.provider)
     def test_nobody_else_hears_of_it(self, bench: Bench, tmp_path: Path, judge: Judge) -> None:
@@ -895,7 +897,7 @@ class TestProcess:
         assert (tmp_path / "watched").read_text(encoding="utf-8") == "look up example.org\n"
 
     MODULES = (
-        "import sys; from agenteval.cli import main; main(['run', 'agent.yaml', '--quiet']); "
+        "import sys; from agenteval.cli.main import main; main(['run', 'agent.yaml', '--quiet']); "
         "names = {'deepeval', 'openai', 'anthropic', 'ollama', 'genai_prices', 'pydantic_ai'}; "
         "print(*sorted(names & set(sys.modules)), file=sys.stderr)"
     )

@@ -19,7 +19,7 @@ from tests.peers import aimock
 from tests.peers.aimock import KEY, Aimock, Fixture
 from tests.support import PATIENCE_S, eventually, is_alive, number_in
 
-from agenteval.cli import main
+from agenteval.cli.main import main
 from agenteval.results.model import Results, TurnResult, Usage
 from agenteval.results.store import read_results
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from lxml import html
-from tests.unit import report_samples as samples
-from tests.unit.report_samples import HOSTILE_TEXTS, Sample
-from tests.unit.report_scenarios import SCENARIOS
+from tests.unit.report import samples
+from tests.unit.report.samples import HOSTILE_TEXTS, Sample
+from tests.unit.report.scenarios import SCENARIOS
 
-from agenteval.errors import Problem
-from agenteval.report import escape
-from agenteval.report.markdown import render_comment, render_summary
-from agenteval.report.problems import render_problems
+from agenteval.core.errors import Problem
+from agenteval.core.text import escape
+from agenteval.report.markdown.placeholders import render_problems
+from agenteval.report.markdown.render import render_comment, render_summary
 
 pytestmark = [
     pytest.mark.peer,

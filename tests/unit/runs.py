@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agenteval.compare.pair import pool_entry
+from agenteval.compare.pairing import pool_entry
 from agenteval.results.model import (
     CaseResult,
     CaseStatus,

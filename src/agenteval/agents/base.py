@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from agenteval.errors import AgentError, Problem
+from agenteval.core.errors import AgentError
 from agenteval.results.model import ToolCall, Usage
 
 if TYPE_CHECKING:
@@ -123,12 +123,6 @@ class Agent(Protocol):
     async def close(self) -> None:
         """Release processes and connections."""
         ...
-
-
-def agent_problem(where: str, message: str) -> Problem:
-    """A problem with the definition of an agent, which stands at ``file:line``."""
-    file, _, line = where.rpartition(":")
-    return Problem(f"agent: {message}", file=file or where, line=int(line) if line.isdigit() else None)
 
 
 def reply_from_json(value: Any) -> Reply:

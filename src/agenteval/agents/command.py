@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.agents.base import Reply, Request, reply_from_json
-from agenteval.agents.environment import user_environment
-from agenteval.agents.process import STDERR_CHUNKS, Child, ending, find_program, tail
-from agenteval.errors import AgentError, TransientAgentError
+from agenteval.core.errors import AgentError, TransientAgentError
+from agenteval.core.process.child import STDERR_CHUNKS, Child, ending, find_program, tail
+from agenteval.core.process.confinement import user_environment
 from agenteval.suite.model import AgentSpec
 
 _MOST_OUTPUT = 64 * 2**20

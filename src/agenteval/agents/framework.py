@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agenteval.agents.base import Reply, Request, agent_problem, reply_from_json
-from agenteval.agents.workers import WorkerPool
-from agenteval.errors import AgentError, ConfigError
+from agenteval.agents.base import Reply, Request, reply_from_json
+from agenteval.agents.worker.pool import WorkerPool
+from agenteval.core.errors import AgentError, ConfigError, agent_problem
 from agenteval.suite.model import DEFAULT_TURN_TIMEOUT_S, AgentSpec
 
-_ASK = "agenteval.agents.targets:ask"
-_CHECK = "agenteval.agents.targets:check"
+_ASK = "agenteval.agents.worker.calls:ask"
+_CHECK = "agenteval.agents.worker.calls:check"
 
 
 class FrameworkAgent:
@@ -58,7 +58,7 @@ async def check_target(workers: WorkerPool, spec: AgentSpec, arguments: list[Any
     Args:
         workers: where it will be called.
         spec: its definition.
-        arguments: of ``agenteval.agents.targets.check``.
+        arguments: of ``agenteval.agents.worker.calls.check``.
 
     Raises:
         ConfigError: it is not there, or takes too long.

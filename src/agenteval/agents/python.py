@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from agenteval.agents.base import Reply, Request, agent_problem, reply_from_json
-from agenteval.agents.workers import WorkerPool
-from agenteval.errors import ConfigError
+from agenteval.agents.base import Reply, Request, reply_from_json
+from agenteval.agents.worker.pool import WorkerPool
+from agenteval.core.errors import ConfigError, agent_problem
 from agenteval.suite.model import AgentSpec
 
 

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from agenteval.agents.base import Reply, Request, as_text
 from agenteval.agents.command import Program, without_last_break
 from agenteval.agents.framework import check_target
-from agenteval.agents.http import HttpService
-from agenteval.agents.http_response import text_of
-from agenteval.agents.workers import WorkerPool
-from agenteval.errors import AgentError, ToolRefusedError, TransientAgentError
+from agenteval.agents.http.agent import HttpService
+from agenteval.agents.http.response import text_of
+from agenteval.agents.worker.pool import WorkerPool
+from agenteval.core.errors import AgentError, ToolRefusedError, TransientAgentError
 from agenteval.suite.model import AgentSpec
 
-_CALL = "agenteval.agents.targets:call_tool"
+_CALL = "agenteval.agents.worker.calls:call_tool"
 # With these a shell says that it cannot run a command, or does not find it.
 _NOT_RUN = frozenset({126, 127})
 # Nothing there, wrong method, proxy, too slow, too large, wrong type, too often: nobody looked at the arguments.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from agenteval.compare.pair import pool_entry
+from agenteval.compare.pairing import pool_entry
 from agenteval.results.model import Comparison, PoolEntry, Results
 
 # Among the details of a comparison: the cases that regressed by themselves, and the metrics whose means moved.

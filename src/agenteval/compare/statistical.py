@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agenteval.compare.evidence import Confirmation, Sides
-from agenteval.compare.marks import annotated
+from agenteval.compare.case_notes import annotated
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.pool import MOVED_MEANS, REGRESSED_CASES
+from agenteval.compare.samples import Confirmation, Sides
 from agenteval.compare.statistics.decision import Decision, FirstStage, final_stage, first_stage
 from agenteval.compare.statistics.drift import check_drift
-from agenteval.compare.statistics.holm import holm
 from agenteval.compare.statistics.model import MetricRuns
 from agenteval.compare.statistics.parameters import GateParameters
-from agenteval.compare.statistics.planning import Improvement, ways_to_halve
+from agenteval.compare.statistics.power import Improvement, ways_to_halve
 from agenteval.compare.statistics.verdict import MetricDecision, points
+from agenteval.core.statistics import holm
 from agenteval.results.model import ComparedCase, ComparedMetric, RunVerdict
 
 # Error rate of the check for drift, over all metrics.

@@ -13,14 +13,16 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from agenteval.errors import ConfigError, Problem
-from agenteval.llm.cache import key_of
-from agenteval.llm.errors import LlmError
-from agenteval.llm.model import Completion, Exchange
-from agenteval.llm.providers import api_key, reachable
-from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
-from agenteval.suite.model import ModelSpec, Place
-from agenteval.threads import in_thread
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.llm.cache import key_of
+from agenteval.core.llm.calls import Completion, Exchange
+from agenteval.core.llm.errors import LlmError
+from agenteval.core.llm.providers import api_key, reachable
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.runtime import in_thread
+from agenteval.metrics.base import MetricError, Observation, Outcome
+from agenteval.metrics.resources.resources import Resources
+from agenteval.suite.model import Place
 
 _OPENAI = "https://api.openai.com/v1"
 # The SDK's evaluators rate from 1 to 5.
@@ -127,7 +129,7 @@ class AzureMetric:
 
     def _evaluate(self, inputs: Mapping[str, str]) -> Mapping[str, Any]:
         """One evaluation; it blocks."""
-        from agenteval.llm.providers.openai_client import is_reasoning
+        from agenteval.core.llm.providers.openai import is_reasoning
 
         kind = getattr(_sdk(), _CLASSES[self.metric])
         # Made anew each time, as an evaluator keeps state.
@@ -137,7 +139,7 @@ class AzureMetric:
 
     def _configuration(self) -> dict[str, str]:
         """The model in the SDK's terms."""
-        from agenteval.llm.providers.openai_client import AZURE_API_VERSION
+        from agenteval.core.llm.providers.openai import AZURE_API_VERSION
 
         model = reachable(self.model)
         shared = {"type": model.provider, "api_key": api_key(model)}

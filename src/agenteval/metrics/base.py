@@ -6,20 +6,12 @@ A metric is a frozen dataclass with one method. A new one is a new file and a li
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from agenteval.errors import AgentEvalError
-from agenteval.results.model import RunUsage, ToolCall, Usage
-from agenteval.suite.model import MetricConfig, ModelSpec
-
-if TYPE_CHECKING:
-    from agenteval.llm.embeddings import Embeddings
-    from agenteval.llm.gateway import Gateway
-    from agenteval.metrics.graders import GraderPool
-    from agenteval.metrics.judgements import Judgements
+from agenteval.core.errors import AgentEvalError
+from agenteval.results.model import ToolCall, Usage
+from agenteval.results.record.fields import Record, trace_of_reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,107 +101,15 @@ class CaseMetric(Protocol):
         ...
 
 
-# Metric type → module and class; imported when a suite asks for it, so that nobody pays for the rest.
-REGISTRY: Mapping[str, tuple[str, str]] = {
-    "equality": ("agenteval.metrics.deterministic", "Equality"),
-    "numeric": ("agenteval.metrics.deterministic", "Numeric"),
-    "f1_score": ("agenteval.metrics.overlap", "TokenF1"),
-    "bleu": ("agenteval.metrics.overlap", "Bleu"),
-    "rouge": ("agenteval.metrics.overlap", "Rouge"),
-    "meteor": ("agenteval.metrics.meteor", "Meteor"),
-    "geval": ("agenteval.metrics.judge", "GEval"),
-    "rag": ("agenteval.metrics.judge", "Rag"),
-    "groundedness": ("agenteval.metrics.azure", "AzureMetric"),
-    "relevance": ("agenteval.metrics.azure", "AzureMetric"),
-    "coherence": ("agenteval.metrics.azure", "AzureMetric"),
-    "fluency": ("agenteval.metrics.azure", "AzureMetric"),
-    "similarity": ("agenteval.metrics.azure", "AzureMetric"),
-    "code": ("agenteval.metrics.code", "CodeGrader"),
-    "tools": ("agenteval.metrics.tools", "ExpectedTools"),
-    "text_match": ("agenteval.metrics.text_match", "TextMatchMetric"),
-    "similar": ("agenteval.metrics.similarity", "Similar"),
-    "schema": ("agenteval.metrics.schema", "Schema"),
-    "tool_calls": ("agenteval.metrics.tool_calls", "ToolCalls"),
-    "safety": ("agenteval.metrics.safety", "Safety"),
-    "judge": ("agenteval.metrics.prompt_judge", "PromptJudge"),
-    "custom": ("agenteval.metrics.custom", "CustomFunction"),
-    "rules": ("agenteval.metrics.rules", "RuleBased"),
-    "trace_judge": ("agenteval.metrics.trace_judge", "TraceJudge"),
-    # Over all iterations of a case:
-    "latency": ("agenteval.metrics.performance", "Latency"),
-    "tokens": ("agenteval.metrics.performance", "Tokens"),
-    "consistency": ("agenteval.metrics.similarity", "Consistency"),
-}
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What metrics of one run share.
-
-    Attributes:
-        judge: the model that judges where a suite names none and can do without.
-        embedder: the model that compares meanings where a suite names none.
-        remembers: whether suites may keep what their judges said, and take it instead of asking again.
-        seed: of what metrics leave to chance; ``None`` is the same in every run.
-    """
-
-    gateway: Gateway
-    graders: GraderPool
-    judge: ModelSpec | None = None
-    embedder: ModelSpec | None = None
-    remembers: bool = True
-    seed: int | None = None
-
-    @cached_property
-    def embeddings(self) -> Embeddings:
-        """The way to vectors of texts, which remembers those that it has."""
-        from agenteval.llm.embeddings import Embeddings
-
-        return Embeddings(self.gateway, self.embedder)
-
-    @cached_property
-    def judgements(self) -> Judgements:
-        """What judges of traces may still ask, and what they said before."""
-        from agenteval.metrics.judgements import Judgements
-
-        return Judgements(self.remembers)
-
-    @property
-    def judged(self) -> Mapping[str, int]:
-        """How many answers of judges counted so far, by suite."""
-        return self.judgements.answered if "judgements" in self.__dict__ else {}
-
-    def charge(self, asked: RunUsage, judged: Mapping[str, int]) -> None:
-        """Put on the accounts what an earlier part of the run took."""
-        self.gateway.charge(asked)
-        if judged:
-            self.judgements.charge(judged)
-
-    async def start(self) -> None:
-        """Make sure that what the metrics will use is there.
-
-        Raises:
-            ConfigError: it is not.
-        """
-        await self.graders.start()
-
-    async def close(self) -> None:
-        """Close connections and processes."""
-        await self.gateway.close()
-        await self.graders.close()
-
-
-def build(config: MetricConfig, resources: Resources) -> Any:
-    """The metric that a configuration describes: a ``Metric``, or a ``CaseMetric``.
-
-    A metric with a field ``resources`` gets those of the run, one with a field ``where`` gets the place
-    of its configuration.
-
-    Raises:
-        ConfigError: what the metric needs on this machine is missing.
-    """
-    module, name = REGISTRY[config.type]
-    kind = getattr(import_module(module), name)
-    offered = {"resources": resources, "where": config.where}
-    wanted = {item.name for item in fields(kind)}
-    return kind(**config.options, **{key: value for key, value in offered.items() if key in wanted})
+def record_of(observation: Observation) -> Record:
+    """The record of the trace, or what would be recorded of the answer."""
+    return observation.trace or trace_of_reply(
+        input=observation.input,
+        output=observation.response,
+        duration_ms=observation.latency_ms,
+        iteration=observation.iteration,
+        trace_id=observation.case,
+        expected=observation.config,
+        usage=observation.usage,
+        tool_calls=observation.tool_calls,
+    )

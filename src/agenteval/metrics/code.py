@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agenteval.errors import AgentError
-from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
+from agenteval.core.errors import AgentError
+from agenteval.metrics.base import MetricError, Observation, Outcome
+from agenteval.metrics.resources.resources import Resources
 from agenteval.suite.model import Place
 
 _GRADE = "agenteval.grader:grade"
+
 _PASSING = 0.5
 
 
@@ -59,3 +62,47 @@ def _turn(observation: Observation) -> dict[str, Any]:
         "test_case_name": observation.case,
         "turn_config": dict(observation.config),
     }
+
+
+_EVALUATE = "agenteval.agents.worker.evaluation:evaluate"
+
+
+@dataclass(frozen=True, slots=True)
+class CustomFunction:
+    """The score of a function, or 1 and 0 by its verdict where it gives none; its verdict stands.
+
+    Args:
+        function: ``module:function``.
+        parameters: handed on as they stand in the suite, as are
+        prompt: and
+        context:.
+        where: the suite's place; modules are imported from its directory.
+    """
+
+    function: str
+    resources: Resources
+    where: Place
+    parameters: Mapping[str, Any]
+    prompt: str | None = None
+    context: Mapping[str, Any] | None = None
+    requires: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.resources.graders.expect(self.where, self.function, "function")
+
+    async def measure(self, observation: Observation) -> Outcome:
+        """Call the function."""
+        arguments = {
+            "output": observation.response,
+            "parameters": dict(self.parameters),
+            "prompt": self.prompt,
+            "context": None if self.context is None else dict(self.context),
+        }
+        try:
+            found = await self.resources.graders.call(self.where, _EVALUATE, [self.function, arguments])
+        except AgentError as error:
+            raise MetricError(str(error)) from None
+        score = float(found["passed"]) if found["score"] is None else found["score"]
+        return Outcome(
+            score=score, passed=found["passed"], decided=True, reason=found["message"], details=found["metadata"]
+        )

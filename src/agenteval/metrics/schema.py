@@ -10,18 +10,23 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agenteval.metrics.base import Observation, Outcome, Resources
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.similarity import similarity
-from agenteval.metrics.text_match import mismatch
+from agenteval.metrics.text.match import mismatch
 from agenteval.metrics.values import literal_equal, shown, unfenced
-from agenteval.suite.model import ModelSpec
 from agenteval.suite.output_schema import FieldSpec, FieldType, TextMatch
 
 # So many mismatches are named; more are counted.
 _NAMED = 5
+
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w*")
+
 _ROUNDING = 1e-9
+
 _LISTS = frozenset({"list", "set"})
+
 _ANY = FieldType("any")
 
 
@@ -266,3 +271,46 @@ def _texts(spec: FieldSpec) -> Iterator[TextMatch]:
         yield from _texts(inner)
     if spec.items is not None:
         yield from _texts(spec.items)
+
+
+_NAMES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "dict": "object"}
+
+_ANY_TYPE = FieldType("any")
+
+
+def json_schema_of(spec: FieldSpec) -> dict[str, Any]:
+    """The JSON Schema that a specification means; text matches have no form there and are left out."""
+    kinds = [_type_schema(kind, spec) for kind in spec.types or (_ANY_TYPE,)]
+    schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+    counts = {"minItems": spec.min_items, "maxItems": spec.max_items}
+    items = {"items": json_schema_of(spec.items)} if spec.items is not None else {}
+    enum = {"enum": list(spec.enum)} if spec.enum is not None and enum_names_lists(spec.enum) else {}
+    return _both(schema, {**_given(counts), **items, **enum})
+
+
+def _type_schema(kind: FieldType, spec: FieldSpec) -> dict[str, Any]:
+    """One type, with the limits on it, or on what stands inside its lists."""
+    if kind.name in {"list", "set"}:
+        unique = {"uniqueItems": True} if kind.name == "set" else {}
+        inner = _type_schema(kind.item or _ANY_TYPE, spec)
+        return {"type": "array", **({"items": inner} if inner else {}), **unique}
+    schema: dict[str, Any] = {"type": _NAMES[kind.name]} if kind != _ANY_TYPE else {}
+    if kind.name in {"str", "any"}:
+        schema |= _given({"minLength": spec.min_length, "maxLength": spec.max_length})
+    if kind.name in {"int", "float", "any"}:
+        schema |= _given({"minimum": spec.min, "maximum": spec.max})
+    if spec.enum is not None and not enum_names_lists(spec.enum):
+        schema["enum"] = list(spec.enum)
+    if kind.name == "dict" and spec.fields is not None:
+        schema["properties"] = {name: json_schema_of(field) for name, field in spec.fields.items()}
+        schema["required"] = [name for name, field in spec.fields.items() if field.required]
+    return schema
+
+
+def _given(keywords: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in keywords.items() if value is not None}
+
+
+def _both(schema: dict[str, Any], further: dict[str, Any]) -> dict[str, Any]:
+    """A schema with further keywords; those that it has itself hold beside them."""
+    return {**schema, **further} if schema.keys().isdisjoint(further) else {"allOf": [schema, further]}

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from agenteval.errors import AgentEvalError, ConfigError, Problem
-from agenteval.llm.errors import BudgetSpentError
-from agenteval.metrics.base import CaseMetric, Metric, Observation, Outcome, Resources, build
+from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.llm.errors import BudgetSpentError
+from agenteval.metrics.base import CaseMetric, Metric, Observation, Outcome
+from agenteval.metrics.registry import build
+from agenteval.metrics.resources.resources import Resources
 from agenteval.results.model import Score
 from agenteval.suite.model import MetricConfig
 from agenteval.suite.response_path import leaf_text

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from operator import mul
 from typing import ClassVar
 
-from agenteval.metrics.base import MetricError, Observation, Outcome, Resources
-from agenteval.suite.model import ModelSpec
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.metrics.base import MetricError, Observation, Outcome
+from agenteval.metrics.resources.resources import Resources
 
 # Cosines of equal vectors miss 1 by rounding.
 _ROUNDING = 1e-6

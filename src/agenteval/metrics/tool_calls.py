@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.text.patterns import full_match
 from agenteval.metrics.values import literal_equal, shown
 from agenteval.results.model import ToolCall
 
@@ -104,3 +107,91 @@ def _in_order(args: Any) -> list[Any]:
     if args is None:
         return []
     return args if isinstance(args, list) else [args]
+
+
+_SEPARATORS = str.maketrans("", "", ",_\u202f")
+
+_WHITE_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTools:
+    """1 if every expected tool was called, else 0 with what was called and what missed.
+
+    Args:
+        expected: mappings with ``name`` (a case-sensitive part of the tool's name), ``count`` (at
+            least so many matching calls) and ``args`` (all must hold on one call; a literal,
+            ``{"fuzzy": text}`` or ``{"regex": pattern}``; ``None`` checks the name only).
+    """
+
+    expected: Sequence[Mapping[str, Any]] = ()
+    requires: ClassVar[frozenset[str]] = frozenset()
+
+    def measure(self, observation: Observation) -> Outcome:
+        """Compare; order and further calls do not matter, one call may satisfy several entries."""
+        missing = [text for entry in self.expected if (text := _missing(entry, observation.tool_calls)) is not None]
+        if not missing:
+            return Outcome(1.0, passed=True)
+        called = ", ".join(call.name for call in observation.tool_calls) or "no tool"
+        return Outcome(0.0, passed=False, reason=f"{'; '.join(missing)}; called: {called}")
+
+
+def _missing(entry: Mapping[str, Any], calls: Sequence[ToolCall]) -> str | None:
+    """What an expected tool lacks, or ``None`` if it was called as wanted."""
+    name, count, args = entry["name"], entry.get("count", 1), entry.get("args")
+    named = [call for call in calls if name in call.name]
+    mismatches = [_argument_mismatch(args or {}, call) for call in named]
+    matching = mismatches.count(None)
+    if matching >= count:
+        return None
+    if not named:
+        return f"{name} was not called"
+    reasons = [reason for reason in mismatches if reason is not None]
+    if reasons:
+        return f"{name} was not called as expected: {reasons[0]}"
+    return f"{name} was called {'once' if matching == 1 else f'{matching} times'}, expected at least {count}"
+
+
+def _argument_mismatch(expected: Mapping[str, Any], call: ToolCall) -> str | None:
+    args = call.args if isinstance(call.args, dict) else {}
+    for key, matcher in expected.items():
+        if key not in args:
+            return f"argument {key} is missing"
+        if not matches(matcher, args[key]):
+            return f"argument {key} is {shown(args[key])}, expected {shown(matcher)}"
+    return None
+
+
+def matches(matcher: Any, actual: Any) -> bool:
+    """Whether an argument is what a matcher asks for."""
+    if isinstance(matcher, dict) and len(matcher) == 1:
+        ((kind, pattern),) = matcher.items()
+        if kind == "fuzzy":
+            return fuzzy_equal(str(pattern), actual)
+        if kind == "regex":
+            return full_match(str(pattern), str(actual))
+    return literal_equal(matcher, actual)
+
+
+def fuzzy_equal(expected: str, actual: Any) -> bool:
+    """Equality that ignores case, white space runs and thousands separators; numbers by value."""
+    left, right = _fuzzy_text(expected), _fuzzy_text(str(actual))
+    if left == right:
+        return True
+    numbers = _fuzzy_number(left), _fuzzy_number(right)
+    if numbers[0] is None or numbers[1] is None:
+        return False
+    return math.isclose(numbers[0], numbers[1], rel_tol=0.0, abs_tol=1e-9)
+
+
+def _fuzzy_text(text: str) -> str:
+    return _WHITE_SPACE.sub(" ", text.strip().lower().translate(_SEPARATORS))
+
+
+def _fuzzy_number(text: str) -> float | None:
+    percent = text.endswith("%")
+    try:
+        number = float(text.removesuffix("%").replace(" ", ""))
+    except ValueError:
+        return None
+    return number / 100 if percent else number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agenteval.report.view import GateView, percent
+from agenteval.report.view.view import GateView, percent
 from agenteval.results.model import Results
 
 BADGE_FILE = "badge.json"

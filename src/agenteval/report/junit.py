@@ -11,17 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from agenteval.report import escape, view
+from agenteval.core.text import escape
+from agenteval.report.view import view
 from agenteval.results.archive import Archive, Passed
-from agenteval.results.model import (
-    CaseResult,
-    CaseStatus,
-    IterationResult,
-    Results,
-    Score,
-    SuiteResult,
-    TurnResult,
-)
+from agenteval.results.model import CaseResult, CaseStatus, IterationResult, Results, Score, SuiteResult, TurnResult
 
 if TYPE_CHECKING:
     from junit_xml import TestCase

@@ -2,10 +2,70 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
-from agenteval.report.links import Site
+from agenteval.results.model import Run
+
+GITHUB = "https://github.com"
+
+_REPOSITORY = re.compile(r"(?!\.)[\w.-]{1,100}/(?!\.)[\w.-]{1,100}", re.ASCII)
+
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where the repository lies.
+
+    Attributes:
+        server: address of the GitHub instance.
+        repository: the only one that is linked to; empty where any that a results file names may be.
+    """
+
+    server: str = GITHUB
+    repository: str = ""
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Site:
+        """As the runner's variables tell; github.com outside of it."""
+        server = (environment.get("GITHUB_SERVER_URL") or GITHUB).rstrip("/")
+        return cls(server, environment.get("GITHUB_REPOSITORY", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The addresses of one run; every one is empty where it is not known."""
+
+    site: Site
+    run: Run
+
+    def suite(self, path: str, line: int | None) -> str:
+        """A line of a suite's file, as it was in the commit that was evaluated."""
+        commit = self.run.commit or ""
+        pure = PurePosixPath(path)
+        inside = bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts
+        if not (self._root and inside and _COMMIT.fullmatch(commit)):
+            return ""
+        # Paths come from results files: lone surrogates have no bytes to be encoded.
+        written = quote(pure.as_posix(), safe="/", errors="replace")
+        return f"{self._root}/blob/{commit}/{written}" + (f"#L{line}" if line and line > 0 else "")
+
+    @property
+    def workflow_run(self) -> str:
+        """The workflow run that made the results."""
+        number = self.run.workflow_run_id or ""
+        return f"{self._root}/actions/runs/{number}" if self._root and number.isascii() and number.isdigit() else ""
+
+    @property
+    def _root(self) -> str:
+        repository = self.run.repository or ""
+        if self.site.repository not in {"", repository} or not _REPOSITORY.fullmatch(repository):
+            return ""
+        return f"{self.site.server}/{repository}"
 
 
 @dataclass(frozen=True, slots=True)

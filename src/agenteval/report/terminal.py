@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TextIO
 
-from agenteval.report import escape, view
-from agenteval.report.evidence import evidence_rows
-from agenteval.report.view import GateView
+from agenteval.core.text import escape
+from agenteval.report.view import view
+from agenteval.report.view.comparison_rows import evidence_rows
+from agenteval.report.view.view import GateView
 from agenteval.results.model import ComparedCase, Results
 
 #: A run with more cases than this lists only those that did not pass.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from agenteval.report.presentation import Presentation
-from agenteval.report.view import GateView
+from agenteval.report.view.view import GateView
 from agenteval.results.archive import Archive
 from agenteval.results.history import EarlierRun
 from agenteval.results.model import Results
@@ -60,7 +60,10 @@ def render_reports(
 
     Args, what is returned and errors are those of :func:`write_reports`.
     """
-    from agenteval.report import badge, html, junit, markdown, trend
+    from agenteval.report import badge, junit
+    from agenteval.report.html import render as html
+    from agenteval.report.markdown import render as markdown
+    from agenteval.report.view import trend
 
     warnings: list[str] = []
     write_atomic(directory / "junit.xml", junit.render(results, archive))

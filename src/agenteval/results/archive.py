@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agenteval.results.model import CaseResult, CaseStatus, PoolCase, PoolEntry, SuiteResult
-from agenteval.results.sums import total
+from agenteval.results.rollup import total
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from agenteval import __version__
+from agenteval.core.version import __version__
+from agenteval.results.merge_parts import Part, check_parts
 from agenteval.results.model import CaseResult, Results, Run, RunUsage, SuiteResult, Summary, Tool
-from agenteval.results.parts import Part, check_parts
 from agenteval.results.rollup import case_status, mean, strict_case_status, summarise
 
 ValueT = TypeVar("ValueT")

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.results.model import (
-    CaseResult,
-    CaseStatus,
-    MetricSummary,
-    RunUsage,
-    Score,
-    Summary,
-    TurnResult,
-)
-from agenteval.results.sums import total
+from agenteval.results.model import CaseResult, CaseStatus, MetricSummary, RunUsage, Score, Summary, TurnResult
+
+
+def total(numbers: Sequence[float]) -> float:
+    """The sum, rounded once (Shewchuk 1997, "Adaptive precision floating-point arithmetic", as in `math.fsum`)."""
+    try:
+        return math.fsum(numbers)
+    except (OverflowError, ValueError):
+        # Infinite, on the way or from the start.
+        return sum(numbers)
+
 
 # A weighted sum of thirds may miss its threshold by rounding.
 _ROUNDING = 1e-9

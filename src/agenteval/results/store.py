@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import RootModel, ValidationError
 
-from agenteval.errors import ConfigError, InfrastructureError, Problem
-from agenteval.garbage import nothing_to_collect
+from agenteval.core.errors import ConfigError, InfrastructureError, Problem
+from agenteval.core.runtime import nothing_to_collect
 from agenteval.results.archive import Archive
 from agenteval.results.model import SCHEMA_VERSION, PoolCase, PoolEntry, Results
 

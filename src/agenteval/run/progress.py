@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, TextIO
 
-from agenteval.report.view import count, duration, money
+from agenteval.report.view.view import count, duration, money
 from agenteval.results.model import CaseResult
 
 # In a log, a line at most this often (seconds): enough to see that a run is alive.

@@ -107,7 +107,7 @@ def _criteria(suite: Suite) -> list[Criterion]:
     """What a suite asks for, as it looks without any answer."""
     if suite.evaluation is None:
         return []
-    from agenteval.analysis.evaluate import evaluate
+    from agenteval.results.analysis.evaluate import evaluate
 
     asked = replace(suite.evaluation, analyses=Analyses())
     return evaluate((), asked, suite.aggregate or Aggregate()).criteria

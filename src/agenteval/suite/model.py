@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agenteval.suite.evaluation import Aggregate, Evaluation
 
 DEFAULT_TURN_TIMEOUT_S = 60.0
+
 # Further attempts where an agent's definition says nothing: what is reached over a network fails in passing.
 _DEFAULT_RETRIES = {"http": 2, "http_tool": 2}
 
@@ -24,7 +25,9 @@ _DEFAULT_RETRIES = {"http": 2, "http_tool": 2}
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
 
 Scope = Literal["suite", "case", "turn"]
+
 FileKind = Literal["image", "pdf", "text", "excel", "word", "powerpoint", "csv"]
+
 MetricKind = Literal[
     "standard",
     "geval",
@@ -40,33 +43,6 @@ MetricKind = Literal[
     "consistency",
     "custom",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSpec:
-    """A language model of a provider.
-
-    Attributes:
-        provider: ``openai``, ``azure_openai``, ``anthropic`` or ``ollama``.
-        name: the model, or the deployment for Azure.
-        temperature: ``None`` leaves it to whoever calls.
-        endpoint: address of the API, where it is not the provider's own.
-        api_key: ``None`` takes the provider's environment variable.
-    """
-
-    provider: str
-    name: str
-    temperature: float | None = None
-    max_tokens: int | None = None
-    top_p: float | None = None
-    endpoint: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    api_version: str | None = None
-
-    @property
-    def label(self) -> str:
-        """The name in reports: ``openai/gpt-4o``."""
-        return f"{self.provider}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What an agent is that consists of a model, instructions and tools.
 
-Like everything in this package it is data; ``agenteval.agents.model`` runs it.
+Like everything in this package it is data; ``agenteval.agents.model.agent`` runs it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agenteval.errors import Problem
-from agenteval.suite.model import AgentSpec, ModelSpec
+from agenteval.core.errors import Problem
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.suite.model import AgentSpec
 
 if TYPE_CHECKING:
     from agenteval.suite.model_tools import Tool

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from agenteval.suite.model import ModelSpec
+from agenteval.core.llm.spec import ModelSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.errors import ConfigError
-from agenteval.suite.agentci import load_agentci
+from agenteval.core.errors import ConfigError
+from agenteval.suite.formats.agentci.suite import load_agentci
 
 
 def target(data: bytes) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from agenteval.metrics.base import MetricError
-from agenteval.metrics.patterns import found, full_match
-from agenteval.metrics.refusal import is_refusal
+from agenteval.metrics.safety.refusal import is_refusal
 from agenteval.metrics.schema import check, parsed
+from agenteval.metrics.text.patterns import found, full_match
 from agenteval.suite.output_schema import FieldSpec, FieldType
 
 _ANY = FieldSpec((FieldType("dict"), FieldType("list"), FieldType("str")))

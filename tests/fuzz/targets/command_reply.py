@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from agenteval.agents.command import parse_output
-from agenteval.errors import AgentError
+from agenteval.core.errors import AgentError
 
 
 def target(data: bytes) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from agenteval.github.section_parser import parse
-from agenteval.report.budget import ReportTooLargeError
+from agenteval.ci.github.comment.parser import parse
+from agenteval.report.size_limits import ReportTooLargeError
 
 
 def target(data: bytes) -> None:

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.config import read_config
-from agenteval.errors import ConfigError
+from agenteval.core.errors import ConfigError
+from agenteval.run.config.read import read_config
 
 
 def target(data: bytes) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agenteval.report import escape
-from agenteval.report.closed import unclosed
+from agenteval.core.text import escape
+from agenteval.report.markdown.user_template import unclosed
 
 
 def target(data: bytes) -> None:

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.errors import ConfigError
-from agenteval.suite.fluxloop import load_fluxloop
-from agenteval.suite.fluxloop_file import is_fluxloop
+from agenteval.core.errors import ConfigError
+from agenteval.suite.formats.fluxloop import is_fluxloop
+from agenteval.suite.formats.fluxloop.suite import load_fluxloop
 
 
 def target(data: bytes) -> None:

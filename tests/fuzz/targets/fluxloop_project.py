@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.errors import ConfigError
-from agenteval.suite.fluxloop import load_fluxloop
+from agenteval.core.errors import ConfigError
+from agenteval.suite.formats.fluxloop.suite import load_fluxloop
 
 _EVALUATION = b"""\
 evaluators:

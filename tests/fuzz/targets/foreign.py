@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.errors import ConfigError
-from agenteval.results.foreign import read_run, suites_of
+from agenteval.core.errors import ConfigError
+from agenteval.results.importers import read_run, suites_of
 
 
 def target(data: bytes) -> None:

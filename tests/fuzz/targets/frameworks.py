@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.errors import ConfigError
-from agenteval.suite.frameworks import read_framework
+from agenteval.agents.frameworks.descriptions import read_framework
+from agenteval.core.errors import ConfigError
 
 
 def target(data: bytes) -> None:

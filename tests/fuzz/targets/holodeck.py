@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.errors import ConfigError
-from agenteval.suite.holodeck import load_holodeck
+from agenteval.core.errors import ConfigError
+from agenteval.suite.formats.holodeck.suite import load_holodeck
 
 
 def target(data: bytes) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from agenteval.agents.http import HttpAgent
-from agenteval.agents.http_response import HttpResponse
-from agenteval.errors import AgentError
+from agenteval.agents.http.agent import HttpAgent
+from agenteval.agents.http.response import HttpResponse
+from agenteval.core.errors import AgentError
 from agenteval.suite.model import AgentSpec
 
 

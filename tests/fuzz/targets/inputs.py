@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from agenteval.action_inputs import NAMES, read_inputs
-from agenteval.errors import ConfigError
+from agenteval.ci.github.action.inputs import NAMES, read_inputs
+from agenteval.core.errors import ConfigError
 
 
 def target(data: bytes) -> None:

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.errors import ConfigError
-from agenteval.run.resume import _read
+from agenteval.core.errors import ConfigError
+from agenteval.run.journal.resume import _read
 
 
 def target(data: bytes) -> None:

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.errors import ConfigError
-from agenteval.traces.otel import read_answers
-from agenteval.traces.otel_traces import read_otel_traces
+from agenteval.agents.replay.otel.read import read_answers
+from agenteval.agents.replay.otel.traces import read_otel_traces
+from agenteval.core.errors import ConfigError
 
 
 def target(data: bytes) -> None:

@@ -7,9 +7,9 @@ from contextlib import suppress
 from tests.fuzz.scratch import as_file
 
 from agenteval.agents.base import Reply
-from agenteval.agents.replay_formats import read_recording
-from agenteval.agents.replay_recording import Asked
-from agenteval.errors import ConfigError
+from agenteval.agents.replay.formats import read_recording
+from agenteval.agents.replay.recording import Asked
+from agenteval.core.errors import ConfigError
 
 _ASKED = (Asked("agent.yaml::capital", "capital", ("What is the capital of France?",)), Asked("x", "x", ()))
 

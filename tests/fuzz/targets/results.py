@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from agenteval.errors import ConfigError
+from agenteval.core.errors import ConfigError
 from agenteval.results.store import parse_baseline, parse_results
 
 

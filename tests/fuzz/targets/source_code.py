@@ -8,9 +8,9 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.suite.dependencies import project_dependencies
-from agenteval.suite.dotenv import parse_dotenv
-from agenteval.suite.python_outline import outline
+from agenteval.agents.frameworks.dependencies import project_dependencies
+from agenteval.agents.frameworks.outline import outline
+from agenteval.suite.formats.holodeck.agent import parse_dotenv
 
 _FILES = ("pyproject.toml", "requirements.txt", "setup.cfg", "setup.py")
 

@@ -10,16 +10,15 @@ from pathlib import Path
 
 from tests.fuzz.interrupt import raised_after
 from tests.fuzz.scratch import as_file
-from tests.unit import report_samples as samples
+from tests.unit.report import samples
 
-from agenteval.report.budget import COMMENT_LEVELS
-from agenteval.report.closed import unclosed
-from agenteval.report.links import Site
-from agenteval.report.own_markdown import Order
-from agenteval.report.own_markdown_worker import _described, _place, _rendered
-from agenteval.report.own_template import fill
-from agenteval.report.page import Page
-from agenteval.report.source import Source
+from agenteval.report.evaluation.user_template import fill
+from agenteval.report.markdown.page import Page
+from agenteval.report.markdown.source import Source
+from agenteval.report.markdown.user_template import Order, unclosed
+from agenteval.report.markdown.user_template_worker import _described, _place, _rendered
+from agenteval.report.presentation import Site
+from agenteval.report.size_limits import COMMENT_LEVELS
 
 _SECONDS = 0.5
 

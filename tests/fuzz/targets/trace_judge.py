@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from agenteval.metrics.base import MetricError
-from agenteval.metrics.trace_parsers import PARSERS
+from agenteval.metrics.judges.parsers import PARSERS
 
 
 def target(data: bytes) -> None:

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from tests.fuzz.scratch import as_file
 
-from agenteval.errors import ConfigError
-from agenteval.traces.model import BadLine
-from agenteval.traces.read import read_traces
+from agenteval.agents.replay.trace import BadLine
+from agenteval.agents.replay.trace_files import read_traces
+from agenteval.core.errors import ConfigError
 
 
 def target(data: bytes) -> None:

@@ -6,8 +6,8 @@ import asyncio
 from contextlib import suppress
 
 from agenteval.agents.base import reply_from_json
-from agenteval.agents.workers import _CallError, _Worker
-from agenteval.errors import AgentError
+from agenteval.agents.worker.pool import _CallError, _Worker
+from agenteval.core.errors import AgentError
 
 
 def target(data: bytes) -> None:

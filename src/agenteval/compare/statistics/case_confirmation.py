@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from agenteval.compare.statistics.case_counts import CaseCount, failures
 from agenteval.compare.statistics.case_plan import CasePlan
 from agenteval.compare.statistics.case_tables import control_table, rerun_table
-from agenteval.compare.statistics.holm import holm
 from agenteval.compare.statistics.model import CaseRuns, Scores
 from agenteval.compare.statistics.parameters import Confirm, GateParameters
+from agenteval.core.statistics import holm
 
 
 @dataclass(frozen=True, kw_only=True)

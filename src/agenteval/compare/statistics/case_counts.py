@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agenteval.compare.statistics.case_tables import CaseDesign, is_drop
-from agenteval.compare.statistics.distributions import fisher_p
-from agenteval.compare.statistics.model import ROUNDING, CaseRuns, Scores
+from agenteval.compare.statistics.model import CaseRuns, Scores
+from agenteval.core.statistics import ROUNDING, fisher_p
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from agenteval.compare.statistics.case_counts import CaseCount, count_case, failures
 from agenteval.compare.statistics.case_tables import candidate_totals, control_table, rerun_table
 from agenteval.compare.statistics.correlation import within_run_correlation
-from agenteval.compare.statistics.model import ROUNDING, CaseRuns
+from agenteval.compare.statistics.model import CaseRuns
 from agenteval.compare.statistics.parameters import Confirm, GateParameters
 from agenteval.compare.statistics.run_table import Runs
+from agenteval.core.statistics import ROUNDING
 
 # The comparison with the pool does not hold its level with a single baseline iteration.
 _LEAST_BASELINE = 2

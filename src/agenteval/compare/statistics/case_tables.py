@@ -14,9 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from agenteval.compare.statistics.distributions import beta_binomial, fisher_p
-from agenteval.compare.statistics.model import ROUNDING
 from agenteval.compare.statistics.run_table import Numbers
+from agenteval.core.statistics import ROUNDING, beta_binomial, fisher_p
 
 # Fisher's p of two outcomes closer than this are the same.
 _SAME = 1e-12

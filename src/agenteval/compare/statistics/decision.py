@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.compare.statistics.aggregate import Aggregate
-from agenteval.compare.statistics.annotations import annotate
 from agenteval.compare.statistics.case_confirmation import confirm_cases
+from agenteval.compare.statistics.case_flags import annotate
 from agenteval.compare.statistics.case_plan import CasePlan, plan_cases
 from agenteval.compare.statistics.error_rate import error_problem
-from agenteval.compare.statistics.holm import holm
-from agenteval.compare.statistics.mean_channel import deciding_comparisons, detectable, first_comparison
-from agenteval.compare.statistics.model import ROUNDING, CaseRuns, MetricRuns
+from agenteval.compare.statistics.mean_comparison import Aggregate
+from agenteval.compare.statistics.means import deciding_comparisons, detectable, first_comparison
+from agenteval.compare.statistics.model import CaseRuns, MetricRuns
 from agenteval.compare.statistics.parameters import Confirm, GateParameters
 from agenteval.compare.statistics.verdict import Evidence, MetricDecision, Verdict, judge_metric, worst
+from agenteval.core.statistics import ROUNDING, holm
 
 
 @dataclass(frozen=True, kw_only=True)

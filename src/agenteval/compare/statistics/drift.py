@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agenteval.compare.statistics.distributions import f_survival
-from agenteval.compare.statistics.mean_channel import first_table
-from agenteval.compare.statistics.model import ROUNDING, MetricRuns
+from agenteval.compare.statistics.means import first_table
+from agenteval.compare.statistics.model import MetricRuns
 from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.run_table import Numbers, RunTable
+from agenteval.core.statistics import ROUNDING, f_survival
 
 _SIGNIFICANT = 0.05
 

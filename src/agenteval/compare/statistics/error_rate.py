@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agenteval.compare.statistics.distributions import fisher_p
 from agenteval.compare.statistics.model import ErrorCounts
 from agenteval.compare.statistics.parameters import GateParameters
+from agenteval.core.statistics import fisher_p
 
 
 def error_problem(errors: ErrorCounts, parameters: GateParameters) -> str | None:

@@ -8,10 +8,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from agenteval.compare.statistics.distributions import student_t_quantile
-from agenteval.compare.statistics.model import ROUNDING
 from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.run_table import RunTable
+from agenteval.core.statistics import ROUNDING, student_t_quantile
 
 _NORMAL = NormalDist()
 _ROUNDS = 60

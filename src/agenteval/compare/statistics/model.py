@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 # Iteration scores of one case in one run; empty where the run has none.
 Scores = tuple[float, ...]
 
-# Scores and sums of scores closer than this are the same.
-ROUNDING = 1e-9
-
 
 @dataclass(frozen=True, kw_only=True)
 class CaseRuns:

@@ -16,9 +16,9 @@ from itertools import combinations
 
 import numpy as np
 
-from agenteval.compare.statistics.model import ROUNDING
 from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.run_table import Numbers, RunTable
+from agenteval.core.statistics import ROUNDING
 
 _CHUNK = 1000
 # Labels that fit into a byte are drawn faster.

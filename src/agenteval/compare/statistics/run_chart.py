@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from agenteval.compare.statistics.distributions import student_t_cdf
-from agenteval.compare.statistics.model import ROUNDING
 from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.run_table import RunTable
+from agenteval.core.statistics import ROUNDING, student_t_cdf
 
 
 def run_chart_p(table: RunTable, parameters: GateParameters) -> float | None:

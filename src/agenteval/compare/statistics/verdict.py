@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agenteval.compare.statistics.aggregate import Aggregate
-from agenteval.compare.statistics.annotations import Annotations
 from agenteval.compare.statistics.case_confirmation import CaseFinding
-from agenteval.compare.statistics.model import ROUNDING
+from agenteval.compare.statistics.case_flags import Annotations
+from agenteval.compare.statistics.mean_comparison import Aggregate
 from agenteval.compare.statistics.parameters import GateParameters
+from agenteval.core.statistics import ROUNDING
 
 Verdict = Literal["regressed", "inconclusive", "improved", "unchanged"]
 

@@ -1,0 +1,1 @@
+"""Finds agents and tools of frameworks in a repository's source code, without running it."""

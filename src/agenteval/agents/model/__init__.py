@@ -1,0 +1,1 @@
+"""Agents that are a language model with instructions and tools."""

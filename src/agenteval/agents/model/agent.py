@@ -1,0 +1,251 @@
+"""An agent that is a model with instructions and tools, run by pydantic-ai."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai import Agent, NativeOutput, StructuredDict, ToolOutput
+from pydantic_ai.exceptions import AgentRunError, UnexpectedModelBehavior, UsageLimitExceeded, UserError
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.usage import UsageLimits
+
+from agenteval.agents.base import Reply, Request
+from agenteval.agents.model.client import MeteredModel, ModelClient
+from agenteval.agents.model.tools import Tool, function_tool, prompt_tool
+from agenteval.agents.model.toolset import Toolset, by_name
+from agenteval.agents.worker.pool import WorkerPool
+from agenteval.core.errors import AgentError, ConfigError, Problem, agent_problem
+from agenteval.core.llm.calls import Tally
+from agenteval.core.llm.errors import BudgetSpentError, LlmError
+from agenteval.core.llm.gateway import Gateway
+from agenteval.results.model import Usage
+from agenteval.suite.model import AgentSpec
+from agenteval.suite.model_agent import ModelAgentSpec, model_agent_of
+from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool
+
+if TYPE_CHECKING:
+    from agenteval.agents.model.mcp import McpConnection
+
+# A conversation that goes on longer than that in one turn is a loop.
+_MOST_REQUESTS = 50
+# Of importing a module with tools, seconds.
+_IMPORT_TIMEOUT_S = 60.0
+
+
+class ModelAgent:
+    """Asks a model through the gateway, and calls the tools that it wants called.
+
+    Args:
+        spec: an agent of kind ``model``.
+        gateway: the account that all calls of the run go on.
+        concurrency: turns it may be asked at once.
+    """
+
+    def __init__(self, spec: AgentSpec, gateway: Gateway, concurrency: int) -> None:
+        self._spec = spec
+        self._agent = model_agent_of(spec)
+        self._gateway = gateway
+        self._workers = WorkerPool(replace(spec, kind="python", target="", options={}), concurrency)
+        self._client: ModelClient | None = None
+        self._functions: dict[str, Tool] = {}
+        self._sessions: set[ModelSession] = set()
+
+    async def start(self) -> None:
+        """Make sure that the model can be asked and that the tools are there.
+
+        Raises:
+            ConfigError: with everything that is missing.
+        """
+        checks = [self._start_client(), *map(self._check, self._agent.tools)]
+        found = await asyncio.gather(*map(_problems, checks))
+        problems = [self._placed(problem) for some in found for problem in some]
+        if problems:
+            raise ConfigError(problems)
+
+    def session(self) -> ModelSession:
+        """A conversation of its own, with server processes of its own."""
+        if self._client is None:
+            raise AgentError("the agent was not started")
+        shared = _Shared(self._agent, self._spec.directory, self._gateway, self._client, self._functions)
+        session = ModelSession(shared, self._sessions.discard)
+        self._sessions.add(session)
+        return session
+
+    async def close(self) -> None:
+        """End conversations, worker processes and connections."""
+        await asyncio.gather(*(session.end() for session in list(self._sessions)))
+        await self._workers.close()
+        if self._client is not None:
+            await self._client.close()
+
+    async def _start_client(self) -> None:
+        self._client = ModelClient(self._agent.model)
+
+    async def _check(self, tool: FunctionTool | McpServer | PromptTool) -> None:
+        if isinstance(tool, McpServer):
+            from agenteval.agents.model.mcp import check_server
+
+            check_server(tool, self._spec.directory)
+        elif isinstance(tool, PromptTool):
+            self._gateway.check(tool.model)
+        else:
+            try:
+                async with asyncio.timeout(_IMPORT_TIMEOUT_S):
+                    self._functions[tool.name] = await function_tool(tool, self._workers)
+            except TimeoutError:
+                message = f"importing {tool.file} took longer than {_IMPORT_TIMEOUT_S:g} s"
+                raise ConfigError(agent_problem(tool.where, message)) from None
+
+    def _placed(self, problem: Problem) -> Problem:
+        """The problem at the agent's place, where it knows none of its own."""
+        return problem if problem.file else agent_problem(self._spec.where, problem.message)
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What all conversations with an agent have in common."""
+
+    agent: ModelAgentSpec
+    directory: str
+    gateway: Gateway
+    client: ModelClient
+    functions: Mapping[str, Tool]
+
+
+class ModelSession:
+    """One conversation: what was said so far, and the tools.
+
+    Args:
+        shared: what it has in common with others.
+        ended: called when it is over.
+    """
+
+    def __init__(self, shared: _Shared, ended: Callable[[ModelSession], None]) -> None:
+        self._shared = shared
+        self._ended = ended
+        self._messages: list[ModelMessage] = []
+        self._connections: list[McpConnection] = []
+        self._toolset: Toolset | None = None
+
+    async def send(self, request: Request) -> Reply:
+        """Let the model answer one turn, calling tools as it likes."""
+        toolset = await self._open(request.iteration) if self._toolset is None else self._toolset
+        toolset.begin_turn()
+        model = MeteredModel(self._shared.client, self._shared.gateway, request.iteration)
+        started = time.perf_counter()
+        try:
+            result = await self._runner(toolset).run(
+                request.prompt,
+                model=model,
+                message_history=self._messages or None,
+                usage_limits=UsageLimits(request_limit=_MOST_REQUESTS),
+            )
+        except (LlmError, BudgetSpentError, AgentRunError, UserError) as error:
+            raise AgentError(self._said(error)) from None
+        self._messages = result.all_messages()
+        return Reply(
+            response=_text(result.output),
+            tool_calls=toolset.calls,
+            retrieval_context=toolset.retrieved,
+            usage=_usage(model.tally),
+            metadata={"llm_calls": model.tally.calls, "cached_calls": model.tally.cached},
+            latency_ms=round((time.perf_counter() - started) * 1000, 3),
+        )
+
+    async def end(self) -> None:
+        """End the servers of this conversation."""
+        self._ended(self)
+        self._toolset = None
+        connections, self._connections = self._connections, []
+        await asyncio.gather(*(connection.close() for connection in connections))
+
+    async def _open(self, sample: int) -> Toolset:
+        """Connect to the servers, and lay out all tools by name; those that the suite names come first.
+
+        Raises:
+            AgentError: a server cannot be used.
+        """
+        tools = self._shared.agent.tools
+        own = [(tool.name, [self._own(tool, sample)]) for tool in tools if not isinstance(tool, McpServer)]
+        servers = [tool for tool in tools if isinstance(tool, McpServer)]
+        offered = await self._connect(servers) if servers else []
+        names = (server.name for server in servers)
+        self._toolset = Toolset(by_name([*own, *zip(names, offered, strict=True)]))
+        return self._toolset
+
+    async def _connect(self, servers: Sequence[McpServer]) -> list[list[Tool]]:
+        from agenteval.agents.model.mcp import McpConnection
+
+        # What an earlier attempt left.
+        await asyncio.gather(*(connection.close() for connection in self._connections))
+        self._connections = [McpConnection(server, self._shared.directory) for server in servers]
+        return await _all([connection.open() for connection in self._connections])
+
+    def _own(self, tool: FunctionTool | PromptTool, sample: int) -> Tool:
+        if isinstance(tool, PromptTool):
+            return prompt_tool(tool, self._shared.gateway, sample)
+        return self._shared.functions[tool.name]
+
+    def _runner(self, toolset: Toolset) -> Agent[object, Any]:
+        agent = self._shared.agent
+        return Agent(
+            output_type=self._output_type(), instructions=agent.instructions, toolsets=[toolset], name="agent"
+        )
+
+    def _output_type(self) -> Any:
+        schema = self._shared.agent.response_schema
+        if schema is None:
+            # An empty answer is one, too.
+            return [str, None]
+        answer = StructuredDict(dict(schema), name="answer")
+        marker = NativeOutput if self._shared.client.writes_json else ToolOutput
+        return marker(answer, name="answer")
+
+    def _said(self, error: Exception) -> str:
+        if isinstance(error, UsageLimitExceeded):
+            return f"the model was asked {_MOST_REQUESTS} times in one turn and came to no answer"
+        if isinstance(error, UnexpectedModelBehavior):
+            wanted = "by `response_format`" if self._shared.agent.response_schema else "that can be used"
+            return f"the model gave no answer {wanted}: {error.message}"
+        if isinstance(error, BudgetSpentError):
+            return f"the model was not asked: {error}"
+        return str(error)
+
+
+async def _problems(check: Awaitable[None]) -> tuple[Problem, ...]:
+    try:
+        await check
+    except ConfigError as error:
+        return error.problems
+    return ()
+
+
+async def _all(openings: Sequence[Awaitable[list[Tool]]]) -> list[list[Tool]]:
+    """Every result, or the first error; but only after all have come to an end, so that none is left on its way."""
+    found = await asyncio.gather(*openings, return_exceptions=True)
+    results = []
+    for item in found:
+        if isinstance(item, BaseException):
+            raise item
+        results.append(item)
+    return results
+
+
+def _text(output: Any) -> str:
+    if output is None:
+        return ""
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+
+
+def _usage(tally: Tally) -> Usage:
+    """Tokens of every answer, those from the cache too; they cost nothing."""
+    return Usage(
+        input_tokens=tally.input_tokens + tally.cached_input_tokens,
+        output_tokens=tally.output_tokens + tally.cached_output_tokens,
+        cost_usd=tally.cost_usd,
+    )

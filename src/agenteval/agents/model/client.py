@@ -1,0 +1,232 @@
+"""Models as pydantic-ai knows them, with every request going through the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter
+from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+
+from agenteval.core.llm.cache import key_of
+from agenteval.core.llm.calls import Completion, Exchange, Tally
+from agenteval.core.llm.errors import LlmError
+from agenteval.core.llm.gateway import Gateway
+from agenteval.core.llm.providers import api_key, reachable
+from agenteval.core.llm.providers.failures import refusal, status_error
+from agenteval.core.llm.spec import ModelSpec
+
+_OLLAMA_PORT = 11434
+_SETTINGS = ("temperature", "top_p", "max_tokens")
+# What some of them are called in requests to some providers.
+_OTHER_NAMES = {"max_tokens": "max_completion_tokens"}
+# What a request says about itself; none of it reaches the model.
+_MESSAGE_CONTENT = ("kind", "instructions", "parts")
+_PARAMETERS = TypeAdapter(ModelRequestParameters)
+
+
+class ModelClient:
+    """One model for all conversations of an agent.
+
+    Args:
+        spec: which one.
+
+    Raises:
+        ConfigError: there is no key for it, or no address.
+    """
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self.spec = spec
+        self.model, self._connection = _library_model(reachable(spec))
+        self._refused: set[str] = set()
+
+    @property
+    def writes_json(self) -> bool:
+        """Whether the provider itself makes answers follow a schema."""
+        return bool(self.model.profile.get("supports_json_schema_output"))
+
+    @property
+    def settings(self) -> ModelSettings:
+        """What the suite asks for, without what the model is known not to take."""
+        profile = cast(Mapping[str, Any], self.model.profile)
+        unwanted = set(self._refused)
+        if profile.get("anthropic_disallows_sampling_settings") or profile.get("openai_supports_reasoning"):
+            unwanted |= {"temperature", "top_p"}
+        given = {name: getattr(self.spec, name) for name in _SETTINGS}
+        kept = {name: value for name, value in given.items() if value is not None and name not in unwanted}
+        # The library would explain its own tags to some models; what is evaluated are the suite's instructions.
+        return cast(ModelSettings, {**kept, "framing_announcement": "never"})
+
+    async def request(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
+        """Ask once.
+
+        Raises:
+            LlmError: it failed.
+        """
+        label = self.spec.label
+        settings = self.settings
+        try:
+            return await self.model.request(messages, settings, parameters)
+        except ModelHTTPError as error:
+            # Those of this request: others under way may have been refused the same.
+            options = {_OTHER_NAMES.get(name, name): name for name in _SETTINGS if name in settings}
+            options |= {name: name for name in options.values()}
+            refused = refusal(self.spec, error.status_code, error.body, options)
+            if refused is not None:
+                self._refused.add(options[refused.option])
+                raise refused from None
+            raise status_error(self.spec, error.status_code, error.body, error.headers or {}) from None
+        except ModelAPIError as error:
+            cause = error.__cause__.__cause__ if error.__cause__ else None
+            raise LlmError(f"{label} cannot be reached: {cause or error}", transient=True) from None
+        except ContentFilterError as error:
+            raise LlmError(f"{label} gave no answer: {error.message}") from None
+        except UnexpectedModelBehavior as error:
+            raise LlmError(f"{label} sent a reply that cannot be used: {error.message}", transient=True) from None
+        except (TypeError, ValueError, AttributeError, LookupError) as error:
+            # What the library runs into where a reply has another shape than the provider's.
+            raise LlmError(f"{label} sent a reply that cannot be read: {error}", transient=True) from None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._connection.close()
+
+
+class MeteredModel(WrapperModel):
+    """A model in one conversation: cached, budgeted, limited, repeated when it may help, and counted.
+
+    Args:
+        client: whom to ask.
+        gateway: the account that all calls of the run go on.
+        sample: tells repeats of a case apart, so that the cache never answers one with another.
+    """
+
+    def __init__(self, client: ModelClient, gateway: Gateway, sample: int) -> None:
+        super().__init__(client.model)
+        self._client = client
+        self._gateway = gateway
+        self._sample = sample
+        self.tally = Tally()
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,  # noqa: ARG002 - the client knows which ones are taken
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Ask, or repeat what the model said to the same conversation before.
+
+        Raises:
+            LlmError: the provider refused, or failed more often than is worth repeating.
+            BudgetSpentError: the run may not make another call.
+        """
+        content = _content(messages)
+        asked = [content, _PARAMETERS.dump_python(model_request_parameters, mode="json")]
+
+        async def send() -> Completion:
+            return _completion(await self._client.request(messages, model_request_parameters))
+
+        key = key_of(self._client.spec, ["agent", *asked, self._sample])
+        exchange = Exchange(self._client.spec, key, len(str(asked)), send)
+        completion = await self._gateway.exchange(exchange, lambda answer: _response(answer.text))
+        self.tally.add(completion)
+        return _response(completion.text)
+
+
+def _content(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
+    """What the model is told, without when and in which run."""
+    dumped = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
+    return [
+        {
+            key: [{name: item for name, item in part.items() if name != "timestamp"} for part in value]
+            if key == "parts"
+            else value
+            for key, value in message.items()
+            if key in _MESSAGE_CONTENT
+        }
+        for message in dumped
+    ]
+
+
+def _completion(response: ModelResponse) -> Completion:
+    usage = response.usage
+    counted = bool(usage.input_tokens or usage.output_tokens)
+    return Completion(
+        text=ModelMessagesTypeAdapter.dump_json([response]).decode(),
+        input_tokens=usage.input_tokens if counted else None,
+        output_tokens=usage.output_tokens if counted else None,
+    )
+
+
+def _response(text: str) -> ModelResponse:
+    """The response that was stored as text.
+
+    Raises:
+        LlmError: it was stored by another version, or damaged.
+    """
+    try:
+        (response,) = ModelMessagesTypeAdapter.validate_json(text)
+    except ValueError as error:
+        raise LlmError(f"the stored reply cannot be read: {error}") from None
+    if not isinstance(response, ModelResponse):
+        raise LlmError("the stored reply is none")
+    return response
+
+
+def _library_model(spec: ModelSpec) -> tuple[Model, Any]:
+    """The library's model and the client that is to be closed; each library is imported only where it is used."""
+    if spec.provider == "anthropic":
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
+
+        from agenteval.core.llm.providers.anthropic import make_client as anthropic_client
+
+        connection = anthropic_client(spec, api_key(spec))
+        return AnthropicModel(spec.name, provider=AnthropicProvider(anthropic_client=connection)), connection
+    return _openai_model(spec)
+
+
+def _openai_model(spec: ModelSpec) -> tuple[Model, Any]:
+    from openai import AsyncAzureOpenAI
+    from pydantic_ai.models.ollama import OllamaModel
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+    from pydantic_ai.providers.azure import AzureProvider
+    from pydantic_ai.providers.ollama import OllamaProvider
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    from agenteval.core.llm.providers.openai import make_client
+
+    # The newer name of the limit is OpenAI's own; other servers may know the older one only.
+    older = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
+    if spec.provider == "ollama":
+        connection = make_client(replace(spec, endpoint=ollama_address(spec.endpoint)), api_key(spec))
+        model: Model = OllamaModel(spec.name, provider=OllamaProvider(openai_client=connection), profile=older)
+        return model, connection
+    connection = make_client(spec, api_key(spec))
+    if spec.provider == "azure_openai":
+        azure = AzureProvider(openai_client=cast(AsyncAzureOpenAI, connection))
+        return OpenAIChatModel(spec.name, provider=azure), connection
+    own = spec.endpoint is None or urlsplit(spec.endpoint).hostname == "api.openai.com"
+    provider = OpenAIProvider(openai_client=connection)
+    return OpenAIChatModel(spec.name, provider=provider, profile=None if own else older), connection
+
+
+def ollama_address(endpoint: str | None) -> str:
+    """Where Ollama speaks OpenAI's protocol.
+
+    Args:
+        endpoint: as ``OLLAMA_HOST`` takes it: an address, a host, or a host and a port; with or without ``/v1``.
+    """
+    address = (endpoint or f"localhost:{_OLLAMA_PORT}").rstrip("/").removesuffix("/v1")
+    if "://" not in address:
+        host, _, path = address.partition("/")
+        has_port = host.rpartition(":")[2].isdigit()
+        address = f"http://{host if has_port else f'{host}:{_OLLAMA_PORT}'}{'/' if path else ''}{path}"
+    return f"{address}/v1"

@@ -1,0 +1,56 @@
+"""Reads files of OpenTelemetry data, as the collector's file exporter writes them: JSON, one request a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from agenteval.core.documents.lines import read_head, read_lines
+from agenteval.core.errors import Problem
+
+if TYPE_CHECKING:
+    from agenteval.agents.replay.otel.shape import Export
+    from agenteval.agents.replay.trace import BadLine
+
+# A line is what an agent's exporter sent at once, often thousands of spans; in bytes.
+LONGEST_LINE = 100_000_000
+_START = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|Metrics)"\s*:')
+_HEAD = 4096
+
+
+def is_otel(file: Path) -> bool:
+    """Whether a file, plain or gzip'ed, holds OpenTelemetry data as JSON."""
+    return _START.match(read_head(file, _HEAD)) is not None
+
+
+def read_exports(file: Path) -> Iterator[tuple[int, Export] | BadLine]:
+    """Every line of a file with its number; blank lines are left out.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    # Imported here: every recording is looked at, and few are of this kind.
+    from agenteval.agents.replay.otel.shape import Export
+    from agenteval.agents.replay.trace import BadLine
+
+    for number, line in read_lines(file, LONGEST_LINE):
+        if line is None:
+            limit = LONGEST_LINE // 1_000_000
+            yield BadLine(file, number, f"the line is longer than {limit} MB; let the collector send smaller batches")
+        elif line.strip():
+            try:
+                yield number, Export.model_validate_json(line)
+            except ValidationError as error:
+                yield BadLine(file, number, _mistake(error))
+
+
+def _mistake(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    if first["type"] == "json_invalid":
+        return f"{first['msg']}; each line must be one whole JSON object with `resourceSpans`"
+    path = ".".join(map(str, first["loc"]))
+    return str(Problem(f"{first['msg']}; each line must be an ExportTraceServiceRequest of OTLP", path=path))

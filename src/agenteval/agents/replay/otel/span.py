@@ -1,0 +1,153 @@
+"""One span of an agent's trace, with no more than what an answer is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.agents.replay.otel.messages import Attributes, Said, SpanEvent, parsed, read_said
+from agenteval.agents.replay.otel.shape import LogRecord, Resource, Span, value_of, values_of
+
+# Which case a trace belongs to; the first that is there counts.
+CASE_ATTRIBUTES = ("agenteval.case", "test.case.name")
+_CONVERSATION = "gen_ai.conversation.id"
+_MODEL_CALLS = frozenset({"chat", "text_completion", "generate_content"})
+# Today's names, then those until 1.26.
+_INPUT_TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+_OUTPUT_TOKENS = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+# Base64 of eight zero bytes, which stands for no parent in some files.
+_NO_PARENT = frozenset({"", "0" * 16, "AAAAAAAAAAA="})
+_MOST_TOKENS = 10**15
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """A tool that was executed; ``arguments`` and ``result`` are there where content was recorded."""
+
+    name: str
+    call_id: str
+    arguments: Any
+    result: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpan:
+    """One span.
+
+    Attributes:
+        parent_id: empty where it has none.
+        operation: ``invoke_agent``, ``chat``, ``execute_tool``, ...; empty where it is none of an agent.
+        error: why it failed, where it did.
+        case: the case that it says it belongs to.
+        conversation: id of the conversation that it says it belongs to.
+    """
+
+    span_id: str
+    parent_id: str
+    start_ns: int
+    end_ns: int
+    operation: str
+    error: str | None
+    case: str | None
+    conversation: str | None
+    said: Said
+    tool: ToolRun | None
+    input_tokens: int | None
+    output_tokens: int | None
+
+    @property
+    def calls_model(self) -> bool:
+        """Whether it is one call of a model."""
+        return self.operation in _MODEL_CALLS
+
+    @property
+    def duration_ms(self) -> float | None:
+        """The time that it took."""
+        return (self.end_ns - self.start_ns) / 1e6 if self.end_ns >= self.start_ns else None
+
+
+_NOTHING_SAID = Said()
+
+
+def agent_span(span: Span, resource: Resource | None) -> AgentSpan:
+    """What of a span is needed.
+
+    Args:
+        span: as it was exported.
+        resource: who sent it.
+    """
+    attributes = values_of(span.attributes)
+    events = [SpanEvent(event.name or "", values_of(event.attributes)) for event in span.events or ()]
+    said = read_said(attributes, events)
+    operation = _operation(attributes, said)
+    parent = span.parent_id or ""
+    return AgentSpan(
+        span_id=span.span_id,
+        parent_id="" if parent in _NO_PARENT else parent,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        operation=operation,
+        error=_error(span, attributes, events),
+        case=_case(attributes) or _case(values_of(resource.attributes) if resource else {}),
+        conversation=_text(attributes.get(_CONVERSATION)),
+        said=said if said != _NOTHING_SAID else _NOTHING_SAID,
+        tool=_tool(span, attributes) if operation == "execute_tool" else None,
+        input_tokens=_tokens(attributes, _INPUT_TOKENS),
+        output_tokens=_tokens(attributes, _OUTPUT_TOKENS),
+    )
+
+
+def record_event(record: LogRecord) -> SpanEvent:
+    """The event that was exported as a log record; its fields may stand in its body."""
+    attributes = values_of(record.attributes)
+    body = value_of(record.body)
+    name = record.event_name or _text(attributes.get("event.name")) or ""
+    return SpanEvent(name, {**attributes, **(body if isinstance(body, dict) else {})})
+
+
+def _operation(attributes: Attributes, said: Said) -> str:
+    named = _text(attributes.get("gen_ai.operation.name"))
+    if named is not None:
+        return named
+    if "gen_ai.tool.name" in attributes:
+        return "execute_tool"
+    return "chat" if "gen_ai.request.model" in attributes or said.answered else ""
+
+
+def _tool(span: Span, attributes: Attributes) -> ToolRun:
+    name = _text(attributes.get("gen_ai.tool.name")) or (span.name or "").removeprefix("execute_tool ")
+    return ToolRun(
+        name=name,
+        call_id=_text(attributes.get("gen_ai.tool.call.id")) or "",
+        arguments=parsed(attributes.get("gen_ai.tool.call.arguments")),
+        result=parsed(attributes.get("gen_ai.tool.call.result")),
+    )
+
+
+def _error(span: Span, attributes: Attributes, events: Sequence[SpanEvent]) -> str | None:
+    """The error of a span that failed: what its status says, with the type where it says more."""
+    if span.status is None or not span.status.failed:
+        return None
+    raised = next((event.attributes for event in reversed(events) if event.name == "exception"), {})
+    message = span.status.message or _text(raised.get("exception.message")) or ""
+    kind = _text(attributes.get("error.type")) or _text(raised.get("exception.type")) or ""
+    # A message often begins with the name of the exception, without its module.
+    said = [part for part in (kind if kind.rpartition(".")[2] not in message else "", message) if part]
+    return ": ".join(said) or "the trace says that it failed, and not why"
+
+
+def _case(attributes: Mapping[str, Any]) -> str | None:
+    return next((found for name in CASE_ATTRIBUTES if (found := _text(attributes.get(name)))), None)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _tokens(attributes: Attributes, names: Sequence[str]) -> int | None:
+    for name in names:
+        count = attributes.get(name)
+        if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= _MOST_TOKENS:
+            return count
+    return None

@@ -1,0 +1,167 @@
+"""Reads files of traces: JSON Lines, one line at a time, or exported by OpenTelemetry."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agenteval.agents.replay.otel.file import is_otel
+from agenteval.agents.replay.trace import BadLine, Trace
+from agenteval.core.documents.lines import read_lines
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.text.json_text import text_of
+
+# Longer lines are not read; in bytes.
+LONGEST_LINE = 10_000_000
+
+# Where FluxLoop keeps the traces of an experiment, the richest first.
+_FILES = ("per_trace.jsonl", "per_trace_analysis/per_trace.jsonl", "trace_summary.jsonl")
+_KINDS = {dict: "an object", list: "a list", bool: "a boolean", type(None): "null"}
+_SHOWN = 40
+
+
+def read_traces(path: Path) -> Iterator[Trace | BadLine]:
+    """Every trace of a file, and every line that is none; blank lines are left out.
+
+    Args:
+        path: a JSON Lines file, perhaps gzip'ed: records in the order of their lines, or what OpenTelemetry's
+            collector exported, in the order of time; the folder of an experiment; or a folder with a single
+            experiment below it.
+
+    Raises:
+        ConfigError: there is no such file, it cannot be read, or it is empty.
+    """
+    file = find_traces(path)
+    empty = True
+    for item in _read(file):
+        empty = False
+        yield item
+    if empty:
+        raise ConfigError(Problem("there are no traces in this file", file=str(file)))
+
+
+def _read(file: Path) -> Iterator[Trace | BadLine]:
+    if is_otel(file):
+        from agenteval.agents.replay.otel.traces import read_otel_traces
+
+        return read_otel_traces(file)
+    items = (_item(file, number, line) for number, line in read_lines(file, LONGEST_LINE))
+    return (item for item in items if item is not None)
+
+
+def find_traces(path: Path) -> Path:
+    """The file of traces that a path means.
+
+    Raises:
+        ConfigError: there is none, or there are several.
+    """
+    if not path.exists():
+        raise ConfigError(Problem("no such file or folder of traces", file=str(path)))
+    if not path.is_dir():
+        return path
+    own = _in_experiment(path)
+    if own is not None:
+        return own
+    folders = [path, *(path / name for name in ("experiments",) if (path / name).is_dir())]
+    found = [
+        file
+        for folder in folders
+        for child in sorted(folder.iterdir())
+        if child.is_dir() and (file := _in_experiment(child))
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        message = f"no traces in this folder (looked for {', '.join(_FILES)}, also one folder further down)"
+    else:
+        message = f"several experiments have traces; name one of them: {', '.join(map(str, found))}"
+    raise ConfigError(Problem(message, file=str(path)))
+
+
+def _in_experiment(folder: Path) -> Path | None:
+    return next((folder / name for name in _FILES if (folder / name).is_file()), None)
+
+
+def _item(file: Path, number: int, line: bytes | None) -> Trace | BadLine | None:
+    if line is None:
+        limit = LONGEST_LINE // 1_000_000
+        return BadLine(file, number, f"the line is longer than {limit} MB; leave out what no metric reads")
+    if not line.strip():
+        return None
+    try:
+        record = json.loads(line.rstrip().decode("utf-8"))
+    except UnicodeDecodeError as error:
+        return BadLine(file, number, f"not UTF-8 text (byte {error.start} of the line); save the file as UTF-8")
+    except json.JSONDecodeError as error:
+        message = f"not JSON: {error.msg} at column {error.colno}; each line must be one whole JSON object"
+        return BadLine(file, number, message)
+    except (ValueError, RecursionError) as error:
+        return BadLine(
+            file, number, f"JSON that cannot be read: {error}; each line must be one JSON object of usual size"
+        )
+    if not isinstance(record, dict):
+        return BadLine(file, number, f"must be a JSON object with `input` and `output`, not {_kind(record)}")
+    problems = _problems(record)
+    if problems:
+        return BadLine(file, number, "; ".join(problems))
+    return _trace(number, record)
+
+
+def _problems(record: dict[str, Any]) -> list[str]:
+    """What is wrong with the fields of a record, each with what is allowed."""
+    problems = []
+    if record.get("input") is None:
+        hint = " (this is the result of an evaluation; give the traces that it judged)" if "scores" in record else ""
+        problems.append(f"`input` is missing: it is what the agent was asked{hint}")
+    if "output" not in record and "final_output" not in record:
+        problems.append("`output` is missing: it is what the agent answered; null where it gave no answer")
+    trace_id, iteration, persona = record.get("trace_id"), record.get("iteration"), record.get("persona")
+    if trace_id is not None and (isinstance(trace_id, bool) or not isinstance(trace_id, str | int)):
+        problems.append(f"`trace_id` must be text, not {_kind(trace_id)}")
+    if iteration is not None and (isinstance(iteration, bool) or not isinstance(iteration, int) or iteration < 0):
+        problems.append(f"`iteration` must be a whole number from 0 on, not {_kind(iteration)}")
+    if persona is not None and not isinstance(persona, str):
+        problems.append(f"`persona` must be the name of one, not {_kind(persona)}")
+    duration = record.get("duration_ms")
+    if duration is not None and not _is_duration(duration):
+        problems.append(f"`duration_ms` must be a number of milliseconds, not {_kind(duration)}")
+    success = record.get("success")
+    if success is not None and not isinstance(success, bool):
+        problems.append(f"`success` must be true or false, not {_kind(success)}")
+    return problems
+
+
+def _is_duration(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value) and value >= 0
+    except OverflowError:
+        return False
+
+
+def _kind(value: Any) -> str:
+    """A wrong value as messages name it."""
+    if type(value) in _KINDS:
+        return _KINDS[type(value)]
+    shown = json.dumps(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
+
+
+def _trace(number: int, record: dict[str, Any]) -> Trace:
+    if record.get("output") is None and record.get("final_output") is not None:
+        record = {**record, "output": record["final_output"]}
+    return Trace(
+        line=number,
+        trace_id=text_of(record.get("trace_id")),
+        iteration=record.get("iteration") or 0,
+        persona=record.get("persona") or None,
+        input=text_of(record["input"]),
+        output=text_of(record.get("output")),
+        duration_ms=record.get("duration_ms"),
+        success=record.get("success"),
+        record=record,
+    )

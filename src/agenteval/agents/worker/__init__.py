@@ -1,0 +1,1 @@
+"""Runs the user's Python code in the user's interpreter."""

@@ -1,0 +1,227 @@
+"""Calls the agents and tools that users' modules define with a framework.
+
+This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
+standard library. The modules are imported as they are; what a framework returns is read by
+``target_replies``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections.abc
+import contextvars
+import functools
+import importlib
+import inspect
+import pathlib
+import sys
+import typing
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from agenteval.agents.worker.arguments import must_fit, must_fit_schema, parameters, wrapped
+from agenteval.agents.worker.fields import has, plain
+from agenteval.agents.worker.replies import Chunks, reply_of
+from agenteval.agents.worker.runners import runner
+
+# Methods that take one mapping instead of keywords.
+_TAKE_A_MAPPING = ("invoke", "ainvoke")
+_USUAL_METHODS = ("run", "arun", "invoke", "ainvoke", "chat", "achat", "query", "__call__")
+# The worker's path begins with the agent's directory.
+_SOURCE = pathlib.Path(sys.path[0], "src")
+# Started as they are needed; how many calls run at once is decided by who asks for them.
+_THREADS = ThreadPoolExecutor(max_workers=1000)
+
+
+def check(reference: str, method: str, instantiate: bool) -> None:
+    """Make sure that an agent or tool is there and has the method.
+
+    Raises:
+        ImportError, AttributeError, TypeError: it is not or has not; whatever else its module raises when imported.
+    """
+    _function(reference, method, instantiate)
+
+
+async def ask(
+    reference: str, method: str, prompt_argument: str | None, instantiate: bool, request: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Ask an agent.
+
+    Args:
+        reference: ``module:variable``.
+        method: what is called on it.
+        prompt_argument: the parameter that takes the prompt, of ``invoke`` and ``ainvoke`` the key; ``None``
+            if it is the first one. ``messages`` of a mapping takes a list of messages.
+        instantiate: whether it is a class, called without arguments first.
+        request: the agent protocol; ``input`` is the prompt, and ``context`` is passed to methods that take one.
+
+    Returns:
+        ``response``, ``tool_calls`` and ``usage`` of the agent protocol.
+
+    Raises:
+        TypeError: the method takes no such arguments, or returns no answer; whatever the agent raises.
+    """
+    function = await _in_thread(_function, reference, method, instantiate)
+    prompt = request["input"]
+    args, kwargs = _prompt_arguments(method, prompt_argument, prompt)
+    context = request.get("context") or {}
+    parameter = parameters(function).get("context")
+    if parameter is not None and "context" not in kwargs and (context or parameter.default is parameter.empty):
+        kwargs["context"] = context
+    must_fit(reference, function, args, kwargs)
+    value, events = await _called(function, args, kwargs)
+    if value is None:
+        raise TypeError(f"{reference}.{method} returned nothing; execution.method must return the answer")
+    return reply_of(value, events)
+
+
+async def call_tool(
+    reference: str, method: str, instantiate: bool, context: Mapping[str, Any] | None, prompt: str | None
+) -> Mapping[str, Any]:
+    """Call a tool.
+
+    Args:
+        reference: ``module:name``.
+        method: what is called on it.
+        instantiate: whether it is a class, called without arguments first.
+        context: the arguments by name; of ``invoke`` and ``ainvoke`` the one mapping.
+        prompt: the only argument, if there is no context.
+
+    Returns:
+        ``value``, the result as JSON, or ``raised``: type and text of the exception that the tool raised.
+
+    Raises:
+        TypeError: the tool takes no such arguments.
+        ImportError, AttributeError: there is no such tool; whatever else its module raises.
+    """
+    function = await _in_thread(_function, reference, method, instantiate)
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = {}
+    if context and method in _TAKE_A_MAPPING:
+        must_fit_schema(reference, function, context)
+        args = (dict(context),)
+    elif context:
+        kwargs = dict(context)
+    elif prompt is not None:
+        args = (prompt,)
+    elif method in _TAKE_A_MAPPING:
+        args = ({},)
+    must_fit(reference, function, args, kwargs)
+    try:
+        value, _ = await _called(function, args, kwargs)
+    except (asyncio.CancelledError, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - what the tool raises is what it did
+        return {"raised": _described(error)}
+    # LlamaIndex packs what the function returned.
+    packed = has(value, "tool_name") and hasattr(value, "raw_output")
+    return {"value": plain(value.raw_output if packed else value)}
+
+
+def _prompt_arguments(method: str, name: str | None, prompt: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if name is None:
+        return (prompt,), {}
+    if method in _TAKE_A_MAPPING:
+        return ({name: [("user", prompt)] if name == "messages" else prompt},), {}
+    return (), {name: prompt}
+
+
+def _function(reference: str, method: str, instantiate: bool) -> Callable[..., Any]:
+    """What is to be called, as close to the user's code as it can be."""
+    target = _load(reference)
+    if instantiate:
+        try:
+            target = target()
+        except TypeError as error:
+            raise TypeError(f"{reference} cannot be instantiated without arguments: {error}") from error
+    run = runner(target) if method == "run" else None
+    if run is not None:
+        return run
+    if method == "__call__":
+        # The object itself, whose signature says more than that of its method.
+        found = target if callable(target) else wrapped(target)
+    elif method == "invoke" and wrapped(target) is None and getattr(target, "coroutine", None) is not None:
+        # A LangChain tool made of an asynchronous function refuses to be invoked.
+        found = getattr(target, "ainvoke", None)
+    else:
+        found = getattr(target, method, None)
+    if not callable(found):
+        others = [name for name in _USUAL_METHODS if callable(getattr(target, name, None))]
+        hint = f"; it has {', '.join(others)}" if others else ""
+        kind = type(target).__name__
+        raise AttributeError(f"{reference}, a {kind}, has no method {method!r} (execution.method){hint}")
+    return found  # type: ignore[no-any-return]
+
+
+def _load(reference: str) -> Any:
+    """The object of ``module:name``; the name may lead on to an attribute."""
+    _add_source_folder()
+    module, _, path = reference.partition(":")
+    return functools.reduce(getattr, path.split("."), importlib.import_module(module))
+
+
+def _add_source_folder() -> None:
+    """Let modules below ``src/`` be imported by their names in there, if it is no package itself."""
+    if _SOURCE.is_dir() and not (_SOURCE / "__init__.py").exists() and str(_SOURCE) not in sys.path:
+        sys.path.insert(1, str(_SOURCE))
+
+
+async def _called(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, list[Any]]:
+    """Call something and wait for all that comes of it: the result, and what was reported meanwhile."""
+    if _starts_on_loop(function):
+        value = function(*args, **kwargs)
+    else:
+        value = await _in_thread(_drained, function, args, kwargs)
+    events: list[Any] = []
+    if inspect.isawaitable(value):
+        if hasattr(value, "stream_events"):
+            events = [event async for event in value.stream_events()]
+        value = await value
+    if hasattr(value, "__aiter__"):
+        value = Chunks([chunk async for chunk in value])
+    return value, events
+
+
+async def _in_thread(function: Callable[..., Any], *args: Any) -> Any:
+    """Call users' code where it may block, and start event loops of its own."""
+    context = contextvars.copy_context()
+    call = functools.partial(context.run, _outcome, function, *args)
+    value, error = await asyncio.get_running_loop().run_in_executor(_THREADS, call)
+    if error is not None:
+        raise error
+    return value
+
+
+def _outcome(function: Callable[..., Any], *args: Any) -> tuple[Any, BaseException | None]:
+    """The result or the exception; some exceptions could not leave a thread otherwise."""
+    try:
+        return function(*args), None
+    except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
+        return None, error
+
+
+def _drained(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The result; of one that comes piece by piece all pieces."""
+    value = function(*args, **kwargs)
+    return Chunks(value) if isinstance(value, collections.abc.Iterator) else value
+
+
+def _starts_on_loop(function: Callable[..., Any]) -> bool:
+    """Whether a plain function says that it returns something to wait for; such may need a loop around them."""
+    annotation = getattr(function, "__annotations__", {}).get("return")
+    if isinstance(annotation, str):
+        names = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__globals__", {})
+        annotation = names.get(annotation.partition("[")[0])
+    kind = typing.get_origin(annotation) or annotation
+    return isinstance(kind, type) and hasattr(kind, "__await__") and not inspect.iscoroutinefunction(function)
+
+
+def _described(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a broken __str__ must not hide the error
+        text = "(no text)"
+    return f"{type(error).__name__}: {text}"

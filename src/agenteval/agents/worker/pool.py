@@ -1,0 +1,273 @@
+"""Users' Python code in worker processes with the user's own interpreter."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.errors import AgentError, ConfigError, TransientAgentError, agent_problem
+from agenteval.core.process.child import LAST_WORDS_S, STDERR_CHUNKS, Child, ending, find_program, tail
+from agenteval.core.process.confinement import user_environment
+from agenteval.suite.model import AgentSpec
+
+_SCRIPT = Path(__file__).with_name("worker.py")
+_MOST_LINE = 64 * 2**20
+
+
+class WorkerPool:
+    """Users' code in worker processes.
+
+    All calls share one worker. A call that is given up (timed out) retires its worker: calls under
+    way finish there, new ones get a fresh one, and the old one is killed with all it started. When
+    a worker dies, the calls it took along are repeated once, each in a worker of its own, so that
+    only the culprit fails.
+    """
+
+    def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+        self._spec = spec
+        self._concurrency = concurrency
+        self._current: _Worker | None = None
+        self._all: set[_Worker] = set()
+        self._starting = asyncio.Lock()
+
+    async def load(self, target: str) -> None:
+        """Import a callable without calling it.
+
+        Raises:
+            ConfigError: it cannot be imported, or the interpreter does not exist.
+        """
+        worker = await self._shared()
+        try:
+            await worker.request({"load": target})
+        except (_CallError, _WorkerDied) as error:
+            raise ConfigError(agent_problem(self._spec.where, f"{error} (in {worker.interpreter})")) from None
+
+    async def call(self, target: str, args: list[Any]) -> Any:
+        """Call ``target(*args)``; arguments and result are JSON.
+
+        Raises:
+            AgentError: the callable raised, or the process died.
+        """
+        worker = await self._shared()
+        message = {"call": target, "args": args}
+        try:
+            return await self._request(worker, message)
+        except _WorkerDied as first:
+            if not first.had_company:
+                raise first.failure() from None
+        except _CallError as error:
+            raise AgentError(str(error)) from None
+        return await self._alone(message)
+
+    async def close(self) -> None:
+        """Kill every worker."""
+        await asyncio.gather(*(worker.close() for worker in list(self._all)))
+
+    async def _alone(self, message: Mapping[str, Any]) -> Any:
+        worker = await self._start(threads=1)
+        try:
+            return await worker.request(message)
+        except _WorkerDied as death:
+            raise death.failure() from None
+        except _CallError as error:
+            raise AgentError(str(error)) from None
+        finally:
+            await worker.close()
+            self._all.discard(worker)
+
+    async def _request(self, worker: _Worker, message: Mapping[str, Any]) -> Any:
+        try:
+            return await worker.request(message)
+        except asyncio.CancelledError:
+            if self._current is worker:
+                self._current = None
+            worker.retire()
+            raise
+
+    async def _shared(self) -> _Worker:
+        if self._current is not None and self._current.alive:
+            return self._current
+        async with self._starting:
+            if self._current is None or not self._current.alive:
+                self._current = await self._start(threads=self._concurrency)
+            return self._current
+
+    async def _start(self, threads: int) -> _Worker:
+        self._all = {worker for worker in self._all if worker.running}
+        environment = user_environment(self._spec.env)
+        interpreter = find_interpreter(self._spec, environment)
+        worker = _Worker(interpreter)
+        try:
+            await worker.start(self._spec, environment, threads)
+        except (OSError, ValueError) as error:
+            raise ConfigError(agent_problem(self._spec.where, f"{interpreter} cannot be started: {error}")) from None
+        self._all.add(worker)
+        return worker
+
+
+def find_interpreter(spec: AgentSpec, environment: Mapping[str, str]) -> str:
+    """The Python of the user's environment.
+
+    In order: the agent's ``interpreter``, ``AGENTEVAL_PYTHON``, the active virtual environment,
+    ``python3`` on PATH, and the one that runs agenteval.
+
+    Raises:
+        ConfigError: the interpreter that was asked for does not exist.
+    """
+    path = environment.get("PATH")
+    asked = spec.options.get("interpreter") or environment.get("AGENTEVAL_PYTHON")
+    if asked:
+        return find_program(str(asked), spec.directory, path, spec.where)
+    active = environment.get("VIRTUAL_ENV")
+    candidate = Path(active, "bin", "python") if active else None
+    if candidate and os.access(candidate, os.X_OK):
+        return str(candidate)
+    try:
+        return find_program("python3", spec.directory, path, spec.where)
+    except ConfigError:
+        return sys.executable
+
+
+class _CallError(Exception):
+    """The user's code raised."""
+
+
+class _WorkerDied(Exception):  # noqa: N818 - it says what happened
+    """The process ended during a call.
+
+    Args:
+        message: how.
+        had_company: other calls were under way in it.
+        killed: by a signal that was not ours.
+    """
+
+    def __init__(self, message: str, *, had_company: bool, killed: bool) -> None:
+        super().__init__(message)
+        self.had_company = had_company
+        self._killed = killed
+
+    def failure(self) -> AgentError:
+        """The same as callers of the pool are told: another process may fare better than one that was killed."""
+        return TransientAgentError(str(self)) if self._killed else AgentError(str(self))
+
+
+class _Worker:
+    """One worker process and the calls under way in it."""
+
+    def __init__(self, interpreter: str) -> None:
+        self.interpreter = interpreter
+        self._child: Child | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._pending: dict[int, asyncio.Future[Any]] = {}
+        self._next_id = 0
+        self._retired = False
+        self._problem = ""
+        self._line = bytearray()
+        self._outgoing: list[bytes] = []
+        self._errors: deque[bytes] = deque(maxlen=STDERR_CHUNKS)
+
+    async def start(self, spec: AgentSpec, environment: Mapping[str, str], threads: int) -> None:
+        """Start the process.
+
+        Raises:
+            OSError: the interpreter is no program.
+            ValueError: a variable of the environment cannot be passed on.
+        """
+        argv = (self.interpreter, "-u", str(_SCRIPT), spec.directory, str(threads))
+        self._child = await Child.start(argv, spec.directory, environment, self._receive, self._errors.append)
+        self._watcher = asyncio.create_task(self._watch(self._child))
+
+    @property
+    def running(self) -> bool:
+        return self._child is not None and self._child.returncode is None
+
+    @property
+    def alive(self) -> bool:
+        return self.running and not self._retired and not self._problem
+
+    async def request(self, message: Mapping[str, Any]) -> Any:
+        self._next_id += 1
+        number = self._next_id
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._pending[number] = future
+        self._send(json.dumps({"id": number, **message}).encode() + b"\n")
+        try:
+            return await future
+        finally:
+            self._pending.pop(number, None)
+            self._kill_if_done()
+
+    def retire(self) -> None:
+        self._retired = True
+        self._kill_if_done()
+
+    async def close(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+        if self._child is not None:
+            await self._child.close()
+
+    def _kill_if_done(self) -> None:
+        if self._retired and not self._pending and self._child is not None:
+            self._child.end()
+
+    def _send(self, line: bytes) -> None:
+        """Requests of the same moment go out together: the process is woken once for all of them."""
+        if not self._outgoing:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outgoing.append(line)
+
+    def _flush(self) -> None:
+        lines, self._outgoing = self._outgoing, []
+        if self._child is not None:
+            self._child.write(b"".join(lines))
+
+    def _receive(self, data: bytes) -> None:
+        first, *others = data.split(b"\n")
+        self._line += first
+        for other in others:
+            self._deliver(bytes(self._line))
+            self._line = bytearray(other)
+        if len(self._line) > _MOST_LINE:
+            self._break_off(f"sent a reply of more than {_MOST_LINE // 2**20} MiB")
+
+    def _deliver(self, line: bytes) -> None:
+        try:
+            reply = json.loads(line)
+            future = self._pending.get(reply["id"])
+            failed, result = "error" in reply, reply.get("error", reply.get("value"))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            self._break_off(f"sent something that is no reply ({error})")
+            return
+        if future is None or future.done():
+            return
+        if failed:
+            future.set_exception(_CallError(result))
+        else:
+            future.set_result(result)
+
+    def _break_off(self, problem: str) -> None:
+        self._problem = self._problem or problem
+        self._line.clear()
+        if self._child is not None:
+            self._child.kill()
+
+    async def _watch(self, child: Child) -> None:
+        """Tell the calls under way when the process has ended, and why."""
+        await child.wait()
+        await child.wait_for_output(LAST_WORDS_S)
+        detail = tail(b"".join(self._errors))
+        what = self._problem or ending(child.returncode)
+        message = f"the agent's process {what}" + (f": {detail}" if detail else "")
+        had_company = len(self._pending) > 1
+        killed = not self._problem and (child.returncode or 0) < 0
+        for future in list(self._pending.values()):
+            if not future.done():
+                future.set_exception(_WorkerDied(message, had_company=had_company, killed=killed))
+        await child.close()

@@ -1,0 +1,1 @@
+"""CI hosts: one package per host."""

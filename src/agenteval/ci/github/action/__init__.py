@@ -1,0 +1,1 @@
+"""The container action: inputs, isolation, outputs."""

@@ -1,0 +1,138 @@
+"""What one step of a workflow is asked for, and what it may do on GitHub."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from agenteval.ci.github.action.inputs import Inputs, read_inputs
+from agenteval.ci.github.action.outputs import say, warn
+from agenteval.ci.github.api.client import Client
+from agenteval.ci.github.comment.sections import section_key
+from agenteval.ci.github.event import Plan, plan, read_event, run_page, with_baseline_branch
+from agenteval.ci.github.publish.publisher import Place, Publisher, Wishes, revision_of
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.run.baseline import BaselineSource
+from agenteval.run.provenance import Provenance
+from agenteval.run.settings import Settings
+
+
+@dataclass(frozen=True)
+class Context:
+    """Inputs and event of a step.
+
+    Attributes:
+        environment: the variables that the runner gave the container.
+        inputs: what the workflow asks for.
+        event: what the event allows.
+    """
+
+    environment: Mapping[str, str] = field(repr=False)
+    inputs: Inputs
+    event: Plan
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Context:
+        """Read inputs and event.
+
+        Raises:
+            ConfigError: one of them is wrong.
+        """
+        inputs = read_inputs(environment)
+        event = plan(environment, read_event(environment))
+        if inputs.baseline_branch:
+            event = with_baseline_branch(event, inputs.baseline_branch)
+        return cls(environment, inputs, event)
+
+    @property
+    def wishes(self) -> Wishes:
+        """What is to be written."""
+        inputs = self.inputs
+        if inputs.shard is not None:
+            # Only all parts together say anything.
+            return Wishes(comment="never", annotations=False)
+        return Wishes(inputs.comment, inputs.comment_id, inputs.check_name, inputs.annotations)
+
+    @property
+    def job(self) -> str:
+        """The key of the section that is this job's own; ``check-name`` tells the legs of a matrix apart."""
+        workflow, job = (self.environment.get(name, "") for name in ("GITHUB_WORKFLOW", "GITHUB_JOB"))
+        return section_key(workflow, job, self.inputs.check_name)
+
+    @property
+    def provenance(self) -> Provenance:
+        """What is evaluated."""
+        event = self.event
+        return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id)
+
+    def client(self) -> Client:
+        """The way to GitHub.
+
+        Raises:
+            ConfigError: there is no token.
+        """
+        return Client.from_environment(self.inputs.github_token, self.environment)
+
+    @cached_property
+    def publisher(self) -> Publisher | None:
+        """What writes to GitHub; ``None`` where nothing may be written, or nobody knows where."""
+        event = self.event
+        if event.repository is None or event.commit is None or not (event.may_comment or event.may_check):
+            return None
+        try:
+            client = self.client()
+        except ConfigError as error:
+            warn([str(error)])
+            return None
+        place = Place(
+            repository=event.repository,
+            commit=event.commit,
+            run_url=run_page(self.environment),
+            job=self.job,
+            revision=revision_of(event.workflow_run_id, self.environment.get("GITHUB_RUN_ATTEMPT")),
+            pull_request=event.pull_request if event.may_comment else None,
+            takes_checks=event.may_check,
+        )
+        return Publisher(client, place, self.wishes)
+
+    def enter(self) -> None:
+        """From here on, the working directory is the one that was asked for.
+
+        Raises:
+            ConfigError: there is no such directory.
+        """
+        path = Path(self.environment.get("GITHUB_WORKSPACE") or ".") / self.inputs.working_directory
+        try:
+            os.chdir(path)
+        except OSError as error:
+            raise ConfigError(Problem(f"{path}: {error.strerror}", path="working-directory")) from None
+
+    def settings(self) -> Settings:
+        """The settings of a run in the current directory.
+
+        Raises:
+            ConfigError: there is no baseline, and that is to fail.
+        """
+        return replace(self.inputs.settings(), baseline_source=self._baseline_source())
+
+    def _baseline_source(self) -> BaselineSource | None:
+        inputs, event = self.inputs, self.event
+        if not inputs.baseline_is_searched or event.repository is None:
+            return None
+        from agenteval.ci.github.baseline.source import RemoteBaseline, search_for
+
+        run_id = int(inputs.baseline) if inputs.baseline.isdigit() else None
+        search = search_for(event.repository, event.workflow or "", inputs.baseline_artifact, event.lineage, run_id)
+        if search is None:
+            return None
+        try:
+            client = self.client()
+        except ConfigError as error:
+            if inputs.on_missing_baseline == "fail":
+                raise
+            warn([f"there is no baseline to compare with: {error}"])
+            return None
+        return RemoteBaseline(client, search, inputs.on_missing_baseline, lambda line: say(f"agenteval: {line}"))

@@ -1,0 +1,101 @@
+"""Publishes what the first stage of a workflow in two left behind.
+
+The first stage evaluated what a pull request proposes, with no rights at all. This one has rights, and therefore runs
+and posts nothing of what it finds: it reads the results, checks them against their schema, and renders them again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agenteval.ci.github.action.context import Context
+from agenteval.ci.github.action.outputs import say
+from agenteval.ci.github.api.artifacts import PERMISSIONS, UnusableArtifactError, download, read_member
+from agenteval.ci.github.api.client import Client
+from agenteval.ci.github.api.fork_run import FirstStage, first_stage
+from agenteval.ci.github.api.workflow_runs import artifacts_named
+from agenteval.ci.github.publish.publisher import Content, Place, Publisher, revision_of
+from agenteval.ci.github.publish.saved_results import judged_content, send
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.text.escape import markdown_inline, one_line
+from agenteval.report.markdown.placeholders import render_nothing_left
+from agenteval.results.model import Results
+from agenteval.results.store import RESULTS_FILE, parse_results
+
+_REASON_LIMIT = 300
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was published.
+
+    Attributes:
+        content: the run in words.
+        verdict: passed, failed, or error if the run left no results.
+        comment_url: address of the comment; empty if there is none.
+        done: what was done, in words.
+    """
+
+    content: Content
+    verdict: str
+    comment_url: str
+    done: tuple[str, ...]
+
+
+def publish_first_stage(context: Context) -> Published | None:
+    """Publish the workflow run that the event is about; ``None`` if its pull request has moved on.
+
+    Raises:
+        ConfigError: the event is about no workflow run of a pull request, or the configuration is wrong.
+        GithubError: something could not be read or written.
+    """
+    event, inputs = context.event, context.inputs
+    if event.first_stage is None or event.repository is None:
+        message = "publish needs the event workflow_run, which says whose results are meant"
+        raise ConfigError(Problem(message, path="mode"))
+    client = context.client()
+    stage = first_stage(client, event.repository, event.first_stage)
+    if stage.pull_request is None:
+        say(f"agenteval: nothing to publish: no open pull request has {stage.commit} as its head")
+        return None
+    place = Place(
+        repository=event.repository,
+        commit=stage.commit,
+        run_url=stage.url,
+        job=context.job,
+        revision=revision_of(str(stage.run_id), str(stage.attempt)),
+        pull_request=stage.pull_request,
+    )
+    publisher = Publisher(client, place, context.wishes)
+    try:
+        results = _results(client, event.repository, stage, inputs.baseline_artifact)
+    except UnusableArtifactError as error:
+        content, verdict = _without_results(stage, error), "error"
+    else:
+        content = judged_content(results, context.wishes, inputs.settings_of_reports(), context.environment)
+        verdict = "failed" if content.conclusion == "failure" else "passed"
+    # Whoever opened the pull request can have written the results.
+    url = send(publisher, content.not_vouched_for() if stage.from_fork else content)
+    return Published(content, verdict, url, tuple(publisher.done))
+
+
+def _without_results(stage: FirstStage, error: UnusableArtifactError) -> Content:
+    reason = one_line(error.reason, _REASON_LIMIT)
+    text = render_nothing_left(stage.commit, stage.url, markdown_inline(reason))
+    return Content(f"no results: {reason}", text, text, "failure")
+
+
+def _results(client: Client, repository: str, stage: FirstStage, name: str) -> Results:
+    with client.open(f"list the artifacts of workflow run {stage.run_id} of {repository}", PERMISSIONS) as api:
+        found = artifacts_named(api, repository, stage.run_id, name)
+    if not found:
+        raise UnusableArtifactError(f"the run has no artifact {name}")
+    artifact = found[0]
+    data = read_member(download(client, repository, artifact.id, artifact.digest), RESULTS_FILE)
+    try:
+        results = parse_results(data, RESULTS_FILE)
+    except ConfigError as error:
+        raise UnusableArtifactError(str(error)) from None
+    if results.run.commit != stage.commit:
+        raise UnusableArtifactError("its results are of another commit than the run")
+    return results

@@ -1,0 +1,251 @@
+"""The inputs of action.yml, as the runner passes them: ``INPUT_`` and the name in upper case, hyphens kept."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from agenteval.ci.github.baseline.source import OnMissing
+from agenteval.ci.github.publish.publisher import CommentMode
+from agenteval.compare.gate import FailOn, parse_fail_on
+from agenteval.core.documents.validation import did_you_mean
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.run.settings import Settings
+from agenteval.run.shard import Shard
+
+Mode = Literal["run", "merge", "publish"]
+
+NAMES = (
+    "suite",
+    "config",
+    "mode",
+    "working-directory",
+    "setup",
+    "github-token",
+    "baseline",
+    "baseline-artifact",
+    "baseline-branch",
+    "on-missing-baseline",
+    "fail-on",
+    "iterations",
+    "concurrency",
+    "filter",
+    "shard",
+    "max-llm-calls",
+    "max-cost-usd",
+    "comment",
+    "comment-id",
+    "check-name",
+    "annotations",
+    "report-dir",
+    "comment-template",
+    "summary-template",
+)
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "mode": ("run", "merge", "publish"),
+    "comment": ("always", "changes", "failures", "never"),
+    "on-missing-baseline": ("pass", "warn", "fail"),
+    "annotations": ("true", "false"),
+}
+_DEFAULTS = {
+    "mode": "run",
+    "baseline": "auto",
+    "baseline-artifact": "agenteval",
+    "comment": "always",
+    "on-missing-baseline": "warn",
+    "annotations": "true",
+    "report-dir": "agenteval-report",
+}
+
+_DIGITS = 15
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the workflow asks for; empty where it leaves the choice to agenteval."""
+
+    mode: Mode
+    suites: tuple[str, ...]
+    config: str
+    working_directory: str
+    setup: str
+    github_token: str = field(repr=False)
+    baseline: str
+    baseline_artifact: str
+    baseline_branch: str
+    on_missing_baseline: OnMissing
+    fail_on: frozenset[FailOn] | None
+    iterations: int | None
+    concurrency: int | None
+    filter: str
+    shard: Shard | None
+    max_llm_calls: int | None
+    max_cost_usd: float | None
+    comment: CommentMode
+    comment_id: str
+    check_name: str
+    annotations: bool
+    report_dir: str
+    comment_template: str
+    summary_template: str
+
+    @property
+    def baseline_is_searched(self) -> bool:
+        """Whether the baseline is an artifact, of the base branch or of a run of the user's choice."""
+        return self.baseline == "auto" or self.baseline.isdigit()
+
+    def settings(self) -> Settings:
+        """The settings of a run in the current directory.
+
+        Raises:
+            ConfigError: the baseline is a file that is missing, and that is to fail.
+        """
+        baseline, warnings = self._found_baseline()
+        return Settings(
+            suites=tuple(Path(suite) for suite in self.suites),
+            config=Path(self.config) if self.config else None,
+            baseline=baseline,
+            out=Path(self.report_dir),
+            iterations=self.iterations,
+            concurrency=self.concurrency,
+            filter=self.filter or None,
+            shard=self.shard,
+            fail_on=self.fail_on,
+            max_llm_calls=self.max_llm_calls,
+            max_cost_usd=self.max_cost_usd,
+            **self._templates(),
+            setup=self.setup,
+            warnings=warnings,
+        )
+
+    def settings_of_reports(self) -> Settings:
+        """The settings for results that are there already."""
+        config = Path(self.config) if self.config else None
+        return Settings(config=config, fail_on=self.fail_on, **self._templates())
+
+    def _templates(self) -> dict[str, Any]:
+        named = {"comment_template": self.comment_template, "summary_template": self.summary_template}
+        return {name: Path(path) for name, path in named.items() if path}
+
+    def _found_baseline(self) -> tuple[Path | None, tuple[str, ...]]:
+        if self.baseline == "none" or self.baseline_is_searched:
+            return None, ()
+        path = Path(self.baseline)
+        if path.exists() or self.on_missing_baseline == "pass":
+            return (path, ()) if path.exists() else (None, ())
+        message = f"the baseline {self.baseline} does not exist"
+        if self.on_missing_baseline == "fail":
+            raise ConfigError(Problem(message, path="baseline"))
+        return None, (f"{message}; nothing was compared",)
+
+
+def read_inputs(environment: Mapping[str, str]) -> Inputs:
+    """Read and check every input.
+
+    Raises:
+        ConfigError: with every input that is wrong.
+    """
+    reader = _Reader(environment)
+    inputs = reader.read()
+    if reader.problems:
+        raise ConfigError(reader.problems)
+    return inputs
+
+
+class _Reader:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self.problems: list[Problem] = []
+
+    def read(self) -> Inputs:
+        return Inputs(
+            mode=self._choice("mode"),
+            suites=self._suites(),
+            config=self._text("config"),
+            working_directory=self._text("working-directory"),
+            setup=self._text("setup"),
+            github_token=self._text("github-token"),
+            baseline=self._text("baseline"),
+            baseline_artifact=self._text("baseline-artifact"),
+            baseline_branch=self._text("baseline-branch").removeprefix("refs/heads/"),
+            on_missing_baseline=self._choice("on-missing-baseline"),
+            fail_on=self._fail_on(),
+            iterations=self._whole_number("iterations"),
+            concurrency=self._whole_number("concurrency"),
+            filter=self._text("filter"),
+            shard=self._shard(),
+            max_llm_calls=self._whole_number("max-llm-calls", least=0),
+            max_cost_usd=self._amount("max-cost-usd"),
+            comment=self._choice("comment"),
+            comment_id=self._text("comment-id"),
+            check_name=self._text("check-name"),
+            annotations=self._choice("annotations") == "true",
+            report_dir=self._text("report-dir"),
+            comment_template=self._text("comment-template"),
+            summary_template=self._text("summary-template"),
+        )
+
+    def _text(self, name: str) -> str:
+        value = self._environment.get(f"INPUT_{name.upper()}", "").strip()
+        return value or _DEFAULTS.get(name, "")
+
+    def _suites(self) -> tuple[str, ...]:
+        try:
+            return tuple(shlex.split(self._text("suite")))
+        except ValueError as error:
+            self._wrong("suite", f"the quotes do not close: {error}")
+            return ()
+
+    def _choice(self, name: str) -> Any:
+        value = self._text(name)
+        allowed = _CHOICES[name]
+        if value not in allowed:
+            self._wrong(
+                name, f"{value!r} is not allowed{did_you_mean(value, allowed)}; allowed: {', '.join(allowed)}"
+            )
+        return value
+
+    def _shard(self) -> Shard | None:
+        text = self._text("shard")
+        try:
+            return Shard.parse(text) if text else None
+        except ValueError as error:
+            self._wrong("shard", str(error))
+            return None
+
+    def _fail_on(self) -> frozenset[FailOn] | None:
+        text = self._text("fail-on")
+        try:
+            return parse_fail_on(text) if text else None
+        except ValueError as error:
+            self._wrong("fail-on", str(error))
+            return None
+
+    def _whole_number(self, name: str, least: int = 1) -> int | None:
+        text = self._text(name)
+        if not text:
+            return None
+        # Python refuses to read numbers of thousands of digits.
+        if text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) >= least:
+            return int(text)
+        self._wrong(name, f"{text!r} is not a whole number from {least}")
+        return None
+
+    def _amount(self, name: str) -> float | None:
+        text = self._text(name)
+        if not text:
+            return None
+        try:
+            amount = float(text)
+        except ValueError:
+            amount = -1.0
+        if 0 <= amount < float("inf"):
+            return amount
+        self._wrong(name, f"{text!r} is not an amount of money")
+        return None
+
+    def _wrong(self, name: str, message: str) -> None:
+        self.problems.append(Problem(message, path=f"input {name}"))

@@ -1,0 +1,192 @@
+"""The container's entry: action inputs in, the same pipeline, GitHub's files, a comment and a check run out."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from agenteval.ci.github.action.context import Context
+from agenteval.ci.github.action.isolation import give_back, isolated
+from agenteval.ci.github.action.outputs import RunnerFiles, outputs_of, say, warn
+from agenteval.ci.github.checks.check_run import CheckRun, as_commands
+from agenteval.ci.github.event import run_page
+from agenteval.ci.github.publish.publisher import Content, Publisher, content_of
+from agenteval.ci.github.runner import annotation, stop_commands
+from agenteval.core.errors import AgentEvalError, ConfigError, Problem, unforeseen
+from agenteval.report.markdown.placeholders import render_problems, render_unfinished
+from agenteval.report.markdown.render import render_summary
+from agenteval.results.store import RESULTS_FILE
+from agenteval.run.pipeline import Outcome, run
+from agenteval.run.resolve.spec import redactor
+
+#: Where the results lie that are merged, if ``suite`` does not say.
+SHARDS = "agenteval-shards"
+# State of the step, as ``STATE_…`` variables in its end.
+_CHECK, _STAGE = "check", "stage"
+_RUNNING, _FINISHED = "running", "finished"
+# The runner shows ten of a kind for a step, and one says what the gate says.
+_COMMANDS = 9
+
+
+def main(environment: Mapping[str, str]) -> int:
+    """Run the action.
+
+    Args:
+        environment: the variables that the runner gave the container.
+
+    Returns:
+        The exit status, which is the gate's. Outputs, summary and comment are written whatever happens.
+    """
+    files = RunnerFiles(environment)
+    context = None
+    # The first process of a container gets no signal that it does not ask for.
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        context = Context.read(environment)
+        with isolated(environment):
+            return _act(context, files)
+    except AgentEvalError as error:
+        _failed(error, context, files)
+        return error.exit_status
+    except Exception as error:
+        # The command line tells it as well; here it must also reach summary, outputs and comment.
+        _failed(unforeseen(error), context, files)
+        raise
+
+
+def clean_up(environment: Mapping[str, str]) -> int:
+    """The step's end, in a container of its own: closes what a killed run left open.
+
+    Returns:
+        0; what cannot be closed is a warning.
+    """
+    give_back(environment)
+    if environment.get(f"STATE_{_STAGE}") != _RUNNING:
+        return 0
+    try:
+        context = Context.read(environment)
+    except AgentEvalError as error:
+        warn([str(error)])
+        return 0
+    RunnerFiles(environment).summary(render_unfinished(context.event.commit or "", run_page(environment)))
+    publisher = context.publisher
+    if publisher is not None:
+        check = environment.get(f"STATE_{_CHECK}", "")
+        publisher.check = CheckRun(int(check)) if check.isascii() and check.isdigit() else None
+        publisher.abandon()
+        _tell(publisher)
+    return 0
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    """A signal before or after the run, which takes it itself; the end of the step closes what is open."""
+    raise SystemExit(128 + number)
+
+
+def _act(context: Context, files: RunnerFiles) -> int:
+    if context.event.refused:
+        raise ConfigError(Problem(f"refused: {context.event.refused}"))
+    context.enter()
+    if context.inputs.mode == "publish":
+        return _publish_first_stage(context, files)
+    _begin(context, files)
+    settings = context.settings()
+    with stop_commands():
+        if context.inputs.mode == "merge":
+            from agenteval.run.merge import merge_files
+
+            outcome = merge_files(_parts(context.inputs.suites), settings.out, settings)
+        else:
+            outcome = run(settings, context.provenance)
+    _finish(context, files, outcome, settings.out)
+    return outcome.exit_status
+
+
+def _begin(context: Context, files: RunnerFiles) -> None:
+    """Say that the evaluation is running, and remember that it must be closed."""
+    publisher = context.publisher
+    if publisher is None:
+        return
+    publisher.begin()
+    check = {_CHECK: str(publisher.check.id)} if publisher.check else {}
+    files.state(check | {_STAGE: _RUNNING})
+
+
+def _finish(context: Context, files: RunnerFiles, outcome: Outcome, directory: Path) -> None:
+    """Everything about a run that came to its end."""
+    files.outputs(outputs_of(outcome, files.relative(directory)))
+    look = outcome.presentation
+    files.report(lambda room: render_summary(outcome.results, outcome.view, limit=room, presentation=look))
+    files.hand_over(directory)
+    content = content_of(
+        outcome.results, outcome.view, context.wishes, outcome.archive, outcome.quarantined, presentation=look
+    )
+    _publish(context, files, content)
+    publisher = context.publisher
+    if publisher is None or publisher.check is None:
+        for line in as_commands(content.annotations, _COMMANDS):
+            say(line)
+    if not outcome.view.passed:
+        say(annotation("error", outcome.view.headline, title="agenteval"))
+
+
+def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) -> None:
+    """A run that could not start or broke off: what is wrong, wherever people look."""
+    redact = redactor()
+    problems = error.problems if isinstance(error, ConfigError) else (Problem(str(error)),)
+    for problem in problems:
+        where = f"{problem.path}: " if problem.path else ""
+        text = redact(f"{where}{problem.message}")
+        say(annotation("error", text, file=problem.file or None, line=problem.line, title="agenteval"))
+    text = redact(render_problems(problems))
+    files.outputs({"verdict": "error"})
+    files.summary(text)
+    if context is not None:
+        files.hand_over(Path(context.inputs.report_dir))
+    if context is not None and context.inputs.mode != "publish":
+        title = redact(f"{len(problems)} problems" if len(problems) > 1 else problems[0].message)
+        _publish(context, files, Content(title, text, text, "failure"))
+
+
+def _publish(context: Context, files: RunnerFiles, content: Content) -> None:
+    publisher = context.publisher
+    url = ""
+    if publisher is not None:
+        url = publisher.finish(content)
+        _tell(publisher)
+    if context.event.reason and not context.event.may_comment:
+        say(f"agenteval: no comment: {context.event.reason}")
+    files.outputs({"comment-url": url})
+    files.state({_STAGE: _FINISHED})
+
+
+def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
+    """Publish what another workflow run left; the exit status says whether that worked, not what it is."""
+    from agenteval.ci.github.action.fork_publish import publish_first_stage
+
+    published = publish_first_stage(context)
+    if published is None:
+        return 0
+    files.summary(published.content.markdown)
+    files.outputs({"comment-url": published.comment_url, "verdict": published.verdict})
+    for line in published.done:
+        say(f"agenteval: {line}")
+    return 0
+
+
+def _parts(places: tuple[str, ...]) -> list[Path]:
+    """The results files at the given places, or where they usually lie."""
+    folders = [Path(place) for place in places] or [Path(SHARDS)]
+    files = sorted(file for place in folders for file in ([place] if place.is_file() else place.rglob(RESULTS_FILE)))
+    if not files:
+        raise ConfigError(Problem(f"there is no {RESULTS_FILE} in {', '.join(map(str, folders))}", path="suite"))
+    return files
+
+
+def _tell(publisher: Publisher) -> None:
+    for line in publisher.done:
+        say(f"agenteval: {line}")
+    # What fails at the start of a run mostly fails at its end as well.
+    warn(list(dict.fromkeys(publisher.problems)))

@@ -1,0 +1,81 @@
+"""The second stage of a workflow in two: which run is to be published, and on which pull request.
+
+The first stage ran what a fork proposes, without rights; everything it left behind is hostile. So the pull request is
+what GitHub says it is, never what an event or a file claims, and only the validated results are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agenteval.ci.github.api.client import Client
+from agenteval.core.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from github.PullRequest import PullRequest
+    from github.Repository import Repository
+    from github.WorkflowRun import WorkflowRun
+
+PERMISSIONS = ("actions: read", "contents: read", "pull-requests: read")
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStage:
+    """The workflow run of the first stage.
+
+    Attributes:
+        run_id: its id.
+        attempt: which attempt of it.
+        url: its address.
+        commit: the head commit it ran for.
+        from_fork: whether that commit lies in another repository.
+        pull_request: the open pull request whose head is this very commit; ``None`` if there is none any more.
+    """
+
+    run_id: int
+    attempt: int
+    url: str
+    commit: str
+    from_fork: bool
+    pull_request: int | None
+
+
+def first_stage(client: Client, repository: str, run_id: int) -> FirstStage:
+    """Ask GitHub about a workflow run.
+
+    Args:
+        client: where, and as whom, to ask.
+        repository: ``owner/name`` of the repository whose workflow it is.
+        run_id: the run.
+
+    Raises:
+        GithubError: GitHub refused, failed or could not be reached.
+        ConfigError: the run is of an event that has no pull request.
+    """
+    with client.open(f"read workflow run {run_id} of {repository}", PERMISSIONS) as api:
+        place = api.get_repo(repository)
+        run = place.get_workflow_run(run_id)
+        if run.event != "pull_request":
+            raise ConfigError(Problem(f"workflow run {run_id} is of the event {run.event!r}, not of a pull request"))
+        head = run.head_repository.full_name if run.head_repository else None
+        pull = next(_pull_requests(place, run), None)
+        return FirstStage(
+            run_id=run.id,
+            attempt=run.run_attempt or 1,
+            url=run.html_url,
+            commit=run.head_sha,
+            from_fork=head is None or head.casefold() != repository.casefold(),
+            pull_request=pull.number if pull else None,
+        )
+
+
+def _pull_requests(repository: Repository, run: WorkflowRun) -> Iterator[PullRequest]:
+    """The open pull requests of the run's branch whose head is its commit."""
+    owner = run.head_repository.owner.login if run.head_repository else None
+    if owner is None:
+        return
+    for pull in repository.get_pulls(state="open", head=f"{owner}:{run.head_branch}"):
+        if pull.head.sha == run.head_sha and pull.base.repo.full_name == repository.full_name:
+            yield pull

@@ -1,0 +1,1 @@
+"""Finds the base branch's run to compare with."""

@@ -1,0 +1,96 @@
+"""The baseline that lies among the artifacts of the base branch's workflow runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from agenteval.ci.github.api.client import Client
+from agenteval.ci.github.baseline import model as wanted
+from agenteval.ci.github.baseline.search import find_baseline
+from agenteval.ci.github.event import Lineage
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.text.escape import terminal
+from agenteval.results.model import Results
+from agenteval.run.baseline import FoundBaseline, Search
+
+OnMissing = Literal["pass", "warn", "fail"]
+
+
+@dataclass(frozen=True)
+class RemoteBaseline:
+    """Searches the artifacts of a workflow.
+
+    Args:
+        client: where, and as whom, to look.
+        looked_for: what it is.
+        on_missing: what happens when there is none.
+        tell: takes a line for the log.
+    """
+
+    client: Client
+    looked_for: wanted.Search
+    on_missing: OnMissing
+    tell: Callable[[str], None]
+
+    def search(self, cases: Collection[str]) -> Search:
+        """The nearest run that has at least one of these cases; any run if there are none.
+
+        Raises:
+            ConfigError: there is no such run, and that is to fail.
+        """
+        known = frozenset(cases)
+
+        def accept(results: Results) -> str | None:
+            if results.run.shard is not None:
+                return "it is only one part of a run"
+            if not known or any(case.id in known for _, case in results.cases()):
+                return None
+            return "it has no case of the suites that are run now"
+
+        found = find_baseline(self.client, self.looked_for, accept)
+        if isinstance(found, wanted.Found):
+            self.tell(terminal(wanted.describe(found)))
+            return Search(FoundBaseline(found.results, distance=found.distance), found.notes)
+        return self._missing(found)
+
+    def _missing(self, missing: wanted.Missing) -> Search:
+        message = f"there is no baseline to compare with: {missing.reason}"
+        if self.on_missing == "fail":
+            raise ConfigError(Problem(text, path="baseline") for text in (*missing.notes, message))
+        if self.on_missing == "pass":
+            for line in (*missing.notes, message):
+                self.tell(terminal(line))
+            return Search()
+        return Search(warnings=(*missing.notes, message))
+
+
+def search_for(
+    repository: str, workflow: str, artifact: str, lineage: Lineage | None, run_id: int | None
+) -> wanted.Search | None:
+    """What is to be looked for; ``None`` where the event has no history and no run is named.
+
+    Args:
+        repository: ``owner/name``.
+        workflow: name of the workflow file.
+        artifact: name of the artifact.
+        lineage: where the history of the event begins.
+        run_id: the run that the user named.
+    """
+    if run_id is not None:
+        branch = lineage.branch if lineage else ""
+        return wanted.Search(repository, workflow, artifact, branch, wanted.GivenRun(run_id))
+    if lineage is None:
+        return None
+    return wanted.Search(repository, workflow, artifact, lineage.branch, _start(lineage))
+
+
+def _start(lineage: Lineage) -> wanted.ChangeTo | wanted.Before | wanted.At:
+    match lineage.start:
+        case "merge-base":
+            return wanted.ChangeTo(lineage.commit)
+        case "parent":
+            return wanted.Before(lineage.commit)
+        case "commit":
+            return wanted.At(lineage.commit)

@@ -1,0 +1,1 @@
+"""The sticky comment on a pull request."""

@@ -1,0 +1,68 @@
+"""Reads the text of the sticky comment back, whatever people's edits did to it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from agenteval.ci.github.comment.sections import Comment, Revision, Section, unix_lines
+
+_MARKER = re.compile(
+    r"<!--\s*agenteval:(?P<kind>[a-z]+)"
+    r"(?:\s+(?:key|id)=(?P<name>[A-Za-z0-9._-]{1,100}))?"
+    r"(?:\s+rev=(?P<run>[0-9]{1,20})\.(?P<attempt>[0-9]{1,20})\.(?P<stamp>[0-9]{1,20}))?\s*-->"
+)
+#: Inner markers of a section, and the part that begins after them.
+_PARTS = {"running": "head", "more": "detail", "less": "note"}
+
+
+def parse(body: str) -> Comment | None:
+    """The sections of a comment; ``None`` when the text does not begin with our marker.
+
+    Takes what people's edits leave: any line ends, lost end markers (a section then reaches to the next marker),
+    and text outside of sections, which is dropped.
+    """
+    first, *rest = unix_lines(body).lstrip().split("\n")
+    found = _MARKER.fullmatch(first.strip())
+    if not found or found["kind"] != "comment" or not found["name"]:
+        return None
+    return Comment(f"<!-- agenteval:comment id={found['name']} -->", tuple(_sections(rest)))
+
+
+def _sections(lines: Iterable[str]) -> Iterator[Section]:
+    reading: _Reading | None = None
+    for line in lines:
+        found = _MARKER.fullmatch(line.strip())
+        if found is None:
+            if reading:
+                reading.texts[reading.part].append(line)
+        elif found["kind"] in {"section", "end"}:
+            if reading:
+                yield reading.section()
+            reading = _Reading(found) if found["kind"] == "section" and found["name"] else None
+        elif reading and found["kind"] in _PARTS:
+            reading.enter(_PARTS[found["kind"]])
+    if reading:
+        yield reading.section()
+
+
+class _Reading:
+    """A section whose end has not come yet."""
+
+    def __init__(self, found: re.Match[str]) -> None:
+        self.key: str = found["name"]
+        self.revision = Revision(*(int(found[part] or 0) for part in ("run", "attempt", "stamp")))
+        self.texts: dict[str, list[str]] = {"head": []}
+        self.part = "head"
+
+    def enter(self, part: str) -> None:
+        if part == "head" and self.part == "head" and "notice" not in self.texts:
+            # What came before was the notice.
+            self.texts = {"notice": self.texts["head"], "head": []}
+        self.texts.setdefault(part, [])
+        self.part = part
+
+    def section(self) -> Section:
+        text = {part: "\n".join(lines) for part, lines in self.texts.items()}
+        detail = None if "note" in text else text.get("detail", "")
+        return Section(self.key, text["head"], detail, self.revision, text.get("notice", ""))

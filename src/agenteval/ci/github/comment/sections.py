@@ -1,0 +1,230 @@
+"""The text of the sticky comment: a marker line, then one section per job. Pure; nothing here talks to GitHub.
+
+::
+
+    <!-- agenteval:comment id=default -->
+    <!-- agenteval:section key=ci-eval-1a2b3c4d rev=7001.1.1763712000000 -->
+    a notice that the job is running again
+
+    <!-- agenteval:running -->
+    the head
+
+    <!-- agenteval:more -->
+    detail, which may be left out to make room
+
+    <!-- agenteval:end key=ci-eval-1a2b3c4d -->
+
+Only whole lines count as markers, and the text of a section cannot contain one. :mod:`.section_parser` reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from agenteval.report.size_limits import COMMENT_LIMIT, ReportTooLargeError, characters
+
+_DEFAULT_ID = "default"
+_MAX_ID = 64
+_MAX_SLUG = 40
+_MAX_LINE = 200
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_HASH_AT_END = re.compile(r"-[0-9a-f]{8}$")
+_TAG = re.compile(r"<[^>]*>?")
+_FORGED = re.compile(r"<!--(?=\s*agenteval:)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Revision:
+    """Which text of a section is the newer one; compared from left to right.
+
+    Args:
+        run_id: ``GITHUB_RUN_ID``, which grows with every run of a repository.
+        attempt: ``GITHUB_RUN_ATTEMPT``.
+        stamp: when the text was made, in milliseconds of Unix time.
+    """
+
+    run_id: int = 0
+    attempt: int = 0
+    stamp: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.run_id}.{self.attempt}.{self.stamp}"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What one job says. Line ends become ``\\n``, outer blank lines go, and lines like our markers are defused.
+
+    Args:
+        key: what :func:`section_key` returned.
+        head: Markdown that always stays.
+        detail: Markdown that may be left out to make room; ``None`` when that has happened.
+        revision: how new this is.
+        notice: Markdown above the head, while the job runs again.
+
+    Raises:
+        ValueError: the key has characters that a marker cannot hold.
+    """
+
+    key: str
+    head: str
+    detail: str | None = ""
+    revision: Revision = Revision()
+    notice: str = ""
+
+    def __post_init__(self) -> None:
+        if not _KEY.fullmatch(self.key):
+            raise ValueError(f"{self.key!r} is not the key of a section")
+        object.__setattr__(self, "head", _clean(self.head))
+        object.__setattr__(self, "notice", _clean(self.notice))
+        object.__setattr__(self, "detail", None if self.detail is None else _clean(self.detail))
+
+    @property
+    def label(self) -> str:
+        """The key as people read it."""
+        return _HASH_AT_END.sub("", self.key)
+
+    def lines(self) -> Iterator[str]:
+        """The section with its markers."""
+        yield f"<!-- agenteval:section key={self.key} rev={self.revision} -->"
+        # The blank lines end tables, quotes and HTML blocks, which would take the marker in.
+        if self.notice:
+            yield from (self.notice, "", "<!-- agenteval:running -->")
+        yield from (self.head, "")
+        if self.detail is None:
+            yield from ("<!-- agenteval:less -->", _left_out(self.label), "")
+        elif self.detail:
+            yield from ("<!-- agenteval:more -->", self.detail, "")
+        yield f"<!-- agenteval:end key={self.key} -->"
+
+    def size(self) -> int:
+        """Characters that the section takes in a comment."""
+        return characters("\n".join(self.lines())) + 1
+
+    def without_detail(self) -> Self:
+        """The same section, as it is read back where the detail was left out."""
+        return self if self.detail == "" else replace(self, detail=None)
+
+    def in_short(self) -> Self:
+        """The first line of each text only."""
+        return replace(self.without_detail(), head=_first_line(self.head), notice=_first_line(self.notice))
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment as sections, one for each key, in the order of the keys.
+
+    Args:
+        mark: the line it begins with, as :func:`marker` returned it.
+        sections: in any order; of two with the same key the newer one stays, or else the later one.
+    """
+
+    mark: str
+    sections: tuple[Section, ...] = ()
+
+    def __post_init__(self) -> None:
+        newest: dict[str, Section] = {}
+        for section in self.sections:
+            before = newest.get(section.key)
+            if before is None or section.revision >= before.revision:
+                newest[section.key] = section
+        object.__setattr__(self, "sections", tuple(newest[key] for key in sorted(newest)))
+
+    def section(self, key: str) -> Section | None:
+        """The section with this key, if there is one."""
+        return next((section for section in self.sections if section.key == key), None)
+
+    def with_section(self, section: Section) -> Self:
+        """The comment with this section instead of the one with its key, whichever is newer."""
+        others = tuple(other for other in self.sections if other.key != section.key)
+        return replace(self, sections=(*others, section))
+
+    def merged(self, sections: Iterable[Section]) -> Self:
+        """The comment with the newer one of each section; of two that are equally new, the one given."""
+        return replace(self, sections=(*self.sections, *sections))
+
+    def render(self, limit: int = COMMENT_LIMIT, own: str = "") -> str:
+        """The text of the comment in at most ``limit`` characters.
+
+        What is too long loses the detail of its largest section first, that of section ``own`` last; then all but
+        the first lines in the same order; then, oldest first, whole sections. That last step does not ask for
+        ``own``, or jobs would push out each other's sections for ever.
+
+        Raises:
+            ReportTooLargeError: not even the first line of one section fits.
+        """
+        for sections in _shorter_and_shorter(self.sections, own):
+            if characters(self.mark) + sum(section.size() for section in sections) <= limit:
+                return "\n".join([self.mark, *(line for section in sections for line in section.lines())])
+        raise ReportTooLargeError(f"a comment does not fit into {limit:,} characters even with the least detail")
+
+
+def marker(comment_id: str = "") -> str:
+    """The hidden line a comment begins with, by which it is found again.
+
+    Args:
+        comment_id: tells apart several comments on one pull request; empty for the only one. Characters that
+            could end an HTML comment are replaced, and a hash keeps such ids apart.
+    """
+    name = comment_id.strip() or _DEFAULT_ID
+    safe = _UNSAFE.sub("-", name)[:_MAX_ID]
+    return f"<!-- agenteval:comment id={safe if safe == name else f'{safe}-{_hash(name)}'} -->"
+
+
+def section_key(workflow: str, job: str, name: str = "") -> str:
+    """The key of a job's section: readable, and different for different arguments.
+
+    Args:
+        workflow: name or file of the workflow.
+        job: ``GITHUB_JOB``.
+        name: tells apart several sections of one job, for instance those of a matrix, whose legs share its id.
+    """
+    slug = _UNSAFE.sub("-", "-".join(part for part in (workflow, job, name) if part)).strip("-.")
+    return f"{slug[:_MAX_SLUG] or 'section'}-{_hash(chr(0).join((workflow, job, name)))}"
+
+
+def _shorter_and_shorter(sections: Sequence[Section], own: str) -> Iterator[list[Section]]:
+    """All sections in full, then step by step with less."""
+    now = list(sections)
+    yield now
+    for shorten in (Section.without_detail, Section.in_short):
+        # Python's sort is stable: sections of one size go in the order of their keys, whoever renders.
+        order = sorted(range(len(now)), key=lambda at: (now[at].key == own, -now[at].size()))
+        for at in order:
+            now[at] = shorten(now[at])
+            yield now
+    for section in sorted(now, key=lambda section: (section.revision, section.key))[:-1]:
+        now.remove(section)
+        yield now
+
+
+def _left_out(label: str) -> str:
+    return f"_Detail left out to stay within GitHub's limit; see the job summary of_ `{label}`."
+
+
+def _first_line(text: str) -> str:
+    line = text.partition("\n")[0]
+    if line == text and len(line) <= _MAX_LINE:
+        return text
+    # A tag that is opened here and closed in what was cut would reach into the next section.
+    return _TAG.sub("", line)[:_MAX_LINE]
+
+
+def _clean(text: str) -> str:
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    return _FORGED.sub("&lt;!--", unix_lines(whole)).strip("\n")
+
+
+def unix_lines(text: str) -> str:
+    """The text with ``\\n`` as its only line end."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]

@@ -1,0 +1,272 @@
+"""What a GitHub Actions event allows: one pure function from environment and event to a plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from agenteval.core.errors import ConfigError, Problem
+
+DEPENDABOT = "dependabot[bot]"
+
+_FORK = "a pull request from a fork has a read-only token"
+_DEPENDABOT = "a pull request that Dependabot opened or updated has a read-only token"
+_TARGET_COMMENT = "agenteval does not publish from pull_request_target events"
+_TARGET_RUN = (
+    "suites are not run under pull_request_target: the job holds the repository's secrets and a token that "
+    "may write, while the suite and the agent under test come from the pull request, so whoever opens one "
+    "could take both. Use the pull_request event"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Where the baseline of a run is found: on a branch, at a commit or before it.
+
+    Args:
+        branch: the branch whose runs count.
+        commit: the commit that is evaluated.
+        start: the first commit to look at: where the commit's history leaves the branch, or, if it lies on the
+            branch itself, its parent or the commit. The ancestors come after it.
+    """
+
+    branch: str
+    commit: str
+    start: Literal["merge-base", "parent", "commit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is evaluated and what may be written. Texts are ``None`` where GitHub did not say.
+
+    Args:
+        event: name of the event; empty outside GitHub Actions.
+        repository: ``owner/name`` of the repository the workflow runs in.
+        commit: the commit that results are reported for. On ``pull_request`` it is the head of the pull
+            request, which stays in the history; everywhere else it is ``github_sha``.
+        github_sha: the commit that ``actions/checkout`` takes by default. On ``pull_request`` it is the
+            merge of head and base, which GitHub throws away later.
+        ref: full ref of the run, for instance ``refs/pull/7/merge``.
+        base_ref: branch the change goes into, without ``refs/heads/``.
+        workflow: file name of the workflow, for instance ``agenteval.yml``.
+        workflow_run_id: id of this workflow run.
+        lineage: where the baseline is looked for; ``None`` if this event has none.
+        first_stage: id of the workflow run whose results are to be published.
+        pull_request: number of the pull request.
+        may_comment: whether a comment on that pull request may be tried.
+        may_check: whether a check run may be tried.
+        reason: why ``may_comment`` is false, in plain words.
+        refused: why suites must not be run for this event.
+    """
+
+    event: str
+    repository: str | None = None
+    commit: str | None = None
+    github_sha: str | None = None
+    ref: str | None = None
+    base_ref: str | None = None
+    workflow: str | None = None
+    workflow_run_id: str | None = None
+    lineage: Lineage | None = None
+    first_stage: int | None = None
+    pull_request: int | None = None
+    may_comment: bool = False
+    may_check: bool = False
+    reason: str | None = None
+    refused: str | None = None
+
+
+def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+    """Says what this run may do.
+
+    Args:
+        environment: the ``GITHUB_*`` variables of the runner.
+        event: the webhook payload, as :func:`read_event` returns it. Missing keys and wrong types never
+            raise: what cannot be known is ``None`` and ``reason`` tells why nothing is commented on.
+    """
+    name = environment.get("GITHUB_EVENT_NAME", "")
+    sha = _text(environment.get("GITHUB_SHA"))
+    start = Plan(
+        event=name,
+        repository=_text(environment.get("GITHUB_REPOSITORY")) or _text(_at(event, "repository", "full_name")),
+        commit=sha,
+        github_sha=sha,
+        ref=_text(environment.get("GITHUB_REF")),
+        base_ref=_branch(environment.get("GITHUB_BASE_REF")),
+        workflow=_workflow(environment.get("GITHUB_WORKFLOW_REF")),
+        workflow_run_id=_text(environment.get("GITHUB_RUN_ID")),
+        reason=f"{name} events have no pull request" if name else "this is not a GitHub Actions run",
+    )
+    refine = _REFINEMENTS.get(name)
+    return refine(start, environment, event) if refine else start
+
+
+def run_page(environment: Mapping[str, str], repository: str | None = None, run_id: str | None = None) -> str:
+    """The page of a workflow run; that of the repository where the run is not known.
+
+    Args:
+        environment: the variables of the runner.
+        repository: ``owner/name``; the one of the environment if not given.
+        run_id: likewise.
+    """
+    server = (environment.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/")
+    page = f"{server}/{repository or environment.get('GITHUB_REPOSITORY', '')}"
+    known = run_id or environment.get("GITHUB_RUN_ID")
+    return f"{page}/actions/runs/{known}" if known else page
+
+
+def with_baseline_branch(planned: Plan, branch: str) -> Plan:
+    """The plan with another branch than the event's own to take the baseline from."""
+    if not planned.lineage:
+        return planned
+    start = _start_on(planned.event) if planned.ref == f"refs/heads/{branch}" else "merge-base"
+    return replace(planned, lineage=Lineage(branch, planned.lineage.commit, start))
+
+
+def read_event(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Reads the webhook payload from ``GITHUB_EVENT_PATH``; without that variable it is empty.
+
+    Raises:
+        ConfigError: the file cannot be read or is not a JSON object.
+    """
+    path = environment.get("GITHUB_EVENT_PATH")
+    if not path:
+        return {}
+    try:
+        payload = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _unusable(path, f"cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise _unusable(path, f"is not JSON: {error}") from error
+    if not isinstance(payload, dict):
+        raise _unusable(path, f"must hold a JSON object, not {type(payload).__name__}")
+    return payload
+
+
+def _unusable(path: str, what: str) -> ConfigError:
+    return ConfigError(Problem(f"the event file named by GITHUB_EVENT_PATH {what}", file=path))
+
+
+def _pull_request(start: Plan, environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+    number = _at(event, "pull_request", "number") or event.get("number")
+    number = _id(number)
+    barrier = _barrier(start, environment, event) if number else "the event does not name its pull request"
+    commit = _text(_at(event, "pull_request", "head", "sha")) or start.commit
+    base = start.base_ref or _branch(_at(event, "pull_request", "base", "ref"))
+    return replace(
+        start,
+        commit=commit,
+        base_ref=base,
+        lineage=Lineage(base, commit, start="merge-base") if base and commit else None,
+        pull_request=number,
+        may_comment=barrier is None,
+        may_check=barrier is None,
+        reason=barrier,
+    )
+
+
+def _barrier(start: Plan, environment: Mapping[str, str], event: Mapping[str, Any]) -> str | None:
+    """Why the token of a pull request's run cannot comment; ``None`` when it can."""
+    head = _text(_at(event, "pull_request", "head", "repo", "full_name"))
+    if start.repository is None:
+        return "the repository is unknown"
+    # ``head.repo.fork`` says whether the repository is a fork of another one, which is a different question;
+    # ``head.repo`` is null once the fork was deleted.
+    if head is None or head.casefold() != start.repository.casefold():
+        return _FORK
+    # The actor decides, not the author: after a person pushed to Dependabot's branch the token may write.
+    actor = environment.get("GITHUB_ACTOR") or _at(event, "sender", "login")
+    return _DEPENDABOT if actor == DEPENDABOT else None
+
+
+def _pull_request_target(start: Plan, environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+    described = _pull_request(start, environment, event)
+    return replace(
+        described,
+        commit=start.commit,
+        lineage=None,
+        may_comment=False,
+        may_check=False,
+        reason=_TARGET_COMMENT,
+        refused=_TARGET_RUN,
+    )
+
+
+def _merge_group(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+    # ``base_sha`` may be the entry of the queue before this one, so the branch is what counts.
+    base = _branch(_at(event, "merge_group", "base_ref")) or start.base_ref
+    commit = start.commit or _text(_at(event, "merge_group", "head_sha"))
+    return replace(
+        start,
+        commit=commit,
+        base_ref=base,
+        lineage=Lineage(base, commit, start="merge-base") if base and commit else None,
+        may_check=True,
+        reason="merge_group events have no pull request of their own",
+    )
+
+
+def _on_branch(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+    """A push, a schedule, a start by hand: runs of the default branch extend its history, others leave it."""
+    branch = (start.ref or "").removeprefix("refs/heads/")
+    default = _text(_at(event, "repository", "default_branch")) or branch
+    has_branch = branch != start.ref and bool(branch) and start.commit is not None
+    first = _start_on(start.event) if branch == default else "merge-base"
+    return replace(start, lineage=Lineage(default, start.commit or "", first) if has_branch else None, may_check=True)
+
+
+def _start_on(event: str) -> Literal["parent", "commit"]:
+    """Where to begin on the branch itself: a push brings something new, a schedule repeats what is there."""
+    return "parent" if event == "push" else "commit"
+
+
+def _workflow_run(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+    # The payload's list of pull requests is empty for forks and its other claims come from the first
+    # workflow, so the pull request has to be looked up; the code checked out is the default branch's.
+    return replace(
+        start,
+        first_stage=_id(_at(event, "workflow_run", "id")),
+        reason="workflow_run events do not say for certain which pull request is meant",
+    )
+
+
+_REFINEMENTS: Mapping[str, Callable[[Plan, Mapping[str, str], Mapping[str, Any]], Plan]] = {
+    "pull_request": _pull_request,
+    "pull_request_target": _pull_request_target,
+    "merge_group": _merge_group,
+    "push": _on_branch,
+    "schedule": _on_branch,
+    "workflow_dispatch": _on_branch,
+    "workflow_run": _workflow_run,
+}
+
+
+def _at(payload: Any, *keys: str) -> Any:
+    """The value under nested keys; ``None`` where a level is missing or not an object."""
+    for key in keys:
+        if not isinstance(payload, Mapping):
+            return None
+        payload = payload.get(key)
+    return payload
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _branch(value: Any) -> str | None:
+    name = _text(value)
+    return _text(name.removeprefix("refs/heads/")) if name else None
+
+
+def _id(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _workflow(reference: str | None) -> str | None:
+    """The file's name in ``owner/name/.github/workflows/file.yml@refs/heads/main``."""
+    path = (reference or "").partition("@refs/")[0]
+    return path.rpartition("/")[2] or None

@@ -1,0 +1,1 @@
+"""Publishes a run: comment, check run, annotations."""

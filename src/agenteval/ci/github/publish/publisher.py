@@ -1,0 +1,264 @@
+"""What a run says on GitHub: a section of the pull request's comment, and a check run with annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+from agenteval.ci.github.api.client import Client
+from agenteval.ci.github.checks.check_run import TEXT_LIMIT, CheckRun, Conclusion
+from agenteval.ci.github.comment.sections import Revision, Section
+from agenteval.ci.github.comment.sticky import CommentOutcome, Mode, Pacing
+from agenteval.core.errors import AgentEvalError
+from agenteval.core.text.escape import one_line
+from agenteval.report.markdown.placeholders import render_running, render_unfinished, running_note
+from agenteval.report.presentation import Presentation
+from agenteval.report.view.annotations import Annotation, annotate
+from agenteval.report.view.view import GateView
+from agenteval.results.archive import Archive
+from agenteval.results.model import Results
+
+CommentMode = Literal["always", "changes", "failures", "never"]
+
+# Leaves room for the hidden lines around a section.
+_SECTION_LIMIT = 64_000
+_TITLE_LIMIT = 250
+_CHANGES = {"regressed", "improved"}
+_PLAIN = Presentation()
+# That a run has begun is not worth waiting for; what another job wrote at the same time is still put right.
+_AT_ONCE = Pacing(settle_s=0.1, jitter_s=0.2)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run is reported.
+
+    Attributes:
+        repository: ``owner/name``.
+        commit: the commit that a check run belongs to.
+        run_url: address of the workflow run.
+        job: key of the section: what several jobs write stands side by side.
+        revision: the workflow run and its attempt; what a later one wrote is never overwritten.
+        pull_request: its number; ``None`` where there is nothing to comment on.
+        takes_checks: whether the token may write check runs.
+    """
+
+    repository: str
+    commit: str
+    run_url: str
+    job: str
+    revision: Revision
+    pull_request: int | None = None
+    takes_checks: bool = True
+
+    @property
+    def external_id(self) -> str:
+        """Tells this attempt of this job from all others."""
+        return f"{self.revision.run_id}/{self.revision.attempt}/{self.job}"
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is to be written.
+
+    Attributes:
+        comment: when a comment is made. One that exists is brought up to date, unless this is ``never``.
+        comment_id: tells apart several comments on one pull request.
+        check_name: name of the check run; empty for none.
+        annotations: whether cases are annotated in their suite's file.
+    """
+
+    comment: CommentMode = "always"
+    comment_id: str = ""
+    check_name: str = ""
+    annotations: bool = True
+
+
+@dataclass(frozen=True)
+class Content:
+    """A run in words.
+
+    Attributes:
+        title: the verdict in one line of plain text.
+        markdown: the comment; its first two paragraphs stay when there is no room for more.
+        details: what a check run says beyond these paragraphs.
+        conclusion: what a check run says.
+        is_change: whether anything got better or worse.
+        annotations: for the files of the suites.
+    """
+
+    title: str
+    markdown: str
+    details: str
+    conclusion: Conclusion
+    is_change: bool = False
+    annotations: tuple[Annotation, ...] = ()
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """What always stays, and the rest."""
+        verdict, _, rest = self.markdown.strip().partition("\n\n")
+        numbers, _, detail = rest.partition("\n\n")
+        return f"{verdict}\n\n{numbers}".strip(), detail.strip()
+
+    def not_vouched_for(self) -> Self:
+        """The same without a success, which a branch rule may wait for."""
+        return replace(self, conclusion="neutral") if self.conclusion == "success" else self
+
+    def calls_for(self, mode: CommentMode) -> bool:
+        """Whether a comment is made where there is none."""
+        failed = self.conclusion == "failure"
+        return (
+            mode == "always" or (mode == "changes" and (self.is_change or failed)) or (mode == "failures" and failed)
+        )
+
+
+def revision_of(run_id: str | None, attempt: str | None) -> Revision:
+    """The revision of what a workflow run writes; 0 stands for what is no number."""
+    run, times = (int(text) if text and text.isascii() and text.isdigit() else 0 for text in (run_id, attempt))
+    return Revision(run, times)
+
+
+def content_of(
+    results: Results,
+    view: GateView,
+    wishes: Wishes,
+    archive: Archive,
+    quarantined: Collection[str],
+    *,
+    presentation: Presentation = _PLAIN,
+) -> Content:
+    """What there is to say about a run that came to its end."""
+    from agenteval.report.markdown.render import render_comment, render_summary
+
+    comparison = results.comparison
+    found = annotate(results, archive, quarantined=quarantined).items if wishes.annotations else ()
+    return Content(
+        title=one_line(view.headline, _TITLE_LIMIT),
+        markdown=render_comment(results, view, wishes.comment_id, limit=_SECTION_LIMIT, presentation=presentation),
+        details=render_summary(results, view, limit=TEXT_LIMIT, presentation=presentation),
+        conclusion="success" if view.passed else "failure",
+        is_change=comparison is not None and any(case.change in _CHANGES for case in comparison.cases),
+        annotations=found,
+    )
+
+
+@dataclass
+class Publisher:
+    """Writes about one run. Nothing it meets on the way is raised: it is collected, and the rest goes on.
+
+    Attributes:
+        done: what was written, in words.
+        problems: what could not be written, and why.
+        check: the check run, once there is one.
+    """
+
+    client: Client
+    place: Place
+    wishes: Wishes
+    done: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    check: CheckRun | None = None
+
+    @property
+    def comments(self) -> bool:
+        """Whether there is a pull request to comment on, and that is wanted."""
+        return self.place.pull_request is not None and self.wishes.comment != "never"
+
+    def begin(self) -> None:
+        """Say that the evaluation is running: in a check run, and in the comment if there is one."""
+        self.start_check()
+        if self.comments:
+            with self._going_on():
+                from agenteval.ci.github.comment.sticky import mark_running
+
+                note = running_note(self.place.commit, self.place.run_url)
+                mark_running(*self._where, self._section(note), pacing=_AT_ONCE)
+
+    def start_check(self) -> None:
+        """Make a check run in progress, if one is wanted and the token may."""
+        if not (self.wishes.check_name and self.place.takes_checks):
+            return
+        with self._going_on():
+            from agenteval.ci.github.checks.check_run import start_check
+
+            self.check = start_check(
+                self.client,
+                self.place.repository,
+                self.place.commit,
+                self.wishes.check_name,
+                details_url=self.place.run_url,
+                external_id=self.place.external_id,
+                summary=render_running(self.place.commit, self.place.run_url),
+            )
+
+    def finish(self, content: Content) -> str:
+        """Say how it ended; returns the address of the comment, or an empty text."""
+        with self._going_on():
+            self._finish_check(content)
+        if not self.comments:
+            return ""
+        with self._going_on():
+            head, detail = content.parts
+            outcome = self._comment(head, detail, creates=content.calls_for(self.wishes.comment))
+            return outcome.url or ""
+        return ""
+
+    def abandon(self) -> None:
+        """Say that the evaluation did not finish, wherever it still seems to be running."""
+        text = render_unfinished(self.place.commit, self.place.run_url)
+        if self.check is not None:
+            with self._going_on():
+                from agenteval.ci.github.checks.check_run import abandon_check
+
+                if abandon_check(self.client, self.place.repository, self.check, text):
+                    self.done.append("check run closed")
+        if self.comments:
+            with self._going_on():
+                from agenteval.ci.github.comment.sticky import mark_running
+
+                outcome = mark_running(*self._where, self._section(text))
+                self.done.append(f"comment {outcome.action}: {outcome.url}".rstrip(": "))
+
+    @property
+    def _where(self) -> tuple[Client, str, int, str]:
+        return self.client, self.place.repository, self.place.pull_request or 0, self.wishes.comment_id
+
+    def _section(self, head: str, detail: str = "") -> Section:
+        return Section(self.place.job, head, detail, self.place.revision)
+
+    def _comment(self, head: str, detail: str, *, creates: bool) -> CommentOutcome:
+        from agenteval.ci.github.comment.sticky import publish_section
+
+        mode: Mode = "always" if creates else "existing"
+        outcome = publish_section(*self._where, self._section(head, detail), mode=mode)
+        self.done.append(f"comment {outcome.action}: {outcome.url}".rstrip(": "))
+        return outcome
+
+    def _finish_check(self, content: Content) -> None:
+        if self.check is None:
+            return
+        from agenteval.ci.github.checks.check_run import finish_check
+
+        finish_check(
+            self.client,
+            self.place.repository,
+            self.check,
+            conclusion=content.conclusion,
+            title=content.title,
+            summary=content.parts[0],
+            text=content.details,
+            annotations=content.annotations,
+        )
+        self.done.append(f"check run {content.conclusion}: {self.check.url}")
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        try:
+            yield
+        except AgentEvalError as error:
+            self.problems.append(str(error))
+        except Exception as error:  # noqa: BLE001 - PyGithub raises assertions too; the gate is decided already
+            self.problems.append(f"{type(error).__name__}: {error}")

@@ -1,0 +1,149 @@
+"""Publishes results that exist already: of a file, or of the first stage of a workflow in two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agenteval.ci.github.api.client import Client, GithubError
+from agenteval.ci.github.comment.sections import section_key
+from agenteval.ci.github.event import run_page
+from agenteval.ci.github.publish.publisher import Content, Place, Publisher, Wishes, content_of, revision_of
+from agenteval.compare.gate import judge, quarantined
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.report.view.view import GateView
+from agenteval.results.archive import InMemory
+from agenteval.results.model import Results
+from agenteval.results.store import read_results
+from agenteval.run.config.read import find_config, read_config
+from agenteval.run.resolve.presentation import presentation
+from agenteval.run.settings import Settings
+
+_PULL_REQUEST = "refs/pull/"
+_COMMIT_LENGTHS = {40, 64}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the command line says about the place; ``None`` is taken from the results and the environment."""
+
+    repository: str | None = None
+    pull_request: int | None = None
+    commit: str | None = None
+
+
+def publish_file(
+    path: Path, target: Target, wishes: Wishes, config: Path | None, environment: Mapping[str, str]
+) -> list[str]:
+    """Publish a results file.
+
+    Args:
+        path: the file, or the report directory that holds it.
+        target: where to.
+        wishes: what to write.
+        config: ``agenteval.yaml``, for what fails the gate.
+        environment: ``GITHUB_TOKEN`` or ``GH_TOKEN`` is the token.
+
+    Returns:
+        What was done, in words.
+
+    Raises:
+        ConfigError: the file cannot be read, or the place or the token is not known.
+        GithubError: something could not be written.
+    """
+    place, content = _prepared(path, target, wishes, config, environment)
+    token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN") or ""
+    publisher = Publisher(Client.from_environment(token, environment), place, wishes)
+    send(publisher, content)
+    return publisher.done or ["nothing to publish: the results are of no pull request, and no check run is wanted"]
+
+
+def dry_run(
+    path: Path, target: Target, wishes: Wishes, config: Path | None, environment: Mapping[str, str]
+) -> list[str]:
+    """Every call that `publish_file` would make, with its body.
+
+    Raises:
+        ConfigError: as of `publish_file`; a token is not needed.
+    """
+    from agenteval.ci.github.publish.dry_run import planned_calls
+
+    place, content = _prepared(path, target, wishes, config, environment)
+    return [str(call) for call in planned_calls(place, wishes, content)] or ["no call would be made"]
+
+
+def _prepared(
+    path: Path, target: Target, wishes: Wishes, config: Path | None, environment: Mapping[str, str]
+) -> tuple[Place, Content]:
+    results = read_results(path)
+    settings = Settings(config=config)
+    return _place(results, target, environment), judged_content(results, wishes, settings, environment)
+
+
+def send(publisher: Publisher, content: Content) -> str:
+    """Write everything; returns the address of the comment.
+
+    Raises:
+        GithubError: with everything that could not be written.
+    """
+    publisher.start_check()
+    url = publisher.finish(content)
+    if publisher.problems:
+        raise GithubError("\n".join(publisher.problems))
+    return url
+
+
+def judged_content(results: Results, wishes: Wishes, settings: Settings, environment: Mapping[str, str]) -> Content:
+    """The words for results that say themselves what they were compared with.
+
+    Args:
+        results: the run.
+        wishes: what to write.
+        settings: of them the configuration, what fails the gate, and the templates.
+        environment: the runner's variables; links lead to no other repository than theirs.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+    """
+    config = read_config(find_config(settings.config, [Path.cwd()]))
+    policy = config.gate
+    gate = judge(results, policy if settings.fail_on is None else replace(policy, fail_on=settings.fail_on))
+    view = GateView(
+        passed=gate.exit_status == 0 and results.run.complete,
+        headline=gate.headline,
+        reasons=gate.reasons,
+        warnings=tuple(results.comparison.notes) if results.comparison else (),
+    )
+    look = presentation(settings, config, environment)
+    return content_of(results, view, wishes, InMemory(), quarantined(results, policy), presentation=look)
+
+
+def _place(results: Results, target: Target, environment: Mapping[str, str]) -> Place:
+    run = results.run
+    problems = []
+    repository = target.repository or run.repository or environment.get("GITHUB_REPOSITORY")
+    if not repository or repository.count("/") != 1:
+        problems.append(Problem(f"{repository or ''!r} is no repository; name it: --repository OWNER/NAME"))
+    commit = target.commit or run.commit or ""
+    if len(commit) not in _COMMIT_LENGTHS or not commit.isalnum():
+        problems.append(Problem("the results do not say which commit they are of; name it: --commit SHA"))
+    number = target.pull_request or _number_in(run.ref or "")
+    if problems or repository is None:
+        raise ConfigError(problems)
+    job = section_key(environment.get("GITHUB_WORKFLOW", ""), environment.get("GITHUB_JOB", ""))
+    run_id = environment.get("GITHUB_RUN_ID") or run.workflow_run_id
+    return Place(
+        repository=repository,
+        commit=commit,
+        run_url=run_page(environment, repository, run_id),
+        job=job,
+        revision=revision_of(run_id, environment.get("GITHUB_RUN_ATTEMPT")),
+        pull_request=number,
+    )
+
+
+def _number_in(ref: str) -> int | None:
+    """The number in ``refs/pull/7/merge``."""
+    text = ref.removeprefix(_PULL_REQUEST).partition("/")[0]
+    return int(text) if ref.startswith(_PULL_REQUEST) and text.isascii() and text.isdigit() else None

@@ -1,0 +1,127 @@
+"""``agenteval init``: a suite, a configuration, a workflow and a tiny agent to start from."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agenteval.core.errors import ConfigError, InfrastructureError, Problem
+
+_STARTERS = Path(__file__).parent / "starters"
+_SUITES = {
+    "holodeck": ("agent.yaml",),
+    "agentci": (".agentci/evals/answers.toml",),
+    "fluxloop": ("configs/evaluation.yaml", "configs/input.yaml", "traces/per_trace.jsonl"),
+}
+_AGENT_FILES = {"command": ("agent.py",), "http": (), "python": ("agent.py",)}
+_WORKFLOW = ".github/workflows/agenteval.yml"
+
+FORMATS = tuple(_SUITES)
+AGENT_KINDS = tuple(_AGENT_FILES)
+
+
+def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequence[str]:
+    """Write a starting point into a directory, which is made if it is missing.
+
+    Args:
+        directory: where to write.
+        suite_format: one of ``FORMATS``.
+        agent_kind: one of ``AGENT_KINDS``.
+
+    Returns:
+        The files that were written, relative to the directory.
+
+    Raises:
+        ConfigError: something is in the way; nothing was written.
+        InfrastructureError: a file cannot be written; none is left behind.
+    """
+    files = starter_files(suite_format, agent_kind)
+    _refuse_obstacles(directory, files)
+    written: list[Path] = []
+    for name, content in files.items():
+        path = directory / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Exclusively: whatever came into being since the check is not overwritten either.
+            with path.open("xb") as stream:
+                written.append(path)
+                stream.write(content)
+        except OSError as error:
+            for file in written:
+                file.unlink()
+            raise InfrastructureError(f"cannot write {path}: {error.strerror}; nothing was written") from None
+    return tuple(files)
+
+
+def starter_files(suite_format: str, agent_kind: str) -> Mapping[str, bytes]:
+    """The files of a starting point.
+
+    Args:
+        suite_format: one of ``FORMATS``.
+        agent_kind: one of ``AGENT_KINDS``.
+
+    Returns:
+        Path relative to the directory → content.
+    """
+    settings, agent = _STARTERS / "settings.yaml", _STARTERS / "agents" / f"{agent_kind}.yaml"
+    return {
+        **{name: (_STARTERS / suite_format / name).read_bytes() for name in _SUITES[suite_format]},
+        "agenteval.yaml": settings.read_bytes() + agent.read_bytes(),
+        **{name: (_STARTERS / name).read_bytes() for name in _AGENT_FILES[agent_kind]},
+        _WORKFLOW: (_STARTERS / "workflow.yml").read_bytes(),
+    }
+
+
+def next_steps(directory: Path, suite_format: str, agent_kind: str) -> Sequence[str]:
+    """What to do with a starting point, line by line: commands, with remarks after ``#``."""
+    steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
+    steps.append("agenteval validate")
+    if suite_format == "fluxloop":
+        steps.append("agenteval run --traces traces   # scores the recorded traces; no agent is called")
+    if not _AGENT_FILES[agent_kind]:
+        return [*steps, "agenteval run   # once agenteval.yaml has the address of your agent"]
+    return [
+        *steps,
+        "agenteval run --out before",
+        "FORGETFUL=1 agenteval run --baseline before   # a worse agent: the gate closes, and comment.md says why",
+    ]
+
+
+def workflow_warning(directory: Path) -> str | None:
+    """Says that GitHub does not find the workflow, where the directory lies inside a repository."""
+    here = directory.resolve()
+    root = next((place for place in (here, *here.parents) if (place / ".git").exists()), here)
+    if root == here:
+        return None
+    return (
+        f"GitHub reads workflows at the root of a repository only: move {_WORKFLOW} to {root}, "
+        f"set `working-directory: {here.relative_to(root).as_posix()}` for the action, "
+        "and adapt the path of the uploaded report"
+    )
+
+
+def _refuse_obstacles(directory: Path, names: Mapping[str, bytes]) -> None:
+    """Make sure that every file can come into being without replacing anything.
+
+    Raises:
+        ConfigError: with all that is in the way.
+    """
+    existing = [directory / name for name in names if os.path.lexists(directory / name)]
+    if existing:
+        listed = ", ".join(map(str, existing))
+        verb = "exists" if len(existing) == 1 else "exist"
+        raise ConfigError(Problem(f"nothing was written, for nothing is overwritten: {listed} {verb} already"))
+    folders = dict.fromkeys(folder for name in names for folder in reversed((directory / name).parents))
+    blocked = [str(folder) for folder in folders if _is_no_directory(folder)]
+    if blocked:
+        raise ConfigError(Problem(f"nothing was written: {', '.join(blocked)}: not a directory"))
+
+
+def _is_no_directory(path: Path) -> bool:
+    """Whether something else is there; links count as what they lead to, and as something else if that is nothing."""
+    try:
+        return os.path.lexists(path) and not path.is_dir()
+    except OSError:
+        return True

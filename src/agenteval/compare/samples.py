@@ -1,0 +1,205 @@
+"""Gathers the scores of both sides, case by case, for the statistics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from agenteval.compare.baseline_runs import EarlierRuns, RunScores, comparable_runs
+from agenteval.compare.missing_scores import RunLosses, losses_of
+from agenteval.compare.pairing import OVERALL, case_scores
+from agenteval.compare.policy import ComparePolicy
+from agenteval.compare.pool import baseline_pool
+from agenteval.compare.statistics.model import CaseRuns, MetricRuns
+from agenteval.compare.statistics.permutation import seed_of
+from agenteval.results.model import CaseResult, Results, Run, Score, SuiteResult
+
+# Kinds that may ask a model.
+_JUDGES = frozenset({"geval", "rag", "judge", "safety"})
+# Of scores that are not only 0 and 1; most judges say tenths.
+_STEP = 0.1
+# A metric without a threshold says itself who passed; its scores are 0 and 1.
+_OWN_VERDICT = 0.5
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The scores of confirming runs, as far as they were made.
+
+    Attributes:
+        second: the current side, the whole suite once more.
+        control: the base commit's agent beside it.
+        reruns: the current side, single cases.
+        control_reruns: the base commit's agent beside them.
+        obstacle: why something is missing, for people.
+    """
+
+    second: RunScores = field(default_factory=dict)
+    control: RunScores = field(default_factory=dict)
+    reruns: RunScores = field(default_factory=dict)
+    control_reruns: RunScores = field(default_factory=dict)
+    obstacle: str = ""
+
+    def add_to(self, metric: MetricRuns) -> MetricRuns:
+        """A metric with what its cases scored in the confirming runs."""
+        if not (self.second or self.control or self.reruns or self.control_reruns):
+            return metric
+        name = metric.metric
+        cases = (
+            replace(
+                case,
+                second=_scores(self.second, case.case_id, name),
+                control=_scores(self.control, case.case_id, name),
+                reruns=_scores(self.reruns, case.case_id, name),
+                control_reruns=_scores(self.control_reruns, case.case_id, name),
+            )
+            for case in metric.cases
+        )
+        return replace(metric, cases=tuple(cases))
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The two sides of a comparison.
+
+    Attributes:
+        current: the run in question.
+        baseline: what it is compared with; its errors are counted beside the current ones.
+        policy: which metrics gate, and which cases always get the same answer.
+        quarantined: ids of the cases that do not count.
+    """
+
+    current: Results
+    baseline: Results
+    policy: ComparePolicy
+    quarantined: frozenset[str]
+
+    @cached_property
+    def cases(self) -> Mapping[str, tuple[SuiteResult, CaseResult]]:
+        """The cases of the current run by id."""
+        return {case.id: (suite, case) for suite, case in self.current.cases()}
+
+    @cached_property
+    def own_scores(self) -> RunScores:
+        """The scores of the current run."""
+        return run_scores(self.cases.values())
+
+    @cached_property
+    def earlier(self) -> EarlierRuns:
+        """The scores of the baseline runs."""
+        pool = baseline_pool(self.baseline, self.current.run.id, self.policy.parameters.window)
+        return comparable_runs(self.current, self.own_scores, pool)
+
+    @cached_property
+    def metrics(self) -> tuple[MetricRuns, ...]:
+        """The scores of every metric on both sides, in the order of the run; those that only errors left, last."""
+        losses, before = self._losses
+        scored = dict.fromkeys(
+            name for metrics in self.own_scores.values() for name, found in metrics.items() if found
+        )
+        lost = [name for name, found in losses.by_metric.items() if found.iterations]
+        grades = _grades(self.cases.values())
+        fingerprint = "".join(sorted(suite.fingerprint for suite in self.current.suites))
+        metrics = []
+        for name in {**scored, **dict.fromkeys(lost)}:
+            cases = tuple(self._case_runs(name, grades))
+            # Nobody knows whether a metric without a score has a threshold.
+            counts = not cases or any(case.threshold is not None for case in cases)
+            metrics.append(
+                MetricRuns(
+                    metric=name,
+                    cases=cases,
+                    seed=seed_of(fingerprint, name, self.earlier.run_ids, _drawn_by(self.current.run)),
+                    step=1.0 if _is_binary(cases) else _STEP,
+                    gating=self.policy.gating.get(name, counts),
+                    errors=losses.beside(before, name),
+                )
+            )
+        return tuple(metrics)
+
+    def _case_runs(self, name: str, grades: Mapping[tuple[str, str], _Grade]) -> Iterable[CaseRuns]:
+        """The cases that a metric scored."""
+        for case_id, (_, case) in self.cases.items():
+            scores = _scores(self.own_scores, case_id, name)
+            if scores:
+                grade = grades[case_id, name]
+                yield CaseRuns(
+                    case_id=case_id,
+                    current=scores,
+                    baseline=tuple(_scores(run, case_id, name) for run in self.earlier.scores),
+                    cluster=case.cluster,
+                    threshold=grade.threshold,
+                    deterministic=self.policy.is_deterministic(case_id) and not grade.judged,
+                    quarantined=case_id in self.quarantined,
+                )
+
+    @property
+    def _losses(self) -> tuple[RunLosses, RunLosses]:
+        """What the cases that count lost to errors, in this run and in the baseline's newest."""
+        known: dict[str, set[str]] = {}
+        for run in (self.own_scores, *self.earlier.scores):
+            for case_id, metrics in run.items():
+                known.setdefault(case_id, set()).update(metrics)
+        expected = {case_id: sorted(names) for case_id, names in known.items() if case_id in self.cases}
+        counting = [(suite, case) for suite, case in self.cases.values() if case.id not in self.quarantined]
+        ids = {case.id for _, case in counting}
+        before = [(suite, case) for suite, case in self.baseline.cases() if case.id in ids]
+        return losses_of(counting, expected), losses_of(before, expected)
+
+
+@dataclass(frozen=True)
+class _Grade:
+    """How a metric judges a case: from which score on an iteration passes, and whether a model says so."""
+
+    threshold: float | None
+    judged: bool
+
+
+def run_scores(cases: Iterable[tuple[SuiteResult, CaseResult]]) -> RunScores:
+    """The scores of a run."""
+    return {
+        case.id: {name: tuple(scores) for name, scores in case_scores(suite, case).items()} for suite, case in cases
+    }
+
+
+def _scores(run: RunScores, case_id: str, metric: str) -> tuple[float, ...]:
+    return run.get(case_id, {}).get(metric, ())
+
+
+def _grades(cases: Iterable[tuple[SuiteResult, CaseResult]]) -> dict[tuple[str, str], _Grade]:
+    """How each metric grades each case, by case id and metric id, as the run says it."""
+    grades: dict[tuple[str, str], _Grade] = {}
+    for suite, case in cases:
+        found: dict[str, list[Score]] = {}
+        turns: dict[str, int] = {}
+        for iteration in case.iterations:
+            scores = [score for turn in iteration.turns for score in turn.scores if score.score is not None]
+            for score in scores:
+                found.setdefault(score.id, []).append(score)
+            for name, count in Counter(score.id for score in scores).items():
+                turns[name] = max(turns.get(name, 1), count)
+        for name, of_metric in found.items():
+            grades[case.id, name] = _grade(of_metric, turns[name])
+        if suite.threshold is not None:
+            grades[case.id, OVERALL] = _Grade(suite.threshold, judged=True)
+    return grades
+
+
+def _grade(scores: Sequence[Score], turns: int) -> _Grade:
+    judged = any(score.kind in _JUDGES for score in scores)
+    threshold = next((score.threshold for score in scores if score.threshold is not None), None)
+    if threshold is None and any(score.passed is not None for score in scores):
+        # Every turn has to pass: the mean over the turns must be above that of all but one.
+        threshold = 1 - (1 - _OWN_VERDICT) / turns
+    return _Grade(threshold, judged)
+
+
+def _is_binary(cases: Iterable[CaseRuns]) -> bool:
+    return all(score in {0.0, 1.0} for case in cases for run in (case.current, *case.baseline) for score in run)
+
+
+def _drawn_by(run: Run) -> str:
+    """What random labelings are drawn by: the run's seed, or the run itself."""
+    return run.id if run.seed is None else f"seed {run.seed}"

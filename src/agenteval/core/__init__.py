@@ -1,0 +1,1 @@
+"""Foundations that know nothing of suites, cases or scores."""

@@ -1,0 +1,1 @@
+"""Documents that know the line of each value."""

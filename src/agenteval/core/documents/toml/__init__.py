@@ -1,0 +1,1 @@
+"""TOML with line numbers."""

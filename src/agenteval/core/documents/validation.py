@@ -1,0 +1,169 @@
+"""Turns what pydantic says about a file into problems with a line, a key and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import reprlib
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from agenteval.core.documents.document import Document, KeyPath
+from agenteval.core.errors import Problem
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+# Values are named in messages, not reproduced.
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+_SHORT.maxlevel = 2
+
+
+def validate(
+    model: type[ModelT], value: Any, document: Document, at: KeyPath = ()
+) -> tuple[ModelT | None, list[Problem]]:
+    """Validate a part of a document.
+
+    Args:
+        model: what the part must be.
+        value: the part.
+        document: where it came from, for lines.
+        at: its place in the document.
+
+    Returns:
+        The validated model (``None`` if it is wrong) and every problem found.
+    """
+    try:
+        return model.model_validate(value), []
+    except ValidationError as error:
+        return None, [_problem(detail, model, document, at) for detail in error.errors()]
+
+
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` where something close is allowed, else an empty text."""
+    close = difflib.get_close_matches(str(name), list(allowed), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def one_of(names: Iterable[str]) -> str:
+    """A list of allowed names for a message."""
+    return ", ".join(names)
+
+
+def _problem(detail: ErrorDetails, model: type[BaseModel], document: Document, at: KeyPath) -> Problem:
+    path, _ = _walk(model, detail["loc"])
+    if detail["type"] == "union_tag_invalid":
+        path.append("type")
+    return document.problem([*at, *path], _message(detail, model))
+
+
+def _walk(model: type[BaseModel], loc: Sequence[int | str]) -> tuple[list[int | str], Any]:
+    """The path in the file that pydantic's location means, and the type that is expected there."""
+    path: list[int | str] = []
+    annotation: Any = model
+    for step in loc:
+        members = _members(annotation)
+        if len(members) > 1:
+            # The member of the union that was tried; its name stands in no file.
+            annotation = _tagged(members, str(step))
+        elif step != "[key]":
+            path.append(step)
+            annotation = _descend(members[0], step)
+    return path, annotation
+
+
+def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    kind, context = detail["type"], detail.get("ctx") or {}
+    if kind == "extra_forbidden":
+        allowed = _fields_at(model, detail["loc"][:-1])
+        return f"unknown key{did_you_mean(str(detail['loc'][-1]), allowed)}; allowed: {one_of(allowed)}"
+    if kind == "missing":
+        return "this key is required"
+    if kind in {"literal_error", "enum"}:
+        return _not_allowed(detail["input"], str(context.get("expected", "")).replace(" or ", ", "))
+    if kind == "union_tag_invalid":
+        return f"type {_not_allowed(context.get('tag'), str(context.get('expected_tags', '')))}"
+    if kind == "value_error":
+        return str(context.get("error", detail["msg"]))
+    if kind in {"too_short", "too_long"}:
+        limit = f"at least {context['min_length']}" if kind == "too_short" else f"at most {context['max_length']}"
+        return f"must have {limit} {'entry' if limit.endswith(' 1') else 'entries'}, not {context['actual_length']}"
+    return _wrong_type(detail)
+
+
+def _not_allowed(given: Any, expected: str) -> str:
+    allowed = [part.strip().strip("'") for part in expected.split(",")]
+    close = did_you_mean(given, allowed) if isinstance(given, str) else ""
+    return f"{_named(given)} is not allowed{close}; allowed: {one_of(allowed)}"
+
+
+def _wrong_type(detail: ErrorDetails) -> str:
+    kind, given = detail["type"], detail["input"]
+    if kind == "invalid_key" or detail["loc"][-1:] == ("[key]",):
+        return "a key must be text; put it in quotes"
+    if kind == "string_type":
+        return f"must be text, not {_named(given)}"
+    if kind == "union_tag_not_found" and isinstance(given, dict):
+        return "the key 'type' is required"
+    if kind in {"model_type", "dict_type", "model_attributes_type", "union_tag_not_found"}:
+        return f"must be a mapping (key: value), not {_named(given)}"
+    if kind in {"list_type", "tuple_type"}:
+        return f"must be a list, not {_named(given)}"
+    message = detail["msg"].removeprefix("Input should be ")
+    return message if message == detail["msg"] else f"must be {message}"
+
+
+def _named(value: Any) -> str:
+    if value is None:
+        return "empty"
+    names = {dict: "a mapping", list: "a list", bool: "a boolean"}
+    return names.get(type(value)) or _SHORT.repr(value)
+
+
+def _fields_at(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
+    """The keys allowed where pydantic points to."""
+    _, annotation = _walk(model, loc)
+    return [info.alias or name for member in _members(annotation) for name, info in _fields(member).items()]
+
+
+def _fields(annotation: Any) -> Mapping[str, FieldInfo]:
+    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    return annotation.model_fields if is_model else {}
+
+
+def _descend(annotation: Any, step: int | str) -> Any:
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin in {list, tuple, Sequence}:
+        return parts[0]
+    if origin is dict:
+        return parts[1]
+    by_name = {info.alias or name: info.annotation for name, info in _fields(annotation).items()}
+    return by_name.get(str(step), Any)
+
+
+def _tagged(members: Sequence[Any], tag: str) -> Any:
+    """The member of a union that pydantic calls ``tag``: by class name or by its literal discriminator."""
+    for member in members:
+        literals = {
+            value
+            for info in _fields(member).values()
+            if get_origin(info.annotation) is Literal
+            for value in get_args(info.annotation)
+        }
+        if tag in literals or tag == getattr(member, "__name__", None):
+            return member
+    return Any
+
+
+def _members(annotation: Any) -> list[Any]:
+    """The alternatives of an annotation, without ``Annotated`` and ``None``."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _members(get_args(annotation)[0])
+    if origin is Union or origin is types.UnionType:
+        return [item for part in get_args(annotation) if part is not type(None) for item in _members(part)]
+    return [annotation]

@@ -1,0 +1,240 @@
+"""Reads a YAML file for a list in it, and a long list part by part, so that it never is in memory as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from agenteval.core.documents.document import Document, KeyPath, Positions
+from agenteval.core.documents.yaml.limits import OTHER_BREAKS, is_tied
+from agenteval.core.documents.yaml.read import parse_yaml, sealed_text
+from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+
+# Below that (characters) a text is read as a whole.
+_LONG = 250_000
+
+_ITEMS = 500
+
+_COMMENTS = re.compile(r"(?: *(?:#.*)?\n)*")
+
+# A document may begin with a marker; behind it, markers would begin another one.
+_START = re.compile(rf"{_COMMENTS.pattern}(?:--- *\n)?")
+
+_MARKER = re.compile(r"^(?:---|\.\.\.|%)", re.MULTILINE)
+
+_FIRST_ITEM = re.compile(r"( *)-(?: |\n)")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some items of a list.
+
+    Attributes:
+        text: of nothing but these items.
+        line: the first one's, from 0.
+        items: their numbers in the list.
+    """
+
+    text: str
+    line: int
+    items: range
+
+
+@dataclass(frozen=True)
+class LongList:
+    """A text with a list that has lines of its own.
+
+    Attributes:
+        key: under which the list stands; ``None`` where it is all there is.
+        frame: the text with empty lines in place of the list.
+    """
+
+    key: str | None
+    frame: str
+    _text: str
+    _starts: tuple[int, ...]
+    _end: int
+
+    def pieces(self) -> Iterator[Piece]:
+        """The list, so many items at a time."""
+        line, counted = 0, 0
+        for first in range(0, len(self._starts), _ITEMS):
+            starts = self._starts[first : first + _ITEMS]
+            last = first + len(starts)
+            end = self._starts[last] if last < len(self._starts) else self._end
+            line += self._text.count("\n", counted, starts[0])
+            counted = starts[0]
+            yield Piece(self._text[starts[0] : end], line, range(first, last))
+
+
+def long_list(text: str, key: str) -> LongList | None:
+    """The list of a long text, at its top or under a key of its top level.
+
+    Args:
+        text: without anchors, aliases and tags, which would tie the pieces together.
+        key: where the list stands, if it is not all there is.
+
+    Returns:
+        ``None`` where the text is not long, or its lines do not tell where the list is.
+    """
+    if len(text) < _LONG or OTHER_BREAKS.search(text):
+        return None
+    heads = list(re.finditer(rf"^{key}:[ ]*(?:#.*)?\n", text, re.MULTILINE))
+    if len(heads) > 1:
+        return None
+    start = _end(_START, text, 0)
+    begin = _end(_COMMENTS, text, heads[0].end() if heads else start)
+    first = _FIRST_ITEM.match(text, begin)
+    if first is None:
+        return None
+    indent = first[1]
+    end = _end_of_list(text, begin, indent)
+    item = re.compile(rf"^{indent}-(?: |\n)", re.MULTILINE)
+    starts = tuple(found.start() for found in item.finditer(text, begin, end))
+    frame = text[:begin] + "\n" * text.count("\n", begin, end) + text[end:]
+    if _MARKER.search(frame, start):
+        return None
+    return LongList(key if heads else None, frame, text, starts, end)
+
+
+def _end(pattern: re.Pattern[str], text: str, begin: int) -> int:
+    """Where what a pattern matches ends."""
+    found = pattern.match(text, begin)
+    return found.end() if found else begin
+
+
+def _end_of_list(text: str, begin: int, indent: str) -> int:
+    """Where a line begins that is none of the list's: one that stands further left, or beside it and is no item."""
+    left = "|".join(f"[ ]{{{width}}}(?![ #\n])" for width in range(len(indent)))
+    outside = rf"^(?:{left}{'|' if left else ''}{indent}(?!-[ \n]|[ #\n]))"
+    found = re.compile(outside, re.MULTILINE).search(text, begin)
+    return found.start() if found else len(text)
+
+
+class NotInPartsError(AgentEvalError):
+    """The lines of a file look like a list that they are not: it must be read as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some items of a list, in a document where their numbers and lines are those of the file."""
+
+    document: Document
+    items: range
+
+
+@dataclass(frozen=True)
+class ListInFile:
+    """A file and the list in it.
+
+    Attributes:
+        document: the file, perhaps without the items of the list.
+        at: where the list stands in it.
+        parts: the items, to be taken once; what is worth saying of a part, and its secrets, stand in its document.
+    """
+
+    document: Document
+    at: KeyPath
+    parts: Iterable[Part]
+
+
+class ReadList(Protocol):
+    """``read_in_parts`` or ``read_whole``."""
+
+    def __call__(self, path: Path, key: str, *, shown_as: str, unset: list[Problem]) -> ListInFile:
+        """Read a file with a list."""
+        ...
+
+
+def read_whole(path: Path, key: str, *, shown_as: str, unset: list[Problem]) -> ListInFile:
+    """Read a file with a list, at its top or under a key.
+
+    Args:
+        path: the file.
+        key: where the list stands, if the file is no list itself.
+        shown_as: its name in messages.
+        unset: receives the problems with variables.
+
+    Raises:
+        ConfigError: as of ``read_yaml``.
+    """
+    text = sealed_text(path, shown_as)
+    return _whole(parse_yaml(text, shown_as, path.resolve().parent, unset=unset), key)
+
+
+def read_in_parts(path: Path, key: str, *, shown_as: str, unset: list[Problem]) -> ListInFile:
+    """As ``read_whole``, but of a long list only one part at a time.
+
+    Raises:
+        NotInPartsError: from here or from the parts: only ``read_whole`` can tell what the file holds.
+    """
+    text = sealed_text(path, shown_as)
+    directory = path.resolve().parent
+    found = None if is_tied(text) else long_list(text, key)
+    if found is None:
+        return _whole(parse_yaml(text, shown_as, directory, unset=unset), key)
+    frame = _parsed(found.frame, shown_as, directory, unset)
+    at = () if found.key is None else (key,)
+    rest = frame.data if found.key is None else frame.data.get(key, "") if isinstance(frame.data, dict) else ""
+    # A key that is given twice may be this one.
+    if rest is not None or frame.warnings:
+        raise NotInPartsError(f"{shown_as} has lines beside its list")
+    return ListInFile(frame, at, _parts(found, at, frame, unset))
+
+
+def _whole(document: Document, key: str) -> ListInFile:
+    at = (key,) if isinstance(document.data, dict) and key in document.data else ()
+    listed = document.data[key] if at else document.data
+    if not isinstance(listed, list):
+        return ListInFile(document, at, ())
+    # What there is to say of the file is said once.
+    part = Part(replace(document, warnings=(), secrets=frozenset()), range(len(listed)))
+    return ListInFile(document, at, [part])
+
+
+def _parts(found: LongList, at: KeyPath, frame: Document, unset: list[Problem]) -> Iterator[Part]:
+    for piece in found.pieces():
+        yield Part(_document(piece, at, frame, unset), piece.items)
+
+
+def _document(piece: Piece, at: KeyPath, frame: Document, unset: list[Problem]) -> Document:
+    part = _parsed(piece.text, frame.file, frame.directory, unset, piece.line)
+    if not isinstance(part.data, list) or len(part.data) != len(piece.items):
+        raise NotInPartsError(f"{frame.file} has a line that only looks like an item")
+    items: Any = dict(zip(piece.items, part.data, strict=True))
+    for step in reversed(at):
+        items = {step: items}
+    positions = _PartPositions(part.positions, len(at), piece.items.start) if part.positions else None
+    return replace(part, data=items, positions=positions)
+
+
+def _parsed(text: str, name: str, directory: Path, unset: list[Problem], first_line: int = 0) -> Document:
+    try:
+        return parse_yaml(text, name, directory, first_line=first_line, unset=unset)
+    except ConfigError:
+        # Whatever it is, it may be another problem in the file as a whole.
+        raise NotInPartsError(f"{name} cannot be read in parts") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _PartPositions:
+    """Positions in a part by paths in the file."""
+
+    own: Positions
+    depth: int
+    first: int
+
+    def line(self, path: KeyPath) -> int | None:
+        """The 1-based line of a key, or of the nearest parent that exists."""
+        return self.own.line(self._inside(path))
+
+    def source_text(self, path: KeyPath) -> str | None:
+        """How a scalar is written."""
+        return self.own.source_text(self._inside(path))
+
+    def _inside(self, path: KeyPath) -> KeyPath:
+        steps = list(path[self.depth :])
+        return [int(steps[0]) - self.first, *steps[1:]] if steps else []

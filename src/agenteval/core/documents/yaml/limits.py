@@ -1,0 +1,76 @@
+"""Refuses YAML that would crash or choke its parser."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from agenteval.core.errors import ConfigError, Problem
+
+# Deeper files crash the parser itself.
+_MAX_DEPTH = 100
+# Anchors, aliases and tags.
+_MARKED = re.compile(r"(?<![^\s\[{,])[&*!](?=\S)")
+# What may stand in a line before a collection begins.
+_BEFORE_CONTENT = re.compile(r"^[ \t?:-]*", re.MULTILINE)
+# Aliases may repeat so many characters; a few lines of them can stand for terabytes.
+_MAX_REPEATED = 5_000_000
+#: Characters besides the line feed with which YAML ends lines.
+OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
+
+
+def check_shape(name: str, text: str, loader: type[Any]) -> None:
+    """Refuse endless nesting, anchors inside themselves, alias bombs.
+
+    Args:
+        name: of the file, for messages.
+        text: its text.
+        loader: the class that will read it.
+
+    Raises:
+        ConfigError: with the line at which it is too much.
+    """
+    if _is_shallow(text):
+        return
+    sizes: dict[str | None, int] = {}
+    opened: list[tuple[str | None, int]] = []
+    characters = 0  # of the document with every alias written out
+    for event in yaml.parse(text, Loader=loader):
+        problem = ""
+        if isinstance(event, yaml.CollectionStartEvent):
+            opened.append((event.anchor, characters))
+            characters += 1
+            problem = f"nested more than {_MAX_DEPTH} levels deep" if len(opened) > _MAX_DEPTH else ""
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = opened.pop()
+            sizes[anchor] = characters - before
+        elif isinstance(event, yaml.ScalarEvent):
+            characters += len(event.value) + 1
+            sizes[event.anchor] = len(event.value) + 1
+        elif isinstance(event, yaml.AliasEvent):
+            characters += sizes.get(event.anchor, 0)
+            if any(anchor == event.anchor for anchor, _ in opened):
+                problem = f"the anchor &{event.anchor} contains itself"
+        if characters > len(text) + _MAX_REPEATED:
+            problem = "aliases repeat too much text"
+        if problem:
+            mark = event.start_mark
+            raise ConfigError(Problem(problem, file=name, line=mark.line + 1 if mark else None))
+
+
+def _is_shallow(text: str) -> bool:
+    """Whether a text can be neither deep nor repeat itself, which is true of nearly all and seen at once."""
+    if is_tied(text) or OTHER_BREAKS.search(text):
+        return False
+    # A collection in block style begins further right than the one around it, or beside it, if one of them is a list.
+    column = max(map(len, _BEFORE_CONTENT.findall(text)))
+    # One in brackets may hold another one without any: [a: b].
+    brackets = text.count("[") + text.count("{")
+    return 2 * (column + 1 + brackets) <= _MAX_DEPTH
+
+
+def is_tied(text: str) -> bool:
+    """Whether anchors and aliases may tie parts of a text together; tags count as well."""
+    return any(mark in text for mark in "&*!") and _MARKED.search(text) is not None

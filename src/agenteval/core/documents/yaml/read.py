@@ -1,0 +1,204 @@
+"""Reads YAML files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agenteval.core.documents.document import Document, KeyPath, Variables, read_text
+from agenteval.core.documents.yaml.limits import check_shape
+from agenteval.core.documents.yaml.values import OPEN, SEALED, STRING_TAG, Values, seal
+from agenteval.core.errors import ConfigError, Problem
+
+
+@dataclass(frozen=True)
+class NodePositions:
+    """Positions by the nodes of PyYAML, whose text begins at a line of the file (from 0)."""
+
+    root: Any
+    first_line: int
+
+    def line(self, path: KeyPath) -> int | None:
+        """The line of a key, or of the nearest parent that exists."""
+        node = self.root
+        line: int | None = None
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                break
+            mark, node = found
+            line = self.first_line + mark.line + 1
+        return line
+
+    def source_text(self, path: KeyPath) -> str | None:
+        """How a scalar is written."""
+        node = self.root
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                return None
+            node = found[1]
+        return node.value if isinstance(node, yaml.ScalarNode) else None
+
+
+def _child(node: Any, step: str | int) -> tuple[yaml.Mark, Any] | None:
+    if isinstance(node, yaml.MappingNode):
+        # The last of repeated keys is the one that counts.
+        for key, value in reversed(node.value):
+            if isinstance(key, yaml.ScalarNode) and key.value == str(step):
+                return key.start_mark, value
+    elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        item = node.value[step]
+        return item.start_mark, item
+    return None
+
+
+# What the parser says, and what people most often did.
+_YAML_HINTS = (
+    ("cannot start any token", "indent with blanks, not tabs; a text that begins with @, ` or % needs quotes"),
+    ("tab character", "indent with blanks, not tabs"),
+    ("mapping values are not allowed", "a text that contains ': ' needs quotes"),
+    ("expected '-' indicator", "is a line indented too little?"),
+    ("expected <block end>", "is a line indented too little or too much?"),
+    ("expected key", "is a line indented too little or too much?"),
+)
+
+
+def _value_or_text(loader: Any, node: yaml.ScalarNode) -> Any:
+    """A number or boolean; the text itself where it only looks like one (``0x_``, thousands of digits)."""
+    kind = node.tag.rpartition(":")[2]
+    try:
+        return getattr(loader, f"construct_yaml_{kind}")(node)
+    except (ValueError, LookupError, OverflowError):
+        return node.value
+
+
+_RESOLVER = yaml.resolver.Resolver()
+
+# Longer ones are no keys of a suite.
+_LONGEST_KEY = 50
+
+_FAST: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _tag(loader: Any, kind: type[yaml.Node], value: Any, implicit: tuple[bool, bool]) -> Any:
+    """The tag of a node; most scalars are texts, as their first character tells."""
+    if kind is not yaml.ScalarNode:
+        return _FAST.resolve(loader, kind, value, implicit)
+    if not (implicit[0] and value[:1] in loader.yaml_implicit_resolvers):
+        return STRING_TAG
+    return _plain_tag(value) if len(value) <= _LONGEST_KEY else _FAST.resolve(loader, kind, value, implicit)
+
+
+@lru_cache(1024)
+def _plain_tag(value: str) -> Any:
+    """The tag of a scalar without quotes; keys come again and again."""
+    return _RESOLVER.resolve(yaml.ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]
+
+
+_LOADER: type[Any] = type("_Loader", (_FAST,), {"resolve": _tag})
+
+for _kind in ("int", "float", "bool"):
+    _LOADER.add_constructor(f"tag:yaml.org,2002:{_kind}", _value_or_text)
+
+for _kind in ("timestamp", "value"):
+    # No key of any suite is a date, and "=" is an answer like any other.
+    _LOADER.add_constructor(f"tag:yaml.org,2002:{_kind}", _LOADER.construct_yaml_str)
+
+
+def read_yaml(
+    path: Path,
+    *,
+    shown_as: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    unset: list[Problem] | None = None,
+) -> Document:
+    """Read one YAML file.
+
+    Args:
+        path: the file.
+        shown_as: its name in messages; the path itself if not given.
+        environment: where ``${VAR}`` is looked up; the process environment if not given.
+        unset: receives the problems with variables, so that others in the file can be named beside them.
+
+    Raises:
+        ConfigError: unreadable file, broken YAML, or unset variables (all of them at once).
+    """
+    name = shown_as or str(path)
+    return parse_yaml(sealed_text(path, name), name, path.resolve().parent, environment=environment, unset=unset)
+
+
+def sealed_text(path: Path, name: str) -> str:
+    """The text of a file for ``parse_yaml``; its name is for messages.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    return seal(read_text(path, name))
+
+
+def parse_yaml(
+    text: str,
+    name: str,
+    directory: Path,
+    *,
+    first_line: int = 0,
+    environment: Mapping[str, str] | None = None,
+    unset: list[Problem] | None = None,
+) -> Document:
+    """As ``read_yaml``, of a ``sealed_text`` or the part of it that begins at a line (from 0) of the file."""
+    try:
+        check_shape(name, text, _LOADER)
+        loader = _LOADER(text)
+        try:
+            root = loader.get_single_node()
+            variables = Variables(name, os.environ if environment is None else environment, SEALED)
+            values = Values(loader, variables if OPEN in text else None, first_line)
+            data = values.of(root) if root is not None else None
+            if unset is not None:
+                unset.extend(variables.problems)
+            elif variables.problems:
+                raise ConfigError(variables.problems)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(_yaml_problem(name, error)) from None
+    except yaml.reader.ReaderError:
+        raise ConfigError(_character_problem(name, text)) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(Problem(f"not valid YAML: {error}", file=name)) from None
+    return Document(
+        file=name,
+        directory=directory,
+        data=data,
+        secrets=frozenset(variables.secrets),
+        warnings=tuple(f"{name}{warning}" for warning in values.duplicates),
+        positions=NodePositions(root, first_line),
+    )
+
+
+def _character_problem(name: str, text: str) -> Problem:
+    found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    character = f"the character U+{ord(found.group()):04X}" if found else "a character"
+    line = text.count("\n", 0, found.start()) + 1 if found else None
+    return Problem(f"not valid YAML: {character} is not allowed", file=name, line=line)
+
+
+def _yaml_problem(name: str, error: yaml.MarkedYAMLError) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    parts: Iterator[str] = (part for part in (error.context, error.problem) if part)
+    said = ", ".join(parts)
+    hint = next((hint for words, hint in _YAML_HINTS if words in said), None)
+    if "quoted scalar" in said and error.context_mark:
+        hint = f"the quote that opens in line {error.context_mark.line + 1} is never closed"
+    return Problem(
+        f"not valid YAML: {said}" + (f" ({hint})" if hint else ""),
+        file=name,
+        line=mark.line + 1 if mark else None,
+    )

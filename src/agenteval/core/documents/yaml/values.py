@@ -1,0 +1,121 @@
+"""Python values of YAML nodes, with variables replaced."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from agenteval.core.documents.document import VARIABLE, Variables, substituted
+
+# While YAML is parsed, they wear other braces.
+OPEN, _CLOSE = "\ue000", "\ue001"
+
+SEALED = re.compile(VARIABLE.pattern.replace(r"\{", OPEN).replace(r"\}", _CLOSE).replace("[^}]", f"[^{_CLOSE}]"))
+
+
+def seal(text: str) -> str:
+    """The text with the braces of variables replaced by characters that mean nothing to YAML."""
+    if "${" not in text:
+        return text
+    plain = text.replace(OPEN, "\ufffd").replace(_CLOSE, "\ufffd")
+    return substituted(VARIABLE, lambda match: f"${OPEN}{match.group()[2:-1]}{_CLOSE}", plain)
+
+
+def unseal(text: str) -> str:
+    """The text as it was written."""
+    return text.replace(OPEN, "{").replace(_CLOSE, "}")
+
+
+STRING_TAG = "tag:yaml.org,2002:str"
+
+_SEQUENCE_TAG = "tag:yaml.org,2002:seq"
+
+_MAPPING_TAG = "tag:yaml.org,2002:map"
+
+
+class Values:
+    """Makes Python values of nodes: the plain ones, which are nearly all, here; the others as PyYAML does.
+
+    Args:
+        loader: PyYAML's, which knows every tag.
+        variables: replaces them; ``None`` where the text has none.
+        first_line: of the file at which the text begins, from 0.
+
+    Attributes:
+        duplicates: what there is to say about keys that are given twice.
+    """
+
+    def __init__(self, loader: Any, variables: Variables | None, first_line: int) -> None:
+        self._loader = loader
+        self._first_line = first_line
+        self._variables = variables
+        # Aliases share nodes, and so their values.
+        self._made: dict[int, Any] = {}
+        self.duplicates: list[str] = []
+
+    def of(self, node: yaml.Node) -> Any:
+        """The value of a node; the depth was limited when the text was parsed."""
+        if isinstance(node, yaml.ScalarNode):
+            if self._variables is not None:
+                self._replace(node, self._variables)
+            return node.value if node.tag == STRING_TAG else self._loader.construct_object(node, deep=True)
+        made = self._made.get(id(node))
+        if made is None:
+            made = self._made[id(node)] = self._collection(node)
+        return made
+
+    def _replace(self, node: yaml.ScalarNode, variables: Variables) -> None:
+        """Replace the variables in a scalar, which then is a text."""
+        if OPEN in node.value:
+            # What could not be replaced is a problem by now, and wears its own braces again.
+            node.value = unseal(variables.replace(node.value, self._line(node.start_mark)))
+            node.tag = STRING_TAG
+
+    def _line(self, mark: yaml.Mark) -> int:
+        return self._first_line + int(mark.line) + 1
+
+    def _collection(self, node: yaml.Node) -> Any:
+        if isinstance(node, yaml.SequenceNode) and node.tag == _SEQUENCE_TAG:
+            return [self.of(item) for item in node.value]
+        if isinstance(node, yaml.MappingNode):
+            self._look_at_keys(node)
+            # Merge keys ("<<") and keys that are no texts have rules of their own.
+            if node.tag == _MAPPING_TAG and all(map(_is_text, node.value)):
+                return {key.value: self.of(value) for key, value in node.value}
+        self._prepare(node)
+        return self._loader.construct_object(node, deep=True)
+
+    def _prepare(self, node: yaml.Node) -> None:
+        """Replace variables and look at keys in all that PyYAML makes values of."""
+        inner = [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else node.value
+        for value in inner:
+            if id(value) in self._made:
+                continue
+            # What it is made into is not needed: PyYAML makes it again.
+            self.of(value)
+
+    def _look_at_keys(self, node: yaml.MappingNode) -> None:
+        if self._variables is not None:
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    # Keys are never replaced.
+                    key.value = unseal(key.value)
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if len(set(names)) < len(names):
+            self._name_duplicates(node)
+
+    def _name_duplicates(self, node: yaml.MappingNode) -> None:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen and key.value != "<<":
+                    line = self._line(key.start_mark)
+                    self.duplicates.append(f":{line}: key {key.value!r} is given twice; the last one counts")
+                seen.add(key.value)
+
+
+def _is_text(entry: tuple[yaml.Node, yaml.Node]) -> bool:
+    key, _ = entry
+    return key.tag == STRING_TAG and isinstance(key, yaml.ScalarNode)

@@ -1,0 +1,90 @@
+"""The errors that users are meant to see, each with the exit status it ends the program with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in one file, printed as ``file:line: path.to.key: message``.
+
+    Args:
+        message: what is wrong, and what is allowed instead.
+        file: the file as the user knows it; empty for the command line.
+        line: 1-based line, if known.
+        path: dotted path of the key inside the file; empty for the file as a whole.
+    """
+
+    message: str
+    file: str = ""
+    line: int | None = None
+    path: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        return ": ".join(part for part in (place, self.path, self.message) if part)
+
+
+class AgentEvalError(Exception):
+    """Base of every error that is reported as a message, never as a traceback."""
+
+    exit_status = 3
+
+
+class ConfigError(AgentEvalError):
+    """A suite, configuration file or option is wrong; nothing was run (exit status 2).
+
+    Args:
+        problems: what is wrong.
+        fine: the suites that were read beside broken ones and have no mistake.
+    """
+
+    exit_status = 2
+
+    def __init__(self, problems: Problem | Iterable[Problem], fine: Iterable[str] = ()) -> None:
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        self.fine = tuple(fine)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class InfrastructureError(AgentEvalError):
+    """Something outside the suite broke: disk, network, a service (exit status 3)."""
+
+
+class AgentError(AgentEvalError):
+    """The agent did not answer: it crashed, timed out or replied with something unreadable."""
+
+
+class TransientAgentError(AgentError):
+    """The agent did not answer, and may do so if it is asked again.
+
+    Args:
+        message: what happened.
+        retry_after_s: how long it asked to wait.
+    """
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ToolRefusedError(AgentError):
+    """A tool under test raised an exception of its own: an error, or the refusal that was wanted."""
+
+
+def unforeseen(error: Exception) -> AgentEvalError:
+    """What people are told of an exception that nothing was made for."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return InfrastructureError("the working directory is gone: something removed it during the run")
+    return AgentEvalError(f"internal error, please report it: {type(error).__name__}: {error}")
+
+
+def agent_problem(where: str, message: str) -> Problem:
+    """A problem with the definition of an agent, which stands at ``file:line``."""
+    file, _, line = where.rpartition(":")
+    return Problem(f"agent: {message}", file=file or where, line=int(line) if line.isdigit() else None)

@@ -1,0 +1,156 @@
+"""Counts calls and money, and stops before either runs over, however many calls are under way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from agenteval.core.llm.errors import BudgetSpentError
+
+# What most judge metrics need at most.
+_CALLS_OF_A_MEASUREMENT = 6
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run may spend; ``None`` is no limit."""
+
+    max_calls: int | None = None
+    max_cost_usd: float | None = None
+
+
+@dataclass
+class _Prices:
+    """What calls to one model have cost at most so far; all 0 where prices are not known."""
+
+    per_character: float = 0.0
+    answer: float = 0.0
+
+    def learn(self, size: int, prompt_usd: float, answer_usd: float) -> None:
+        self.per_character = max(self.per_character, prompt_usd / max(size, 1))
+        self.answer = max(self.answer, answer_usd)
+
+    def expect(self, size: int) -> float:
+        return self.per_character * size + self.answer
+
+
+@dataclass(eq=False)
+class Booking:
+    """A call under way.
+
+    Attributes:
+        model: whom it asks.
+        size: characters of its prompt.
+        reserved_usd: what is kept for it; ``None`` while nothing is known about the model's prices.
+        answered: it succeeded.
+        cost_usd: its price, known once it is answered; ``None`` if it stays unknown.
+        prompt_usd: the part of the price that the prompt took.
+    """
+
+    model: str
+    size: int
+    reserved_usd: float | None
+    answered: bool = False
+    cost_usd: float | None = None
+    prompt_usd: float | None = None
+
+
+@dataclass
+class Budget:
+    """The one account of a run.
+
+    Every request sent counts as a call, a repeated one too. The price of a call is known only
+    afterwards, so each call under way reserves what it is expected to cost: its length at the dearest
+    rate of that model so far, and its dearest answer. The first calls to a model go one by one. What is
+    spent exceeds ``max_cost_usd`` at most by as much as calls turn out dearer than that.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    calls: int = 0
+    cost_usd: float = 0.0
+    refused: int = 0
+    _under_way: list[Booking] = field(default_factory=list)
+    _measuring: int = 0
+    _prices: dict[str, _Prices] = field(default_factory=dict)
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    @asynccontextmanager
+    async def measurement(self) -> AsyncIterator[None]:
+        """Hold this while several calls make one score.
+
+        Near the end of the calls measurements run one after the other: many at once would each get some
+        of the calls that are left, and none would come to a score.
+        """
+        async with self._changed:
+            await self._changed.wait_for(self._has_room_to_measure)
+            self._measuring += 1
+        try:
+            yield
+        finally:
+            async with self._changed:
+                self._measuring -= 1
+                self._changed.notify_all()
+
+    def _has_room_to_measure(self) -> bool:
+        if self.limits.max_calls is None or not self._measuring:
+            return True
+        return self.limits.max_calls - self.calls >= (self._measuring + 1) * _CALLS_OF_A_MEASUREMENT
+
+    async def open(self, model: str, size: int) -> Booking:
+        """Reserve one call with a prompt of so many characters.
+
+        Raises:
+            BudgetSpentError: there is nothing left for it.
+        """
+        async with self._changed:
+            while self._must_wait(expected := self._expected(model, size)):
+                await self._changed.wait()
+            problem = self._spent(expected)
+            if problem:
+                self.refused += 1
+                raise BudgetSpentError(problem)
+            booking = Booking(model, size, expected)
+            self.calls += 1
+            self._under_way.append(booking)
+            return booking
+
+    async def settle(self, booking: Booking) -> None:
+        """End a call that ``open`` reserved."""
+        async with self._changed:
+            self._under_way.remove(booking)
+            if booking.answered:
+                prices = self._prices.setdefault(booking.model, _Prices())
+                if booking.cost_usd is not None:
+                    self.cost_usd += booking.cost_usd
+                    prompt_usd = booking.prompt_usd or 0.0
+                    prices.learn(booking.size, prompt_usd, booking.cost_usd - prompt_usd)
+            self._changed.notify_all()
+
+    def _expected(self, model: str, size: int) -> float | None:
+        prices = self._prices.get(model)
+        return None if prices is None else prices.expect(size)
+
+    def _must_wait(self, expected: float | None) -> bool:
+        """Whether a call under way decides if there is room for another one."""
+        limit = self.limits.max_cost_usd
+        if limit is None or not self._under_way or self._calls_spent():
+            return False
+        reserved = [booking.reserved_usd for booking in self._under_way]
+        if expected is None:
+            return None in reserved
+        return self.cost_usd + sum(item or 0.0 for item in reserved) + expected > limit
+
+    def _spent(self, expected: float | None) -> str | None:
+        if self._calls_spent():
+            return f"max_llm_calls ({self.limits.max_calls}) is used up"
+        limit = self.limits.max_cost_usd
+        if limit is None:
+            return None
+        if self.cost_usd >= limit or self.cost_usd + (expected or 0.0) > limit:
+            return f"max_cost_usd ({limit:g}) is used up: {self.cost_usd:.4f} USD spent"
+        return None
+
+    def _calls_spent(self) -> bool:
+        return self.limits.max_calls is not None and self.calls >= self.limits.max_calls

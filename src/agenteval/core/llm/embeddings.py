@@ -1,0 +1,118 @@
+"""Turns texts into vectors, through the same gateway as every other call to a model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.llm.cache import key_of
+from agenteval.core.llm.calls import Completion, Exchange
+from agenteval.core.llm.errors import LlmError
+from agenteval.core.llm.gateway import Gateway
+from agenteval.core.llm.names import LOCAL
+from agenteval.core.llm.spec import ModelSpec
+
+DEFAULT_EMBEDDER = ModelSpec(provider="openai", name="text-embedding-3-small")
+
+Vector = tuple[float, ...]
+
+
+@dataclass
+class Embeddings:
+    """The embedding models of a run; every text is asked once.
+
+    Args:
+        gateway: the way to them.
+        default: the model where a metric names none.
+    """
+
+    gateway: Gateway
+    default: ModelSpec | None = None
+    _known: dict[tuple[ModelSpec, str], asyncio.Task[Vector]] = field(default_factory=dict)
+
+    def check(self, model: ModelSpec | None) -> None:
+        """Make sure, before anything runs, that a model can be asked.
+
+        Raises:
+            ConfigError: it cannot, and what can be done about it.
+        """
+        chosen = self._chosen(model)
+        try:
+            self.gateway.check(chosen)
+        except ConfigError as error:
+            if model is not None or self.default is not None:
+                raise
+            said = "; ".join(problem.message for problem in error.problems)
+            message = (
+                f"similarity needs an embedding model, and none is configured: {said}; or name another one in "
+                "agenteval.yaml:\n    embeddings: ollama/nomic-embed-text\n"
+                "  or, with pip install 'agenteval-action[local]', one that runs on this machine:\n"
+                "    embeddings: local/minishlab/potion-base-8M"
+            )
+            raise ConfigError(Problem(message)) from None
+
+    def label(self, model: ModelSpec | None) -> str:
+        """The name in reports."""
+        return self._chosen(model).label
+
+    async def vectors(self, texts: Sequence[str], model: ModelSpec | None) -> list[Vector]:
+        """The vectors of texts, in their order; an empty text has a vector without direction.
+
+        Raises:
+            LlmError: the model cannot be asked, or sends no vector.
+            BudgetSpentError: the run may not make another call.
+        """
+        chosen = self._chosen(model)
+        found = dict(zip(texts, await asyncio.gather(*(self._vector(text, chosen) for text in texts)), strict=True))
+        size = max(map(len, found.values()), default=0)
+        return [found[text] or (0.0,) * size for text in texts]
+
+    async def _vector(self, text: str, model: ModelSpec) -> Vector:
+        if not text.strip():
+            return ()
+        key = (model, text)
+        if key not in self._known:
+            self._known[key] = asyncio.create_task(self._ask(text, model))
+        try:
+            return await asyncio.shield(self._known[key])
+        except Exception:
+            # The next one who needs it asks again.
+            self._known.pop(key, None)
+            raise
+
+    async def _ask(self, text: str, model: ModelSpec) -> Vector:
+        # An agent may answer with what no encoding has: halves of characters.
+        sendable = text.encode("utf-8", "replace").decode("utf-8")
+        provider = self.gateway.provider(model)
+        if model.provider == LOCAL:
+            # It costs nothing, and its folder may hold another model tomorrow: no budget, no cache.
+            return read_vector((await provider.embed(sendable)).text)
+
+        async def send() -> Completion:
+            return await provider.embed(sendable)
+
+        exchange = Exchange(model, key_of(model, ["embedding", sendable]), len(sendable), send)
+        completion = await self.gateway.exchange(exchange, lambda answer: read_vector(answer.text))
+        return read_vector(completion.text)
+
+    def _chosen(self, model: ModelSpec | None) -> ModelSpec:
+        return model or self.default or DEFAULT_EMBEDDER
+
+
+def read_vector(text: str) -> Vector:
+    """A vector as providers hand it on: a JSON list of finite numbers.
+
+    Raises:
+        LlmError: it is none.
+    """
+    try:
+        vector = tuple(float(value) for value in json.loads(text))
+    except (ValueError, TypeError):
+        vector = ()
+    if not vector or not all(map(math.isfinite, vector)):
+        raise LlmError("the embedding model sent no vector", transient=True)
+    return vector

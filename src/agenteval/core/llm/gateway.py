@@ -1,0 +1,248 @@
+"""Takes every call to a language model: cached, budgeted, limited, repeated when it may help."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from agenteval.core.errors import AgentEvalError
+from agenteval.core.llm.budget import Budget, Limits
+from agenteval.core.llm.cache import ResponseCache, cache_key
+from agenteval.core.llm.errors import LlmError, OptionRefusedError
+from agenteval.core.llm.prices import cost_usd
+from agenteval.core.llm.providers import make_provider
+from agenteval.core.llm.rate_limit import RateLimiter
+from agenteval.core.llm.spec import ModelSpec
+
+if TYPE_CHECKING:
+    from agenteval.core.llm.calls import Call, Completion, Exchange, Provider
+
+    Accept = Callable[[Completion], object]
+
+_LONGEST_WAIT_S = 60.0
+
+
+class _AbandonedError(Exception):
+    """Whoever sent a call that others wait for was cancelled."""
+
+
+def _anything(_: Completion) -> None:
+    """Accepts every answer."""
+
+
+def _accepted(completion: Completion, accept: Accept) -> bool:
+    try:
+        accept(completion)
+    except AgentEvalError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class LlmSettings:
+    """How models are called.
+
+    Attributes:
+        limits: what may be spent.
+        cache: where replies are kept; ``None`` keeps none.
+        concurrency: calls under way at once, per provider.
+        requests_per_minute: per provider; ``None`` is no limit.
+        retries: further attempts after a passing failure.
+        backoff_s: the first wait between attempts; it doubles.
+        timeout_s: limit for one attempt.
+        seed: of the spread of waits; ``None`` takes any.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    cache: ResponseCache | None = None
+    concurrency: int = 16
+    requests_per_minute: int | None = None
+    retries: int = 4
+    backoff_s: float = 1.0
+    timeout_s: float = 60.0
+    seed: int | None = None
+
+
+class Spent(Protocol):
+    """What calls of models took so far."""
+
+    @property
+    def input_tokens(self) -> int:
+        """Tokens sent."""
+        ...
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens received."""
+        ...
+
+    @property
+    def llm_calls(self) -> int:
+        """Calls made."""
+        ...
+
+    @property
+    def cost_usd(self) -> float:
+        """Their price in US dollars."""
+        ...
+
+
+class Gateway:
+    """One for a run; made inside its event loop."""
+
+    def __init__(self, settings: LlmSettings, provider_for: Callable[[ModelSpec], Provider] = make_provider) -> None:
+        self._settings = settings
+        self._provider_for = provider_for
+        self._providers: dict[ModelSpec, Provider] = {}
+        self._limiters: dict[str, RateLimiter] = {}
+        self._under_way: dict[str, asyncio.Future[Completion]] = {}
+        self._chance = random.Random(settings.seed)  # noqa: S311 - no secret depends on it
+        self.budget = Budget(settings.limits)
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.unpriced: set[str] = set()
+
+    def record_spend(self, spent: Spent) -> None:
+        """Count what an earlier part of the run spent."""
+        self.input_tokens += spent.input_tokens
+        self.output_tokens += spent.output_tokens
+        self.budget.calls += spent.llm_calls
+        self.budget.cost_usd += spent.cost_usd
+
+    def check(self, model: ModelSpec) -> None:
+        """Make sure, before anything runs, that a model can be asked.
+
+        Raises:
+            ConfigError: there is no key for it.
+        """
+        self.provider(model)
+
+    async def complete(self, call: Call, accept: Accept = _anything, timeout_s: float | None = None) -> Completion:
+        """Ask a model one prompt; see ``exchange``."""
+        # Imported here: most runs ask no model.
+        from agenteval.core.llm.calls import Exchange
+
+        async def send() -> Completion:
+            return await self.provider(call.model).complete(call)
+
+        exchange = Exchange(call.model, cache_key(call), len(call.prompt), send, timeout_s)
+        return await self.exchange(exchange, accept)
+
+    async def exchange(self, exchange: Exchange, accept: Accept = _anything) -> Completion:
+        """Ask a model.
+
+        The same question asked twice at once is sent once.
+
+        Args:
+            exchange: what is asked.
+            accept: raises if the answer cannot be used; such an answer is not kept.
+
+        Raises:
+            LlmError: the provider refused, or failed more often than is worth repeating.
+            BudgetSpentError: the run may not make another call.
+        """
+        cache = self._settings.cache
+        if cache is None:
+            completion = await self._attempts(exchange)
+            accept(completion)
+            return completion
+        found = cache.get(exchange.key)
+        # A kept answer that cannot be used is damaged or of an older version: ask again.
+        if found is not None and _accepted(found, accept):
+            return found
+        while (running := self._under_way.get(exchange.key)) is not None:
+            with contextlib.suppress(_AbandonedError):
+                return replace(await asyncio.shield(running), cost_usd=0.0, cached=True)
+        return await self._first(exchange, accept, cache)
+
+    def provider(self, model: ModelSpec) -> Provider:
+        """The client of a model; what is asked of it goes through ``exchange``.
+
+        Raises:
+            ConfigError: there is no key for it.
+        """
+        found = self._providers.get(model)
+        if found is None:
+            found = self._providers[model] = self._provider_for(model)
+        return found
+
+    async def close(self) -> None:
+        """Close every provider's connections."""
+        await asyncio.gather(*(provider.close() for provider in self._providers.values()))
+        self._providers.clear()
+
+    async def _first(self, exchange: Exchange, accept: Accept, cache: ResponseCache) -> Completion:
+        """Send a question that others may wait for."""
+        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        self._under_way[exchange.key] = future
+        try:
+            completion = await self._attempts(exchange)
+            accept(completion)
+        except BaseException as error:
+            # Those who wait get the same error; where only this caller was cancelled, they ask themselves.
+            future.set_exception(error if isinstance(error, Exception) else _AbandonedError())
+            future.exception()  # marks it as seen: nobody may be waiting
+            raise
+        else:
+            cache.put(exchange.key, completion)
+            future.set_result(completion)
+            return completion
+        finally:
+            del self._under_way[exchange.key]
+
+    async def _attempts(self, exchange: Exchange) -> Completion:
+        settings = self._settings
+        limiter = self._limiters.setdefault(
+            exchange.model.provider, RateLimiter(settings.concurrency, settings.requests_per_minute)
+        )
+        attempt = 0
+        while True:
+            try:
+                async with limiter:
+                    return await self._send(exchange)
+            except OptionRefusedError:
+                # The next request is another one, and there are only so many options to leave out.
+                continue
+            except LlmError as error:
+                if not error.transient or attempt == settings.retries:
+                    raise _after(error, attempt) from None
+                await asyncio.sleep(self._wait_s(attempt, error))
+            attempt += 1
+
+    async def _send(self, exchange: Exchange) -> Completion:
+        model = exchange.model
+        limit_s = exchange.timeout_s or self._settings.timeout_s
+        booking = await self.budget.open(model.label, exchange.size)
+        try:
+            async with asyncio.timeout(limit_s):
+                completion = await exchange.send()
+            self.input_tokens += completion.input_tokens or 0
+            self.output_tokens += completion.output_tokens or 0
+            booking.answered = True
+            booking.cost_usd = cost_usd(model, completion.input_tokens, completion.output_tokens)
+            if booking.cost_usd is None:
+                self.unpriced.add(model.label)
+            booking.prompt_usd = cost_usd(model, completion.input_tokens, 0)
+            return replace(completion, cost_usd=booking.cost_usd)
+        except TimeoutError:
+            raise LlmError(f"{model.label} did not answer within {limit_s:g} s", transient=True) from None
+        finally:
+            await self.budget.settle(booking)
+
+    def _wait_s(self, attempt: int, error: LlmError) -> float:
+        if error.retry_after_s is not None:
+            return min(error.retry_after_s, _LONGEST_WAIT_S)
+        # Spread, so that calls that failed together do not come back together.
+        spread: float = 1 + self._chance.random() / 2
+        wait: float = self._settings.backoff_s * 2**attempt * spread
+        return min(wait, _LONGEST_WAIT_S)
+
+
+def _after(error: LlmError, attempt: int) -> LlmError:
+    if attempt == 0:
+        return error
+    return LlmError(f"{error} (after {attempt + 1} attempts)", transient=error.transient)

@@ -1,0 +1,61 @@
+"""Reads model names of the form that LiteLLM made common: ``gpt-4``, ``anthropic/claude-…``, ``ollama/llama3``."""
+
+from __future__ import annotations
+
+import os
+
+from agenteval.core.llm.spec import ModelSpec
+
+_PROVIDERS = {
+    "openai": "openai",
+    "azure": "azure_openai",
+    "azure_openai": "azure_openai",
+    "anthropic": "anthropic",
+    "ollama": "ollama",
+    "ollama_chat": "ollama",
+}
+LOCAL = "local"
+EMBEDDING_PROVIDERS = ("openai", "azure_openai", "ollama", LOCAL)
+
+
+def chat_model(name: str, temperature: float | None = 0.0, max_tokens: int | None = None) -> ModelSpec:
+    """The model that a name means.
+
+    Raises:
+        ValueError: its provider is none that can be asked.
+    """
+    provider, rest = _split(name)
+    return ModelSpec(provider=provider, name=rest, temperature=temperature, max_tokens=max_tokens)
+
+
+def embedding_model(name: str) -> ModelSpec:
+    """The embedding model that a name means; ``local/…`` is one on this machine.
+
+    Raises:
+        ValueError: its provider has none.
+    """
+    prefix, slash, rest = name.partition("/")
+    if prefix == LOCAL and slash and rest:
+        return ModelSpec(provider=LOCAL, name=rest)
+    provider, rest = _split(name)
+    if provider not in EMBEDDING_PROVIDERS:
+        raise ValueError(f"{provider} has no embedding models; use openai/…, azure/…, ollama/… or local/…")
+    return ModelSpec(provider=provider, name=rest)
+
+
+def _split(name: str) -> tuple[str, str]:
+    prefix, slash, rest = name.partition("/")
+    if not slash:
+        return ("anthropic" if name.startswith("claude") else "openai"), name
+    if prefix in _PROVIDERS and rest:
+        return _PROVIDERS[prefix], rest
+    if os.environ.get("OPENAI_BASE_URL"):
+        # A gateway that speaks OpenAI's protocol knows the models of many providers by such names.
+        return "openai", name
+    if prefix in _PROVIDERS:
+        raise ValueError(f"{name!r} names no model behind the provider")
+    known = ", ".join(f"{item}/…" for item in ("openai", "azure", "anthropic", "ollama"))
+    raise ValueError(
+        f"no provider is called {prefix!r}; known: {known}. Others are reached through a gateway that speaks "
+        "OpenAI's protocol: set OPENAI_BASE_URL"
+    )

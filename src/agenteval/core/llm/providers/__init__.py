@@ -1,0 +1,92 @@
+"""One file per provider's client."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.extras import missing_extra
+from agenteval.core.llm.names import LOCAL
+from agenteval.core.llm.spec import ModelSpec
+
+if TYPE_CHECKING:
+    from agenteval.core.llm.calls import Provider
+
+_KEYS = {"openai": "OPENAI_API_KEY", "azure_openai": "AZURE_OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_ENDPOINTS = {
+    "openai": "OPENAI_BASE_URL",
+    "azure_openai": "AZURE_OPENAI_ENDPOINT",
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "ollama": "OLLAMA_HOST",
+}
+_SELF_HOSTED_KEY = "not-needed"
+
+
+def make_provider(model: ModelSpec) -> Provider:
+    """The client for a model; its library is imported here and not before.
+
+    Raises:
+        ConfigError: there is no key for it, or no address.
+    """
+    if model.provider == LOCAL:
+        return _local(model)
+    model = reachable(model)
+    if model.provider == "anthropic":
+        from agenteval.core.llm.providers.anthropic import AnthropicProvider
+
+        return AnthropicProvider(model, api_key(model))
+    if model.provider == "ollama":
+        from agenteval.core.llm.providers.ollama import OllamaProvider
+
+        return OllamaProvider(model)
+    from agenteval.core.llm.providers.openai import OpenAIProvider
+
+    return OpenAIProvider(model, api_key(model))
+
+
+def _local(model: ModelSpec) -> Provider:
+    missing = missing_extra(LOCAL)
+    if missing is not None:
+        raise ConfigError(Problem(f"{model.label} needs model2vec: {missing}"))
+    from agenteval.core.llm.providers.local import LocalProvider
+
+    return LocalProvider(model)
+
+
+def reachable(model: ModelSpec) -> ModelSpec:
+    """The model with the address at which it is asked.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    model = replace(model, endpoint=endpoint(model))
+    if model.provider == "azure_openai" and not model.endpoint:
+        message = f"no address for {model.label}: set AZURE_OPENAI_ENDPOINT, or `endpoint` of the model"
+        raise ConfigError(Problem(message))
+    return model
+
+
+def endpoint(model: ModelSpec) -> str | None:
+    """Where a model is asked: its own address, else the environment's; ``None`` is the provider's public one."""
+    variable = _ENDPOINTS.get(model.provider)
+    return model.endpoint or (os.environ.get(variable) if variable else None) or None
+
+
+def api_key(model: ModelSpec) -> str:
+    """The key of a model: its own, else the provider's environment variable.
+
+    Raises:
+        ConfigError: neither is set, and the model is not self-hosted.
+    """
+    variable = _KEYS.get(model.provider)
+    if variable is None:
+        return _SELF_HOSTED_KEY
+    key = model.api_key or os.environ.get(variable)
+    if key:
+        return key
+    if model.provider == "openai" and model.endpoint:
+        # Servers that speak OpenAI's protocol on one's own machine take any key.
+        return _SELF_HOSTED_KEY
+    raise ConfigError(Problem(f"no API key for {model.label}: set {variable}, or `api_key` of the model"))

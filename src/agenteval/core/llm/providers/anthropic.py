@@ -1,0 +1,92 @@
+"""Anthropic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anthropic
+
+from agenteval.core.llm.calls import Call, Completion
+from agenteval.core.llm.errors import LlmError
+from agenteval.core.llm.providers.failures import refusal, status_error
+from agenteval.core.llm.schema import strict_schema
+from agenteval.core.llm.spec import ModelSpec
+
+# Anthropic's API demands a limit; large enough for any verdict list.
+_MAX_TOKENS = 8192
+
+
+def make_client(model: ModelSpec, key: str) -> anthropic.AsyncAnthropic:
+    """The library's client, without retries of its own, and without its limits of time, which refuse long answers."""
+    return anthropic.AsyncAnthropic(base_url=model.endpoint, api_key=key, max_retries=0, timeout=None)
+
+
+class AnthropicProvider:
+    """Messages. Options that a model refuses by name are left out from then on."""
+
+    def __init__(self, model: ModelSpec, key: str) -> None:
+        self._model = model
+        self._refused: set[str] = set()
+        self._client = make_client(model, key)
+        # The library imports this part when it is first used; here it takes nothing of a call's time limit.
+        self._messages = self._client.messages
+
+    async def complete(self, call: Call) -> Completion:
+        """Send one request."""
+        options = {name: value for name, value in self._options(call).items() if name not in self._refused}
+        try:
+            reply = await self._messages.create(
+                model=self._model.name,
+                max_tokens=self._model.max_tokens or _MAX_TOKENS,
+                messages=[{"role": "user", "content": call.prompt}],
+                # In the body, as not every version of the library has a parameter for each of them.
+                extra_body=options,
+            )
+        except anthropic.APIConnectionError as error:
+            raise LlmError(
+                f"{self._model.label} cannot be reached: {error.__cause__ or error}", transient=True
+            ) from None
+        except anthropic.APIStatusError as error:
+            refused = refusal(self._model, error.status_code, error.body, options)
+            if refused is not None:
+                self._refused.add(refused.option)
+                raise refused from None
+            raise status_error(self._model, error.status_code, error.body, error.response.headers) from None
+        except anthropic.AnthropicError as error:
+            raise LlmError(f"{self._model.label}: {error}") from None
+        except ValueError as error:
+            raise LlmError(f"{self._model.label} sent a reply that is not JSON: {error}", transient=True) from None
+        return self._completion(reply)
+
+    async def embed(self, _text: str) -> Completion:
+        """There are none."""
+        raise LlmError(f"{self._model.label}: Anthropic has no embedding models")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def _options(self, call: Call) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        # Newer models refuse a temperature, so it goes out only where a suite asks for another than 0.
+        if self._model.temperature:
+            options["temperature"] = self._model.temperature
+        if self._model.top_p is not None:
+            options["top_p"] = self._model.top_p
+        if call.schema is not None:
+            options["output_config"] = {"format": {"type": "json_schema", "schema": strict_schema(call.schema)}}
+        return options
+
+    def _completion(self, reply: Any) -> Completion:
+        blocks = getattr(reply, "content", None)
+        if not isinstance(blocks, list):
+            raise LlmError(f"{self._model.label} sent a reply without an answer", transient=True)
+        text = "".join(block.text for block in blocks if getattr(block, "type", "") == "text")
+        if not text:
+            raise LlmError(f"{self._model.label} gave no answer: {reply.stop_reason}")
+        usage = reply.usage
+        return Completion(
+            text=text,
+            input_tokens=usage.input_tokens if usage else None,
+            output_tokens=usage.output_tokens if usage else None,
+        )

@@ -1,0 +1,87 @@
+"""Ollama."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Mapping, Sequence
+from json import JSONDecodeError
+from typing import Any, TypeVar
+
+import httpx
+import ollama
+from pydantic import ValidationError
+
+from agenteval.core.llm.calls import Call, Completion
+from agenteval.core.llm.errors import LlmError
+from agenteval.core.llm.providers.failures import status_error
+from agenteval.core.llm.spec import ModelSpec
+
+Reply = TypeVar("Reply")
+
+
+class OllamaProvider:
+    """The chat endpoint of a local or remote Ollama (``OLLAMA_HOST`` where no endpoint is given)."""
+
+    def __init__(self, model: ModelSpec) -> None:
+        self._model = model
+        self._client = ollama.AsyncClient(host=model.endpoint)
+
+    async def complete(self, call: Call) -> Completion:
+        """Send one request."""
+        reply = await self._sent(
+            self._client.chat(
+                model=self._model.name,
+                messages=[{"role": "user", "content": call.prompt}],
+                format=dict(call.schema) if call.schema is not None else None,
+                options=self._options(),
+            )
+        )
+        if not reply.message.content:
+            raise LlmError(f"{self._model.label} gave no answer: {reply.done_reason}")
+        return Completion(
+            text=reply.message.content, input_tokens=reply.prompt_eval_count, output_tokens=reply.eval_count
+        )
+
+    async def embed(self, text: str) -> Completion:
+        """Send one text for its vector."""
+        vector, tokens = await self._sent(self._vector(text))
+        if not vector:
+            raise LlmError(f"{self._model.label} sent no vector", transient=True)
+        return Completion(text=json.dumps(list(vector)), input_tokens=tokens, output_tokens=0)
+
+    async def _vector(self, text: str) -> tuple[Sequence[float], int | None]:
+        """The vector of a text, and the tokens of the text."""
+        try:
+            reply = await self._client.embed(model=self._model.name, input=text)
+        except ValidationError:
+            # Some servers know only the form that Ollama had before, which has an address of its own.
+            older = await self._client.embeddings(model=self._model.name, prompt=text)
+            return older.embedding, None
+        return (reply.embeddings[0] if reply.embeddings else ()), reply.prompt_eval_count
+
+    async def _sent(self, request: Awaitable[Reply]) -> Reply:
+        """The reply to a request, with what may go wrong in our terms."""
+        try:
+            return await request
+        except ollama.ResponseError as error:
+            raise status_error(self._model, error.status_code, error.error, _headers(error)) from None
+        except (ConnectionError, httpx.HTTPError) as error:
+            raise LlmError(f"{self._model.label} cannot be reached: {error}", transient=True) from None
+        except (ValueError, TypeError) as error:
+            what = "is not JSON" if isinstance(error, JSONDecodeError) else "is none of Ollama's"
+            raise LlmError(f"{self._model.label} sent a reply that {what}", transient=True) from None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()  # type: ignore[no-untyped-call] # the library has no types here
+
+    def _options(self) -> dict[str, Any]:
+        model = self._model
+        options = {"temperature": model.temperature, "top_p": model.top_p, "num_predict": model.max_tokens}
+        return {name: value for name, value in options.items() if value is not None}
+
+
+def _headers(error: ollama.ResponseError) -> Mapping[str, str]:
+    """The headers of a refusal, which the library keeps only in the error that it caught."""
+    caught = error.__context__
+    return caught.response.headers if isinstance(caught, httpx.HTTPStatusError) else {}

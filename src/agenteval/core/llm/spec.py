@@ -1,0 +1,32 @@
+"""Which model is called, and how it is reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A language model of a provider.
+
+    Attributes:
+        provider: ``openai``, ``azure_openai``, ``anthropic`` or ``ollama``.
+        name: the model, or the deployment for Azure.
+        temperature: ``None`` leaves it to whoever calls.
+        endpoint: address of the API, where it is not the provider's own.
+        api_key: ``None`` takes the provider's environment variable.
+    """
+
+    provider: str
+    name: str
+    temperature: float | None = None
+    max_tokens: int | None = None
+    top_p: float | None = None
+    endpoint: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    api_version: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The name in reports: ``openai/gpt-4o``."""
+        return f"{self.provider}/{self.name}"

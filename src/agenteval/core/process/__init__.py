@@ -1,0 +1,1 @@
+"""Child processes: starting, confining and ending them."""

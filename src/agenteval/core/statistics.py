@@ -1,0 +1,173 @@
+"""Distributions and the correction for several tests: pure arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from statistics import NormalDist
+
+_NORMAL = NormalDist()
+
+_TINY = 1e-300
+
+# Stirling's series for lgamma is exact to about 1e-14 from here on.
+_STIRLING_FROM = 10.0
+
+
+def student_t_cdf(t: float, df: float) -> float:
+    """P(T <= t) of Student's t with ``df`` > 0 degrees of freedom (Abramowitz and Stegun 26.7.1)."""
+    if math.isinf(t):
+        return 0.0 if t < 0 else 1.0
+    square = t * t
+    tail = 0.5 * _incomplete_beta(df / 2, 0.5, df / (df + square), square / (df + square))
+    return tail if t < 0 else 1 - tail
+
+
+@lru_cache(maxsize=4096)
+def student_t_quantile(p: float, df: float) -> float:
+    """The t with P(T <= t) = p, 0 < p < 1: Newton's method, kept inside a bracket.
+
+    Raises:
+        ValueError: ``p`` is not inside (0, 1).
+    """
+    if not 0 < p < 1:
+        raise ValueError(f"p is {p:g}; it must lie between 0 and 1")
+    if p < 0.5:
+        return -student_t_quantile(1 - p, df)
+    low, high = 0.0, 1.0
+    while student_t_cdf(high, df) < p:
+        low, high = high, 2 * high
+    t = min(max(_NORMAL.inv_cdf(p), low), high)
+    for _ in range(100):
+        excess = student_t_cdf(t, df) - p
+        low, high = (t, high) if excess < 0 else (low, t)
+        step = t - excess / _student_t_density(t, df)
+        following = step if low < step < high else (low + high) / 2
+        if abs(following - t) <= 1e-13 * (1 + t):
+            return following
+        t = following
+    return t
+
+
+def f_survival(x: float, df_between: float, df_within: float) -> float:
+    """P(F >= x) of the F distribution (Abramowitz and Stegun 26.6.2)."""
+    if x <= 0:
+        return 1.0
+    total = df_within + df_between * x
+    return _incomplete_beta(df_within / 2, df_between / 2, df_within / total, df_between * x / total)
+
+
+def fisher_p(failures_before: int, n_before: int, failures_after: int, n_after: int) -> float:
+    """One-sided p of Fisher's exact test that failures became more frequent (Fisher 1934), in whole numbers.
+
+    Args:
+        failures_before: failing iterations of ``n_before``.
+        n_before: iterations before.
+        failures_after: failing iterations of ``n_after``.
+        n_after: iterations after.
+    """
+    failures = failures_before + failures_after
+    # Ways to draw `failures` of all iterations with x of them after; the next one follows from the last.
+    x, last = max(failures_after, failures - n_before), min(n_after, failures)
+    ways = math.comb(n_after, x) * math.comb(n_before, failures - x)
+    extreme = 0
+    while x <= last:
+        extreme += ways
+        ways = ways * (n_after - x) * (failures - x) // ((x + 1) * (n_before - failures + x + 1))
+        x += 1
+    return extreme / math.comb(n_before + n_after, failures)
+
+
+def beta_binomial(n: int, mean: float, correlation: float) -> list[float]:
+    """P(0), ..., P(n) successes in ``n`` draws of one run (Skellam 1948); binomial at correlation 0.
+
+    Args:
+        n: draws.
+        mean: chance of success of one draw, inside (0, 1).
+        correlation: between two draws of the run, 0 <= correlation < 1.
+    """
+    spread = correlation / (1 - correlation)
+    rising = _rising(mean, spread, n)
+    falling = _rising(1 - mean, spread, n)
+    total = _rising(1.0, spread, n)[n]
+    return [math.comb(n, x) * rising[x] * falling[n - x] / total for x in range(n + 1)]
+
+
+def _rising(start: float, step: float, n: int) -> list[float]:
+    products = [1.0]
+    for i in range(n):
+        products.append(products[-1] * (start + i * step))
+    return products
+
+
+def _student_t_density(t: float, df: float) -> float:
+    return math.exp(-_log_beta(df / 2, 0.5) - 0.5 * math.log(df) - (df + 1) / 2 * math.log1p(t * t / df))
+
+
+def _incomplete_beta(a: float, b: float, x: float, y: float) -> float:
+    """Regularised incomplete beta I_x(a, b); ``y`` is 1 - x, given apart to keep its digits."""
+    if x <= 0 or y <= 0:
+        return 0.0 if x <= 0 else 1.0
+    log_x = math.log(x) if x < 0.5 else math.log1p(-y)
+    log_y = math.log(y) if y < 0.5 else math.log1p(-x)
+    front = math.exp(a * log_x + b * log_y - _log_beta(a, b))
+    if x < (a + 1) / (a + b + 2):
+        return front * _beta_fraction(a, b, x) / a
+    return 1 - front * _beta_fraction(b, a, y) / b
+
+
+def _beta_fraction(a: float, b: float, x: float) -> float:
+    """The continued fraction of the incomplete beta (Abramowitz and Stegun 26.5.8), by Lentz's method."""
+    c, d = 1.0, 1 / _nonzero(1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, 100_000):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for numerator in (even, odd):
+            d = 1 / _nonzero(1 + numerator * d)
+            c = _nonzero(1 + numerator / c)
+            value *= d * c
+        if abs(d * c - 1) < 1e-15:
+            break
+    return value
+
+
+def _nonzero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY
+
+
+def _log_beta(a: float, b: float) -> float:
+    """log B(a, b); lgamma alone loses digits where one of the two is large."""
+    large, small = max(a, b), min(a, b)
+    if large < _STIRLING_FROM:
+        return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+    total = large + small
+    difference = small - small * math.log(total) - (large - 0.5) * math.log1p(small / large)
+    return math.lgamma(small) + difference + _stirling_rest(large) - _stirling_rest(total)
+
+
+def _stirling_rest(x: float) -> float:
+    """lgamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2)  (Abramowitz and Stegun 6.1.41)."""
+    inverse = 1 / (x * x)
+    return (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse / 1188)))) / x
+
+
+# Scores and sums of scores closer than this are the same.
+ROUNDING = 1e-9
+
+
+def holm(p_values: Sequence[float], alpha: float, family: int) -> list[bool]:
+    """Which hypotheses are rejected while the chance of any false rejection stays at ``alpha`` (Holm 1979).
+
+    Args:
+        p_values: of the tests that were made; equal ones are taken in their order.
+        alpha: error rate of the whole family.
+        family: number of tests that could have been made, at least ``len(p_values)`` for the promise to hold.
+    """
+    rejected = [False] * len(p_values)
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[index] * max(family - rank, 1) > alpha + ROUNDING:
+            break
+        rejected[index] = True
+    return rejected

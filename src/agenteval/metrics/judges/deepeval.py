@@ -1,0 +1,173 @@
+"""Judges by deepeval: G-Eval with criteria in plain language, and five metrics for retrieval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.metrics.base import MetricError, Observation, Outcome
+from agenteval.metrics.judges.deepeval_model import JudgeModel
+from agenteval.metrics.resources.resources import Resources
+
+# Field of the observation behind each evaluation parameter; the others are always there.
+_NEEDED = {"expected_output": "ground_truth", "context": "context", "retrieval_context": "retrieval_context"}
+_RAG_NEEDS: Mapping[str, frozenset[str]] = {
+    "faithfulness": frozenset({"retrieval_context"}),
+    "answer_relevancy": frozenset(),
+    "contextual_relevancy": frozenset({"retrieval_context"}),
+    "contextual_precision": frozenset({"ground_truth", "retrieval_context"}),
+    "contextual_recall": frozenset({"ground_truth", "retrieval_context"}),
+}
+_RAG_CLASSES: Mapping[str, str] = {
+    "faithfulness": "FaithfulnessMetric",
+    "answer_relevancy": "AnswerRelevancyMetric",
+    "contextual_relevancy": "ContextualRelevancyMetric",
+    "contextual_precision": "ContextualPrecisionMetric",
+    "contextual_recall": "ContextualRecallMetric",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GEval:
+    """G-Eval (Liu et al. 2023): the judge follows evaluation steps and gives 0 to 10, reported as 0..1.
+
+    Args:
+        name: what the metric is called in prompts.
+        criteria: what is judged, in plain language; the steps are generated from it where none are given.
+        evaluation_params: what the judge sees: ``input``, ``actual_output``, ``expected_output``,
+            ``context``, ``retrieval_context``.
+        strict_mode: the judge may only say 1 or 0.
+    """
+
+    name: str
+    criteria: str
+    model: ModelSpec
+    resources: Resources
+    evaluation_steps: tuple[str, ...] | None = None
+    evaluation_params: tuple[str, ...] = ("actual_output",)
+    strict_mode: bool = False
+
+    def __post_init__(self) -> None:
+        self.resources.gateway.check(self.model)
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """What the chosen parameters need."""
+        return frozenset(_NEEDED[name] for name in self.evaluation_params if name in _NEEDED)
+
+    async def measure(self, observation: Observation) -> Outcome:
+        """Ask the judge; an empty response is 0 without asking."""
+        if not observation.response.strip():
+            return _empty(self.model)
+        from deepeval.metrics import GEval as DeepevalGEval
+        from deepeval.test_case import SingleTurnParams
+
+        judge = JudgeModel(self.model, self.resources.gateway, observation.iteration, strict=self.strict_mode)
+        metric = DeepevalGEval(
+            name=self.name,
+            criteria=self.criteria,
+            evaluation_steps=list(self.evaluation_steps) if self.evaluation_steps else None,
+            evaluation_params=[SingleTurnParams(name) for name in self.evaluation_params],
+            model=judge,
+            strict_mode=self.strict_mode,
+        )
+        return await _measured(metric, judge, observation)
+
+
+@dataclass(frozen=True, slots=True)
+class Rag:
+    """Judges an answer and the passages that were retrieved for it.
+
+    Args:
+        metric_type: ``faithfulness``, ``answer_relevancy``, ``contextual_relevancy``,
+            ``contextual_precision`` or ``contextual_recall``.
+        include_reason: one more call asks the judge to explain.
+    """
+
+    metric_type: str
+    model: ModelSpec
+    resources: Resources
+    include_reason: bool = True
+
+    def __post_init__(self) -> None:
+        self.resources.gateway.check(self.model)
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """What this type compares."""
+        return _RAG_NEEDS[self.metric_type]
+
+    async def measure(self, observation: Observation) -> Outcome:
+        """Ask the judge; an empty response is 0 without asking."""
+        if not observation.response.strip():
+            return _empty(self.model)
+        from deepeval import metrics
+
+        judge = JudgeModel(self.model, self.resources.gateway, observation.iteration)
+        # The mode is said, as the environment could choose one that asks another service.
+        kind = getattr(metrics, _RAG_CLASSES[self.metric_type])
+        metric = kind(model=judge, include_reason=self.include_reason, eval_mode="llm")
+        outcome = await _measured(metric, judge, observation)
+        if not _verdicts(metric):
+            # deepeval scores 1 or 0 for it; but nothing was judged.
+            raise MetricError("the judge found nothing in the answer to give a verdict on, so there is no score")
+        return outcome
+
+
+def _empty(model: ModelSpec) -> Outcome:
+    return Outcome(0.0, passed=False, reason="empty response", model=model.label, cost_usd=0.0)
+
+
+async def _measured(metric: Any, judge: JudgeModel, observation: Observation) -> Outcome:
+    """Run one deepeval metric, which is made for one measurement: it keeps state."""
+    try:
+        async with judge.budget.measurement():
+            try:
+                await metric.a_measure(_test_case(observation), _show_indicator=False)
+            finally:
+                await judge.stop()
+    except (ValueError, KeyError, TypeError) as error:
+        # What deepeval raises about a reply that it cannot use.
+        raise MetricError(f"the judge's reply cannot be used: {type(error).__name__}: {error}") from None
+    spent = judge.spent
+    details = {"llm_calls": spent.calls, "cached_calls": spent.cached}
+    if spent.calls:
+        details |= {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens}
+    return Outcome(
+        score=float(metric.score),
+        reason=metric.reason,
+        details=details,
+        model=judge.get_model_name(),
+        cost_usd=spent.cost_usd,
+    )
+
+
+def _test_case(observation: Observation) -> Any:
+    from deepeval.test_case import LLMTestCase
+
+    return LLMTestCase(
+        input=_text(observation.input),
+        actual_output=_text(observation.response),
+        expected_output=_text(observation.ground_truth),
+        context=_texts(observation.context),
+        retrieval_context=_texts(observation.retrieval_context),
+    )
+
+
+def _text(text: str | None) -> str | None:
+    """deepeval takes this mark for an image to be opened; in an agent's words it is only text."""
+    return None if text is None else text.replace("[DEEPEVAL:", "[DEEPEVAL\u200b:")
+
+
+def _texts(texts: tuple[str, ...] | None) -> list[str | None] | None:
+    return [_text(text) for text in texts] if texts else None
+
+
+def _verdicts(metric: Any) -> bool:
+    """Whether the judge said anything about anything."""
+    groups = getattr(metric, "verdicts_list", None)
+    if groups is not None:
+        return any(group.verdicts for group in groups)
+    return any(verdict is not None for verdict in getattr(metric, "verdicts", None) or [])

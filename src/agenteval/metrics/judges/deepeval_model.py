@@ -1,0 +1,164 @@
+"""Lets deepeval's metrics ask models through the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+# Before the first import of deepeval, which else reports home and reads .env files.
+os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "1")
+os.environ.setdefault("DEEPEVAL_DISABLE_DOTENV", "1")
+# Else a file in the working directory could set environment variables here.
+os.environ.setdefault("DEEPEVAL_DISABLE_LEGACY_KEYFILE", "1")
+
+from deepeval.metrics.g_eval.schema import ReasonScore, Steps
+from deepeval.models import DeepEvalBaseLLM
+from openai.types.chat import ChatCompletion
+from pydantic import BaseModel
+
+from agenteval.core.llm.budget import Budget
+from agenteval.core.llm.calls import Call, Completion, Tally
+from agenteval.core.llm.gateway import Gateway
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.metrics.base import MetricError
+from agenteval.metrics.judges.reply import Reply, check_scale, may_be_score, read_reply
+
+if TYPE_CHECKING:
+    from agenteval.core.llm.gateway import Accept
+
+_TOP_LOGPROBS = 5
+
+
+class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's own hook has no types
+    """One model for one measurement; what it took stands in ``spent``.
+
+    Args:
+        spec: the model.
+        gateway: the way to it.
+        sample: tells repeats apart.
+        strict: a score may only be 0 or 1.
+    """
+
+    def __init__(self, spec: ModelSpec, gateway: Gateway, sample: int, *, strict: bool = False) -> None:
+        self._spec = spec
+        self._gateway = gateway
+        self._sample = sample
+        self._strict = strict
+        self._asking: set[asyncio.Task[Any] | None] = set()
+        self.spent = Tally()
+        super().__init__(spec.name)
+
+    @property
+    def budget(self) -> Budget:
+        """The account that this judge's calls go on."""
+        return self._gateway.budget
+
+    def load_model(self) -> JudgeModel:
+        """Nothing to load: the gateway holds the clients."""
+        return self
+
+    def get_model_name(self) -> str:
+        """The name in deepeval's messages."""
+        return self._spec.label
+
+    def generate(self, *_: Any, **__: Any) -> Any:
+        """deepeval asks asynchronously only; there is no other way to the gateway."""
+        raise MetricError("judges are asked asynchronously")
+
+    async def a_generate(self, prompt: str, schema: type[BaseModel] | None = None) -> Any:
+        """The answer as an instance of the schema, or as text where there is none.
+
+        Raises:
+            MetricError: the answer is no JSON, does not follow the schema, or judges nothing.
+        """
+        json_schema = schema.model_json_schema() if schema is not None else None
+        name = schema.__name__ if schema is not None else "reply"
+        call = Call(self._spec, prompt, schema=json_schema, schema_name=name, sample=self._sample)
+        if schema is None:
+            return (await self._ask(call, lambda _: None)).text
+        completion = await self._ask(call, lambda answer: self._read(answer.text, schema))
+        return self._read(completion.text, schema)
+
+    async def a_generate_with_schema(self, *args: Any, schema: Any = None, **_: Any) -> Any:
+        """As ``a_generate``; deepeval's own would ask twice where a TypeError is raised inside."""
+        return await self.a_generate(args[0], schema)
+
+    async def a_generate_raw_response(self, prompt: str, top_logprobs: int = _TOP_LOGPROBS) -> tuple[Any, float]:
+        """The answer with the probabilities of its tokens, by which G-Eval weighs the score.
+
+        Raises:
+            AttributeError: this model gives none; deepeval then takes the plain score.
+        """
+        if not supports_logprobs(self._spec):
+            raise AttributeError("no log probabilities")
+        call = Call(self._spec, prompt, top_logprobs=min(top_logprobs, _TOP_LOGPROBS), sample=self._sample)
+        completion = await self._ask(call, lambda answer: self._read(answer.text, ReasonScore))
+        judged = self._read(completion.text, ReasonScore)
+        return _chat_completion(self._spec.name, judged, completion.logprobs), 0.0
+
+    async def _ask(self, call: Call, accept: Accept) -> Completion:
+        # An agent may answer with what no encoding has: halves of characters.
+        sendable = replace(call, prompt=call.prompt.encode("utf-8", "replace").decode("utf-8"))
+        task = asyncio.current_task()
+        self._asking.add(task)
+        try:
+            completion = await self._gateway.complete(sendable, accept)
+        finally:
+            self._asking.discard(task)
+        self.spent.add(completion)
+        return completion
+
+    async def stop(self) -> None:
+        """Give up what is still being asked: where one of several questions fails, deepeval leaves the others."""
+        left = [task for task in self._asking if task is not None]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def _read(self, text: str, schema: type[Reply]) -> Reply:
+        reply = read_reply(text, schema)
+        if getattr(reply, "verdicts", None) == []:
+            raise MetricError("the judge gave no verdict on anything, so there is no score")
+        if isinstance(reply, Steps) and not reply.steps:
+            raise MetricError("the judge wrote no evaluation steps, so there is nothing to judge by")
+        if isinstance(reply, ReasonScore):
+            check_scale(reply.score, strict=self._strict)
+        return reply
+
+
+def supports_logprobs(spec: ModelSpec) -> bool:
+    """Whether a model gives token probabilities, by deepeval's list of OpenAI's models."""
+    from deepeval.models.llms.constants import OPENAI_MODELS_DATA
+
+    if spec.provider not in {"openai", "azure_openai"}:
+        return False
+    data = OPENAI_MODELS_DATA.get(spec.name)
+    data = data() if callable(data) else data
+    return bool(data is not None and data.supports_log_probs)
+
+
+def _chat_completion(model: str, judged: ReasonScore, logprobs: list[Any] | None) -> ChatCompletion:
+    """What deepeval expects of OpenAI's client, rebuilt, as the answer may come from the cache.
+
+    The score is written as the model's tokens spell it, by which deepeval finds its probabilities.
+    """
+    score = int(judged.score) if judged.score.is_integer() else judged.score
+    tokens = None if logprobs is None else [_on_scale(token) for token in logprobs]
+    choice = {
+        "index": 0,
+        "finish_reason": "stop",
+        "message": {"role": "assistant", "content": json.dumps({"reason": judged.reason, "score": score})},
+        "logprobs": None if tokens is None else {"content": tokens, "refusal": None},
+    }
+    return ChatCompletion.model_validate(
+        {"id": "", "created": 0, "object": "chat.completion", "model": model, "choices": [choice]}
+    )
+
+
+def _on_scale(token: dict[str, Any]) -> dict[str, Any]:
+    """A token without the alternatives that are no score: deepeval would weigh "100" as ten times the best."""
+    listed = token.get("top_logprobs") or []
+    return {**token, "top_logprobs": [item for item in listed if may_be_score(str(item.get("token", "")))]}

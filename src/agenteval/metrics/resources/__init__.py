@@ -1,0 +1,1 @@
+"""What metrics share in a run."""

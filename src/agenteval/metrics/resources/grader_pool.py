@@ -1,0 +1,90 @@
+"""Runs code graders and evaluation functions in worker processes, one pool per suite directory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from agenteval.core.errors import AgentError, ConfigError, Problem
+from agenteval.suite.model import AgentSpec, Place
+
+if TYPE_CHECKING:
+    from agenteval.agents.worker.pool import WorkerPool
+
+_CHECK = "agenteval.grader:check"
+
+
+class GraderPool:
+    """The graders of a run.
+
+    Args:
+        interpreters: the Python of a directory, where its agent names one.
+        concurrency: graders called at once, per directory.
+    """
+
+    def __init__(self, interpreters: Mapping[str, str] | None = None, concurrency: int = 8) -> None:
+        self._interpreters = interpreters or {}
+        self._concurrency = concurrency
+        self._expected: dict[tuple[str, str], tuple[Place, str]] = {}
+        self._pools: dict[str, WorkerPool] = {}
+
+    def expect(self, where: Place, reference: str, called: str = "grader") -> None:
+        """Say that a grader will be called; ``start`` makes sure that it is there.
+
+        Args:
+            where: the metric's place; the module is imported from its directory.
+            reference: ``module:callable``.
+            called: the key in the suite that names it.
+        """
+        self._expected.setdefault((where.directory, reference), (where, called))
+
+    async def start(self) -> None:
+        """Import every expected grader.
+
+        Raises:
+            ConfigError: with all that cannot be imported.
+        """
+        expected = self._expected.items()
+        checks = (self._problem(where, reference, called) for (_, reference), (where, called) in expected)
+        problems = [problem for problem in await asyncio.gather(*checks) if problem is not None]
+        if problems:
+            raise ConfigError(problems)
+
+    async def call(self, where: Place, function: str, arguments: list[Any]) -> Mapping[str, Any]:
+        """Call a function of ours that calls a grader.
+
+        Args:
+            where: the metric's place; modules are imported from its directory.
+            function: ``module:callable``, one that runs in the worker.
+            arguments: its arguments, as JSON.
+
+        Raises:
+            AgentError: the grader raised, returned what it may not, or its process died.
+        """
+        found: Mapping[str, Any] = await self._pool(where.directory).call(function, arguments)
+        return found
+
+    async def close(self) -> None:
+        """End the worker processes."""
+        await asyncio.gather(*(pool.close() for pool in self._pools.values()))
+
+    async def _problem(self, where: Place, reference: str, called: str) -> Problem | None:
+        try:
+            await self._pool(where.directory).call(_CHECK, [reference])
+        except AgentError as error:
+            message = f"the {called} {reference!r} cannot be used: {error} (looked in {where.directory})"
+            return Problem(message, file=where.file, line=where.line, path=called)
+        return None
+
+    def _pool(self, directory: str) -> WorkerPool:
+        pool = self._pools.get(directory)
+        if pool is None:
+            # Imported here: most runs call no grader.
+            from agenteval.agents.worker.pool import WorkerPool
+
+            interpreter = self._interpreters.get(directory)
+            options = {"interpreter": interpreter} if interpreter else {}
+            spec = AgentSpec(kind="python", target="", directory=directory, options=options, where="graders")
+            pool = self._pools[directory] = WorkerPool(spec, self._concurrency)
+        return pool

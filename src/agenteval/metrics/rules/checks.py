@@ -1,0 +1,124 @@
+"""Rules that need nothing but the record of an answer; a parameter is what the suite calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.core.text.json_text import text_of
+from agenteval.metrics.base import MetricError
+from agenteval.metrics.text.patterns import found
+from agenteval.metrics.values import shown
+from agenteval.results.record.fields import Record, said_success, value_at
+from agenteval.results.record.token_usage import token_usage
+
+# As they are written in a suite, and inside a pattern.
+FLAGS = {"IGNORECASE": "i", "MULTILINE": "m", "DOTALL": "s"}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleScore:
+    """What one rule says: 0..1, and why it is not 1."""
+
+    score: float
+    reason: str | None = None
+
+
+def rule_text(value: Any) -> str:
+    """A value as rules look at it: objects and lists as Python writes them, as FluxLoop's rules do."""
+    return "" if value is None else str(value)
+
+
+def output_not_empty(record: Record, *, target: str = "output") -> RuleScore:
+    """1 unless the field is missing, blank, an empty object or an empty list."""
+    value = value_at(record, target)
+    if value in ({}, []) or not text_of(value).strip():
+        return RuleScore(0.0, f"{target} is empty")
+    return RuleScore(1.0)
+
+
+def success(record: Record) -> RuleScore:
+    """1 if the trace says that it succeeded, by ``success`` or else by ``status``, and names no error."""
+    said = said_success(record)
+    if said is None:
+        return RuleScore(0.0, "the trace does not say whether it succeeded")
+    if not said:
+        return RuleScore(0.0, "the trace is marked as failed")
+    error = value_at(record, "error")
+    return RuleScore(0.0, f"the trace names an error: {shown(text_of(error))}") if error else RuleScore(1.0)
+
+
+def latency_under(record: Record, *, budget_ms: float) -> RuleScore:
+    """1 within the budget, else budget/duration."""
+    duration = value_at(record, "duration_ms")
+    if isinstance(duration, bool) or not isinstance(duration, int | float):
+        return RuleScore(0.0, "duration_ms is not known")
+    if duration <= budget_ms:
+        return RuleScore(1.0)
+    return RuleScore(budget_ms / duration, f"{duration:g} ms is {duration - budget_ms:g} ms over {budget_ms:g} ms")
+
+
+def token_usage_under(
+    record: Record,
+    *,
+    max_total_tokens: float | None = None,
+    max_prompt_tokens: float | None = None,
+    max_completion_tokens: float | None = None,
+) -> RuleScore:
+    """1 within all budgets, else the least budget/actual; a part that the record does not tell apart is not over."""
+    usage = token_usage(record)
+    if usage is None:
+        return RuleScore(0.0, "token usage is not known")
+    budgets = (
+        ("total", usage.total, max_total_tokens),
+        ("prompt", usage.prompt or 0.0, max_prompt_tokens),
+        ("completion", usage.completion or 0.0, max_completion_tokens),
+    )
+    over = [
+        (budget / actual, f"{actual:g} {name} tokens are {actual - budget:g} over {budget:g}")
+        for name, actual, budget in budgets
+        if budget is not None and actual > budget
+    ]
+    if not over:
+        return RuleScore(1.0)
+    return RuleScore(min(score for score, _ in over), ", ".join(reason for _, reason in over))
+
+
+def contains(
+    record: Record, *, keywords: Sequence[str], target: str = "output", case_sensitive: bool = False
+) -> RuleScore:
+    """1 if the field contains any of the keywords."""
+    if _present(record, keywords, target, case_sensitive=case_sensitive):
+        return RuleScore(1.0)
+    return RuleScore(0.0, f"{target} contains none of {_listed(keywords)}")
+
+
+def not_contains(
+    record: Record, *, keywords: Sequence[str], target: str = "output", case_sensitive: bool = False
+) -> RuleScore:
+    """1 if the field contains none of the keywords."""
+    present = _present(record, keywords, target, case_sensitive=case_sensitive)
+    return RuleScore(0.0, f"{target} contains {_listed(present)}") if present else RuleScore(1.0)
+
+
+def matches_regex(record: Record, *, pattern: str, target: str = "output", flags: Sequence[str] = ()) -> RuleScore:
+    """1 if the pattern is found in the field (``re.search``); 0 also where the search takes too long."""
+    letters = "".join(FLAGS[flag] for flag in flags)
+    try:
+        matches = found(f"(?{letters}){pattern}" if letters else pattern, rule_text(value_at(record, target)))
+    except MetricError as error:
+        return RuleScore(0.0, str(error))
+    return RuleScore(1.0) if matches else RuleScore(0.0, f"{target} does not match {shown(pattern)}")
+
+
+def _present(record: Record, keywords: Sequence[str], target: str, *, case_sensitive: bool) -> list[str]:
+    text = rule_text(value_at(record, target))
+    if case_sensitive:
+        return [keyword for keyword in keywords if keyword in text]
+    text = text.casefold()
+    return [keyword for keyword in keywords if keyword.casefold() in text]
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return ", ".join(map(shown, texts))

@@ -1,0 +1,95 @@
+"""Checks the record of an answer against rules; the score is the mean of theirs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from agenteval.metrics.base import Observation, Outcome, record_of
+from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.rules.checks import (
+    RuleScore,
+    contains,
+    latency_under,
+    matches_regex,
+    not_contains,
+    output_not_empty,
+    success,
+    token_usage_under,
+)
+from agenteval.metrics.rules.similarity import meaning, similarity
+from agenteval.results.record.fields import Record
+
+_EMBEDDING = "embedding"
+
+#: Check → function; similarity by embeddings is ``meaning``, as it waits for a model.
+RULES: Mapping[str, Callable[..., RuleScore]] = {
+    check.__name__: check
+    for check in (
+        output_not_empty,
+        success,
+        latency_under,
+        token_usage_under,
+        contains,
+        not_contains,
+        matches_regex,
+        similarity,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleBased:
+    """The mean of several rules; the suite's aggregate decides.
+
+    Args:
+        rules: each the name of a check under ``check``, and its parameters.
+    """
+
+    rules: Sequence[Mapping[str, Any]]
+    resources: Resources
+    requires: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        if any(map(_needs_model, self.rules)):
+            self.resources.embeddings.check(None)
+
+    def measure(self, observation: Observation) -> Outcome | Awaitable[Outcome]:
+        """Check every rule; waits only for a model that compares meanings."""
+        record = record_of(observation)
+        if any(map(_needs_model, self.rules)):
+            return self._measure_with_model(record)
+        return _outcome(self.rules, [_check(record, rule) for rule in self.rules])
+
+    async def _measure_with_model(self, record: Record) -> Outcome:
+        scores = [
+            await meaning(record, self.resources, **_parameters(rule, "method"))
+            if _needs_model(rule)
+            else _check(record, rule)
+            for rule in self.rules
+        ]
+        return _outcome(self.rules, scores)
+
+
+def _check(record: Record, rule: Mapping[str, Any]) -> RuleScore:
+    return RULES[rule["check"]](record, **_parameters(rule))
+
+
+def _parameters(rule: Mapping[str, Any], *without: str) -> dict[str, Any]:
+    return {name: value for name, value in rule.items() if name not in {"check", *without}}
+
+
+def _needs_model(rule: Mapping[str, Any]) -> bool:
+    return rule["check"] == "similarity" and rule.get("method") == _EMBEDDING
+
+
+def _outcome(rules: Sequence[Mapping[str, Any]], scores: Sequence[RuleScore]) -> Outcome:
+    named = [(rule["check"], score) for rule, score in zip(rules, scores, strict=True)]
+    missed = [f"{check}: {score.reason}" for check, score in named if score.reason]
+    return Outcome(
+        math.fsum(score.score for score in scores) / len(scores),
+        reason="; ".join(missed) or None,
+        details={"rules": [{"check": check, "score": score.score, "reason": score.reason} for check, score in named]},
+    )

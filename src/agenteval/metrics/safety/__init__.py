@@ -1,0 +1,1 @@
+"""Refusals and blocked requests."""

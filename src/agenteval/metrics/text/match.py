@@ -1,0 +1,65 @@
+"""Matches the text of an answer: exactly, in parts, at its ends, or by a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.text.patterns import found
+from agenteval.metrics.values import shown
+from agenteval.suite.output_schema import TextMatch
+
+# Strategies with one of several texts, and the words for it.
+_ANY: dict[str, tuple[Callable[[str, str], bool], str]] = {
+    "contains_any": (lambda text, part: part in text, "contains none of"),
+    "startswith": (str.startswith, "does not start with"),
+    "endswith": (str.endswith, "does not end with"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatchMetric:
+    """1 if the answer matches, else 0."""
+
+    match: TextMatch
+    requires: ClassVar[frozenset[str]] = frozenset()
+
+    def measure(self, observation: Observation) -> Outcome:
+        """Compare; the verdict is the metric's own."""
+        problem = mismatch(self.match, observation.response)
+        return Outcome(1.0 if problem is None else 0.0, passed=problem is None, reason=problem)
+
+
+def mismatch(match: TextMatch, text: str) -> str | None:
+    """Why a text does not match; ``None`` if it does.
+
+    All strategies but ``match`` ignore case and surrounding white space, unless the match is case-sensitive.
+    ``similar`` is none that this function knows.
+
+    Raises:
+        MetricError: the pattern takes too long.
+    """
+    if match.strategy == "match":
+        pattern = match.expected[0]
+        return None if found(pattern, text) else f"the pattern {pattern!r} is not found in {shown(text)}"
+    actual = _normal(text, match)
+    expected = [_normal(item, match) for item in match.expected]
+    if match.strategy == "exact":
+        return None if actual == expected[0] else f"expected {shown(match.expected[0])}, got {shown(text)}"
+    if match.strategy == "contains":
+        missing = [item for item, part in zip(match.expected, expected, strict=True) if part not in actual]
+        return f"{_listed(missing)} is missing in {shown(text)}" if missing else None
+    holds, words = _ANY[match.strategy]
+    if any(holds(actual, part) for part in expected):
+        return None
+    return f"{shown(text)} {words} {_listed(match.expected)}"
+
+
+def _normal(text: str, match: TextMatch) -> str:
+    return text if match.case_sensitive else text.strip().casefold()
+
+
+def _listed(texts: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(map(shown, texts))

@@ -1,0 +1,157 @@
+"""Overlap with a reference text: token F1, BLEU, ROUGE. All 0..1, informational without a threshold."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, ClassVar, Literal
+
+from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.text.equality import GROUND_TRUTH
+from agenteval.metrics.text.ngrams import count, shared
+from agenteval.metrics.text.tokenizers import Tokens13a
+
+RougeVariant = Literal["rouge1", "rouge2", "rougeL"]
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_ARTICLE_WORDS = frozenset({"a", "an", "the"})
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenF1:
+    """Token F1 as SQuAD defines it (Rajpurkar et al. 2016, the official evaluation script).
+
+    Lower case, no punctuation, no articles, split on white space; harmonic mean of precision and
+    recall over the multiset overlap. Where neither text has a token, as with the choices "A" and "The",
+    they agree if they are the same with their articles.
+    """
+
+    requires: ClassVar[frozenset[str]] = GROUND_TRUTH
+
+    def measure(self, observation: Observation) -> Outcome:
+        """Score; precision and recall stand in the details."""
+        actual = squad_tokens(observation.response)
+        expected = squad_tokens(observation.ground_truth or "")
+        if not actual or not expected:
+            same = float(_words(observation.response) == _words(observation.ground_truth or ""))
+            return Outcome(same, details={"precision": same, "recall": same})
+        overlap = shared(actual, expected, 1)
+        precision, recall = overlap / len(actual), overlap / len(expected)
+        return Outcome(_f_measure(precision, recall), details={"precision": precision, "recall": recall})
+
+
+def squad_tokens(text: str) -> list[str]:
+    """The tokens that SQuAD compares."""
+    words = _words(text)
+    together = "".join(words)
+    if together.isascii() and together.isalnum():
+        # Nothing but spaces ends a word.
+        return [word for word in words if word not in _ARTICLE_WORDS]
+    return _ARTICLES.sub(" ", " ".join(words)).split()
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().translate(_NO_PUNCTUATION).split()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sacrebleu:
+    """Sacrebleu's BLEU for single sentences, its tokens, and what names it in publications."""
+
+    scorer: Any
+    tokens: Tokens13a
+    signature: str
+
+
+@cache
+def _sacrebleu() -> _Sacrebleu:
+    from sacrebleu.metrics.bleu import BLEU
+
+    scorer = BLEU(effective_order=True, smooth_method="exp")
+    # The number of references in the signature is that of the last sentence scored.
+    scorer.sentence_score("", [""])
+    return _Sacrebleu(scorer, Tokens13a(scorer.tokenizer), str(scorer.get_signature()))
+
+
+@dataclass(frozen=True, slots=True)
+class Bleu:
+    """Sentence BLEU by sacrebleu: 13a tokens, case-sensitive, exponential smoothing, effective order."""
+
+    requires: ClassVar[frozenset[str]] = GROUND_TRUTH
+    # Made with the metric, so that a slow import never falls into the time that an agent is measured.
+    _library: _Sacrebleu = field(default_factory=_sacrebleu, repr=False, compare=False)
+
+    def measure(self, observation: Observation) -> Outcome:
+        """Score against the one reference; the details hold sacrebleu's signature."""
+        scorer = self._library.scorer
+        actual = self._library.tokens(observation.response.rstrip())
+        expected = self._library.tokens((observation.ground_truth or "").rstrip())
+        orders = range(1, scorer.max_ngram_order + 1)
+        score = scorer.compute_bleu(
+            correct=[shared(actual, expected, order) for order in orders],
+            total=[count(actual, order) for order in orders],
+            sys_len=len(actual),
+            ref_len=len(expected),
+            smooth_method=scorer.smooth_method,
+            effective_order=scorer.effective_order,
+        )
+        details = {
+            "precisions": [round(value / 100, 6) for value in score.precisions],
+            "brevity_penalty": score.bp,
+            "signature": self._library.signature,
+        }
+        return Outcome(score.score / 100, details=details)
+
+
+@dataclass(frozen=True, slots=True)
+class _RougeParts:
+    """What ROUGE is made of besides counts: rouge-score's tokens, and their longest common subsequence."""
+
+    tokens: Callable[[str], list[str]]
+    longest_common_subsequence: Callable[[list[str], list[str]], int]
+
+
+@cache
+def _rouge() -> _RougeParts:
+    # Not the scorer of rouge-score, which brings nltk and numpy along.
+    from rouge_score.tokenize import NON_ALPHANUM_RE
+
+    from agenteval.metrics.text.ngrams import longest_common_subsequence
+
+    # Without stemming, all else that its own function does to a text changes nothing any more.
+    return _RougeParts(lambda text: NON_ALPHANUM_RE.sub(" ", text.lower()).split(), longest_common_subsequence)
+
+
+@dataclass(frozen=True, slots=True)
+class Rouge:
+    """ROUGE F-measure on rouge-score's tokens, without stemming (Lin 2004, with one reference).
+
+    Tokens are runs of ``[a-z0-9]`` after lower-casing, so texts in other scripts have none and score 0.
+    """
+
+    variant: RougeVariant = "rougeL"
+    requires: ClassVar[frozenset[str]] = GROUND_TRUTH
+    _parts: _RougeParts = field(default_factory=_rouge, repr=False, compare=False)
+
+    def measure(self, observation: Observation) -> Outcome:
+        """Score one variant; the details hold all three."""
+        actual = self._parts.tokens(observation.response)
+        expected = self._parts.tokens(observation.ground_truth or "")
+        common = {
+            "rouge1": (shared(actual, expected, 1), 1),
+            "rouge2": (shared(actual, expected, 2), 2),
+            "rougeL": (self._parts.longest_common_subsequence(actual, expected), 1),
+        }
+        details = {
+            name: _f_measure(both / max(count(actual, order), 1), both / max(count(expected, order), 1))
+            for name, (both, order) in common.items()
+        }
+        return Outcome(details[self.variant], details=details)
+
+
+def _f_measure(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0

@@ -1,0 +1,55 @@
+"""Fills the placeholders of a user's own HTML template, those that FluxLoop's templates have.
+
+``[[TITLE]]``, ``[[DATE]]``, ``[[SUBTITLE]]`` and ``[[LOGO_DATA_URI]]`` are HTML text; ``[[SUMMARY_JSON]]``,
+``[[PER_TRACE_JSON]]``, ``[[CRITERIA_JSON]]`` and ``[[ANALYSIS_JSON]]`` are JSON that is safe inside a script element.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from agenteval.core.text.escape import html
+
+_PLACEHOLDER = re.compile(r"\[\[([A-Z_]+)\]\]")
+# What could end a script element or open a comment in it, and what older scripts take for a line end.
+_UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LOGO = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><circle cx="12" cy="12" r="11" fill="#2563eb"/>'
+    '<path d="M7 12.5l3.5 3.5L17 9" fill="none" stroke="#fff" stroke-width="2.5"/></svg>'
+)
+LOGO_DATA_URI = f"data:image/svg+xml,{quote(_LOGO)}"
+
+
+def fill(
+    template: str, texts: Mapping[str, str], summary: Mapping[str, Any], traces: Sequence[Mapping[str, Any]]
+) -> str:
+    """The template with every placeholder replaced once: what a value contains is never replaced again.
+
+    Args:
+        template: HTML. Placeholders that are not known stay as they are.
+        texts: ``TITLE``, ``DATE`` and ``SUBTITLE``.
+        summary: the content of summary.json.
+        traces: lines of per_trace.jsonl.
+    """
+    data = {
+        "SUMMARY_JSON": summary,
+        "PER_TRACE_JSON": traces,
+        "CRITERIA_JSON": summary.get("success_criteria_results") or {},
+        "ANALYSIS_JSON": summary.get("analysis") or {},
+    }
+    values = {name: html(text) for name, text in texts.items()} | {"LOGO_DATA_URI": LOGO_DATA_URI}
+    # Only what the template asks for: all traces of a large run take a while.
+    for name in data.keys() & set(_PLACEHOLDER.findall(template)):
+        values[name] = script_json(data[name])
+    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)
+
+
+def script_json(value: Any) -> str:
+    """JSON for a place inside a script element: no markup in it, and no character that no encoder takes."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False).translate(_UNSAFE)
+    return _SURROGATE.sub("\ufffd", text)

@@ -1,0 +1,246 @@
+"""The data of an HTML report: what its list shows of every case, and the cases in full, piece by piece.
+
+The cases come once, in the order of the suites, and are never all in memory. They leave as chunks, each a list of
+rows (short, read by the browser at once) and a list of cases (long, read when one of them is opened). On the way
+:class:`Survey` counts what the rest of the page says about them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, Final
+
+from agenteval.core.text.escape import json_in_html
+from agenteval.report.html.data_limit import DATA_LIMIT, Room, compact_json
+from agenteval.report.view import view
+from agenteval.results.archive import Archive
+from agenteval.results.model import CaseResult, ComparedCase, PoolEntry, Results, Score, SuiteResult
+
+MOST_STATIC_ROWS = 1_000
+_CHUNK_CASES = 200
+_CHUNK_CHARACTERS = 1_000_000
+_DECIMALS = 4
+
+# Positions in these lists stand for the words; templates/report.js gets them with the data.
+STATUSES: Final = ("failed", "error", "skipped", "passed", "removed")
+CHANGES: Final = ("regressed", "improved", "unchanged", "changed", "new", "removed")
+NOTES: Final = ("suspect", "flaky", "quarantined")
+#: What a metric said of a case, over all its iterations: the worst of them.
+OUTCOMES: Final = ("none", "passed", "failed", "error")
+#: Fields of a row; ``metrics`` holds ``[metric, mean score, outcome, mean score in the baseline]``.
+ROW: Final = (
+    "name", "id", "suite", "status", "score", "before", "change", "notes", "ms", "passes", "iterations", "tags",
+    "metrics",
+)  # fmt: skip
+
+_NOT_PASSED = frozenset({"failed", "error"})
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """JSON for two script elements."""
+
+    rows: str
+    cases: str
+
+
+@dataclass(frozen=True)
+class StaticRow:
+    """A case that did not pass, as the page shows it without a script."""
+
+    name: str
+    where: str
+    status: str
+    change: str
+    score: float | None
+    why: str
+
+
+@dataclass
+class Survey:
+    """What is known of the cases when all of them have gone by.
+
+    Attributes:
+        metrics: id of each metric → its number; in the order in which they came.
+        tags: the same of tags.
+        scores: of each metric.
+        times: that the agent took for a case, in ms, per iteration.
+        thresholds: how often each one was applied, by metric.
+        broken: scores that could not be computed, by metric.
+        not_passed: the first cases that failed or broke, at most :data:`MOST_STATIC_ROWS`.
+        all_not_passed: how many there are.
+        cut: cases whose texts had to be cut.
+    """
+
+    metrics: dict[str, int] = field(default_factory=dict)
+    tags: dict[str, int] = field(default_factory=dict)
+    scores: dict[str, array[float]] = field(default_factory=dict)
+    times: array[float] = field(default_factory=lambda: array("d"))
+    thresholds: dict[str, Counter[float]] = field(default_factory=dict)
+    broken: Counter[str] = field(default_factory=Counter)
+    not_passed: list[StaticRow] = field(default_factory=list)
+    all_not_passed: int = 0
+    cut: int = 0
+
+    def row(self, case: CaseResult, suite: tuple[int, SuiteResult], compared: ComparedCase | None) -> list[Any]:
+        """The case as the list shows it, see :data:`ROW`; and counts it."""
+        found: dict[str, _Told] = {}
+        iterations, taken = case.iterations, 0.0
+        for iteration in iterations:
+            for turn in iteration.turns:
+                taken += turn.latency_ms or 0.0
+                for score in turn.scores:
+                    self._told(found, score)
+        number, owner = suite
+        ms = taken / len(iterations) if iterations else 0.0
+        if ms:
+            self.times.append(ms)
+        if case.status in _NOT_PASSED:
+            self._keep(case, owner, compared)
+        return [
+            case.name,
+            None if case.id == f"{owner.path}::{case.name}" else case.id,
+            number,
+            STATUSES.index(case.status),
+            _short(case.score),
+            _short(compared.score_before) if compared and compared.change not in {"new", "changed"} else None,
+            CHANGES.index(compared.change) if compared else None,
+            sum(1 << place for place, note in enumerate(NOTES) if note in compared.notes) if compared else 0,
+            round(ms) if ms else None,
+            [iteration.status for iteration in iterations].count("passed"),
+            len(iterations),
+            [self.tags.setdefault(tag, len(self.tags)) for tag in case.tags],
+            _metrics(found, compared),
+        ]
+
+    def _told(self, found: dict[str, _Told], score: Score) -> None:
+        name, value = score.id, score.score
+        told = found.get(name)
+        if told is None:
+            told = found[name] = _Told(self.metrics.setdefault(name, len(self.metrics)))
+            if name not in self.scores:
+                self.scores[name], self.thresholds[name] = array("d"), Counter()
+        if value is not None and isfinite(value):
+            told.total += value
+            told.count += 1
+            self.scores[name].append(value)
+            if (threshold := score.threshold) is not None:
+                self.thresholds[name][threshold] += 1
+        if score.status == "error":
+            self.broken[name] += 1
+            told.outcome = 3
+        elif (passed := score.passed) is not None and told.outcome < 2:
+            told.outcome = 1 if passed else 2
+
+    def _keep(self, case: CaseResult, suite: SuiteResult, compared: ComparedCase | None) -> None:
+        self.all_not_passed += 1
+        if len(self.not_passed) < MOST_STATIC_ROWS:
+            self.not_passed.append(
+                StaticRow(
+                    name=case.name,
+                    where=view.location(suite, case),
+                    status=case.status,
+                    change=compared.change if compared and compared.change != "unchanged" else "",
+                    score=case.score,
+                    why=view.why(case),
+                )
+            )
+
+
+@dataclass(slots=True)
+class _Told:
+    """What one metric said of one case so far."""
+
+    metric: int
+    total: float = 0.0
+    count: int = 0
+    outcome: int = 0
+
+    @property
+    def mean(self) -> float | None:
+        return self.total / self.count if self.count else None
+
+
+def _metrics(found: Mapping[str, _Told], compared: ComparedCase | None) -> list[list[Any]]:
+    before = {metric.id: metric.before for metric in compared.metrics} if compared else {}
+    return [[told.metric, _short(told.mean), told.outcome, _short(before.get(name))] for name, told in found.items()]
+
+
+def chunks(results: Results, archive: Archive, survey: Survey, limit: int = DATA_LIMIT) -> Iterator[Chunk]:
+    """All cases, those that only the baseline has last.
+
+    Args:
+        results: the run.
+        archive: where its cases are in full.
+        survey: is told of every case.
+        limit: characters that the cases may take.
+    """
+    compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}
+    pool = earlier_pool(results)
+    room = Room(limit, results.summary.cases, results.summary.cases - results.summary.passed)
+    rows: list[list[Any]] = []
+    cases: list[str] = []
+    size = 0
+    for number, suite in enumerate(results.suites):
+        for case in archive.cases(suite):
+            change = compared.get(case.id)
+            rows.append(survey.row(case, (number, suite), change))
+            cases.append(_in_full(room.fit(case), change, _history(case.id, pool)))
+            size += len(cases[-1])
+            if len(rows) == _CHUNK_CASES or size > _CHUNK_CHARACTERS:
+                yield _chunk(rows, cases)
+                rows, cases, size = [], [], 0
+    survey.cut = room.cut
+    for change in compared.values():
+        if change.change == "removed":
+            rows.append(_removed(change))
+            cases.append(_in_full("null", change, "null"))
+    if rows:
+        yield _chunk(rows, cases)
+
+
+def earlier_pool(results: Results) -> list[PoolEntry]:
+    """The runs before this one that the results carry along, the oldest first."""
+    return [entry for entry in results.pool if entry.run_id != results.run.id]
+
+
+def _chunk(rows: list[list[Any]], cases: list[str]) -> Chunk:
+    return Chunk(json_in_html(_list(map(compact_json, rows))), json_in_html(_list(cases)))
+
+
+def _list(values: Iterable[str]) -> str:
+    # One line for each: the search of the page looks for words line by line before it reads any of them.
+    return "[\n" + ",\n".join(values) + "\n]"
+
+
+def _in_full(case: str, compared: ComparedCase | None, history: str) -> str:
+    return f'{{"case":{case},"compared":{compact_json(compared) if compared else "null"},"pool":{history}}}'
+
+
+def _history(case_id: str, pool: list[PoolEntry]) -> str:
+    """The scores of a case in each run of the pool, by metric; ``null`` for a run that does not have it."""
+    if not pool:
+        return "null"
+    scores: list[Mapping[str, list[float]] | None] = [
+        entry.cases[case_id].scores if case_id in entry.cases else None for entry in pool
+    ]
+    return compact_json(scores) if any(scores) else "null"
+
+
+def _removed(compared: ComparedCase) -> list[Any]:
+    before = _short(compared.score_before)
+    return [
+        compared.name, compared.id, None, STATUSES.index("removed"), None, before, CHANGES.index("removed"),
+        0, None, 0, 0, [], [],
+    ]  # fmt: skip
+
+
+def _short(value: float | None) -> float | None:
+    if value is None or not isfinite(value):
+        return None
+    # Rounding takes long, and most scores are 0 or 1.
+    return value if value % 1 == 0 else round(value, _DECIMALS)

@@ -1,0 +1,78 @@
+"""The trend lines of the HTML report, and the table that says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agenteval.core.text.escape import one_line
+from agenteval.report.html.charts import Line
+from agenteval.report.html.page import moment, short_commit
+from agenteval.report.view import view
+from agenteval.report.view.trend import RunPoint
+
+_MOST_METRICS = 12
+_FEWEST_VALUES = 2
+_LONGEST_NAME = 60
+_SOURCES = {"run": "this run", "history": "history", "pool": "pool of the baseline"}
+
+
+@dataclass(frozen=True)
+class TrendRow:
+    """One run in the table; ``values`` are those of the columns."""
+
+    name: str
+    commit: str
+    source: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Lines for what is known of two runs at least; ``columns`` of the table are their titles and the cases."""
+
+    lines: tuple[Line, ...]
+    columns: tuple[str, ...]
+    rows: tuple[TrendRow, ...]
+
+
+def make_trend(points: Sequence[RunPoint]) -> Trend:
+    """The lines of pass rate, mean score, each metric, cost and duration.
+
+    Args:
+        points: the runs, the oldest first.
+    """
+    names = tuple(_name(point) for point in points)
+    metrics = list(dict.fromkeys(name for point in reversed(points) for name in point.metrics or {}))[:_MOST_METRICS]
+    wanted: list[tuple[str, Callable[[RunPoint], float | None], Callable[[float], str], float | None]] = [
+        ("Pass rate", lambda point: point.pass_rate, view.percent, 1.0),
+        ("Mean score", lambda point: point.score, view.number, 1.0),
+        *((one_line(name, _LONGEST_NAME), _of_metric(name), view.number, 1.0) for name in metrics),
+        ("Cost", lambda point: point.cost_usd or None, view.money, None),
+        ("Duration", lambda point: point.duration_s, view.duration, None),
+    ]
+    lines = [Line(title, tuple(map(value, points)), names, write, top) for title, value, write, top in wanted]
+    shown = tuple(line for line in lines if sum(value is not None for value in line.values) >= _FEWEST_VALUES)
+    rows = tuple(
+        TrendRow(
+            name=name,
+            commit=short_commit(point.commit),
+            source=_SOURCES[point.source] + ("" if point.complete else ", interrupted"),
+            values=(f"{point.cases:,}", *(_written(line, place) for line in shown)),
+        )
+        for place, (point, name) in enumerate(zip(points, names, strict=True))
+    )
+    return Trend(shown, ("Cases", *(line.title for line in shown)) if shown else (), rows if shown else ())
+
+
+def _of_metric(name: str) -> Callable[[RunPoint], float | None]:
+    return lambda point: (point.metrics or {}).get(name)
+
+
+def _name(point: RunPoint) -> str:
+    return " ".join(part for part in (moment(point.started_at), short_commit(point.commit)[:7]) if part)
+
+
+def _written(line: Line, place: int) -> str:
+    value = line.values[place]
+    return view.NOTHING if value is None else line.write(value)

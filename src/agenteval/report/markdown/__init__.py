@@ -1,0 +1,1 @@
+"""Comment and summary in Markdown."""

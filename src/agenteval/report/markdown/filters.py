@@ -1,0 +1,137 @@
+"""What a Markdown template may end an expression with: escapes for foreign text, and ways to write a number.
+
+Every filter returns a :class:`markupsafe.Markup`, which is how an environment knows what needs no more escaping.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from markupsafe import Markup
+
+from agenteval.core.text import escape
+from agenteval.report.view import view
+from agenteval.report.view.text_diff import Piece
+from agenteval.results.model import Criterion, Score
+
+# Of a value that a template prints without saying how.
+_LONGEST = 10_000
+_ICONS = {"passed": "✅", "failed": "❌", "error": "💥", "skipped": "⚪"}
+_VERDICTS = {True: "✅", False: "❌", None: "⚪"}
+
+
+def shown(value: object) -> Markup:
+    """A value as one line of Markdown; what a filter made stays as it is."""
+    return value if isinstance(value, Markup) else Markup(escape.markdown_inline(_text(value), _LONGEST))  # noqa: S704
+
+
+def _text(value: object) -> str:
+    """What is not known shows nothing."""
+    return "" if value is None else str(value)
+
+
+def _safe(function: Callable[..., str]) -> Callable[..., Markup]:
+    @functools.wraps(function)
+    def filtered(value: Any, *arguments: Any) -> Markup:
+        # Twice escaped is wrong, not dangerous; but it shows entities.
+        return value if isinstance(value, Markup) else Markup(function(value, *arguments))  # noqa: S704
+
+    return filtered
+
+
+def _data(value: object, limit: int | None = None) -> str:
+    return escape.markdown_inline(json.dumps(value, ensure_ascii=False, default=str), limit)
+
+
+def _count(amount: int, noun: str, plural: str | None = None) -> str:
+    return escape.markdown_inline(view.count(amount, noun, plural))
+
+
+def _commit(sha: str) -> str:
+    return "".join(filter(str.isalnum, sha.encode("ascii", "ignore").decode()))[:12]
+
+
+def _mark(score: Score) -> str:
+    return "💥" if score.status == "error" else _VERDICTS[score.passed]
+
+
+def _met(criterion: Criterion) -> str:
+    return _VERDICTS[criterion.met]
+
+
+def _removed(pieces: Iterable[Piece]) -> str:
+    return escape.markdown_marked(((piece.text, piece.changed) for piece in pieces), "del")
+
+
+def _added(pieces: Iterable[Piece]) -> str:
+    return escape.markdown_marked(((piece.text, piece.changed) for piece in pieces), "ins")
+
+
+def _join(values: Iterable[object], separator: str = "") -> str:
+    # Blanks at the ends of a separator are what it is for.
+    start, end = separator[: len(separator) - len(separator.lstrip())], separator[len(separator.rstrip()) :]
+    between = f"{start}{shown(separator)}{end}" if separator.strip() else separator
+    return between.join(map(shown, values))
+
+
+def _plain(function: Callable[..., str]) -> Callable[..., str]:
+    """A filter for text that is escaped later; text that is escaped already must not be changed."""
+
+    @functools.wraps(function)
+    def filtered(value: object, *arguments: Any) -> str:
+        if isinstance(value, Markup) or any(isinstance(argument, Markup) for argument in arguments):
+            raise ValueError("inline, lines, block and the like come last: nothing may change what they made")
+        return function(_text(value), *arguments)
+
+    return filtered
+
+
+def _truncate(text: str, length: int = 80) -> str:
+    return text if len(text) <= length else f"{text[:length].rstrip()}…"
+
+
+_WRITTEN: Mapping[str, Callable[..., str]] = {
+    "inline": lambda value, limit=None: escape.markdown_inline(_text(value), limit),
+    "lines": lambda value, limit=None: escape.markdown_lines(_text(value), limit),
+    "block": lambda value, limit=None: escape.markdown_block(_text(value), limit),
+    "data": _data,
+    "address": lambda value: escape.address(_text(value)),
+    "removed": _removed,
+    "added": _added,
+    "number": view.number,
+    "signed": view.signed,
+    "percent": view.percent,
+    "count": _count,
+    "commit": _commit,
+    "integer": lambda value: f"{value:,d}",
+    "money": lambda dollars: escape.markdown_inline(view.money(dollars)),
+    "duration": view.duration,
+    "values": lambda score: escape.markdown_inline(view.score_values(score)),
+    "icon": lambda passed: _VERDICTS[passed],
+    "status_icon": lambda status: _ICONS.get(status, "⚪"),
+    "mark": _mark,
+    "met": _met,
+    "join": _join,
+}
+_CHANGED: Mapping[str, Callable[..., str]] = {
+    "upper": str.upper,
+    "lower": str.lower,
+    "title": str.title,
+    "capitalize": str.capitalize,
+    "trim": str.strip,
+    "replace": str.replace,
+    "truncate": _truncate,
+}
+
+#: What an expression ends with.
+FILTERS: Mapping[str, Callable[..., Markup]] = MappingProxyType(
+    {name: _safe(function) for name, function in _WRITTEN.items()}
+)
+#: Filters before those: they choose and change, and what they return is escaped.
+PLAIN_FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
+    {name: _plain(function) for name, function in _CHANGED.items()}
+)

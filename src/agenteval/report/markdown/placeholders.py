@@ -1,0 +1,58 @@
+"""What stands in place of a report: a run that is still going on, did not finish, or could not take place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agenteval.core.errors import Problem
+from agenteval.core.text.escape import markdown_inline
+
+_MOST = 50
+_LONGEST = 600
+
+
+def render_problems(problems: Sequence[Problem]) -> str:
+    """Markdown for summary and comment: what is wrong, where, in the order in which it was found."""
+    noun = "problem" if len(problems) == 1 else "problems"
+    lines = [f"### 💥 agenteval: {len(problems)} {noun}, nothing was evaluated", ""]
+    lines += [f"- {markdown_inline(str(problem), _LONGEST)}" for problem in problems[:_MOST]]
+    if len(problems) > _MOST:
+        lines.append(f"- … and {len(problems) - _MOST} more in the log")
+    return "\n".join(lines) + "\n"
+
+
+def render_running(commit: str, url: str) -> str:
+    """Markdown for a run that is going on."""
+    return f"⏳ **The evaluation of `{_short(commit)}` is running** ([log]({url}))."
+
+
+def running_note(commit: str, url: str) -> str:
+    """The line above the result of the run before, while a new one is going on."""
+    return f"{render_running(commit, url)} Below is what the run before it said."
+
+
+def render_unfinished(commit: str, url: str) -> str:
+    """Markdown for a run that broke off without a word: stopped from outside, or out of memory."""
+    return (
+        f"### 💥 agenteval: the evaluation of `{_short(commit)}` did not finish\n\n"
+        f"It was stopped before it could report: cancelled, out of time, or out of memory. "
+        f"The [log]({url}) may say more.\n"
+    )
+
+
+def render_nothing_left(commit: str, url: str, reason: str) -> str:
+    """Markdown for a first stage without usable results.
+
+    Args:
+        commit: that was evaluated.
+        url: of the workflow run.
+        reason: Markdown.
+    """
+    return (
+        f"### 💥 agenteval: the evaluation of `{_short(commit)}` left no results\n\n"
+        f"{reason}. The [log]({url}) says what happened.\n"
+    )
+
+
+def _short(commit: str) -> str:
+    return "".join(filter(str.isalnum, commit))[:12]

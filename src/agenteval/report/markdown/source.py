@@ -1,0 +1,192 @@
+"""What a Markdown report shows of a run: chosen, counted and sorted here, arranged by a template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from agenteval.report.markdown.page import Page, Row, Section
+from agenteval.report.presentation import Links, Site
+from agenteval.report.size_limits import Detail
+from agenteval.report.view import baseline_notes as basis
+from agenteval.report.view import case_details as stories
+from agenteval.report.view import view
+from agenteval.report.view.case_details import Entry, Failure, Story, status_change
+from agenteval.report.view.comparison_rows import evidence_rows, history_note, resource_changes, resource_rows
+from agenteval.report.view.view import GateView, MetricRow
+from agenteval.results.model import CaseNote, ComparedCase, Results
+
+_CHANGES = ("regressed", "improved", "new", "removed", "changed")
+_MOST_REASONS = 20
+_FEWEST_REASONS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What every level of detail is cut from; made once for a report."""
+
+    results: Results
+    gate: GateView
+    title: str
+    elsewhere: str
+    links: Links
+    entries: list[Entry]
+    located: Mapping[str, Entry]
+    compared: list[ComparedCase]
+    by_change: Mapping[str, list[ComparedCase]]
+    failures: list[Failure]
+    known: list[Failure]
+    metrics: list[MetricRow]
+    warnings: tuple[str, ...]
+    score_change: float | None
+
+    @classmethod
+    def of(cls, results: Results, gate: GateView, title: str, elsewhere: str, site: Site) -> Source:
+        """Sorts and counts what a run says."""
+        compared = results.comparison.cases if results.comparison else []
+        entries = results.cases()
+        failures = stories.failures(entries, compared)
+        return cls(
+            results=results,
+            gate=gate,
+            title=title,
+            elsewhere=elsewhere,
+            links=Links(site, results.run),
+            entries=entries,
+            located={case.id: (suite, case) for suite, case in entries} if compared else {},
+            compared=compared,
+            by_change={change: [case for case in compared if case.change == change] for change in _CHANGES},
+            failures=[entry for entry in failures if not stories.is_known(entry[2])],
+            known=[entry for entry in failures if stories.is_known(entry[2])],
+            metrics=view.metric_rows(results),
+            warnings=(*gate.warnings, *view.metric_errors(results)),
+            score_change=view.score_change(results),
+        )
+
+    def page(self, detail: Detail) -> Page:
+        """As much of the run as the detail allows."""
+        results, gate, comparison = self.results, self.gate, self.results.comparison
+        reasons = max(_FEWEST_REASONS, min(detail.max_rows, _MOST_REASONS))
+        criteria = ((suite.name, criterion) for suite in results.suites for criterion in suite.criteria)
+        skipped = [entry for entry in self.entries if entry[1].status == "skipped"]
+        return Page(
+            title=self.title,
+            passed=gate.passed,
+            headline=view.headline(results, gate),
+            reasons=Section.of((reason for reason in gate.reasons if reason != gate.headline), reasons),
+            warnings=Section.of(self.warnings, reasons),
+            summary=results.summary,
+            run=results.run,
+            version=results.tool.version,
+            comparison=comparison,
+            score_change=self.score_change,
+            metrics=Section.of(self.metrics, detail.max_asides),
+            regressions=self._regressions(detail),
+            failures=Section(
+                tuple(stories.failure(entry, self.links.suite) for entry in self.failures[: detail.max_cases]),
+                len(self.failures),
+            ),
+            failures_title=self._failures_title(),
+            known_failures=self._known_failures(detail.max_asides),
+            improvements=_improvements(self.by_change["improved"], self.located, detail.max_rows),
+            skipped=_rows(skipped, detail.max_asides),
+            new=_names(self.by_change["new"], detail),
+            removed=_names(self.by_change["removed"], detail),
+            changed=_names(self.by_change["changed"], detail),
+            suspects=_noted(self.compared, "suspect", detail.max_asides),
+            flaky=_noted(self.compared, "flaky", detail.max_asides),
+            evidence=Section.of(evidence_rows(comparison) if comparison else (), detail.max_asides),
+            resources=Section.of(resource_rows(comparison) if comparison else (), detail.max_rows),
+            resource_changes=resource_changes(comparison) if comparison else "",
+            cases=replace(_rows(self.entries, detail.max_rows), total=results.summary.cases),
+            criteria=Section.of(criteria, detail.max_rows),
+            baseline_age=basis.age(comparison.baseline.created_at, results.run.started_at) if comparison else "",
+            repetitions=basis.repetitions(results),
+            smallest_drops=basis.smallest_drops(comparison) if comparison else "",
+            gate_needs=basis.gate_needs(comparison) if comparison else (),
+            elsewhere=self.elsewhere,
+            elsewhere_link=self.links.workflow_run,
+        )
+
+    def _regressions(self, detail: Detail) -> Section[Story]:
+        # The worst first: what is cut off must matter least.
+        worst = sorted(
+            self.by_change["regressed"], key=lambda case: (case.score_after or 0.0) - (case.score_before or 0.0)
+        )
+        told = (
+            stories.regression(case, self.located.get(case.id), self.links.suite, detail.max_text)
+            for case in worst[: detail.max_cases]
+        )
+        return Section(tuple(told), len(worst))
+
+    def _failures_title(self) -> str:
+        failed = sum(case.status == "failed" for _, case, _ in self.failures)
+        noun = "new failure" if self.compared else "failed case"
+        parts = [view.count(failed, noun)] if failed else []
+        if errors := len(self.failures) - failed:
+            parts.append(view.count(errors, "error" if failed or not self.compared else "new error"))
+        return " and ".join(parts)
+
+    def _known_failures(self, most: int) -> Section[Row]:
+        rows = (
+            Row(
+                status=case.status,
+                name=case.name,
+                where=view.location(suite, case),
+                score=case.score,
+                why="; ".join(part for part in (stories.failure_note(compared), view.why(case)) if part),
+            )
+            for suite, case, compared in self.known[:most]
+        )
+        return Section(tuple(rows), len(self.known))
+
+
+def _improvements(improved: list[ComparedCase], located: Mapping[str, Entry], most: int) -> Section[Row]:
+    return Section(
+        tuple(
+            Row(
+                status=status_change(case),
+                name=case.name,
+                where=view.location(*located[case.id]) if case.id in located else "",
+                score=case.score_after,
+                why="; ".join(map(str, view.got_better(case))),
+            )
+            for case in improved[:most]
+        ),
+        len(improved),
+    )
+
+
+def _rows(entries: list[Entry], most: int) -> Section[Row]:
+    """Cases in suite order; where there are too many, passed cases give way to the others."""
+    first = entries
+    if len(entries) > most:
+        first = sorted(entries, key=lambda entry: entry[1].status == "passed")[:most]
+    rows = (
+        Row(case.status, case.name, view.location(suite, case), case.score, view.why(case)) for suite, case in first
+    )
+    return Section(tuple(rows), len(entries))
+
+
+def _noted(compared: list[ComparedCase], note: CaseNote, most: int) -> Section[Row]:
+    """The cases with a note, and how they did in the baseline."""
+    noted = [case for case in compared if note in case.notes]
+    rows = (
+        Row(
+            status=status_change(case),
+            name=case.name,
+            where="",
+            score=case.score_after,
+            why="; ".join(part for part in (history_note(case), _quarantined(case)) if part),
+        )
+        for case in noted[:most]
+    )
+    return Section(tuple(rows), len(noted))
+
+
+def _quarantined(case: ComparedCase) -> str:
+    return "in quarantine" if "quarantined" in case.notes else ""
+
+
+def _names(cases: list[ComparedCase], detail: Detail) -> Section[str]:
+    return Section.of((case.name for case in cases), detail.max_rows)

@@ -1,0 +1,143 @@
+"""Renders one user template, in the process that :mod:`~agenteval.report.markdown.user_template` starts and stops.
+
+Reads a pickled order from standard input, and writes JSON to standard output: ``text``, or ``problem``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import pickle
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError
+from pydantic import BaseModel
+
+from agenteval.report.markdown.environment import OWN, make_environment
+from agenteval.report.markdown.render import template_directory
+
+if TYPE_CHECKING:
+    from agenteval.report.markdown.user_template import Order
+
+_NAMES = ("report", "detail")
+_ATTRIBUTE = re.compile(
+    r"(?:'(?P<type>[\w.]+) object' has no attribute|^) ?'(?P<name>\w+)'(?P<unknown> is undefined)?"
+)
+
+
+class _TooMuchError(Exception):
+    """The template makes more text than it may."""
+
+
+def main() -> None:
+    """Answer one order."""
+    # Written by the process that started this one.
+    order: Order = pickle.loads(sys.stdin.buffer.read())  # noqa: S301
+    _limit_memory(order.memory)
+    try:
+        reply = {"text": _rendered(order)}
+    except Exception as error:  # noqa: BLE001 - whatever a template does is a problem of the template
+        reply = {"problem": f"{_place(error, order.template)}: {_described(error, order)}"}
+    sys.stdout.buffer.write(json.dumps(reply).encode())
+
+
+def _rendered(order: Order) -> str:
+    template = make_environment(template_directory(), order.template).get_template(OWN)
+    parts: list[str] = []
+    room = order.largest
+    for part in template.generate(report=order.page, detail=order.detail):
+        room -= len(part)
+        if room < 0:
+            raise _TooMuchError(f"makes more than {order.largest:,} characters; use `detail` to show less")
+        parts.append(part)
+    return "".join(parts)
+
+
+def _limit_memory(most: int) -> None:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _place(error: Exception, template: Path) -> str:
+    """``file:line`` where the template went wrong, as far as that is known."""
+    if isinstance(error, TemplateSyntaxError):
+        return f"{error.filename or template}:{error.lineno}"
+    ours = str(template_directory())
+    places = [place for place in _frames(error.__traceback__) if place[0].endswith(template.suffix)]
+    # The user's own line, even if it was one of ours that it made fail.
+    found = next((place for place in reversed(places) if not place[0].startswith(ours)), None)
+    return f"{found[0]}:{found[1]}" if found else str(template)
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:
+    while traceback is not None:
+        yield traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _described(error: Exception, order: Order) -> str:
+    match error:
+        case MemoryError():
+            return "takes more memory than it may"
+        case RecursionError():
+            return "includes or calls itself without end"
+        case UndefinedError():
+            return _undefined(str(error), order)
+        case TemplateNotFound():
+            return error.message or f"there is no template {error.name}"
+        case TemplateSyntaxError():
+            return error.message or "is no template"
+        case TemplateError() | _TooMuchError():
+            return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _undefined(message: str, order: Order) -> str:
+    """What is missing, and what there is instead."""
+    found = _ATTRIBUTE.search(message)
+    if found is None:
+        return message
+    name = found["name"]
+    names = _NAMES if found["unknown"] else _attributes(found["type"] or "", order)
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else f"; there is: {', '.join(names)}" if names else ""
+    where = f"{found['type'].rpartition('.')[2]} has no " if found["type"] else "there is no "
+    return f"{where}{name!r}{hint}"
+
+
+def _attributes(type_name: str, order: Order) -> tuple[str, ...]:
+    """The names of a kind of data in the report."""
+    for kind in _kinds(order):
+        if f"{kind.__module__}.{kind.__qualname__}" == type_name:
+            own = [item.name for item in fields(kind)] if is_dataclass(kind) else list(kind.model_fields)
+            own += [key for key, value in vars(kind).items() if isinstance(value, property)]
+            return tuple(name for name in own if not name.startswith("_"))
+    return ()
+
+
+def _kinds(order: Order) -> Iterator[Any]:
+    from agenteval.report.markdown import page
+    from agenteval.report.view import case_details as stories
+    from agenteval.report.view import comparison_rows as evidence
+    from agenteval.report.view import text_diff as difference
+    from agenteval.report.view import view
+    from agenteval.results import model
+
+    yield type(order.detail)
+    for module in (page, stories, view, evidence, difference, model):
+        for value in vars(module).values():
+            if isinstance(value, type) and (is_dataclass(value) or issubclass(value, BaseModel)):
+                yield value
+
+
+if __name__ == "__main__":
+    main()

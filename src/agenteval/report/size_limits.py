@@ -1,0 +1,93 @@
+"""Size limits: a report that is too long is rendered again with less detail, never cut.
+
+GitHub refuses a comment above 65,536 characters and shows nothing of a job summary above 1 MiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agenteval.core.errors import AgentEvalError
+
+COMMENT_LIMIT = 65_000
+SUMMARY_LIMIT = 1_000_000
+
+
+class ReportTooLargeError(AgentEvalError):
+    """A report does not fit even with the least detail: the limit was lowered, or the template is not ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How much a report tells.
+
+    Attributes:
+        max_cases: cases of one section told with questions and answers.
+        max_rows: rows of one table or list of what changed.
+        max_asides: the same of the sections that matter less: known failures, skipped cases, metrics; with 0 they are
+            left out as a whole.
+        max_text: characters of one answer or reason.
+        reduced: whether this is less than the report would tell if it had room.
+    """
+
+    max_cases: int
+    max_rows: int
+    max_asides: int
+    max_text: int
+    reduced: bool = True
+
+
+#: What a pull-request comment tells. Whole sections go first, then cases, then parts of answers; at last there are
+#: the verdict and the numbers.
+COMMENT_LEVELS = (
+    Detail(max_cases=25, max_rows=100, max_asides=100, max_text=1_500, reduced=False),
+    Detail(max_cases=25, max_rows=30, max_asides=10, max_text=1_500),
+    Detail(max_cases=25, max_rows=20, max_asides=0, max_text=1_500),
+    Detail(max_cases=10, max_rows=20, max_asides=0, max_text=1_500),
+    Detail(max_cases=5, max_rows=20, max_asides=0, max_text=1_500),
+    Detail(max_cases=5, max_rows=20, max_asides=0, max_text=500),
+    Detail(max_cases=3, max_rows=10, max_asides=0, max_text=200),
+    Detail(max_cases=0, max_rows=10, max_asides=0, max_text=100),
+    Detail(max_cases=0, max_rows=0, max_asides=0, max_text=100),
+)
+
+#: What a job summary tells.
+SUMMARY_LEVELS = (
+    Detail(max_cases=100, max_rows=2_000, max_asides=2_000, max_text=4_000, reduced=False),
+    Detail(max_cases=100, max_rows=500, max_asides=100, max_text=4_000),
+    Detail(max_cases=50, max_rows=500, max_asides=0, max_text=4_000),
+    Detail(max_cases=25, max_rows=200, max_asides=0, max_text=2_000),
+    Detail(max_cases=10, max_rows=200, max_asides=0, max_text=1_000),
+    Detail(max_cases=5, max_rows=100, max_asides=0, max_text=400),
+    Detail(max_cases=0, max_rows=100, max_asides=0, max_text=200),
+    Detail(max_cases=0, max_rows=0, max_asides=0, max_text=100),
+)
+
+
+def fit(
+    render: Callable[[Detail], str],
+    size: Callable[[str], int],
+    limit: int,
+    levels: tuple[Detail, ...] = COMMENT_LEVELS,
+) -> str:
+    """The text with the most detail whose ``size`` is within ``limit``.
+
+    Raises:
+        ReportTooLargeError: not even the last level fits.
+    """
+    for detail in levels:
+        text = render(detail)
+        if size(text) <= limit:
+            return text
+    raise ReportTooLargeError(f"the report does not fit into {limit:,} even with the least detail")
+
+
+def characters(text: str) -> int:
+    """The length of a comment, counted so that no way of counting characters gives more: in UTF-16 units."""
+    return len(text.encode("utf-16-le")) // 2
+
+
+def utf8_bytes(text: str) -> int:
+    """The size of a file with this text."""
+    return len(text.encode())

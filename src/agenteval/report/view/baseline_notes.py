@@ -1,0 +1,117 @@
+"""What a comparison rests on, in words: age of the baseline, iterations, what the gate needs, what it can see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from agenteval.report.view.comparison_rows import points
+from agenteval.report.view.view import count, once
+from agenteval.results.model import Comparison, Results
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_METRICS = 3
+# With fewer, a single case that broke cannot be told from one that is flaky.
+_RUNS_FOR_CASES = 3
+
+
+def age(created_at: str, now: str) -> str:
+    """How old a baseline was when a run began: ``3 days old``; empty where that cannot be told.
+
+    Args:
+        created_at: ISO 8601, as of the baseline.
+        now: the same, as of the run.
+    """
+    try:
+        seconds = (datetime.fromisoformat(now) - datetime.fromisoformat(created_at)).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return ""
+    if seconds < 0:
+        return ""
+    for length, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
+        if seconds >= length:
+            return f"{count(int(seconds // length), name)} old"
+    return "less than a minute old"
+
+
+def repetitions(results: Results) -> str:
+    """How often the cases ran, and how many runs they are compared with."""
+    numbers = _iteration_counts(results)
+    parts = []
+    if numbers:
+        fewest, most = min(numbers), max(numbers)
+        parts.append(count(most, "iteration") if fewest == most else f"{fewest} to {most:,} iterations")
+    runs = results.comparison.policy.get("baseline_runs") if results.comparison else None
+    if isinstance(runs, int):
+        parts.append(count(runs, "baseline run"))
+    return ", ".join(parts)
+
+
+@once
+def _iteration_counts(results: Results) -> frozenset[int]:
+    counts = {len(case.iterations) for suite in results.suites for case in suite.cases}
+    return frozenset(counts - {0})
+
+
+def smallest_drops(comparison: Comparison) -> str:
+    """The smallest drop of each gating metric that would have been caught with 80 % probability."""
+    found = [
+        (metric.detectable_drop, metric.id)
+        for metric in comparison.metrics
+        if metric.gating and metric.detectable_drop is not None
+    ]
+    if not found:
+        return ""
+    if len({round(1000 * drop) for drop, _ in found}) == 1:
+        return f"a drop of {points(found[0][0])} would be caught"
+    named = [f"{points(drop)} in {name}" for drop, name in sorted(found)[:_METRICS]]
+    more = f", and {len(found) - _METRICS} more metrics" if len(found) > _METRICS else ""
+    return f"a drop of {', '.join(named)}{more} would be caught"
+
+
+def gate_needs(comparison: Comparison) -> tuple[str, ...]:
+    """What must be shown before a comparison fails the gate, one sentence each."""
+    policy = comparison.policy
+    match policy.get("name"):
+        case "statistics":
+            return tuple(_statistics(policy))
+        case "any-flip":
+            fall = f"a mean that falls by more than {_points(policy, 'tolerance')}"
+            return (f"The gate is closed by any case that passed and now fails, and by {fall}.",)
+        case "mean-drop":
+            return (f"The gate is closed by a mean that falls by more than {_points(policy, 'tolerance')}.",)
+        case "threshold":
+            return (f"The gate looks at the share of passed cases alone: {policy.get('reason')}.",)
+    return ()
+
+
+def _statistics(policy: Mapping[str, Any]) -> Iterator[str]:
+    given = policy.get("parameters")
+    parameters: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    if policy.get("confirm") == "off":
+        proof = f"which one run must show (p ≤ {_rate(parameters, 'alpha_single')})"
+    else:
+        proof = f"which a second run must confirm (together p ≤ {_rate(parameters, 'alpha_aggregate')})"
+    yield f"The gate is closed by a fall of a mean that is no chance, {proof}."
+    if policy.get("confirm") != "off":
+        yield (
+            "It is closed by a single case that broke, which further iterations must show "
+            f"(p ≤ {_rate(parameters, 'alpha_case')})."
+        )
+    runs = policy.get("baseline_runs")
+    if isinstance(runs, int) and runs < _RUNS_FOR_CASES:
+        yield (
+            f"That a single case broke can only be shown against {_RUNS_FOR_CASES} baseline runs; "
+            f"there {'is' if runs == 1 else 'are'} {runs}."
+        )
+
+
+def _rate(parameters: Mapping[str, Any], name: str) -> str:
+    value = parameters.get(name)
+    return f"{value:g}" if isinstance(value, int | float) else "?"
+
+
+def _points(policy: Mapping[str, Any], name: str) -> str:
+    value = policy.get(name)
+    return points(value) if isinstance(value, int | float) else "the tolerance"

@@ -1,0 +1,180 @@
+"""Cases told with their questions and answers: what got worse, and what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from agenteval.report.view import view
+from agenteval.report.view.comparison_rows import history_note
+from agenteval.report.view.text_diff import Pieces, difference
+from agenteval.report.view.view import Fact
+from agenteval.results.model import AnswerChange, CaseResult, ComparedCase, SuiteResult
+
+Entry = tuple[SuiteResult, CaseResult]
+Failure = tuple[SuiteResult, CaseResult, ComparedCase | None]
+Link = Callable[[str, int | None], str]
+
+NOT_PASSED = frozenset({"failed", "error"})
+# Further turns are counted, not compared.
+_MOST_TURNS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question with the answers to it.
+
+    Attributes:
+        turn: 1-based; ``None`` in a case of one turn.
+        before: the baseline's answer; ``None`` also where there is no baseline.
+        difference: both answers word by word, where they can be compared.
+    """
+
+    turn: int | None
+    input: str
+    expected: str | None
+    answer: str | None
+    before: str | None = None
+    difference: tuple[Pieces, Pieces] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What happened to one case.
+
+    Attributes:
+        where: ``path:line`` in the suite.
+        link: address of that line; empty where it is not known.
+        outcome: the status it has now.
+        status: in words: ``failed``, or ``passed → failed`` where there is a baseline.
+        case: the case itself; ``None`` where the file has only its comparison.
+    """
+
+    name: str
+    where: str
+    link: str
+    outcome: str
+    status: str
+    note: str
+    facts: tuple[Fact, ...]
+    exchanges: tuple[Exchange, ...]
+    case: CaseResult | None = None
+
+
+def regression(compared: ComparedCase, entry: Entry | None, link: Link, max_text: int) -> Story:
+    """A case that got worse, with its answers word by word.
+
+    Args:
+        compared: the case in both runs.
+        entry: where it is in the results.
+        link: the address of a line of a suite.
+        max_text: characters of an answer.
+    """
+    case = entry[1] if entry else None
+    before, after = view.distinct(compared.score_before, compared.score_after)
+    score = f"score {before} → {after}" if compared.score_before != compared.score_after else ""
+    notes = (score, view.iterations_note(case) if case else "", history_note(compared))
+    return Story(
+        name=compared.name,
+        where=view.location(*entry) if entry else "",
+        link=link(entry[0].path, entry[1].line) if entry else "",
+        outcome=compared.status_after or "",
+        status=status_change(compared),
+        note=", ".join(note for note in notes if note),
+        facts=tuple(view.got_worse(compared)),
+        exchanges=_answers_of_both(compared.answers, case, max_text),
+        case=case,
+    )
+
+
+def failure(entry: Failure, link: Link) -> Story:
+    """A failed or broken case."""
+    suite, case, compared = entry
+    notes = (view.iterations_note(case), failure_note(compared))
+    return Story(
+        name=case.name,
+        where=view.location(suite, case),
+        link=link(suite.path, case.line),
+        outcome=case.status,
+        status=case.status,
+        note=", ".join(note for note in notes if note),
+        facts=view.facts(case),
+        exchanges=_failed_turns(case),
+        case=case,
+    )
+
+
+def failures(entries: Iterable[Entry], compared: Iterable[ComparedCase]) -> list[Failure]:
+    """Failed and broken cases that are no regressions, with their history."""
+    history = {case.id: case for case in compared}
+    found = [(suite, case, history.get(case.id)) for suite, case in entries if case.status in NOT_PASSED]
+    return [entry for entry in found if entry[2] is None or entry[2].change != "regressed"]
+
+
+def is_known(compared: ComparedCase | None) -> bool:
+    """Whether a failure says nothing new: it failed in the baseline too, or is in quarantine."""
+    return compared is not None and (compared.status_before in NOT_PASSED or "quarantined" in compared.notes)
+
+
+def status_change(compared: ComparedCase) -> str:
+    """``passed → failed``."""
+    before, after = compared.status_before or "new", compared.status_after or "removed"
+    return before if before == after else f"{before} → {after}"
+
+
+def failure_note(compared: ComparedCase | None) -> str:
+    """How a failed case did before."""
+    if compared is None:
+        return ""
+    if "quarantined" in compared.notes:
+        return "in quarantine"
+    if compared.history is not None:
+        return history_note(compared)
+    if compared.change == "new":
+        return "new case"
+    if compared.change == "changed":
+        return "changed in the suite"
+    if compared.status_before in NOT_PASSED:
+        return "already in the baseline"
+    return "passed in the baseline" if compared.status_before == "passed" else ""
+
+
+def _answers_of_both(answers: list[AnswerChange], case: CaseResult | None, max_text: int) -> tuple[Exchange, ...]:
+    """The turns answered differently; all of them where the answers are the same and the judgement is not."""
+    expected = _expected(case)
+    several = len(expected) > 1 or any(answer.turn for answer in answers)
+    different = [answer for answer in answers if answer.before != answer.after]
+    return tuple(
+        Exchange(
+            turn=answer.turn + 1 if several else None,
+            input=answer.input,
+            expected=expected.get(answer.turn),
+            answer=answer.after,
+            before=answer.before,
+            difference=_difference(answer, max_text) if number < _MOST_TURNS else None,
+        )
+        for number, answer in enumerate(different or answers)
+    )
+
+
+def _difference(answer: AnswerChange, max_text: int) -> tuple[Pieces, Pieces] | None:
+    if not answer.before or not answer.after or answer.before == answer.after:
+        return None
+    return difference(answer.before, answer.after, max_text)
+
+
+def _expected(case: CaseResult | None) -> Mapping[int, str | None]:
+    iteration = view.shown_iteration(case) if case else None
+    return {turn.index: turn.ground_truth for turn in iteration.turns} if iteration else {}
+
+
+def _failed_turns(case: CaseResult) -> tuple[Exchange, ...]:
+    iteration = view.shown_iteration(case)
+    if iteration is None:
+        return ()
+    several = len(iteration.turns) > 1
+    return tuple(
+        Exchange(turn.index + 1 if several else None, turn.input, turn.ground_truth, turn.response)
+        for turn in iteration.turns
+        if turn.error or any(score.passed is False or score.status == "error" for score in turn.scores)
+    )

@@ -1,0 +1,153 @@
+"""How sure a comparison is, in words and short numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agenteval.report.view.view import NOTHING, count, money, number, signed
+from agenteval.results.model import ComparedCase, ComparedMetric, ComparedResource, Comparison
+
+_CERTAIN = 0.001
+_LEAST_CHANGE = 0.005
+_RESOURCES = {"latency_ms": "latency", "tokens": "tokens per answer", "cost_usd": "cost per answer"}
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRow:
+    """One metric of a comparison.
+
+    Attributes:
+        change: the difference of the means with its interval.
+        basis: what it rests on: cases, baseline runs, iterations.
+        catches: the smallest drop that would have been caught, and how to halve it.
+    """
+
+    id: str
+    gating: bool
+    verdict: str
+    change: str
+    p: str
+    basis: str
+    catches: str
+    reason: str
+
+
+def evidence_rows(comparison: Comparison) -> Iterator[EvidenceRow]:
+    """Every metric that was compared by statistics."""
+    for metric in comparison.metrics:
+        if metric.interval is not None:
+            yield EvidenceRow(
+                id=metric.id,
+                gating=metric.gating,
+                verdict=metric.verdict,
+                change=f"{signed(metric.difference)} ({metric.interval[0]:+.2f} to {metric.interval[1]:+.2f})",
+                p=_p(metric.p),
+                basis=_basis(metric),
+                catches=_catches(metric),
+                reason=metric.reason,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRow:
+    """Time, tokens or money per answer on both sides; ``change`` is empty where there was nothing before."""
+
+    name: str
+    before: str
+    after: str
+    change: str
+    allowed: str
+    exceeded: bool
+
+
+def resource_rows(comparison: Comparison) -> tuple[ResourceRow, ...]:
+    """What answers took, where both runs say so."""
+    return tuple(
+        ResourceRow(
+            name=_RESOURCES[resource.name],
+            before=_amount(resource, resource.baseline),
+            after=_amount(resource, resource.current),
+            change=_share(resource.change),
+            allowed="" if resource.allowed is None else f"+{resource.allowed:.0%}",
+            exceeded=resource.exceeded,
+        )
+        for resource in comparison.resources
+    )
+
+
+def resource_changes(comparison: Comparison) -> str:
+    """``latency +50%, cost per answer +3%``; empty where nothing changed by as much as a percent."""
+    changed = [
+        f"{_RESOURCES[resource.name]} {_share(resource.change)}"
+        for resource in comparison.resources
+        if resource.exceeded or (resource.change is not None and abs(resource.change) >= _LEAST_CHANGE)
+    ]
+    return ", ".join(part.rstrip() for part in changed)
+
+
+def points(share: float) -> str:
+    """A difference of scores in points of a hundred."""
+    text = f"{100 * share:.1f}".removesuffix(".0")
+    return f"{text} point" if text == "1" else f"{text} points"
+
+
+def resource_change(resource: ComparedResource) -> str:
+    """``latency 120 ms → 180 ms (+50 %, 20 % allowed)``."""
+    before, after = _amount(resource, resource.baseline), _amount(resource, resource.current)
+    change = _share(resource.change)
+    allowed = "" if resource.allowed is None else f"{resource.allowed:.0%} allowed"
+    details = ", ".join(part for part in (change, allowed) if part)
+    return f"{_RESOURCES[resource.name]} {before} → {after}" + (f" ({details})" if details else "")
+
+
+def history_note(case: ComparedCase) -> str:
+    """How a case did in the baseline runs; empty where nothing is known."""
+    history = case.history
+    if history is None:
+        return ""
+    passed = round(history.pass_rate * history.iterations)
+    return f"passed {passed} of {count(history.iterations, 'iteration')} in {count(history.runs, 'baseline run')}"
+
+
+def verdict_note(comparison: Comparison) -> str:
+    """What the comparison says as a whole, where it found no regression."""
+    if comparison.verdict == "inconclusive":
+        return "comparison inconclusive"
+    return "no regressions"
+
+
+def _share(change: float | None) -> str:
+    return "" if change is None else f"{change:+.0%}"
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return NOTHING
+    return f"< {_CERTAIN}" if p < _CERTAIN else f"{p:.2g}"
+
+
+def _basis(metric: ComparedMetric) -> str:
+    parts = [count(metric.n, "case")]
+    if metric.units is not None and metric.units != metric.n:
+        parts.append(count(metric.units, "unit"))
+    if metric.runs is not None:
+        parts.append(count(metric.runs, "baseline run"))
+    if metric.iterations is not None:
+        parts.append(count(metric.iterations, "iteration"))
+    return ", ".join(parts)
+
+
+def _catches(metric: ComparedMetric) -> str:
+    if metric.detectable_drop is None:
+        return NOTHING
+    advice = f"; {metric.advice}" if metric.advice else ""
+    return f"{points(metric.detectable_drop)}{advice}"
+
+
+def _amount(resource: ComparedResource, value: float) -> str:
+    if resource.name == "cost_usd":
+        return money(value)
+    if resource.name == "latency_ms":
+        return f"{value:,.0f} ms" if value < 10_000 else f"{value / 1000:,.1f} s"
+    return number(value) if value < 10 else f"{value:,.0f}"

@@ -1,0 +1,360 @@
+"""What every report says about a run, in plain values and without markup: outlets escape and arrange it.
+
+Texts in here are still foreign. Numbers become text only here, so that all outlets write them alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from agenteval.results.model import (
+    CaseResult,
+    CaseStatus,
+    ComparedCase,
+    IterationResult,
+    Results,
+    Score,
+    SuiteResult,
+    TurnResult,
+)
+
+T = TypeVar("T")
+
+
+def once(function: Callable[[Results], T]) -> Callable[[Results], T]:
+    """A function of a run that looks at every case, and keeps its answer for the run that it was asked about last.
+
+    Results never change, and what differs in anything is another object. The run itself is not kept.
+
+    Args:
+        function: what it returns is given to several callers, so it has to be immutable.
+    """
+    run: weakref.ref[Results] | None = None
+    answer: T
+
+    @functools.wraps(function)
+    def remembered(results: Results) -> T:
+        nonlocal run, answer
+        if run is None or run() is not results:
+            answer = function(results)
+            run = weakref.ref(results)
+        return answer
+
+    return remembered
+
+
+NOTHING = "–"
+
+_MOST_DECIMALS = 6
+
+_FACTS_IN_A_LINE = 3
+
+_REASON_IN_A_LINE = 500
+
+_LONGEST_REASON = 10_000
+
+_ITERATION_VERBS: dict[CaseStatus, str] = {"failed": "failed", "error": "broke in", "skipped": "skipped"}
+
+_MINUTE, _HOUR = 60, 3600
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """What the gate decided, in words.
+
+    Attributes:
+        headline: the verdict as one phrase: ``passed``, ``3 cases got worse``.
+        reasons: why, one sentence each.
+        warnings: what does not fail the gate but must be seen.
+    """
+
+    passed: bool
+    headline: str
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One metric's word on a case, or the agent's own failure (``id`` is then ``agent``).
+
+    Attributes:
+        values: ``0.00 < 1.00``, ``0.42``, ``error`` or ``skipped``.
+        turn: 1-based, or ``None`` where the case has one turn only.
+    """
+
+    id: str
+    values: str
+    reason: str
+    turn: int | None = None
+
+    def __str__(self) -> str:
+        place = f"turn {self.turn}: " if self.turn else ""
+        # Thousands of these lines may be made of reasons as long as an answer.
+        reason = f": {_short(self.reason, _REASON_IN_A_LINE)}" if self.reason else ""
+        return f"{place}{_short(self.id, _REASON_IN_A_LINE)} {self.values}{reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRow:
+    """One metric over the run.
+
+    Attributes:
+        n: scores in this run.
+        mean: their mean.
+        pass_rate: the share of them that passed.
+        current: the mean over the cases that both runs scored, or over all where there is no baseline.
+        baseline: the baseline's mean over the same cases.
+        difference: from ``baseline`` to ``current``.
+        regressed: whether the comparison finds it worse.
+    """
+
+    id: str
+    n: int
+    mean: float | None
+    pass_rate: float | None
+    current: float | None
+    baseline: float | None = None
+    difference: float | None = None
+    regressed: bool = False
+
+    @property
+    def partial(self) -> bool:
+        """Whether ``current`` leaves out so much of this run that it shows another mean."""
+        return number(self.mean) != number(self.current)
+
+
+def number(value: float | None) -> str:
+    """A score with two decimals."""
+    return NOTHING if value is None else f"{value:.2f}"
+
+
+def distinct(left: float | None, right: float | None) -> tuple[str, str]:
+    """Two scores with as many decimals as it takes to tell them apart: never ``0.70 < 0.70``."""
+    if left is None or right is None:
+        return number(left), number(right)
+    for decimals in range(2, _MOST_DECIMALS + 1):
+        texts = f"{left:.{decimals}f}", f"{right:.{decimals}f}"
+        if texts[0] != texts[1] or left == right:
+            break
+    return texts
+
+
+def signed(value: float | None) -> str:
+    """A difference of scores with its sign; a real difference never looks like none."""
+    if value is None:
+        return NOTHING
+    for decimals in range(2, _MOST_DECIMALS + 1):
+        text = f"{value:+.{decimals}f}"
+        if float(text) != 0:
+            return text
+    return "±0.00"
+
+
+def percent(rate: float | None) -> str:
+    """A rate as a whole percentage; only all is 100 % and only none is 0 %."""
+    if rate is None:
+        return NOTHING
+    text = f"{rate:.0%}"
+    if text == "100%" and rate < 1:
+        return ">99%"
+    return "<1%" if text == "0%" and rate > 0 else text
+
+
+def count(amount: int, noun: str, plural: str | None = None) -> str:
+    """``1 case``, ``2,000 cases``."""
+    return f"{amount:,} {noun if amount == 1 else plural or noun + 's'}"
+
+
+def money(dollars: float) -> str:
+    """An amount of US dollars; small ones with four decimals."""
+    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
+
+
+def duration(seconds: float) -> str:
+    """A span of time as people say it."""
+    if seconds < _MINUTE:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+def headline(results: Results, gate: GateView) -> str:
+    """The verdict in a few words; an interrupted run says so first."""
+    return gate.headline if results.run.complete else f"interrupted: {gate.headline}"
+
+
+def score_values(score: Score) -> str:
+    """What a metric measured, against its threshold where it has one."""
+    if score.status != "scored" or score.score is None:
+        return score.status
+    if score.threshold is None:
+        return number(score.score)
+    value, threshold = distinct(score.score, score.threshold)
+    return f"{value} {'<' if score.score < score.threshold else '>='} {threshold}"
+
+
+def score_reason(score: Score) -> str:
+    """Why the metric says so, or what went wrong in it."""
+    return _short(score.error or score.reason or "", _LONGEST_REASON)
+
+
+def shown_iteration(case: CaseResult) -> IterationResult | None:
+    """The iteration that stands for the case: the first that ended like it, else the first that did not pass."""
+    for wanted in ([case.status], ["failed", "error", "skipped"], ["passed"]):
+        for iteration in case.iterations:
+            if iteration.status in wanted:
+                return iteration
+    return None
+
+
+def facts(case: CaseResult) -> tuple[Fact, ...]:
+    """What speaks against the case, in the iteration that stands for it; for a skipped case, what it lacks."""
+    iteration = shown_iteration(case)
+    if iteration is None:
+        return ()
+    turns = iteration.turns
+    found = tuple(fact for turn in turns for fact in _turn_facts(turn, len(turns), case.status))
+    # Where all scores become one, none of them says no by itself.
+    return found or (tuple(_lost_points(iteration)) if case.status == "failed" else ())
+
+
+def _lost_points(iteration: IterationResult) -> Iterator[Fact]:
+    """The scores that are not full, the lowest first."""
+    lost = [
+        (score.score, turn.index + 1 if len(iteration.turns) > 1 else None, score)
+        for turn in iteration.turns
+        for score in turn.scores
+        if score.score is not None and score.score < 1
+    ]
+    for _, place, score in sorted(lost, key=lambda item: item[0]):
+        yield Fact(score.id, score_values(score), score_reason(score), place)
+
+
+def _turn_facts(turn: TurnResult, turns: int, status: str) -> Iterator[Fact]:
+    place = turn.index + 1 if turns > 1 else None
+    if turn.error:
+        yield Fact("agent", "error", _short(turn.error, _LONGEST_REASON), place)
+    for score in turn.scores:
+        if score.passed is False or score.status == "error" or (status == "skipped" and score.status == "skipped"):
+            yield Fact(score.id, score_values(score), score_reason(score), place)
+
+
+def iterations_note(case: CaseResult) -> str:
+    """``failed 2 of 3 iterations``; empty for a single iteration, and where all of them passed."""
+    total = len(case.iterations)
+    statuses = Counter(iteration.status for iteration in case.iterations)
+    if total <= 1 or statuses["passed"] == total:
+        return ""
+    if case.status == "passed":
+        return f"passed {statuses['passed']} of {total} iterations"
+    found = [f"{verb} {statuses[status]}" for status, verb in _ITERATION_VERBS.items() if statuses[status]]
+    return f"{', '.join(found)} of {total} iterations"
+
+
+def why(case: CaseResult) -> str:
+    """Why the case is not passed, as one phrase; of a passed case, how many of its iterations passed."""
+    note = iterations_note(case)
+    if case.status == "passed":
+        return note
+    found = facts(case)
+    texts = [str(fact) for fact in found[:_FACTS_IN_A_LINE]]
+    if len(found) > _FACTS_IN_A_LINE:
+        texts.append(f"and {len(found) - _FACTS_IN_A_LINE} more")
+    reasons = "; ".join(texts) or _without_facts(case)
+    return ": ".join(part for part in (note, reasons) if part)
+
+
+def _without_facts(case: CaseResult) -> str:
+    return "nothing was checked" if case.status == "skipped" else ""
+
+
+def location(suite: SuiteResult, case: CaseResult) -> str:
+    """Where the case stands: ``path:line``."""
+    return f"{suite.path}:{case.line}" if case.line else suite.path
+
+
+def metric_rows(results: Results) -> list[MetricRow]:
+    """Every metric of the run in the order of the summary."""
+    compared = {metric.id: metric for metric in results.comparison.metrics} if results.comparison else {}
+    rows = []
+    for name, metric in results.summary.metrics.items():
+        row = MetricRow(name, metric.n, metric.mean, metric.pass_rate, metric.mean)
+        if pair := compared.get(name):
+            regressed = pair.verdict == "regressed"
+            row = replace(
+                row, current=pair.current, baseline=pair.baseline, difference=pair.difference, regressed=regressed
+            )
+        rows.append(row)
+    return rows
+
+
+def score_change(results: Results) -> float | None:
+    """How the mean score of the cases that both runs scored changed; ``None`` where that is not known."""
+    if results.comparison is None:
+        return None
+    current = [case for case in results.comparison.cases if case.change != "removed"]
+    if len(current) != results.summary.cases:
+        return None
+    pairs = [
+        (case.score_before, case.score_after)
+        for case in current
+        if case.change not in {"changed", "new"} and case.score_before is not None and case.score_after is not None
+    ]
+    return sum(after - before for before, after in pairs) / len(pairs) if pairs else None
+
+
+@once
+def metric_errors(results: Results) -> tuple[str, ...]:
+    """Errors of metrics that did not decide their case, and so would be seen nowhere else: each metric's first."""
+    first: dict[str, str] = {}
+    cases: dict[str, set[str]] = {}
+    for suite in results.suites:
+        for case in suite.cases:
+            for score in _broken_scores(case) if case.status != "error" else ():
+                first.setdefault(score.id, score_reason(score))
+                cases.setdefault(score.id, set()).add(case.id)
+    return tuple(
+        f"{name} could not be computed in {count(len(cases[name]), 'case')}: {first[name]}" for name in first
+    )
+
+
+def _broken_scores(case: CaseResult) -> list[Score]:
+    turns = [turn for iteration in case.iterations for turn in iteration.turns]
+    return [score for turn in turns for score in turn.scores if score.status == "error"]
+
+
+def got_worse(compared: ComparedCase) -> list[Fact]:
+    """The metrics of a case that fell, or that passed before and fail now."""
+    worse = []
+    for metric in compared.metrics:
+        fell = metric.before is not None and (metric.after is None or metric.after < metric.before)
+        if fell or (metric.passed_before and metric.passed_after is False):
+            worse.append(_change_fact(metric.id, metric.before, metric.after, metric.reason))
+    return worse
+
+
+def got_better(compared: ComparedCase) -> list[Fact]:
+    """The metrics of a case that rose, or that failed before and pass now."""
+    better = []
+    for metric in compared.metrics:
+        rose = metric.after is not None and metric.before is not None and metric.after > metric.before
+        if rose or (metric.passed_after and metric.passed_before is False):
+            better.append(_change_fact(metric.id, metric.before, metric.after, None))
+    return better
+
+
+def _change_fact(name: str, before: float | None, after: float | None, reason: str | None) -> Fact:
+    old, new = distinct(before, after)
+    return Fact(name, f"{old} → {new}", _short(reason or "", _LONGEST_REASON))
+
+
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"

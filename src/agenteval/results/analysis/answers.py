@@ -1,0 +1,121 @@
+"""Makes of the results of a case what analyses need of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from agenteval.results.analysis.tool_checks import tool_checks
+from agenteval.results.model import CaseResult, IterationResult, Score, TurnResult
+from agenteval.results.record.fields import succeeded
+from agenteval.results.record.token_usage import token_usage
+from agenteval.results.rollup import turn_means
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """One answer, or one recorded trace, with its scores.
+
+    Attributes:
+        case_id: its case in results.json.
+        name: what it is called in reports.
+        trace_id: of a recorded trace.
+        order: its place in time: the iteration of a trace, or of a run.
+        persona: who asked.
+        success: whether there was an answer and nothing says that it failed.
+        duration_ms: the time it took.
+        tokens: input and output together.
+        scores: metric id → score, 0..1; those that are absent are in ``absent``.
+        absent: metric id → why there is no score.
+        final_score: the aggregate; ``None`` where nothing could be scored.
+        passed: whether it is good enough.
+        reasons: metric id → why its score is not 1, in short.
+        tool_checks: check → shares of tool calls for which it held, as far as the trace tells.
+    """
+
+    case_id: str
+    name: str
+    trace_id: str = ""
+    order: int = 0
+    persona: str | None = None
+    success: bool = True
+    duration_ms: float | None = None
+    tokens: int | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
+    final_score: float | None = None
+    passed: bool | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    tool_checks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+_SHORT = 300
+
+# One for all of very many answers.
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+def evaluated(
+    case: CaseResult, iteration: IterationResult, persona: str | None, trace: Mapping[str, Any]
+) -> Evaluated:
+    """One pass through a case, or one recorded trace.
+
+    Args:
+        case: the case.
+        iteration: the pass.
+        persona: who asked.
+        trace: the record of the trace, or one made of the reply.
+    """
+    turns = iteration.turns
+    scores = [score for turn in turns for score in turn.scores]
+    durations = [turn.latency_ms for turn in turns if turn.latency_ms is not None]
+    return Evaluated(
+        case_id=case.id,
+        name=case.name,
+        trace_id=str(trace.get("trace_id") or ""),
+        order=_order(trace, iteration),
+        persona=persona,
+        success=_success(trace, iteration),
+        duration_ms=sum(durations) if durations else None,
+        tokens=_tokens(trace, turns),
+        scores=turn_means(turns),
+        absent={score.id: _why_absent(score) for score in scores if score.score is None} or _NONE,
+        final_score=iteration.score,
+        passed={"passed": True, "failed": False, "error": False}.get(iteration.status),
+        reasons=dict(_reasons(scores)) or _NONE,
+        tool_checks=tool_checks(trace, [call for turn in turns for call in turn.tool_calls]) or _NONE,
+    )
+
+
+def _success(trace: Mapping[str, Any], iteration: IterationResult) -> bool:
+    """What the trace says of itself; where it says nothing, whether it is good enough."""
+    if any(turn.error for turn in iteration.turns):
+        return False
+    said = succeeded(trace)
+    return iteration.status not in {"failed", "error"} if said is None else said
+
+
+def _tokens(trace: Mapping[str, Any], turns: Sequence[TurnResult]) -> int | None:
+    """What the answer took, as the agent reports it or its recording says."""
+    reported = [turn.usage for turn in turns if turn.usage is not None]
+    if reported:
+        return sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in reported)
+    recorded = token_usage(trace)
+    return None if recorded is None else round(recorded.total)
+
+
+def _order(trace: Mapping[str, Any], iteration: IterationResult) -> int:
+    order = trace.get("iteration")
+    return order if isinstance(order, int) and not isinstance(order, bool) else iteration.index
+
+
+def _why_absent(score: Score) -> str:
+    return (score.error or score.reason or score.status)[:_SHORT]
+
+
+def _reasons(scores: list[Score]) -> Iterator[tuple[str, str]]:
+    for score in scores:
+        if score.reason and score.score is not None and score.score < 1:
+            yield score.id, score.reason[:_SHORT]

@@ -1,0 +1,124 @@
+"""Answers that took unusually long or scored unusually, and whether averages count them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.moments import Moments
+from agenteval.suite.evaluation import Analyses
+
+_FEWEST_VALUES = 4
+_REACH = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Fences:
+    """The range of what is usual: Q1 − 1.5·IQR to Q3 + 1.5·IQR (Tukey 1977)."""
+
+    lower: float
+    upper: float
+
+    def excess(self, value: float) -> float:
+        """How far the value lies outside; 0 inside and on a fence."""
+        return max(self.lower - value, value - self.upper, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlier:
+    """One unusual value and its answer."""
+
+    answer: Evaluated
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unusual:
+    """What is unusual in one measure.
+
+    Attributes:
+        fences: ``None`` where there are fewer than four values or the quartiles are equal: nothing is unusual then.
+        outliers: the farthest outside first.
+        everything: of all values.
+        usual: of those inside the fences.
+    """
+
+    fences: Fences | None
+    outliers: tuple[Outlier, ...]
+    everything: Moments
+    usual: Moments
+
+
+@dataclass(frozen=True, slots=True)
+class Outliers:
+    """Unusual times in ms, and unusual final scores."""
+
+    durations: Unusual
+    scores: Unusual
+
+
+@dataclass(frozen=True, slots=True)
+class Averaged:
+    """The answers that averages are made of; counts, rates and extremes are always made of all.
+
+    Attributes:
+        scored: for averages of scores.
+        timed: for averages of times.
+    """
+
+    scored: Sequence[Evaluated]
+    timed: Sequence[Evaluated]
+
+
+def fences(values: Sequence[float]) -> Fences | None:
+    """The fences of the values, from quartiles by the exclusive method; ``None`` where they say nothing."""
+    if len(values) < _FEWEST_VALUES:
+        return None
+    lower, _, upper = statistics.quantiles(values, n=4)
+    reach = _REACH * (upper - lower)
+    return Fences(lower - reach, upper + reach) if reach > 0 else None
+
+
+def find_outliers(answers: Sequence[Evaluated]) -> Outliers:
+    """Unusual times and final scores among all answers that have them."""
+    return Outliers(_unusual(answers, _duration), _unusual(answers, _score))
+
+
+def averaged(answers: Sequence[Evaluated], outliers: Outliers | None, analyses: Analyses) -> Averaged:
+    """What averages are made of: with ``remove``, times without unusual times and scores without unusual scores."""
+    if outliers is None or analyses.outlier_handling != "remove":
+        return Averaged(answers, answers)
+    return Averaged(
+        scored=_inside(answers, outliers.scores.fences, _score),
+        timed=_inside(answers, outliers.durations.fences, _duration),
+    )
+
+
+def _duration(answer: Evaluated) -> float | None:
+    return answer.duration_ms
+
+
+def _score(answer: Evaluated) -> float | None:
+    return answer.final_score
+
+
+def _unusual(answers: Sequence[Evaluated], measure: Callable[[Evaluated], float | None]) -> Unusual:
+    values = [(answer, value) for answer in answers if (value := measure(answer)) is not None]
+    everything = Moments.of([value for _, value in values])
+    limits = fences([value for _, value in values])
+    if limits is None:
+        return Unusual(None, (), everything, everything)
+    found = [Outlier(answer, value) for answer, value in values if limits.excess(value) > 0]
+    found.sort(key=lambda outlier: (-limits.excess(outlier.value), outlier.answer.order, outlier.answer.name))
+    usual = Moments.of([value for _, value in values if limits.excess(value) == 0])
+    return Unusual(limits, tuple(found), everything, usual)
+
+
+def _inside(
+    answers: Sequence[Evaluated], limits: Fences | None, measure: Callable[[Evaluated], float | None]
+) -> Sequence[Evaluated]:
+    if limits is None:
+        return answers
+    return [answer for answer in answers if (value := measure(answer)) is None or limits.excess(value) == 0]

@@ -1,0 +1,92 @@
+"""How the agent does with each kind of user."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.moments import Moments
+from agenteval.results.analysis.outliers import Averaged
+from agenteval.results.analysis.summary import (
+    Counted,
+    durations_of,
+    judged,
+    most_frequent,
+    passed,
+    reasons,
+    scores_of,
+)
+
+#: The persona of an answer that names none.
+NO_PERSONA = "default"
+_TOP_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaStats:
+    """The answers to one persona; the averages without outliers where these are removed.
+
+    Attributes:
+        metrics: metric id → mean score.
+        top_reasons: the most frequent reasons why a score is not 1.
+    """
+
+    count: int
+    judged: int
+    passed: int
+    successful: int
+    scores: Moments
+    durations: Moments
+    metrics: Mapping[str, float]
+    top_reasons: Counted
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Passed of judged, 0..1."""
+        return self.passed / self.judged if self.judged else None
+
+
+def persona_of(answer: Evaluated) -> str:
+    """Who asked; ``default`` where nobody says."""
+    return answer.persona or NO_PERSONA
+
+
+def by_persona(answers: Iterable[Evaluated], averages: Averaged) -> dict[str, PersonaStats]:
+    """Persona → its numbers, by name.
+
+    Args:
+        answers: all of them.
+        averages: those that averages are made of.
+    """
+    everyone, scored, timed = (_grouped(part) for part in (answers, averages.scored, averages.timed))
+    return {name: _stats(everyone[name], scored.get(name, ()), timed.get(name, ())) for name in sorted(everyone)}
+
+
+def _grouped(answers: Iterable[Evaluated]) -> dict[str, list[Evaluated]]:
+    groups: dict[str, list[Evaluated]] = defaultdict(list)
+    for answer in answers:
+        groups[persona_of(answer)].append(answer)
+    return groups
+
+
+def _stats(answers: Sequence[Evaluated], scored: Iterable[Evaluated], timed: Iterable[Evaluated]) -> PersonaStats:
+    return PersonaStats(
+        count=len(answers),
+        judged=sum(map(judged, answers)),
+        passed=sum(map(passed, answers)),
+        successful=sum(answer.success for answer in answers),
+        scores=scores_of(scored),
+        durations=durations_of(timed),
+        metrics=_metric_means(scored),
+        top_reasons=most_frequent(reasons(answers), _TOP_REASONS),
+    )
+
+
+def _metric_means(answers: Iterable[Evaluated]) -> dict[str, float]:
+    values: dict[str, list[float]] = defaultdict(list)
+    for answer in answers:
+        for name, score in answer.scores.items():
+            values[name].append(score)
+    return {name: Moments.of(values[name]).mean for name in sorted(values)}

@@ -1,6 +1,0 @@
-"""Runs that other tools recorded, as results of our own."""
-
-from agenteval.results.foreign.detect import read_foreign, read_run
-from agenteval.results.foreign.known import KnownCase, KnownSuite, suites_of
-
-__all__ = ["KnownCase", "KnownSuite", "read_foreign", "read_run", "suites_of"]

@@ -1,0 +1,6 @@
+"""Runs that other tools recorded, as results of our own."""
+
+from agenteval.results.importers.detect import read_foreign, read_run
+from agenteval.results.importers.known_cases import KnownCase, KnownSuite, suites_of
+
+__all__ = ["KnownCase", "KnownSuite", "read_foreign", "read_run", "suites_of"]

@@ -1,0 +1,248 @@
+"""Finds out by its content which tool wrote a file, and reads it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.results.importers.fluxloop.read import belong_together, is_summary, is_trace, read_fluxloop
+from agenteval.results.importers.holodeck.read import is_holodeck, read_holodeck
+from agenteval.results.importers.known_cases import KnownSuite
+from agenteval.results.importers.promptfoo.read import is_promptfoo, read_promptfoo
+from agenteval.results.importers.recording import Recording, results_of
+from agenteval.results.importers.values import loads
+from agenteval.results.model import Results
+from agenteval.results.store import read_baseline
+
+# Larger files are not read; in bytes.
+LARGEST_FILE = 500_000_000
+# So many mistakes are named one by one.
+_NAMED = 20
+_TRACES, _SUMMARY = "per_trace.jsonl", "summary.json"
+# FluxLoop keeps an evaluation in a folder of the experiment, whose own summary.json is something else.
+_IN_FOLDER = (_TRACES, f"evaluation/{_TRACES}", f"evaluation/{_SUMMARY}", _SUMMARY)
+_UNDERSTOOD = (
+    "results.json of agenteval, a test report of HoloDeck (holodeck test --output report.json), an evaluation of "
+    f"FluxLoop ({_SUMMARY}, {_TRACES} or their folder), results of promptfoo (promptfoo eval --output results.json)"
+)
+
+_NAMES = {"holodeck": "HoloDeck", "fluxloop": "FluxLoop", "promptfoo": "promptfoo"}
+
+_Reader = Callable[[Mapping[str, Any], Sequence[KnownSuite]], Recording]
+
+
+@dataclass(frozen=True)
+class _Document:
+    """A file.
+
+    Attributes:
+        value: its JSON; of JSON Lines a list with all lines.
+        lines: where each of these stands.
+    """
+
+    file: Path
+    content: bytes = field(repr=False)
+    value: Any = field(repr=False)
+    lines: tuple[int, ...] = ()
+
+    @property
+    def is_traces(self) -> bool:
+        return bool(self.lines)
+
+
+def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tuple[str, ...]]:
+    """Read a run to compare with: a results file of our own, or what another tool recorded.
+
+    Args:
+        path: the file, or the folder that holds it.
+        suites: of the run that it will be compared with; see ``read_foreign``.
+
+    Returns:
+        The run, and in words what it lacks.
+
+    Raises:
+        ConfigError: there is no such file, or it is none of these.
+    """
+    try:
+        return read_baseline(path)
+    except ConfigError as error:
+        if not path.exists():
+            raise
+        try:
+            results = read_foreign(path, suites)
+        except _UnknownError as unknown:
+            # A file that says which version of ours it is of is broken, not unknown.
+            raise error if unknown.claims_to_be_ours else unknown from None
+    return results, tuple(_lacking(results))
+
+
+def _lacking(results: Results) -> Iterator[str]:
+    yield f"{_NAMES[results.tool.name]} does not record how it judged: cases with the same question are compared"
+    if not results.cases():
+        yield "the baseline has totals but no cases, so there is nothing to compare case by case"
+
+
+def read_foreign(path: Path, suites: Sequence[KnownSuite] = ()) -> Results:
+    """Read a run that HoloDeck, FluxLoop or promptfoo recorded.
+
+    Statuses, scores from 0 to 1, answers, times and costs are taken over as far as they are there. How the run
+    judged is unknown, so its cases have no fingerprints.
+
+    Args:
+        path: the file; for FluxLoop also the folder of an evaluation, or of the experiment that holds it.
+        suites: suites whose cases the run may have; its cases then have the same ids. Without any, ids start with
+            what the file calls its suite.
+
+    Raises:
+        ConfigError: there is no such file, it is broken or too large, or of none of these tools.
+    """
+    documents = _documents(path)
+    content, read = _understood(documents)
+    try:
+        recording = read(content, suites)
+    except ValidationError as error:
+        raise ConfigError(_mistakes(error, documents)) from None
+    except RecursionError:
+        raise ConfigError(Problem("nested too deeply", file=str(documents[0].file))) from None
+    except ConfigError as error:
+        raise ConfigError([replace(problem, file=str(path)) for problem in error.problems]) from None
+    digest = hashlib.sha256(b"\n".join(document.content for document in documents)).hexdigest()
+    modified = datetime.fromtimestamp(documents[0].file.stat().st_mtime, UTC)
+    return results_of(recording, digest, modified)
+
+
+class _UnknownError(ConfigError):
+    """JSON, but of no tool that we know."""
+
+    def __init__(self, file: Path, *, claims_to_be_ours: bool = False) -> None:
+        super().__init__(Problem(f"no run to compare with; understood are: {_UNDERSTOOD}", file=str(file)))
+        self.claims_to_be_ours = claims_to_be_ours
+
+
+def _documents(path: Path) -> list[_Document]:
+    """The file that is meant; of FluxLoop's two files both, the traces first."""
+    if not path.is_dir():
+        first = _document(path)
+    else:
+        found = next((path / name for name in _IN_FOLDER if (path / name).is_file()), None)
+        if found is None:
+            looked_for = ", ".join(("results.json", *_IN_FOLDER))
+            raise ConfigError(Problem(f"no run in this folder (looked for {looked_for})", file=str(path)))
+        first = _document(found)
+    if not first.is_traces and not is_summary(first.value):
+        return [first]
+    beside = first.file.with_name(_SUMMARY if first.is_traces else _TRACES)
+    if not beside.is_file():
+        return [first]
+    second = _document(beside)
+    traces, summary = (first, second) if first.is_traces else (second, first)
+    if traces.is_traces and is_summary(summary.value) and belong_together(summary.value, traces.value):
+        return [traces, summary]
+    return [first]
+
+
+def _understood(documents: Sequence[_Document]) -> tuple[Mapping[str, Any], _Reader]:
+    """What to read, and how."""
+    value = documents[0].value
+    if documents[0].is_traces:
+        return {"traces": value, "summary": documents[1].value if len(documents) > 1 else None}, read_fluxloop
+    if is_summary(value):
+        return {"summary": value}, read_fluxloop
+    if is_holodeck(value):
+        return value, read_holodeck
+    if is_promptfoo(value):
+        return value, read_promptfoo
+    ours = isinstance(value, dict) and "schema_version" in value
+    raise _UnknownError(documents[0].file, claims_to_be_ours=ours)
+
+
+def _document(file: Path) -> _Document:
+    try:
+        size = file.stat().st_size
+        if size > LARGEST_FILE:
+            megabytes = LARGEST_FILE // 1_000_000
+            raise ConfigError(
+                Problem(f"larger than {megabytes} MB, which is too much to compare with", file=str(file))
+            )
+        content = file.read_bytes()
+        text = content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(Problem("no such file", file=str(file))) from None
+    except OSError as error:
+        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(file))) from None
+    except UnicodeDecodeError:
+        raise ConfigError(Problem("not UTF-8 text", file=str(file))) from None
+    try:
+        value = loads(text)
+    except (ValueError, RecursionError) as error:
+        return _lines(file, content, text, error)
+    if is_trace(value):
+        return _Document(file, content, [value], (1,))
+    return _Document(file, content, value)
+
+
+def _lines(file: Path, content: bytes, text: str, error: Exception) -> _Document:
+    """The document as JSON Lines, where its first line is one of FluxLoop's.
+
+    Args:
+        error: why it is no JSON as a whole.
+    """
+    found: list[Any] = []
+    lines: list[int] = []
+    problems: list[Problem] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = loads(line)
+            wrong = "" if is_trace(value) else "not a scored trace: it needs `scores`, `final_score` and `pass`"
+        except (ValueError, RecursionError) as broken:
+            value, wrong = None, f"not valid JSON: {broken}"
+        if wrong and not found:
+            # Lines of another tool, or no lines at all.
+            raise _UnknownError(file) if isinstance(value, dict) else ConfigError(_broken(file, error))
+        if wrong:
+            problems.append(Problem(wrong, file=str(file), line=number))
+        found.append(value)
+        lines.append(number)
+    if not found:
+        raise ConfigError(_broken(file, error))
+    if problems:
+        more = [Problem(f"{len(problems) - _NAMED} more lines are wrong", file=str(file))]
+        raise ConfigError(problems[:_NAMED] + (more if len(problems) > _NAMED else []))
+    return _Document(file, content, found, tuple(lines))
+
+
+def _broken(file: Path, error: Exception) -> Problem:
+    why, line = (error.msg, error.lineno) if isinstance(error, json.JSONDecodeError) else (str(error), None)
+    return Problem(f"not valid JSON: {why}; understood are: {_UNDERSTOOD}", file=str(file), line=line)
+
+
+def _mistakes(error: ValidationError, documents: Sequence[_Document]) -> list[Problem]:
+    """What is wrong, each with the place in its file."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    problems = [_mistake(mistake["loc"], mistake["msg"], documents) for mistake in found[:_NAMED]]
+    if len(found) > _NAMED:
+        problems.append(Problem(f"{len(found) - _NAMED} more mistakes", file=str(documents[0].file)))
+    return problems
+
+
+def _mistake(place: Sequence[int | str], message: str, documents: Sequence[_Document]) -> Problem:
+    first = documents[0]
+    if first.is_traces and place[0] == "traces":
+        return Problem(message, str(first.file), first.lines[int(place[1])], _dotted(place[2:]))
+    if is_summary(documents[-1].value):
+        return Problem(message, str(documents[-1].file), path=_dotted(place[1:]))
+    return Problem(message, str(first.file), path=_dotted(place))
+
+
+def _dotted(place: Sequence[int | str]) -> str:
+    return ".".join(map(str, place))

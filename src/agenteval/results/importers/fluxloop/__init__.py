@@ -1,0 +1,1 @@
+"""FluxLoop's results."""

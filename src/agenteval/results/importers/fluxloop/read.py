@@ -1,0 +1,210 @@
+"""Evaluations of FluxLoop: ``summary.json`` and ``per_trace.jsonl`` of ``fluxloop evaluate experiment``.
+
+The files that agenteval itself writes for FluxLoop suites are read as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.results.importers.fluxloop.shape import Evaluation, EvaluationSummary, Trace
+from agenteval.results.importers.fluxloop.summary import criteria_of, numbers_of, share
+from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats, content_id, excerpt, persona_tag
+from agenteval.results.importers.recording import Recording
+from agenteval.results.importers.values import Grade, text_of
+from agenteval.results.model import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
+from agenteval.results.rollup import case_status, mean
+
+FORMAT: Final = "fluxloop"
+# FluxLoop's files do not say which evaluation they come from.
+_NAME = "evaluation"
+# Nor do they tell rules from judges.
+_KIND: Final = "custom"
+
+# FluxLoop writes 0 for a judgement that there was none of, and only the reason tells; this is how these begin.
+_NOT_ASKED = re.compile("Skipped due to LLM sampling|LLM evaluation budget exhausted")
+_BROKEN = re.compile(
+    "LLM (API key not provided|call failed|client unavailable|evaluator missing|manager unavailable)"
+    "|Failed to (initialize OpenAI client|parse LLM response)"
+    "|No (numeric score found in response|response from LLM|rules configured)"
+    "|Score .* outside expected range|Unknown parser"
+)
+
+
+def is_summary(content: Any) -> bool:
+    """Whether JSON is the summary of an evaluation."""
+    return isinstance(content, dict) and {"total_traces", "evaluator_stats"} <= content.keys()
+
+
+def is_trace(content: Any) -> bool:
+    """Whether JSON is a line of per_trace.jsonl."""
+    return isinstance(content, dict) and {"scores", "final_score", "pass"} <= content.keys()
+
+
+def belong_together(summary: Mapping[str, Any], traces: Sequence[Any]) -> bool:
+    """Whether a summary counts these traces; one with another number is of another evaluation."""
+    return summary.get("total_traces") == len(traces)
+
+
+def read_fluxloop(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> Recording:
+    """An evaluation as a recording; without traces it has no cases, but its numbers.
+
+    Args:
+        content: ``summary``, the JSON of summary.json, and ``traces``, the lines of per_trace.jsonl; one may lack.
+        suites: the traces get the ids of the one among them that is of FluxLoop and judges or asks the same.
+
+    Raises:
+        ValidationError: something that the evaluation needs is missing or of another type.
+        ConfigError: several suites could be meant.
+    """
+    evaluation = Evaluation.model_validate(content)
+    summary = evaluation.summary or EvaluationSummary()
+    suite = _suite_of(evaluation, suites)
+    cases = _Cases(suite.path if suite else FORMAT, suite.cases if suite else ()).cases(evaluation.traces)
+    return Recording(
+        tool=FORMAT,
+        version="",
+        duration_s=sum(trace.duration_ms or 0.0 for trace in evaluation.traces) / 1000,
+        suites=[
+            SuiteResult(
+                path=suite.path if suite else FORMAT,
+                name=suite.name if suite else _NAME,
+                format=FORMAT,
+                fingerprint="",
+                criteria=list(criteria_of(summary.success_criteria_results)),
+                threshold=share(summary.threshold),
+                cases=cases,
+            )
+        ],
+        summary=None if cases else numbers_of(summary),
+    )
+
+
+def _suite_of(evaluation: Evaluation, suites: Sequence[KnownSuite]) -> KnownSuite | None:
+    """The suite with most metrics and questions of the evaluation; the only one needs none."""
+    ours = [suite for suite in suites if suite.format == FORMAT]
+    if len(ours) <= 1:
+        return ours[0] if ours else None
+    metrics = {name for trace in evaluation.traces for name in trace.scores}
+    metrics |= evaluation.summary.evaluator_stats.keys() if evaluation.summary else set()
+    asked = {_question(trace) for trace in evaluation.traces}
+
+    def shared(suite: KnownSuite) -> tuple[int, int]:
+        return len(metrics & suite.metrics), len(asked & {_known_question(case) for case in suite.cases})
+
+    best = max(map(shared, ours))
+    meant = [suite for suite in ours if shared(suite) == best]
+    if len(meant) > 1:
+        paths = ", ".join(suite.path for suite in meant)
+        raise ConfigError(Problem(f"does not say which suite it evaluates ({paths}); compare one at a time"))
+    return meant[0]
+
+
+_Question = tuple[str | None, str]
+
+
+def _question(trace: Trace) -> _Question:
+    return trace.persona or None, trace.meta.input
+
+
+def _known_question(case: KnownCase) -> _Question:
+    return case.persona, case.inputs[0] if len(case.inputs) == 1 else ""
+
+
+class _Cases:
+    """Makes cases of traces, with the ids that a suite gives them."""
+
+    def __init__(self, path: str, known: Iterable[KnownCase]) -> None:
+        self._path = path
+        self._repeats = Repeats()
+        self._ids: set[str] = set()
+        self._known: defaultdict[_Question, list[str]] = defaultdict(list)
+        for case in known:
+            self._ids.add(case.id)
+            if len(case.inputs) == 1:
+                self._known[_known_question(case)].append(case.id)
+
+    def cases(self, traces: Iterable[Trace]) -> list[CaseResult]:
+        """One case for each trace; traces that a suite has one case for are its iterations."""
+        found: dict[str, list[Trace]] = {}
+        for trace in traces:
+            found.setdefault(self._id(trace), []).append(trace)
+        return [_case(case_id, group) for case_id, group in found.items()]
+
+    def _id(self, trace: Trace) -> str:
+        if trace.meta.case_id:
+            return trace.meta.case_id
+        if ids := self._known.get(_question(trace)):
+            return ids.pop(0) if len(ids) > 1 else ids[0]
+        # The suite's own id, where a template makes another text of the input that the trace has.
+        case_id = f"{self._path}::{content_id([trace.meta.input, trace.persona or None])}"
+        if case_id in self._ids:
+            return case_id
+        own = content_id(list(_question(trace))) if trace.meta.input else trace.trace_id
+        return self._repeats.unique(f"{self._path}::{own}")
+
+
+def _case(case_id: str, traces: Sequence[Trace]) -> CaseResult:
+    iterations = [_iteration(index, trace) for index, trace in enumerate(traces)]
+    first = traces[0]
+    return CaseResult(
+        id=case_id,
+        name=first.meta.name or excerpt(first.meta.input) or first.trace_id or case_id,
+        tags=[persona_tag(first.persona)] if first.persona else [],
+        cluster=content_id(list(_question(first))) if first.meta.input else None,
+        status=case_status([iteration.status for iteration in iterations]),
+        score=mean(iteration.score for iteration in iterations),
+        iterations=iterations,
+    )
+
+
+def _iteration(index: int, trace: Trace) -> IterationResult:
+    grades = [_grade(name, value, _reason(trace, name)) for name, value in trace.scores.items()]
+    lost = [grade for grade in grades if grade.absent or grade.error]
+    absent = [Grade(id=name, kind=_KIND, value=None, absent=why or "") for name, why in trace.absent.items()]
+    scores = [grade.score for grade in (*grades, *absent)]
+    turn = TurnResult(
+        index=0,
+        input=trace.meta.input,
+        ground_truth=None,
+        response=trace.meta.output,
+        latency_ms=trace.duration_ms,
+        scores=scores,
+    )
+    status = _status(trace, scores, lost)
+    # What there was no judgement of stands as 0 in the final score, which is none then.
+    final = None if lost else share(trace.final_score)
+    return IterationResult(index=index, status=status, score=final, turns=[turn])
+
+
+def _grade(name: str, value: float | None, reason: str | None) -> Grade:
+    """What an evaluator said; nothing where the 0 only stands for a judgement that there was none of."""
+    if value == 0 and reason is not None:
+        if _NOT_ASKED.match(reason):
+            return Grade(id=name, kind=_KIND, value=None, absent=reason)
+        if _BROKEN.match(reason):
+            return Grade(id=name, kind=_KIND, value=None, error=reason)
+    return Grade(id=name, kind=_KIND, value=value, reason=reason)
+
+
+def _reason(trace: Trace, name: str) -> str | None:
+    reasons = trace.reasons.get(name)
+    if isinstance(reasons, list):
+        return "; ".join(map(text_of, reasons))
+    return None if reasons is None else text_of(reasons)
+
+
+def _status(trace: Trace, scores: Sequence[Score], lost: Sequence[Grade]) -> CaseStatus:
+    """FluxLoop's verdict; a failure that lost judgements may have caused is none."""
+    scored = any(score.status == "scored" for score in scores)
+    if trace.passed is None or (trace.passed and not scored):
+        return "skipped"
+    if trace.passed:
+        return "passed"
+    if lost:
+        return "error" if any(grade.error for grade in lost) else "skipped"
+    return "failed" if scored else "error"

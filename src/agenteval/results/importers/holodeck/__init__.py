@@ -1,0 +1,1 @@
+"""HoloDeck's results."""

@@ -1,0 +1,220 @@
+"""Test reports of HoloDeck: what ``holodeck test --output`` writes, and the files of its ``results`` folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from agenteval.results.importers.holodeck.shape import Answer, EvalRun, Metric, Report, Test
+from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats, excerpt, turns_id
+from agenteval.results.importers.recording import Recording
+from agenteval.results.importers.values import Grade, highest_of
+from agenteval.results.model import (
+    CaseResult,
+    CaseStatus,
+    IterationResult,
+    Score,
+    ScoreKind,
+    SuiteResult,
+    ToolCall,
+    TurnResult,
+    Usage,
+)
+from agenteval.results.rollup import mean_score
+
+FORMAT: Final = "holodeck"
+
+_KINDS: Mapping[str, ScoreKind] = {"standard": "standard", "rag": "rag", "geval": "geval", "code": "code"}
+_ROUGE = "rouge"
+_NO_ROUGE = "every rouge score of the report is 0, which HoloDeck up to 0.7.1 writes whatever the answer is"
+
+
+def is_holodeck(content: Any) -> bool:
+    """Whether JSON is a test report."""
+    if not isinstance(content, dict):
+        return False
+    report = content.get("report", content)
+    return isinstance(report, dict) and {"agent_name", "results", "summary"} <= report.keys()
+
+
+def read_holodeck(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> Recording:
+    """A test report as a recording.
+
+    Args:
+        content: the JSON of the file.
+        suites: the report's cases get the ids of the one among them that has its agent's name or path.
+
+    Raises:
+        ValidationError: something that the report needs is missing or of another type.
+    """
+    run = EvalRun.model_validate(content if "report" in content else {"report": content})
+    report = run.report
+    path = PurePosixPath(report.agent_config_path.replace("\\", "/")).as_posix()
+    suite = _suite_of(report, path, suites)
+    found = _Cases(suite.path if suite else path, suite.cases if suite else (), _rouge_is_broken(report))
+    cases = [found.case(test) for test in report.results]
+    return Recording(
+        tool=FORMAT,
+        version=report.holodeck_version,
+        finished_at=report.timestamp,
+        duration_s=(report.summary.total_duration_ms or 0.0) / 1000,
+        commit=run.metadata.git_commit,
+        suites=[
+            SuiteResult(
+                path=found.path,
+                name=suite.name if suite else report.agent_name,
+                format=FORMAT,
+                fingerprint="",
+                cases=cases,
+            )
+        ],
+        questions=found.questions,
+    )
+
+
+def _suite_of(report: Report, path: str, suites: Sequence[KnownSuite]) -> KnownSuite | None:
+    """The suite with the agent's name; else the one whose path ends the same and that has a case of the report."""
+    names = {test.test_name for test in report.results if test.test_name}
+
+    def shared_cases(suite: KnownSuite) -> int:
+        return len(names & {case.name for case in suite.cases})
+
+    def closeness(suite: KnownSuite) -> tuple[int, int]:
+        return _common_tail(path, suite.path), shared_cases(suite)
+
+    ours = [suite for suite in suites if suite.format == FORMAT]
+    named = [suite for suite in ours if suite.name == report.agent_name]
+    similar = [suite for suite in ours if _common_tail(path, suite.path) and shared_cases(suite)]
+    return max(named or similar, key=closeness, default=None)
+
+
+def _common_tail(one: str, other: str) -> int:
+    """How many parts two paths have in common at the end, where one of them ends with all of the other; else 0."""
+    ends = [[part for part in reversed(PurePosixPath(path).parts) if part != "/"] for path in (one, other)]
+    shortest = min(map(len, ends))
+    return shortest if ends[0][:shortest] == ends[1][:shortest] else 0
+
+
+def _rouge_is_broken(report: Report) -> bool:
+    scores = [
+        metric.score
+        for test in report.results
+        for answer in (test, *test.turns)
+        for metric in answer.metric_results
+        if metric.metric_name == _ROUGE
+    ]
+    return bool(scores) and not any(scores)
+
+
+class _Cases:
+    """Makes cases of tests, with the ids that a suite gives them."""
+
+    def __init__(self, path: str, known: Iterable[KnownCase], rouge_is_broken: bool) -> None:
+        self.path = path
+        self.questions: dict[str, str] = {}
+        self._known = {case.id: case for case in known}
+        self._repeats = Repeats()
+        self._rouge_is_broken = rouge_is_broken
+
+    def case(self, test: Test) -> CaseResult:
+        inputs = tuple(answer.input for answer in test.answers)
+        case_id = self._repeats.unique(f"{self.path}::{test.test_name or turns_id(inputs)}")
+        known = self._known.get(case_id)
+        if known is not None and _differs(known, test.answers):
+            self.questions[case_id] = "\x1f".join(inputs)
+        turns = [self._turn(index, test, answer) for index, answer in enumerate(test.answers)]
+        status, score = self._status(test, turns), mean_score(turns)
+        return CaseResult(
+            id=case_id,
+            name=test.test_name or excerpt(inputs[0]) or case_id,
+            status=status,
+            score=score,
+            iterations=[IterationResult(index=0, status=status, score=score, turns=turns)],
+        )
+
+    def _turn(self, index: int, test: Test, answer: Answer) -> TurnResult:
+        calls = [ToolCall(**call.model_dump()) for call in answer.tool_invocations]
+        usage = answer.token_usage
+        return TurnResult(
+            index=index,
+            input=answer.input,
+            ground_truth=answer.ground_truth,
+            response=answer.response,
+            tool_calls=calls or [ToolCall(name=name) for name in answer.tool_calls],
+            latency_ms=answer.execution_time_ms if test.turns else _without_metrics_ms(answer),
+            usage=Usage(input_tokens=usage.prompt_tokens, output_tokens=usage.completion_tokens) if usage else None,
+            error="; ".join(answer.errors) if _is_broken(answer) else None,
+            scores=self._scores(answer),
+        )
+
+    def _scores(self, answer: Answer) -> list[Score]:
+        repeats = Repeats()
+        scores = [self._grade(metric, repeats.unique(metric.metric_name)).score for metric in answer.metric_results]
+        if answer.tools_matched is not None:
+            matched = answer.tools_matched
+            value = 1.0 if matched else 0.0
+            scores.append(
+                Score(id=repeats.unique("tools"), kind="tools", score=value, passed=matched, status="scored")
+            )
+        return scores
+
+    def _grade(self, metric: Metric, unique: str) -> Grade:
+        return Grade(
+            id=unique,
+            kind=_KINDS.get(metric.kind or "", "standard"),
+            value=metric.score,
+            highest=highest_of(metric.scale),
+            threshold=metric.threshold,
+            passed=metric.passed,
+            reason=metric.reasoning,
+            absent=_NO_ROUGE if self._says_nothing(metric) else None,
+            error=metric.error,
+            model=metric.model_used,
+            duration_ms=metric.evaluation_time_ms,
+        )
+
+    def _says_nothing(self, metric: Metric) -> bool:
+        return self._rouge_is_broken and metric.metric_name == _ROUGE
+
+    def _status(self, test: Test, turns: Sequence[TurnResult]) -> CaseStatus:
+        """HoloDeck's own verdict, which knows no errors, and counts as passed where nothing was checked."""
+        if any(turn.error is not None for turn in turns):
+            return "error"
+        metrics = [metric for answer in test.answers for metric in answer.metric_results]
+        if any(answer.tools_matched is False for answer in test.answers):
+            return "failed"
+        if any(metric.passed is False and not metric.error and not self._says_nothing(metric) for metric in metrics):
+            return "failed"
+        if not test.passed and any(metric.error for metric in metrics):
+            return "error"
+        # What is left are other errors; without any, rouge alone was to blame.
+        if not test.passed and (any(answer.errors for answer in test.answers) or not self._rouge_is_broken):
+            return "failed"
+        statuses = {score.status for turn in turns for score in turn.scores}
+        if "scored" in statuses:
+            return "passed"
+        return "error" if "error" in statuses else "skipped"
+
+
+def _is_broken(answer: Answer) -> bool:
+    """Whether there is no answer because of an error; a missing tool call is an error, too, but not such a one."""
+    if not answer.errors:
+        return False
+    return answer.response is None or (not answer.response and answer.tools_matched is not False)
+
+
+def _without_metrics_ms(test: Answer) -> float | None:
+    """The time of the agent: that of a test of a single turn includes its metrics, which run one after another."""
+    if test.execution_time_ms is None:
+        return None
+    metrics = sum(metric.evaluation_time_ms or 0.0 for metric in test.metric_results)
+    return max(test.execution_time_ms - metrics, 0.0)
+
+
+def _differs(known: KnownCase, answers: Sequence[Answer]) -> bool:
+    """Whether the test of that name asks, or expects, something else."""
+    if known.inputs and known.inputs != tuple(answer.input for answer in answers):
+        return True
+    truths = tuple(answer.ground_truth for answer in answers)
+    return bool(known.ground_truths) and known.ground_truths != truths

@@ -1,0 +1,242 @@
+"""Results of promptfoo: what ``promptfoo eval --output results.json`` writes."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats, content_id, excerpt
+from agenteval.results.importers.promptfoo.assertions import kind_of, threshold_of
+from agenteval.results.importers.promptfoo.shape import Assertion, Component, File, Response, Row, Tokens
+from agenteval.results.importers.recording import Recording
+from agenteval.results.importers.values import Grade, text_of
+from agenteval.results.model import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult, Usage
+from agenteval.results.rollup import case_status, mean, mean_score
+
+FORMAT: Final = "promptfoo"
+
+
+def is_promptfoo(content: Any) -> bool:
+    """Whether JSON is results of promptfoo, in a file or as its ``evaluate()`` returns them."""
+    if not isinstance(content, dict):
+        return False
+    evaluation = content["results"] if isinstance(content.get("results"), dict) else content
+    return isinstance(evaluation.get("results"), list) and {"stats", "timestamp"} <= evaluation.keys()
+
+
+def read_promptfoo(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> Recording:
+    """Results as a recording.
+
+    A test is the known case that its description names, else the one that asks what a variable or the prompt says.
+    Tests that are no known case make a suite of their own, one for each provider and prompt.
+
+    Args:
+        content: the JSON of the file.
+        suites: those with the known cases.
+
+    Raises:
+        ValidationError: something that the results need is missing or of another type.
+        ConfigError: several providers or prompts answered the same known case.
+    """
+    file = File.model_validate(content if isinstance(content.get("results"), dict) else {"results": content})
+    columns = _columns(file.results.results)
+    found = [answer for name, rows in columns.items() for answer in _answers(name, rows, suites)]
+    _require_one_agent(found)
+    groups: dict[str, list[CaseResult]] = defaultdict(list)
+    known = {suite.path: suite for suite in suites}
+    for answer in found:
+        groups[answer.suite].append(answer.case)
+    return Recording(
+        tool=FORMAT,
+        version=file.metadata.version,
+        started_at=file.results.timestamp,
+        duration_s=(file.results.stats.duration_ms or 0.0) / 1000,
+        suites=[
+            SuiteResult(
+                path=path,
+                name=known[path].name if path in known else path,
+                format=known[path].format if path in known else FORMAT,
+                fingerprint="",
+                cases=cases,
+            )
+            for path, cases in groups.items()
+        ],
+        questions={answer.case.id: answer.question for answer in found if answer.question is not None},
+    )
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """A case, the path of its suite, and which provider and prompt answered it.
+
+    Attributes:
+        question: what was asked, where the known case asks something else.
+    """
+
+    suite: str
+    column: str
+    case: CaseResult
+    question: str | None = None
+
+
+def _columns(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The path of a suite → the answers of one provider to one prompt."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    # They stand in the order in which they ended.
+    for row in sorted(rows, key=lambda row: row.index or 0):
+        found.setdefault((row.agent, row.prompt.label), []).append(row)
+    if len(found) == 1:
+        return dict(zip([FORMAT], found.values(), strict=True))
+    prompts = Counter(agent for agent, _ in found)
+    repeats = Repeats()
+    return {
+        repeats.unique(f"{FORMAT}[{agent if prompts[agent] == 1 else f'{agent}, {excerpt(prompt)}'}]"): answers
+        for (agent, prompt), answers in found.items()
+    }
+
+
+def _answers(column: str, rows: Sequence[Row], suites: Sequence[KnownSuite]) -> Iterator[_Answered]:
+    tests: dict[str, list[Row]] = {}
+    for row in rows:
+        # A test that runs again has another index, but is the same otherwise.
+        tests.setdefault(content_id([row.title, row.vars, row.test.checks]), []).append(row)
+    titles = Counter(repeated[0].title for repeated in tests.values())
+    # Cases of other results of promptfoo get the same ids anyway.
+    known = _Known(suite for suite in suites if suite.path != FORMAT and not suite.path.startswith(f"{FORMAT}["))
+    repeats = Repeats()
+    for repeated in tests.values():
+        row = repeated[0]
+        named = row.title if titles[row.title] == 1 else None
+        same = known.case(named, row)
+        if same is not None:
+            question = None if _asks_the_same(same[1], row) else row.prompt.raw
+            yield _Answered(same[0], column, _case(same[1].id, same[1].name, repeated), question)
+            continue
+        own = named or " ".join(filter(None, (row.title, content_id(row.vars))))
+        name = row.title or excerpt(_said(row)) or own
+        yield _Answered(column, column, _case(repeats.unique(f"{column}::{own}"), name, repeated))
+
+
+class _Known:
+    """Finds the known case that a test is, each once; a name or question that several cases have finds none."""
+
+    def __init__(self, suites: Iterable[KnownSuite]) -> None:
+        self._found: set[str] = set()
+        self._named: defaultdict[str, list[tuple[str, KnownCase]]] = defaultdict(list)
+        self._asking: defaultdict[str, list[tuple[str, KnownCase]]] = defaultdict(list)
+        for suite in suites:
+            for case in suite.cases:
+                self._named[case.name].append((suite.path, case))
+                if len(case.inputs) == 1:
+                    self._asking[case.inputs[0]].append((suite.path, case))
+
+    def case(self, name: str | None, row: Row) -> tuple[str, KnownCase] | None:
+        """The case with the path of its suite."""
+        texts = {row.prompt.raw, *(value for value in row.vars.values() if isinstance(value, str))}
+        named = self._named.get(name, []) if name is not None else []
+        asking = [one for text in texts for one in self._asking.get(text, [])]
+        for found in (named, asking):
+            if len(found) == 1 and found[0][1].id not in self._found:
+                self._found.add(found[0][1].id)
+                return found[0]
+        return None
+
+
+def _asks_the_same(case: KnownCase, row: Row) -> bool:
+    """Whether the question of a case stands in a variable or in the prompt; of several turns nobody knows."""
+    texts = (row.prompt.raw, *map(text_of, row.vars.values()))
+    return len(case.inputs) != 1 or any(case.inputs[0] in text for text in texts)
+
+
+def _require_one_agent(found: Iterable[_Answered]) -> None:
+    columns: defaultdict[str, list[str]] = defaultdict(list)
+    for answer in found:
+        columns[answer.case.id].append(answer.column)
+    several = next((names for names in columns.values() if len(set(names)) > 1), None)
+    if several is not None:
+        raise ConfigError(
+            Problem(
+                f"has answers of several providers or prompts to the same cases ({', '.join(several)}), and a run is "
+                "compared with one; keep one with --filter-providers or --filter-prompts of promptfoo"
+            )
+        )
+
+
+def _case(case_id: str, name: str, rows: Sequence[Row]) -> CaseResult:
+    iterations = [_iteration(index, row) for index, row in enumerate(rows)]
+    return CaseResult(
+        id=case_id,
+        name=name,
+        status=case_status([iteration.status for iteration in iterations]),
+        score=mean(iteration.score for iteration in iterations),
+        iterations=iterations,
+    )
+
+
+def _iteration(index: int, row: Row) -> IterationResult:
+    scores = _scores(row)
+    response = row.response or Response()
+    turn = TurnResult(
+        index=0,
+        input=row.prompt.raw or _said(row),
+        ground_truth=None,
+        response=None if row.is_broken else text_of(response.output),
+        # A cached answer took no time.
+        latency_ms=None if response.cached or row.is_broken else row.latency_ms,
+        usage=_usage(row),
+        # Further lines are the stack of a program that is not ours.
+        error=(row.error or "no answer").partition("\n")[0] if row.is_broken else None,
+        scores=scores,
+    )
+    return IterationResult(index=index, status=_status(row, scores), score=mean_score([turn]), turns=[turn])
+
+
+def _status(row: Row, scores: Sequence[Score]) -> CaseStatus:
+    """promptfoo's verdict, which counts as passed where nothing was checked."""
+    if row.is_broken:
+        return "error"
+    if not row.success:
+        return "failed"
+    return "passed" if row.test.checks or any(score.status == "scored" for score in scores) else "skipped"
+
+
+def _scores(row: Row) -> list[Score]:
+    """One score for each assertion; what results without these say of named metrics, where there are none."""
+    repeats = Repeats()
+    components = [component for component in (row.grading.components if row.grading else ()) if component is not None]
+    if components:
+        return [_grade(component, repeats).score for component in components]
+    return [Grade(id=name, kind="custom", value=value).score for name, value in row.named_scores.items()]
+
+
+def _grade(component: Component, repeats: Repeats) -> Grade:
+    assertion, data = component.assertion or Assertion(), component.metadata
+    group = data.assertion_set if data else None
+    name = assertion.metric or assertion.type or (group and group.metric) or "assert-set"
+    return Grade(
+        id=repeats.unique(name),
+        kind=kind_of(assertion.type),
+        value=component.score,
+        threshold=threshold_of(assertion.type, assertion.threshold),
+        # Without weight an assertion always passes: it only informs.
+        passed=None if assertion.weight == 0 else component.passed,
+        reason=component.reason,
+    )
+
+
+def _usage(row: Row) -> Usage | None:
+    """Tokens and cost; promptfoo writes 0 where nobody told."""
+    tokens = row.tokens or Tokens()
+    found = Usage(
+        input_tokens=tokens.prompt or None, output_tokens=tokens.completion or None, cost_usd=row.cost or None
+    )
+    return None if found == Usage() else found
+
+
+def _said(row: Row) -> str:
+    """The variables of a test as text; the only one by itself."""
+    values = [text_of(value) for value in row.vars.values()]
+    return values[0] if len(values) == 1 else ", ".join(map(": ".join, zip(row.vars, values, strict=True)))

@@ -1,0 +1,217 @@
+"""The runs to merge, and why they do not belong together if they do not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.results.model import CaseResult, PoolEntry, Results, Run, RunShard
+
+# Scores of all iterations of a case together: with more iterations they would be others.
+_OVER_ITERATIONS = frozenset({"consistency", "performance"})
+# How many cases and shards a message names.
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the runs to merge, and the file that it is in."""
+
+    file: str
+    results: Results
+
+    @property
+    def run(self) -> Run:
+        """When and on what it ran."""
+        return self.results.run
+
+    @property
+    def shard(self) -> RunShard:
+        """Which part of a run it is.
+
+        Raises:
+            ValueError: it is a whole run.
+        """
+        if self.run.shard is None:
+            raise ValueError(f"{self.file} is no shard")
+        return self.run.shard
+
+    @property
+    def run_ids(self) -> list[str]:
+        """The runs that it is made of; of one that was not merged, itself."""
+        return self.run.merged or [self.run.id]
+
+    @property
+    def case_ids(self) -> list[str]:
+        """The cases of the run, in its order."""
+        return [case.id for _, case in self.results.cases()]
+
+    @property
+    def own_entry(self) -> PoolEntry | None:
+        """The run's own entry in its pool."""
+        return next((entry for entry in self.results.pool if entry.run_id == self.run.id), None)
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """What each case asks and how it is judged, by its id."""
+        entry = self.own_entry
+        return {case_id: case.fingerprint for case_id, case in entry.cases.items()} if entry else {}
+
+
+def check_parts(parts: Sequence[Part]) -> None:
+    """See that runs can be merged.
+
+    Args:
+        parts: one or more.
+
+    Raises:
+        ConfigError: with every reason why not.
+    """
+    problems = list(_unusable(parts)) or list(_foreign(parts))
+    if not problems:
+        problems = list(_unlike(parts) if parts[0].run.shard is None else _incomplete(parts))
+    if problems:
+        raise ConfigError(problems)
+
+
+def _unusable(parts: Iterable[Part]) -> Iterator[Problem]:
+    """Parts that cannot be merged with anything."""
+    for part in parts:
+        if not part.run.complete:
+            yield Problem("this run was interrupted; run it again", file=part.file)
+        elif not _is_time(part.run.started_at) or not _is_time(part.run.finished_at):
+            yield Problem("`run` does not say when it started and finished", file=part.file)
+        elif part.case_ids and part.own_entry is None:
+            message = "this run scored recorded traces; score them all in one run, with --traces FOLDER"
+            yield Problem(message, file=part.file)
+        elif repeated := [case_id for case_id, times in Counter(part.case_ids).items() if times > 1]:
+            yield Problem(f"names {_cases(repeated)} more than once", file=part.file)
+
+
+def _foreign(parts: Sequence[Part]) -> Iterator[Problem]:
+    """Parts that were not run on the same commit with the same suites as the first, or not in the same way."""
+    first = parts[0]
+    files = dict.fromkeys(first.run_ids, first.file)
+    for part in parts[1:]:
+        again = next((files[run_id] for run_id in part.run_ids if run_id in files), None)
+        files |= dict.fromkeys(part.run_ids, part.file)
+        different = [what for what, of in _SAME if of(part) != of(first)]
+        if again is not None:
+            yield Problem(f"the same run is in {again}", file=part.file)
+        elif part.run.shard is None and first.run.shard is not None:
+            yield Problem(f"a whole run, and {first.file} is a shard of one", file=part.file)
+        elif part.run.shard is not None and first.run.shard is None:
+            yield Problem(f"a shard of a run, and {first.file} is a whole one", file=part.file)
+        elif different:
+            yield Problem(f"{' and '.join(different)} than {first.file}", file=part.file)
+
+
+def _release(part: Part) -> tuple[str, ...]:
+    """The version without its last part, in which results are made the same way."""
+    return tuple(part.results.tool.version.split(".")[:2])
+
+
+def _paths(part: Part) -> list[str]:
+    return sorted(suite.path for suite in part.results.suites)
+
+
+def _contents(part: Part) -> list[str]:
+    """What the suites ask; they may lie at other places on other machines, which is said by itself."""
+    return sorted(suite.fingerprint for suite in part.results.suites)
+
+
+_SAME: tuple[tuple[str, Callable[[Part], object]], ...] = (
+    ("of another repository", lambda part: part.run.repository),
+    ("of another commit", lambda part: part.run.commit),
+    ("written by another version of agenteval", _release),
+    ("of other suites", _paths),
+    ("of suites with other cases or metrics", _contents),
+)
+
+
+def _incomplete(parts: Sequence[Part]) -> Iterator[Problem]:
+    """What is wrong with shards: of another division, missing, or there twice."""
+    first = parts[0].shard
+    seen: dict[int, str] = {}
+    for part in parts:
+        shard = part.shard
+        if shard.count != first.count:
+            yield Problem(f"one of {shard.count} shards; {parts[0].file} is one of {first.count}", file=part.file)
+        elif shard.index > shard.count:
+            yield Problem(f"shard {shard.index} of {shard.count}, which cannot be", file=part.file)
+        elif shard.divided_by != first.divided_by:
+            message = f"its cases were divided by another baseline than those of {parts[0].file}"
+            yield Problem(f"{message}; give all shards the same one", file=part.file)
+        elif shard.cases != first.cases:
+            message = (
+                f"part of a run of other cases than {parts[0].file}; give all shards the same suites and filters"
+            )
+            yield Problem(message, file=part.file)
+        elif shard.index in seen:
+            yield Problem(f"shard {shard.index} again, which is in {seen[shard.index]} too", file=part.file)
+        seen.setdefault(shard.index, part.file)
+    missing = [str(index) for index in range(1, first.count + 1) if index not in seen]
+    if len(missing) == 1:
+        yield Problem(f"shard {missing[0]} of {first.count} is missing")
+    elif missing:
+        yield Problem(f"{len(missing)} shards of {first.count} are missing: {_some(missing)}")
+    else:
+        yield from _badly_divided(parts)
+
+
+def _badly_divided(parts: Iterable[Part]) -> Iterator[Problem]:
+    """Cases that are in no shard or in several, or that no shard should have."""
+    wanted = dict.fromkeys(case_id for part in parts for case_id in part.shard.cases)
+    seen: dict[str, str] = {}
+    for part in parts:
+        again = [case_id for case_id in part.case_ids if case_id in seen]
+        if again:
+            yield Problem(f"has {_cases(again)} that {seen[again[0]]} has too", file=part.file)
+        unwanted = [case_id for case_id in part.case_ids if case_id not in wanted]
+        if unwanted:
+            yield Problem(f"has {_cases(unwanted)} not in its own list of cases", file=part.file)
+        seen |= dict.fromkeys(part.case_ids, part.file)
+    lost = [case_id for case_id in wanted if case_id not in seen]
+    if lost:
+        yield Problem(f"in no shard: {_cases(lost)}")
+
+
+def _unlike(parts: Sequence[Part]) -> Iterator[Problem]:
+    """What is wrong with runs of the same cases."""
+    first = parts[0]
+    for part in parts[1:]:
+        missing = sorted(set(first.case_ids) - set(part.case_ids))
+        more = sorted(set(part.case_ids) - set(first.case_ids))
+        if missing:
+            yield Problem(f"lacks {_cases(missing)} that {first.file} has", file=part.file)
+        if more:
+            yield Problem(f"has {_cases(more)} that {first.file} lacks", file=part.file)
+    for part in parts if len(parts) > 1 else ():
+        together = [case.id for _, case in part.results.cases() if _is_judged_together(case)]
+        if together:
+            message = f"judges all iterations of {_cases(together)} together; run these once, with --iterations"
+            yield Problem(message, file=part.file)
+
+
+def _is_judged_together(case: CaseResult) -> bool:
+    turns = (turn for iteration in case.iterations for turn in iteration.turns)
+    return any(score.kind in _OVER_ITERATIONS for turn in turns for score in turn.scores)
+
+
+def _cases(ids: Sequence[str]) -> str:
+    """``2 cases (a, b)``."""
+    return f"{'1 case' if len(ids) == 1 else f'{len(ids)} cases'} ({_some(ids)})"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False

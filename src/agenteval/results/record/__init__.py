@@ -1,0 +1,1 @@
+"""The flat record of an answer."""

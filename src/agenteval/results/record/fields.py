@@ -1,0 +1,126 @@
+"""The flat record of an answer, which rules and analyses read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agenteval.results.model import ToolCall, Usage
+
+Record = Mapping[str, Any]
+
+_NO = frozenset({"", "0", "false", "no", "none", "null", "failed", "failure", "error"})
+
+
+def trace_of_reply(
+    *,
+    input: str,  # noqa: A002 - the field is called so
+    output: str,
+    duration_ms: float | None = None,
+    success: bool = True,
+    persona: str | None = None,
+    iteration: int = 0,
+    trace_id: str = "",
+    metadata: Record | None = None,
+    expected: Record | None = None,
+    usage: Usage | None = None,
+    tool_calls: Sequence[ToolCall] = (),
+) -> dict[str, Any]:
+    """The record of an answer that was not recorded but just given.
+
+    Args:
+        input: what was asked.
+        output: the answer.
+        duration_ms: the time it took.
+        success: whether there was an answer.
+        persona: who asked.
+        iteration: which pass it is, from 0.
+        trace_id: what identifies it; the same in every run, as sampling and caches go by it.
+        metadata: what the agent sent with its answer.
+        expected: what the suite says of the input; it wins over what the agent says.
+        usage: tokens of the answer.
+        tool_calls: they become the timeline.
+    """
+    record: dict[str, Any] = {
+        "trace_id": trace_id,
+        "iteration": iteration,
+        "persona": persona,
+        "input": input,
+        "output": output,
+        "duration_ms": duration_ms,
+        "success": success,
+        "metadata": {**(metadata or {}), **(expected or {})},
+        "timeline": [_observation(call) for call in tool_calls],
+    }
+    tokens = _token_usage(usage)
+    return {**record, "token_usage": tokens} if tokens else record
+
+
+def value_at(record: Record, path: str) -> Any:
+    """The value of a field; ``None`` where there is none.
+
+    A key that is written like the path comes first, then the path through nested objects (also inside JSON texts),
+    then the same in ``summary.raw``, where FluxLoop keeps what it does not know.
+    """
+    found = record[path] if path in record else _nested(record, path.split("."))
+    if found is not None or "summary" not in record:
+        return found
+    unknown = _nested(record, ("summary", "raw"))
+    if not isinstance(unknown, dict):
+        return None
+    return unknown[path] if path in unknown else _nested(unknown, path.split("."))
+
+
+def said_success(record: Record) -> bool | None:
+    """What a trace says of its success, by ``success`` or else by ``status``; ``None`` where it says nothing."""
+    said = value_at(record, "success")
+    if said is not None:
+        # A text too may say no.
+        return said.strip().lower() not in _NO if isinstance(said, str) else bool(said)
+    status = value_at(record, "status")
+    return status.strip().lower() == "success" if isinstance(status, str) else None
+
+
+def succeeded(record: Record) -> bool | None:
+    """Whether an answer succeeded: one that names an error did not, whatever else its trace says."""
+    return False if value_at(record, "error") else said_success(record)
+
+
+def _nested(record: Record, path: Sequence[str]) -> Any:
+    value: Any = record if isinstance(record, dict) else dict(record)
+    for step in path:
+        if isinstance(value, str):
+            value = _object(value)
+        if not isinstance(value, dict) or step not in value:
+            return None
+        value = value[step]
+    return value
+
+
+def _object(text: str) -> Any:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _observation(call: ToolCall) -> dict[str, Any]:
+    return {
+        "type": "tool",
+        "name": call.name,
+        "input": call.args,
+        "output": call.result,
+        "error": call.error,
+        "duration_ms": call.duration_ms,
+    }
+
+
+def _token_usage(usage: Usage | None) -> dict[str, int]:
+    if usage is None:
+        return {}
+    parts = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
+    known = {name: count for name, count in parts.items() if count is not None}
+    return {**known, "total_tokens": sum(known.values())} if known else {}

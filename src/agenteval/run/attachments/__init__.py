@@ -1,0 +1,1 @@
+"""The files of a case: found, downloaded, converted to text."""

@@ -1,0 +1,124 @@
+"""Gets the files of a run ready for agents and judges: each is downloaded and read once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from agenteval.core.errors import AgentEvalError
+from agenteval.core.llm.cache import files_directory
+from agenteval.core.runtime import in_thread
+from agenteval.run.attachments.convert import load_libraries, read_file
+from agenteval.suite.model import FileRef
+
+if TYPE_CHECKING:
+    from agenteval.run.attachments.download import Downloader
+
+ResultT = TypeVar("ResultT")
+
+_NO_TEXT = "(no text could be read from this file)"
+
+
+class AttachmentError(AgentEvalError):
+    """A file of a turn cannot be had or read; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The files of one turn.
+
+    Attributes:
+        paths: where they lie on this machine.
+        texts: for each, its name, what it is, and the text in it.
+    """
+
+    paths: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+class Attachments:
+    """One for a run, used as a context inside its event loop.
+
+    Args:
+        kept: where downloads are kept for later runs; in the user's cache directory if not given.
+    """
+
+    def __init__(self, kept: Path | None = None) -> None:
+        self._kept = kept
+        self._cleanup = ExitStack()
+        self._downloader: Downloader | None = None
+        self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
+        # Reading keeps the interpreter busy; several at once would only take turns.
+        self._reading = asyncio.Semaphore(1)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._cleanup.close()
+
+    async def get(self, files: Sequence[FileRef]) -> Attached:
+        """The files of a turn.
+
+        Raises:
+            AttachmentError: one of them cannot be had or read.
+        """
+        found = await asyncio.gather(*(self._one(file) for file in files))
+        return Attached(tuple(str(path) for path, _ in found), tuple(text for _, text in found))
+
+    async def _one(self, file: FileRef) -> tuple[Path, str]:
+        try:
+            path = await self._located(file)
+            part = (path, file.kind, file.pages, file.sheet, file.range)
+            text = await self._once(part, lambda: self._read(file, path))
+        except AgentEvalError as error:
+            raise AttachmentError(str(error)) from None
+        except Exception as error:  # noqa: BLE001 - a file nobody foresaw costs a case, not the run
+            raise AttachmentError(f"{file.name}: {type(error).__name__}: {error}") from None
+        return path, _block(file, text)
+
+    async def _located(self, file: FileRef) -> Path:
+        if file.url is None:
+            return Path(file.path or "")
+        if self._downloader is None:
+            self._downloader = self._new_downloader()
+        get = partial(self._downloader.get, file.url, file.kind, file.download_s, keep=file.cache)
+        return await self._once((file.url, file.cache), lambda: in_thread(get))
+
+    def _new_downloader(self) -> Downloader:
+        # Imported here, as most suites name no address, and the HTTP library takes its time.
+        from agenteval.run.attachments.download import Downloader
+
+        temporary = TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
+        return Downloader(self._kept or files_directory(), Path(self._cleanup.enter_context(temporary)))
+
+    async def _read(self, file: FileRef, path: Path) -> str:
+        async with self._reading:
+            # The first time this takes seconds, which are not the file's.
+            await in_thread(partial(load_libraries, file.kind))
+            try:
+                async with asyncio.timeout(file.convert_s):
+                    return await in_thread(partial(read_file, file, path))
+            except TimeoutError:
+                raise AttachmentError(f"{file.name}: reading it took longer than {file.convert_s:g} s") from None
+
+    async def _once(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        """What was made for a key, now or before; who gives up waiting does not stop it for the others."""
+        task: asyncio.Task[ResultT] | None = self._tasks.get(key)
+        if task is None:
+            task = self._tasks[key] = asyncio.create_task(make())
+        return await asyncio.shield(task)
+
+
+def _block(file: FileRef, text: str) -> str:
+    about = [f"Description: {file.description}"] if file.description else []
+    return "\n".join([f"File: {file.name}", *about, text.strip() or _NO_TEXT])

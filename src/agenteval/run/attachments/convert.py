@@ -1,0 +1,189 @@
+"""Reads the text of files, by markitdown where they are not plain; it blocks, so it runs in a thread."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.errors import AgentEvalError
+from agenteval.suite.files import PLAIN, content_problem, decode_text, is_old_office
+from agenteval.suite.model import FileKind, FileRef
+
+_CONVERTERS: dict[FileKind, tuple[str, str]] = {
+    "pdf": ("PdfConverter", ".pdf"),
+    "word": ("DocxConverter", ".docx"),
+    "excel": ("XlsxConverter", ".xlsx"),
+    "powerpoint": ("PptxConverter", ".pptx"),
+}
+# How markitdown begins each slide.
+_SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
+# PDFium may be used by one thread at a time.
+_PDFIUM = threading.Lock()
+
+
+class ConversionError(AgentEvalError):
+    """The text of a file cannot be read."""
+
+
+def load_libraries(kind: FileKind) -> None:
+    """Import what reads files of a kind."""
+    if kind not in PLAIN:
+        import_module("markitdown.converters")
+
+
+def read_file(file: FileRef, path: Path) -> str:
+    """The text of a file, or of the parts of it that the suite asks for.
+
+    Args:
+        file: what the suite says about it.
+        path: where it lies.
+
+    Raises:
+        ConversionError: it is damaged, or a part does not exist.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConversionError(f"{file.name} cannot be read: {error.strerror}") from None
+    problem = content_problem(file.kind, data)
+    if problem:
+        raise ConversionError(f"{file.name} {problem}")
+    try:
+        return _read(file, data, path)
+    except ConversionError as error:
+        raise ConversionError(f"{file.name} {error}") from None
+    except Exception as error:  # noqa: BLE001 - the libraries raise whatever a damaged file leads to
+        raise ConversionError(f"{file.name} cannot be read as {file.kind}: {type(error).__name__}: {error}") from None
+
+
+def _read(file: FileRef, data: bytes, path: Path) -> str:
+    if file.kind in PLAIN:
+        return decode_text(data)[0]
+    if file.kind == "image":
+        return _image(data, path, file.convert_s)
+    if file.kind == "excel" and (file.sheet or file.range):
+        return _cells(data, file.sheet, file.range)
+    if file.kind == "pdf" and file.pages:
+        data = _pages(data, file.pages)
+    text = _markdown(file.kind, data)
+    return _slides(text, file.pages) if file.kind == "powerpoint" and file.pages else text
+
+
+def _markdown(kind: FileKind, data: bytes) -> str:
+    _quiet()
+    from markitdown import StreamInfo, converters
+
+    name, suffix = ("XlsConverter", ".xls") if kind == "excel" and is_old_office(data) else _CONVERTERS[kind]
+    converter = getattr(converters, name)()
+    # The converters themselves, as the kind is given: markitdown's own choice would load a model to guess it.
+    text: str = converter.convert(io.BytesIO(data), StreamInfo(extension=suffix)).markdown
+    return text
+
+
+def _quiet() -> None:
+    """The libraries report oddities of files with parts of what they hold; none of it belongs in a log."""
+    for name in ("pdfminer", "pdfplumber"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _image(data: bytes, path: Path, timeout_s: float) -> str:
+    """What exiftool says about an image and tesseract reads in it, as far as they are installed."""
+    from markitdown import StreamInfo, converters
+
+    converter = converters.ImageConverter()
+    about = converter.convert(io.BytesIO(data), StreamInfo(), exiftool_path=shutil.which("exiftool")).markdown
+    tesseract = shutil.which("tesseract")
+    if tesseract is None:
+        return about
+    argv = [tesseract, str(path), "stdout"]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
+    # It fails on formats that it does not know; then there is no text.
+    text = "" if done.returncode else done.stdout.decode("utf-8", "replace")
+    return f"{about}\n{text}".strip()
+
+
+def _pages(data: bytes, numbers: Sequence[int]) -> bytes:
+    """A PDF of some pages of another one."""
+    import pypdfium2
+
+    with _PDFIUM:
+        whole = pypdfium2.PdfDocument(data)
+        part = pypdfium2.PdfDocument.new()
+        try:
+            _check_numbers(numbers, len(whole), "page")
+            part.import_pages(whole, [number - 1 for number in numbers])
+            written = io.BytesIO()
+            part.save(written)
+        finally:
+            part.close()
+            whole.close()
+    return written.getvalue()
+
+
+def _slides(text: str, numbers: Sequence[int]) -> str:
+    """Some slides out of a presentation's text."""
+    starts: list[int] = []
+    for found in _SLIDE.finditer(text):
+        # A slide may itself hold such a line; only the next number begins a slide.
+        if int(found[1]) == len(starts) + 1:
+            starts.append(found.start())
+    _check_numbers(numbers, len(starts), "slide")
+    ends = [*starts[1:], len(text)]
+    return "\n\n".join(text[starts[number - 1] : ends[number - 1]].strip() for number in numbers)
+
+
+def _check_numbers(numbers: Sequence[int], count: int, what: str) -> None:
+    missing = [str(number) for number in numbers if number > count]
+    if missing:
+        has = f"{count} {what}" if count == 1 else f"{count} {what}s"
+        raise ConversionError(f"has {has}; there is no {what} {', '.join(missing)}")
+
+
+def _cells(data: bytes, name: str | None, cells: str | None) -> str:
+    """A sheet, or a range of its cells, as a Markdown table; formulas are given by their last result."""
+    import openpyxl
+    from openpyxl.utils import range_boundaries
+
+    if is_old_office(data):
+        raise ConversionError("is no .xlsx file, and only in these a sheet or range can be chosen")
+    book = openpyxl.load_workbook(io.BytesIO(data), data_only=True)
+    sheets = {sheet.title: sheet for sheet in book.worksheets}
+    sheet = sheets.get(name or book.active.title)
+    if sheet is None:
+        raise ConversionError(f"has no sheet {name or book.active.title!r} with cells; it has {', '.join(sheets)}")
+    left, top, right, bottom = range_boundaries(cells.upper()) if cells else (None, None, None, None)
+    left, right = _ordered(left, right)
+    top, bottom = _ordered(top, bottom)
+    rows = sheet.iter_rows(
+        min_col=left,
+        min_row=top,
+        # A range may go far beyond what the sheet holds.
+        max_col=min(right or sheet.max_column, sheet.max_column),
+        max_row=min(bottom or sheet.max_row, sheet.max_row),
+        values_only=True,
+    )
+    return f"## {sheet.title}\n{_table([[_cell(value) for value in row] for row in rows])}"
+
+
+def _ordered(first: int | None, last: int | None) -> tuple[int | None, int | None]:
+    """Two ends of a range, whichever way round they are written."""
+    return (last, first) if first and last and last < first else (first, last)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    head, *rest = rows
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rest))
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else " ".join(str(value).split()).replace("|", "\\|")

@@ -1,0 +1,228 @@
+"""``agenteval.yaml``: what may stand in it, and how it becomes a :class:`~agenteval.run.config.model.Config`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agenteval.core.documents.document import Document, KeyPath
+from agenteval.core.documents.validation import validate
+from agenteval.core.documents.yaml.read import read_yaml
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.llm.budget import Limits
+from agenteval.core.llm.cache import ResponseCache, default_directory
+from agenteval.core.llm.gateway import LlmSettings
+from agenteval.core.llm.names import chat_model, embedding_model
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.paths import shown_path
+from agenteval.run.config.gate import GateEntry
+from agenteval.run.config.model import DEFAULT_CONCURRENCY, Config, ProcessLimits
+from agenteval.suite.agents import AgentEntry, read_agent, read_tool
+from agenteval.suite.evaluation import Criteria, ToolCheck
+from agenteval.suite.model import AgentSpec
+
+
+class LlmEntry(BaseModel):
+    """``llm:`` - how judges and model agents are called, and what they may spend."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    max_calls: int | None = Field(None, ge=0, description="requests of a run, repeated ones included")
+    max_cost_usd: float | None = Field(None, ge=0, description="US dollars of a run")
+    cache: bool | str = Field(True, description="keep replies on disk; a text is the directory")
+    concurrency: int = Field(16, ge=1, description="calls under way at once, per provider")
+    requests_per_minute: int | None = Field(None, ge=1, description="per provider")
+    retries: int = Field(4, ge=0, le=10, description="further attempts after a passing failure")
+    backoff: float = Field(1.0, ge=0, description="seconds before the second attempt; doubles")
+    timeout: float = Field(60.0, gt=0, description="seconds for one attempt")
+
+
+class ModelEntry(BaseModel):
+    """A model; the short form is its name alone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str = Field(min_length=1, description="as in openai/gpt-4o, anthropic/claude-…, ollama/llama3, azure/…")
+    endpoint: str | None = Field(None, description="address of the API")
+    api_key: str | None = Field(None, repr=False, description="else the provider's environment variable")
+    api_version: str | None = Field(None, description="of Azure OpenAI")
+
+
+class CriteriaEntry(BaseModel):
+    """``criteria:`` - conditions on a run as a whole; one that is not met fails the gate."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    all_successful: bool = Field(False, description="every case has an answer")
+    avg_response_ms: float | None = Field(None, gt=0, description="most milliseconds for an answer, on average")
+    max_response_ms: float | None = Field(None, gt=0, description="most milliseconds for any answer")
+    error_rate_percent: float | None = Field(
+        None, ge=0, le=100, description="most cases without an answer, in percent"
+    )
+    quality: dict[str, float] = Field(default_factory=dict, description="metric → mean score that is needed, 0..1")
+    tool_calls: list[ToolCheck] = Field(default_factory=list, description="what must hold of all tool calls")
+
+
+class LimitsEntry(BaseModel):
+    """``limits:`` - what one process of users' code may use: of an agent, a tool or a grader."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    memory_mb: int | None = Field(None, ge=16, description="data in memory, in MB (10^6 bytes)")
+    cpu_s: int | None = Field(None, ge=1, description="seconds of processor time; of a worker, for all its calls")
+
+
+class TemplatesEntry(BaseModel):
+    """``templates:`` - templates of one's own, each beside ours or instead of it; paths from this file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    comment: str | None = Field(None, description="of the pull-request comment")
+    summary: str | None = Field(None, description="of the job summary")
+
+
+class ConfigFile(BaseModel):
+    """The whole of ``agenteval.yaml``; every key is optional."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    agents: dict[str, Any] = Field(default_factory=dict, description="name → how the agent is reached")
+    tools: dict[str, Any] = Field(default_factory=dict, description="name → how a tool under test is called")
+    judge: str | ModelEntry | None = Field(None, description="model that judges where a suite can do without one")
+    embeddings: str | ModelEntry | None = Field(None, description="model that compares meanings (openai/…-3-small)")
+    criteria: CriteriaEntry | None = Field(None, description="conditions on the run of every suite")
+    personas: dict[str, list[str]] = Field(
+        default_factory=dict, description="persona → the cases it asks, by name; * stands for any text"
+    )
+    iterations: int | None = Field(None, ge=1, description="times every case runs (1)")
+    concurrency: int | None = Field(None, ge=1, description=f"cases at once ({DEFAULT_CONCURRENCY})")
+    case_timeout: float | None = Field(None, gt=0, description="seconds for all turns of a case in one iteration")
+    time_limit: float | None = Field(None, gt=0, description="seconds for the whole run")
+    pass_env: list[str] | None = Field(
+        None,
+        description="variables with KEY, TOKEN, SECRET, PASSWORD or CREDENTIAL in their names that agents, tools and "
+        "graders get; * stands for any text (all but the runner's own)",
+    )
+    limits: LimitsEntry = LimitsEntry()
+    templates: TemplatesEntry = TemplatesEntry()
+    gate: GateEntry = Field(default_factory=GateEntry)
+    llm: LlmEntry = LlmEntry()
+
+
+class PublishedConfig(ConfigFile):
+    """``agenteval.yaml`` with its agents spelled out, for the published JSON Schema."""
+
+    agents: dict[str, AgentEntry | list[str] | str] = Field(
+        default_factory=dict, description="name → how the agent is reached; a list is a command"
+    )
+    tools: dict[str, AgentEntry | list[str] | str] = Field(
+        default_factory=dict, description="name → how a tool under test is called; a list is a command"
+    )
+
+
+def read_config_file(path: Path) -> Config:
+    """Read a configuration file.
+
+    Raises:
+        ConfigError: with every problem of the file.
+    """
+    problems: list[Problem] = []
+    document = read_yaml(path, shown_as=shown_path(path), unset=problems)
+    entry, wrong = validate(ConfigFile, {} if document.data is None else document.data, document)
+    problems += wrong
+    agents = _specs(document, "agents", read_agent, problems)
+    tools = _specs(document, "tools", read_tool, problems)
+    judge = _model(entry.judge, chat_model, document, "judge", problems) if entry else None
+    embeddings = _model(entry.embeddings, embedding_model, document, "embeddings", problems) if entry else None
+    if problems or entry is None:
+        raise ConfigError(problems)
+    return Config(
+        agents=agents,
+        tools=tools,
+        judge=judge,
+        embeddings=embeddings,
+        criteria=_criteria(entry.criteria) if entry.criteria is not None else None,
+        personas=entry.personas,
+        iterations=entry.iterations,
+        concurrency=entry.concurrency,
+        case_timeout_s=entry.case_timeout,
+        time_limit_s=entry.time_limit,
+        pass_env=None if entry.pass_env is None else tuple(entry.pass_env),
+        limits=ProcessLimits(entry.limits.memory_mb, entry.limits.cpu_s),
+        gate=entry.gate.gate_policy(),
+        compare=entry.gate.compare_policy(),
+        comment_template=_beside(document, entry.templates.comment),
+        summary_template=_beside(document, entry.templates.summary),
+        llm=_llm_settings(entry.llm, document.directory),
+        warnings=document.warnings,
+        secrets=document.secrets,
+    )
+
+
+def _beside(document: Document, path: str | None) -> Path | None:
+    return None if path is None else document.directory / path
+
+
+def _criteria(entry: CriteriaEntry) -> Criteria:
+    return Criteria(
+        all_successful=entry.all_successful,
+        avg_response_ms=entry.avg_response_ms,
+        max_response_ms=entry.max_response_ms,
+        error_rate_percent=entry.error_rate_percent,
+        quality=dict(entry.quality),
+        tool_calls=tuple(entry.tool_calls),
+    )
+
+
+_Reader = Callable[[Any, Document, KeyPath], tuple[AgentSpec | None, list[Problem]]]
+
+
+def _specs(document: Document, key: str, read: _Reader, problems: list[Problem]) -> dict[str, AgentSpec]:
+    """The agents or tools below a key, by name."""
+    listed = document.data.get(key) if isinstance(document.data, dict) else None
+    specs: dict[str, AgentSpec] = {}
+    for name, value in (listed if isinstance(listed, dict) else {}).items():
+        spec, wrong = read(value, document, (key, name))
+        problems += wrong
+        if spec is not None:
+            specs[str(name)] = spec
+    return specs
+
+
+def _model(
+    entry: str | ModelEntry | None,
+    read: Callable[[str], ModelSpec],
+    document: Document,
+    key: str,
+    problems: list[Problem],
+) -> ModelSpec | None:
+    """The model that an entry names."""
+    if entry is None:
+        return None
+    written = ModelEntry(model=entry) if isinstance(entry, str) else entry
+    try:
+        spec = read(written.model)
+    except ValueError as error:
+        problems.append(document.problem((key,), str(error)))
+        return None
+    return replace(spec, endpoint=written.endpoint, api_key=written.api_key, api_version=written.api_version)
+
+
+def _llm_settings(entry: LlmEntry, directory: Path) -> LlmSettings:
+    cache = None
+    if entry.cache is not False:
+        own = directory / entry.cache if isinstance(entry.cache, str) else default_directory()
+        cache = ResponseCache(own)
+    return LlmSettings(
+        limits=Limits(max_calls=entry.max_calls, max_cost_usd=entry.max_cost_usd),
+        cache=cache,
+        concurrency=entry.concurrency,
+        requests_per_minute=entry.requests_per_minute,
+        retries=entry.retries,
+        backoff_s=entry.backoff,
+        timeout_s=entry.timeout,
+    )

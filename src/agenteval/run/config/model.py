@@ -1,0 +1,82 @@
+"""The values of ``agenteval.yaml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agenteval.compare.gate import GatePolicy
+from agenteval.compare.policy import ComparePolicy
+from agenteval.core.llm.budget import Limits
+from agenteval.core.llm.gateway import LlmSettings
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.run.settings import Settings
+from agenteval.suite.model import AgentSpec
+
+if TYPE_CHECKING:
+    from agenteval.suite.evaluation import Criteria
+
+CONFIG_FILE = "agenteval.yaml"
+
+DEFAULT_AGENT = "default"
+
+DEFAULT_CONCURRENCY = 8
+
+
+@dataclass(frozen=True)
+class ProcessLimits:
+    """What one process of users' code may use; ``None`` is no limit.
+
+    Attributes:
+        memory_mb: data in memory, in MB (10^6 bytes).
+        cpu_s: seconds of processor time.
+    """
+
+    memory_mb: int | None = None
+    cpu_s: int | None = None
+
+
+@dataclass(frozen=True)
+class Config:
+    """What ``agenteval.yaml`` says, or the defaults if there is none."""
+
+    agents: Mapping[str, AgentSpec] = field(default_factory=dict)
+    tools: Mapping[str, AgentSpec] = field(default_factory=dict)
+    judge: ModelSpec | None = None
+    embeddings: ModelSpec | None = None
+    criteria: Criteria | None = None
+    personas: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    iterations: int | None = None
+    concurrency: int | None = None
+    case_timeout_s: float | None = None
+    time_limit_s: float | None = None
+    pass_env: tuple[str, ...] | None = None
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
+    gate: GatePolicy = field(default_factory=GatePolicy)
+    compare: ComparePolicy = field(default_factory=ComparePolicy)
+    comment_template: Path | None = None
+    summary_template: Path | None = None
+    llm: LlmSettings = field(default_factory=LlmSettings)
+    warnings: tuple[str, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+
+
+def llm_settings(settings: Settings, config: Config) -> LlmSettings:
+    """How models are called in a run: the configuration, with what the command line overrules."""
+    limits = config.llm.limits
+    return replace(
+        config.llm,
+        limits=Limits(
+            max_calls=limits.max_calls if settings.max_llm_calls is None else settings.max_llm_calls,
+            max_cost_usd=limits.max_cost_usd if settings.max_cost_usd is None else settings.max_cost_usd,
+        ),
+        cache=config.llm.cache if settings.use_cache else None,
+        seed=settings.seed,
+    )
+
+
+def time_limit_s(settings: Settings, config: Config) -> float | None:
+    """How long a run may take, in seconds; ``None`` is no limit."""
+    return config.time_limit_s if settings.max_time_s is None else settings.max_time_s

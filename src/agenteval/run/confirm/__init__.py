@@ -1,0 +1,1 @@
+"""Confirmation runs: what to run again, and the agent of the base commit."""

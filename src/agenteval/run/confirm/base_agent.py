@@ -1,0 +1,157 @@
+"""The agent of the base commit, in a git worktree beside the workspace."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.core.process.run_confined import run_confined
+from agenteval.run.resolve.spec import load, redactor
+from agenteval.run.settings import Settings
+from agenteval.run.setup import SetupError, hand_over, provisioned
+from agenteval.suite.model import AgentSpec
+
+_TIMEOUT_S = 120
+# A container's user need not be the owner of the workspace, and hooks of the repository have no business here.
+_OPTIONS = ("-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null")
+_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
+# Kinds that are reached where they are: the same for every commit.
+_ELSEWHERE = frozenset({"http", "http_tool"})
+
+
+class ControlError(AgentEvalError):
+    """The base commit's agent cannot be run; the message says why and what to do."""
+
+
+@contextmanager
+def base_agents(settings: Settings, baseline_commit: str | None) -> Iterator[Mapping[str, AgentSpec]]:
+    """The agents of the base commit by case id, for the length of the block.
+
+    The base commit is where the current one left the history of the baseline's. Suites and configuration are read
+    there as well; a case that does not exist there has no agent here.
+
+    Args:
+        settings: of the run.
+        baseline_commit: the commit that the baseline was made of.
+
+    Raises:
+        ControlError: there is no such commit here, its agent cannot be another one than the current, or what it needs
+            cannot be installed.
+    """
+    root = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel"))
+    commit = _merge_base(root, baseline_commit)
+    folder = Path(tempfile.mkdtemp(prefix="agenteval-base-")).resolve()
+    worktree = folder / "worktree"
+    try:
+        hand_over(folder)
+        _git(root, "worktree", "add", "--detach", "--force", str(worktree), commit)
+        places = _Places(root, worktree)
+        agents = _agents(settings, places)
+        with ExitStack() as installed:
+            try:
+                variables = installed.enter_context(provisioned(settings.setup, places.there(Path.cwd()), redactor()))
+            except SetupError as error:
+                what = str(error).splitlines()[0].rstrip(":")
+                raise ControlError(f"confirm: base cannot install what the base commit needs: {what}") from None
+            yield _with_variables(agents, variables)
+    finally:
+        _remove(root, worktree)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _merge_base(root: Path, baseline_commit: str | None) -> str:
+    if baseline_commit is None:
+        raise ControlError("confirm: base needs a baseline that says of which commit it was made")
+    try:
+        # A commit comes from a file: anything else might be an option.
+        if not _COMMIT.fullmatch(baseline_commit):
+            raise ControlError("it is no commit")
+        return _git(root, "merge-base", "HEAD", baseline_commit)
+    except ControlError as error:
+        raise ControlError(
+            f"confirm: base cannot find where this commit left the baseline's, {baseline_commit}, in this clone "
+            f"({error}); actions/checkout needs `fetch-depth: 0`"
+        ) from None
+
+
+def _remove(root: Path, worktree: Path) -> None:
+    """Take the worktree out of git's list; whatever is left of its files is in a temporary folder."""
+    try:
+        _git(root, "worktree", "remove", "--force", str(worktree))
+    except ControlError:
+        # It was not made.
+        return
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The repository, and where its base commit is checked out."""
+
+    root: Path
+    worktree: Path
+
+    def there(self, path: Path) -> Path:
+        """The same place at the base commit; what lies outside of the repository is the same."""
+        absolute = path.resolve()
+        if absolute.is_relative_to(self.worktree) or not absolute.is_relative_to(self.root):
+            return absolute
+        return self.worktree / absolute.relative_to(self.root)
+
+
+def _agents(settings: Settings, places: _Places) -> Mapping[str, AgentSpec]:
+    moved = replace(
+        settings,
+        suites=tuple(map(places.there, settings.suites)),
+        config=places.there(settings.config) if settings.config else None,
+        baseline=None,
+        control=None,
+        filter=None,
+        tags=(),
+    )
+    try:
+        agents = load(moved, places.there(Path.cwd())).agents
+    except ConfigError as error:
+        raise ControlError(f"confirm: base cannot use the suite as it was at the base commit: {error}") from None
+    if any(agent.kind in _ELSEWHERE for agent in agents.values()):
+        raise ControlError(
+            "confirm: base cannot run the base commit's agent: one that is reached over http is the same for every "
+            "commit; deploy that of the base commit too, and name it with --control"
+        )
+    # Cases that share an agent still do: each agent is started once.
+    unlike = {id(agent): agent for agent in agents.values()}
+    there = {key: replace(agent, directory=str(places.there(Path(agent.directory)))) for key, agent in unlike.items()}
+    return {case_id: there[id(agent)] for case_id, agent in agents.items()}
+
+
+def _with_variables(agents: Mapping[str, AgentSpec], variables: Mapping[str, str]) -> Mapping[str, AgentSpec]:
+    """The agents with what was installed for them; those that were one still are."""
+    unlike = {id(agent): agent for agent in agents.values()}
+    changed = {key: replace(agent, env={**variables, **agent.env}) for key, agent in unlike.items()}
+    return {case_id: changed[id(agent)] for case_id, agent in agents.items()}
+
+
+def _git(directory: Path, *arguments: str) -> str:
+    """What git says.
+
+    Raises:
+        ControlError: it is not there, or it refuses.
+    """
+    program = shutil.which("git")
+    if program is None:
+        raise ControlError("confirm: base needs git")
+    command = [program, *_OPTIONS, *arguments]
+    try:
+        done = run_confined(command, directory, _TIMEOUT_S, errors="replace")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ControlError(f"confirm: base cannot use git: {error}") from None
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise ControlError(f"git {arguments[0]}: {said[-1] if said else f'exit status {done.returncode}'}")
+    return done.stdout.strip()

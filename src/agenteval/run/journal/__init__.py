@@ -1,0 +1,1 @@
+"""The journal that makes a run resumable."""

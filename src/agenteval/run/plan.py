@@ -1,0 +1,127 @@
+"""What is run: data only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agenteval.agents.base import Agent
+from agenteval.core.text.redact import Redactor
+from agenteval.metrics.scoring import MetricCatalog
+from agenteval.results.model import CaseResult, IterationResult, RunUsage
+from agenteval.run.progress import Progress
+from agenteval.suite.model import AgentSpec, Case, Suite
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAgent:
+    """A started agent with what the scheduler must know of its definition."""
+
+    agent: Agent
+    spec: AgentSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A case of a suite, with the agent that answers it; further runs of a case count their iterations on.
+
+    Attributes:
+        done: iterations that an interrupted run had finished.
+        position: of the case in the plan.
+    """
+
+    suite: Suite
+    case: Case
+    agent: BoundAgent
+    iterations: int
+    first_iteration: int = 0
+    done: tuple[IterationResult, ...] = ()
+    position: int = 0
+
+    @property
+    def left(self) -> Sequence[int]:
+        """The numbers of the iterations that are still to run."""
+        wanted = range(self.first_iteration, self.first_iteration + self.iterations)
+        done = {iteration.index for iteration in self.done}
+        return [index for index in wanted if index not in done] if done else wanted
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What an interrupted run left.
+
+    Attributes:
+        run_id: which run it is.
+        active_s: how long it ran, in seconds.
+        end: bytes of the journal that are whole lines.
+        complete: by case id, the byte of the journal where a case stands that had finished with all its iterations.
+        iterations: by case id, what had finished of others.
+        done: how many iterations had finished in all.
+        asked: what asking models took.
+        judged: how many answers of judges counted, by suite.
+    """
+
+    run_id: str
+    active_s: float
+    end: int
+    complete: Mapping[str, int] = field(default_factory=dict)
+    iterations: Mapping[str, tuple[IterationResult, ...]] = field(default_factory=dict)
+    done: int = 0
+    asked: RunUsage = field(default_factory=RunUsage)
+    judged: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How much at once, and for how long.
+
+    Attributes:
+        concurrency: iterations under way at once, whoever is asked.
+        case_s: limit for the conversation of one iteration, in seconds.
+        run_s: limit for all of it, in seconds.
+        seed: of what is left to chance; ``None`` takes any.
+    """
+
+    concurrency: int
+    case_s: float | None = None
+    run_s: float | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCase:
+    """A case with everything that was decided about it.
+
+    Attributes:
+        as_recorded: nobody asked for a number of iterations, so that an agent with a recording repeats all of it.
+    """
+
+    suite: Suite
+    case: Case
+    agent: AgentSpec
+    iterations: int
+    first_iteration: int = 0
+    as_recorded: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run, and where to tell about it.
+
+    Attributes:
+        compared: every case must stay in memory, as it will be compared with others.
+        named: whether somebody wants to know of a case, whatever became of it.
+        earlier: what an interrupted run left, which this one brings to its end.
+    """
+
+    run_id: str
+    cases: Sequence[PlannedCase]
+    pace: Pace
+    catalog: MetricCatalog
+    journal: Path
+    redact: Redactor = field(repr=False)
+    progress: Progress
+    compared: bool
+    named: Callable[[CaseResult], bool]
+    earlier: Earlier | None = None

@@ -1,0 +1,1 @@
+"""From settings, configuration and suites to what is run."""

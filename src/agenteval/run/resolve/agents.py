@@ -1,0 +1,199 @@
+"""Finds who answers each case: the suite's agent, or the agents and tools that its cases name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agenteval.core.documents.validation import did_you_mean, one_of
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.run.config.model import CONFIG_FILE, DEFAULT_AGENT, Config
+from agenteval.run.resolve.named_agent import resolve_agent
+from agenteval.suite.agents import is_inline_agent
+from agenteval.suite.model import AgentSpec, Case, Suite, Target
+
+if TYPE_CHECKING:
+    from agenteval.agents.frameworks.scan import Discovered, Found
+
+
+def discover_targets(root: Path) -> Discovered:
+    """The agents and tools that the source code of a repository defines; see ``framework_scan``."""
+    # Only suites that name targets pay for it.
+    from agenteval.agents.frameworks.scan import discover_targets as scan
+
+    return scan(root)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A suite with every ``*`` written out, and who answers each case, by its id."""
+
+    suite: Suite
+    agents: Mapping[str, AgentSpec]
+
+
+def bind(
+    suite: Suite, asked: str | None, config: Config, discover: Callable[[Path], Discovered] = discover_targets
+) -> Bound:
+    """Find who answers the cases of a suite.
+
+    Args:
+        suite: the suite.
+        asked: the agent of the command line; it stands in for every agent, not for tools.
+        config: where agents and tools are defined.
+        discover: finds those that the source code of a repository defines.
+
+    Raises:
+        ConfigError: with every name that nobody defines.
+    """
+    if not any(case.target for case in suite.cases):
+        spec = with_limit(resolve_agent(asked or suite.agent, config, suite.path, suite.fallback_agent), suite)
+        return Bound(suite, {case.id: spec for case in suite.cases})
+    return _Binder(suite, asked, config, discover).bind()
+
+
+def with_limit(spec: AgentSpec, suite: Suite) -> AgentSpec:
+    """The agent with the suite's time limit, if it has none of its own."""
+    if spec.timeout_s is not None or suite.turn_timeout_s is None:
+        return spec
+    return replace(spec, timeout_s=suite.turn_timeout_s)
+
+
+@dataclass(frozen=True)
+class _Binder:
+    suite: Suite
+    asked: str | None
+    config: Config
+    discover: Callable[[Path], Discovered]
+
+    def bind(self) -> Bound:
+        problems: list[Problem] = []
+        specs: dict[Target, AgentSpec] = {}
+        cases: list[Case] = []
+        for target, block in _blocks(self.suite.cases):
+            for name in self._names(target, problems):
+                one = replace(target, name=name)
+                if one not in specs:
+                    try:
+                        specs[one] = with_limit(self._spec(one), self.suite)
+                    except ConfigError as error:
+                        problems += error.problems
+                cases += [_with_target(case, one) for case in block]
+        if problems:
+            raise ConfigError(list(dict.fromkeys(problems)))
+        cases = _named(cases) if len(specs) > 1 else cases
+        agents = {case.id: specs[case.target] for case in cases if case.target}
+        warnings = dict.fromkeys((*self.suite.warnings, *self._left_out))
+        return Bound(replace(self.suite, cases=tuple(cases), warnings=tuple(warnings)), agents)
+
+    def _names(self, target: Target, problems: list[Problem]) -> Sequence[str]:
+        """What a target stands for: itself, or all that are known."""
+        if not target.is_pattern:
+            return (target.name,)
+        if target.kind == "agent" and self.asked is not None:
+            return (DEFAULT_AGENT if is_inline_agent(self.asked) else self.asked,)
+        defined = self.config.agents if target.kind == "agent" else self.config.tools
+        found = defined or (self._discovered.agents if target.kind == "agent" else self._discovered.tools)
+        if not found:
+            problems.append(self._problem(target, self._nobody(target)))
+        return tuple(found)
+
+    def _spec(self, target: Target) -> AgentSpec:
+        if target.kind == "agent" and self.asked is not None:
+            return resolve_agent(self.asked, self.config, self.suite.path)
+        defined = self.config.agents if target.kind == "agent" else self.config.tools
+        if target.name in defined:
+            return defined[target.name]
+        found = self._discovered.agents if target.kind == "agent" else self._discovered.tools
+        from agenteval.agents.frameworks.scan import AmbiguousNameError, lookup
+
+        try:
+            discovered = lookup(found, target.name)
+        except AmbiguousNameError as error:
+            raise ConfigError(self._problem(target, str(error))) from None
+        if discovered is None:
+            raise ConfigError(self._problem(target, self._unknown(target, [*defined, *found])))
+        return _framework_spec(discovered, target, self.suite.root)
+
+    @cached_property
+    def _discovered(self) -> Discovered:
+        """What the source code of the repository defines; looked for only where a name is not defined here."""
+        return self.discover(Path(self.suite.root))
+
+    @property
+    def _left_out(self) -> Sequence[str]:
+        """What the search in the source code, if there was one, could not look at."""
+        return self._discovered.warnings if "_discovered" in self.__dict__ else ()
+
+    def _problem(self, target: Target, message: str) -> Problem:
+        return Problem(message, file=self.suite.path, line=target.line, path=f"eval.targets.{target.kind}s")
+
+    def _nobody(self, target: Target) -> str:
+        what = f"{target.kind}s"
+        example = _example(replace(target, name=DEFAULT_AGENT if target.kind == "agent" else "my_tool"))
+        known = f"no {target.kind} is known{self._why()}"
+        return f'["*"] stands for all {what}, but {known}; define one in {CONFIG_FILE}:\n{example}'
+
+    def _unknown(self, target: Target, known: Iterable[str]) -> str:
+        names = list(known)
+        hint = did_you_mean(target.name, names)
+        listed = f"known: {one_of(names)}" if names else f"none is known{self._why()}"
+        return (
+            f"no {target.kind} is called {target.name!r}{hint} ({listed}); define it in {CONFIG_FILE}:\n"
+            f"{_example(target)}"
+        )
+
+    def _why(self) -> str:
+        """Why nothing is known, as far as the search can tell."""
+        return f": {'; '.join(self._left_out)}" if self._left_out else ""
+
+
+def _example(target: Target) -> str:
+    """The YAML that defines a target."""
+    how = "command: [python, agent.py]" if target.kind == "agent" else "python: my_tools:" + _identifier(target.name)
+    return f"    {target.kind}s:\n      {target.name}:\n        {how}"
+
+
+def _identifier(name: str) -> str:
+    plain = "".join(character if character.isalnum() else "_" for character in name)
+    return plain if plain.isidentifier() else "call"
+
+
+def _blocks(cases: Sequence[Case]) -> Iterable[tuple[Target, list[Case]]]:
+    """The cases of each target in turn."""
+    blocks: dict[Target, list[Case]] = {}
+    for case in cases:
+        if case.target is not None:
+            blocks.setdefault(case.target, []).append(case)
+    return blocks.items()
+
+
+def _with_target(case: Case, target: Target) -> Case:
+    """The case for one target; a name that stood for several is replaced in its id too."""
+    if case.target == target or case.target is None:
+        return case
+    written = f"::{case.target.kind}s.{case.target.name}#"
+    return replace(case, id=case.id.replace(written, f"::{target.kind}s.{target.name}#", 1), target=target)
+
+
+def _named(cases: Iterable[Case]) -> list[Case]:
+    """The cases with the target in their names, which several targets share."""
+    return [replace(case, name=f"{case.name} [{case.target.name}]") if case.target else case for case in cases]
+
+
+def _framework_spec(found: Found, target: Target, root: str) -> AgentSpec:
+    """The specification of what was found in the source code."""
+    return AgentSpec(
+        kind="framework" if target.kind == "agent" else "python_tool",
+        target=found.reference,
+        directory=root,
+        options={
+            "method": found.method,
+            "prompt_argument": found.prompt_argument,
+            "instantiate": found.instantiate,
+        },
+        where=found.place,
+    )

@@ -1,0 +1,29 @@
+"""Gives every suite what ``agenteval.yaml`` wants of all of them: criteria on the run, and who asks which case."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from agenteval.run.config.model import Config
+from agenteval.suite.model import Case, Suite
+
+
+def with_own_wishes(suite: Suite, config: Config) -> Suite:
+    """The suite with the criteria and personas of the configuration, where it has none of its own."""
+    if config.personas:
+        suite = replace(suite, cases=tuple(_with_persona(case, config) for case in suite.cases))
+    if config.criteria is not None and suite.evaluation is None:
+        from agenteval.suite.evaluation import Evaluation
+
+        suite = replace(suite, evaluation=Evaluation(criteria=config.criteria))
+    return suite
+
+
+def _with_persona(case: Case, config: Config) -> Case:
+    if case.persona is not None:
+        return case
+    for persona, patterns in config.personas.items():
+        if any(fnmatchcase(case.name, pattern) for pattern in patterns):
+            return replace(case, persona=persona, tags=(*case.tags, f"persona:{persona}"))
+    return case

@@ -1,0 +1,41 @@
+"""How comment and summary are to look: what the command line or the action says, else the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.report.presentation import Presentation, Site
+from agenteval.run.config.model import Config
+from agenteval.run.settings import Settings
+
+
+def presentation(settings: Settings, config: Config, environment: Mapping[str, str]) -> Presentation:
+    """The user's own templates, and where links lead.
+
+    Args:
+        settings: of them the templates.
+        config: its templates count where the settings name none.
+        environment: variables, of which the runner's say what GitHub instance and repository this is.
+
+    Raises:
+        ConfigError: a template is no file.
+    """
+    comment = _shortened(settings.comment_template or config.comment_template)
+    summary = _shortened(settings.summary_template or config.summary_template)
+    if problems := list(_missing({"comment": comment, "summary": summary})):
+        raise ConfigError(problems)
+    return Presentation(comment, summary, Site.of(environment))
+
+
+def _shortened(path: Path | None) -> Path | None:
+    """The path from here, as messages should show it, if it lies here."""
+    here = Path.cwd()
+    return path.relative_to(here) if path is not None and path.is_relative_to(here) else path
+
+
+def _missing(templates: Mapping[str, Path | None]) -> Iterable[Problem]:
+    for name, path in templates.items():
+        if path is not None and not path.is_file():
+            yield Problem(f"no such file; it was named as the template of the {name}", file=str(path))

@@ -1,0 +1,1 @@
+"""Runs a plan: asks agents, scores answers."""

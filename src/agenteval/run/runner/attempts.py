@@ -1,0 +1,133 @@
+"""Asks an agent one turn: under its time limit, and again after failures that may pass."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+from agenteval.agents.base import Reply, Request, Session
+from agenteval.core.errors import AgentError, ToolRefusedError, TransientAgentError
+from agenteval.suite.model import AgentSpec
+
+# Before the second attempt; it doubles, and is spread by up to a half.
+_FIRST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 60.0
+# After so many failures in a row, of all turns together, an agent is taken for gone: each turn is asked once.
+_MOST_FAILURES = 20
+_MOST_FAILURES_OF_EACH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply, or the reason why there is none; ``retries`` counts the attempts after the first one."""
+
+    reply: Reply | None = None
+    error: str | None = None
+    elapsed_ms: float = 0.0
+    retries: int = 0
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseClock:
+    """The time that one iteration of a case may take; without a limit there is none."""
+
+    limit_s: float = math.inf
+    _end: float = math.inf
+
+    @classmethod
+    def start(cls, limit_s: float) -> CaseClock:
+        """A limit from now on, in seconds; inside an event loop."""
+        return cls(limit_s, _now() + limit_s)
+
+    def left_s(self) -> float:
+        """What is left of it, in seconds; below 0 if it is over."""
+        return self._end if self._end == math.inf else self._end - _now()
+
+
+class Attempts:
+    """Asks one agent, for all conversations with it.
+
+    Args:
+        spec: its time limit, and how often it is asked again.
+        concurrency: conversations that may fail at the same time for one reason.
+        seed: of the spread of waits; ``None`` takes any.
+    """
+
+    def __init__(self, spec: AgentSpec, concurrency: int, seed: int | None = None) -> None:
+        self._spec = spec
+        self._seed = seed
+        self._most_failures = max(_MOST_FAILURES, _MOST_FAILURES_OF_EACH * concurrency)
+        self._failures = 0
+
+    async def ask(self, session: Session, request: Request, clock: CaseClock, *, refusals: bool) -> Answer:
+        """The agent's answer to one turn, or what kept it from answering.
+
+        Args:
+            session: the conversation.
+            request: the turn.
+            clock: what the case has left; waits for another attempt are part of it.
+            refusals: whether an exception of a tool under test is its answer.
+        """
+        retries = 0
+        while True:
+            try:
+                answer = await self._attempt(session, request, clock, refusals=refusals)
+            except TransientAgentError as failure:
+                self._failures += 1
+                wait_s = self._wait_s(request, retries, failure)
+                if not self._is_worth_it(retries) or wait_s >= clock.left_s():
+                    attempts = f" (after {retries + 1} attempts)" if retries else ""
+                    return Answer(error=f"{failure}{attempts}", retries=retries)
+            else:
+                self._failures = 0
+                return answer if not retries else replace(answer, retries=retries)
+            await asyncio.sleep(wait_s)
+            retries += 1
+
+    async def _attempt(self, session: Session, request: Request, clock: CaseClock, *, refusals: bool) -> Answer:
+        left_s = clock.left_s()
+        if left_s <= 0:
+            return Answer(error=f"not asked: the {clock.limit_s:g} s of the case are over")
+        started = time.perf_counter()
+        try:
+            async with self._limit(left_s):
+                reply = await session.send(request)
+        except TimeoutError:
+            of_case = left_s < self._spec.limit_s
+            limit = f"the {clock.limit_s:g} s of the case" if of_case else f"{self._spec.limit_s:g} s"
+            return Answer(error=f"no answer within {limit}")
+        except TransientAgentError:
+            raise
+        except ToolRefusedError as failure:
+            if not refusals:
+                return Answer(error=str(failure))
+            reply = Reply(response=f"raised {failure}", raised=str(failure))
+        except AgentError as failure:
+            return Answer(error=str(failure))
+        except Exception as failure:  # noqa: BLE001 - a defect in one agent kind must not end the run
+            return Answer(error=f"{type(failure).__name__}: {failure}")
+        return Answer(reply=reply, elapsed_ms=(time.perf_counter() - started) * 1000)
+
+    def _limit(self, left_s: float) -> AbstractAsyncContextManager[object]:
+        """What ends an attempt that takes too long; a recording answers at once."""
+        return nullcontext() if self._spec.kind == "replay" else asyncio.timeout(min(self._spec.limit_s, left_s))
+
+    def _is_worth_it(self, retries: int) -> bool:
+        return retries < self._spec.retry_limit and self._failures < self._most_failures
+
+    def _wait_s(self, request: Request, retries: int, failure: TransientAgentError) -> float:
+        if failure.retry_after_s is not None:
+            return min(failure.retry_after_s, _LONGEST_WAIT_S)
+        # Of its own, so that it does not depend on the order in which turns fail.
+        own = None if self._seed is None else f"{self._seed}:{request.session}:{request.turn}:{retries}"
+        spread = 1 + random.Random(own).random() / 2  # noqa: S311 - no secret depends on it
+        wait_s: float = _FIRST_WAIT_S * 2**retries * spread
+        return min(wait_s, _LONGEST_WAIT_S)

@@ -1,0 +1,140 @@
+"""Asks an agent all turns of a case in one session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agenteval.agents.base import Reply, Request, Session
+from agenteval.results.model import ToolCall
+from agenteval.run.attachments.attachments import AttachmentError, Attachments
+from agenteval.run.plan import Job
+from agenteval.run.runner.attempts import Answer, Attempts, CaseClock
+from agenteval.suite.model import Turn
+
+# How HoloDeck's backends name the tools that search a vector store.
+_SEARCH_TOOL = re.compile(r"(vectorstore|hierarchical_document)-.+|mcp__holodeck_tools__.+_search")
+
+
+class Retrieval:
+    """The passages of one session; a later turn without any of its own still has the earlier ones.
+
+    Args:
+        tools: names of the tools that retrieve, as the suite says; search tools by HoloDeck's naming
+            count always.
+    """
+
+    def __init__(self, tools: Collection[str]) -> None:
+        self._tools = tools
+        self._session: list[str] = []
+
+    def passages(self, turn: Turn, reply: Reply) -> tuple[str, ...]:
+        """What counts for a turn: the suite's own passages, else the reply's, else those of its tools."""
+        found = reply.retrieval_context or tuple(self._from_tools(reply.tool_calls))
+        self._session.extend(found)
+        if turn.retrieval_context:
+            return turn.retrieval_context
+        return reply.retrieval_context or tuple(self._session)
+
+    def _from_tools(self, calls: Iterable[ToolCall]) -> list[str]:
+        return [
+            passage
+            for call in calls
+            if call.error is None and (call.name in self._tools or _SEARCH_TOOL.fullmatch(call.name))
+            for passage in _chunks(call.result)
+        ]
+
+
+def _chunks(result: Any) -> list[str]:
+    """A text is one passage, a list one per item; anything else is no passage."""
+    if isinstance(result, str):
+        return [result] if result else []
+    return [str(item) for item in result if item] if isinstance(result, list) else []
+
+
+# After so many turns in a row without an answer the session is given up.
+_BROKEN_TURNS = 2
+
+_NO_LIMIT = CaseClock()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One turn: the request as it was sent, what came of it, and the passages that the answer rests on."""
+
+    request: Request
+    answer: Answer
+    passages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Conversing:
+    """What conversations with one agent share.
+
+    Attributes:
+        attachments: gets the files of turns ready.
+        attempts: asks the agent.
+        case_s: limit for one iteration of a case, in seconds.
+    """
+
+    attachments: Attachments
+    attempts: Attempts
+    case_s: float | None = None
+
+    async def converse(self, job: Job, iteration: int) -> list[Exchange]:
+        """All turns of a case, in a session of their own."""
+        session = job.agent.agent.session()
+        try:
+            return await self._turns(job, iteration, session)
+        finally:
+            await session.end()
+
+    async def _turns(self, job: Job, iteration: int, session: Session) -> list[Exchange]:
+        retrieval = Retrieval(job.suite.retrieval_tools)
+        clock = _NO_LIMIT if self.case_s is None else CaseClock.start(self.case_s)
+        history: list[Mapping[str, str]] = []
+        exchanges: list[Exchange] = []
+        unanswered = 0
+        for number, turn in enumerate(job.case.turns):
+            request = _request(job, iteration, number, tuple(history))
+            if unanswered < _BROKEN_TURNS:
+                request, answer = await self._ask(session, request, turn, clock)
+            else:
+                answer = Answer(error=f"not asked: {_BROKEN_TURNS} turns in a row had no answer")
+            history.append({"role": "user", "content": turn.input})
+            if answer.reply is None:
+                unanswered += 1
+            else:
+                unanswered = 0
+                history.append({"role": "assistant", "content": answer.reply.response})
+            passages = retrieval.passages(turn, answer.reply) if answer.reply else ()
+            exchanges.append(Exchange(request, answer, passages))
+        return exchanges
+
+    async def _ask(self, session: Session, request: Request, turn: Turn, clock: CaseClock) -> tuple[Request, Answer]:
+        """The request as it was sent, with the turn's files, and what came of it."""
+        if not turn.files:
+            return request, await self.attempts.ask(session, request, clock, refusals=turn.refusals)
+        try:
+            attached = await self.attachments.get(turn.files)
+        except AttachmentError as failure:
+            return request, Answer(error=str(failure))
+        request = replace(request, files=attached.paths, file_texts=attached.texts)
+        return request, await self.attempts.ask(session, request, clock, refusals=turn.refusals)
+
+
+def _request(job: Job, iteration: int, number: int, history: tuple[Mapping[str, str], ...]) -> Request:
+    case, turn = job.case, job.case.turns[number]
+    return Request(
+        input=turn.input,
+        case=case.name,
+        case_id=case.id,
+        turn=number,
+        iteration=iteration,
+        session=f"{case.id}#{iteration}",
+        history=history,
+        config=job.agent.spec.config,
+        context=turn.context,
+    )

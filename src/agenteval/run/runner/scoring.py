@@ -1,0 +1,196 @@
+"""From what an agent answered to results: scores of turns, and the status of iterations and cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agenteval.agents.base import Reply, Request
+from agenteval.metrics.base import Observation
+from agenteval.metrics.scoring import MetricCatalog, score_case, score_turn
+from agenteval.results.model import CaseResult, IterationResult, Score, TurnResult
+from agenteval.results.rollup import (
+    aggregated_status,
+    case_status,
+    iteration_status,
+    mean,
+    mean_score,
+    strict_case_status,
+    turn_means,
+)
+from agenteval.run.runner.conversation import Exchange
+from agenteval.suite.model import Case, MetricConfig
+
+
+async def rate_iteration(
+    case: Case, index: int, exchanges: Sequence[Exchange], catalog: MetricCatalog
+) -> IterationResult:
+    """One iteration with the scores of its turns."""
+    return _rated(case, index, [await _turn_result(case, exchange, catalog) for exchange in exchanges])
+
+
+def missing_iteration(case: Case, index: int, reason: str) -> IterationResult:
+    """An iteration that did not come to its end: every turn is an error."""
+    turns = [
+        TurnResult(index=number, input=turn.input, ground_truth=turn.ground_truth, response=None, error=reason)
+        for number, turn in enumerate(case.turns)
+    ]
+    return _rated(case, index, turns)
+
+
+async def rate_case(case: Case, iterations: Sequence[IterationResult], catalog: MetricCatalog) -> CaseResult:
+    """The case over all its iterations, with the scores of metrics that look at all of them."""
+    found = sorted(iterations, key=lambda iteration: iteration.index)
+    for metric in case.metrics:
+        found = await _with_case_metric(case, found, metric, catalog)
+    return case_of(case, found)
+
+
+def case_of(case: Case, iterations: Sequence[IterationResult]) -> CaseResult:
+    """The case over all its iterations, as they are rated."""
+    status = strict_case_status if case.strict else case_status
+    return CaseResult(
+        id=case.id,
+        name=case.name,
+        tags=list(case.tags),
+        cluster=case.cluster,
+        line=case.line,
+        status=status([iteration.status for iteration in iterations]),
+        score=mean([iteration.score for iteration in iterations]),
+        iterations=sorted(iterations, key=lambda iteration: iteration.index),
+    )
+
+
+async def _with_case_metric(
+    case: Case, iterations: Sequence[IterationResult], metric: MetricConfig, catalog: MetricCatalog
+) -> list[IterationResult]:
+    """The iterations with what a metric over all of them says; those without a last answer take no part."""
+    answered = [iteration for iteration in iterations if iteration.turns[-1].response is not None]
+    if not answered:
+        return list(iterations)
+    observations = [_last_answer(case, iteration) for iteration in answered]
+    scores = dict(
+        zip(
+            (iteration.index for iteration in answered),
+            await score_case(metric, observations, catalog),
+            strict=True,
+        )
+    )
+    return [
+        _with_score(case, iteration, scores[iteration.index]) if iteration.index in scores else iteration
+        for iteration in iterations
+    ]
+
+
+def _last_answer(case: Case, iteration: IterationResult) -> Observation:
+    turn = iteration.turns[-1]
+    return Observation(
+        input=turn.input,
+        response=turn.response or "",
+        tool_calls=tuple(turn.tool_calls),
+        latency_ms=turn.latency_ms,
+        usage=turn.usage,
+        case=case.name,
+        turn=turn.index,
+        iteration=iteration.index,
+    )
+
+
+def _with_score(case: Case, iteration: IterationResult, score: Score) -> IterationResult:
+    last = iteration.turns[-1]
+    turns = [*iteration.turns[:-1], last.model_copy(update={"scores": [*last.scores, score]})]
+    return _rated(case, iteration.index, turns)
+
+
+def _rated(case: Case, index: int, turns: list[TurnResult]) -> IterationResult:
+    """An iteration with its status and its score, as the scores of its turns make them."""
+    if case.aggregate is None:
+        broken = any(score.status == "error" for turn in turns for score in turn.scores)
+        status, score = iteration_status(turns, _fatal_metrics(case) if broken else ()), mean_score(turns)
+    else:
+        from agenteval.results.analysis.aggregate import final_score
+
+        score = final_score(turn_means(turns), case.aggregate)
+        status = aggregated_status(turns, score, case.aggregate.threshold)
+    return IterationResult(index=index, status=status, score=score, turns=turns)
+
+
+def _fatal_metrics(case: Case) -> frozenset[tuple[int, str]]:
+    """Turn and id of the metrics whose errors make the case an error."""
+    last = len(case.turns) - 1
+    placed = [(number, metric) for number, turn in enumerate(case.turns) for metric in turn.metrics]
+    placed += [(last, metric) for metric in case.metrics]
+    return frozenset((number, metric.id) for number, metric in placed if metric.fail_on_error)
+
+
+async def _turn_result(case: Case, exchange: Exchange, catalog: MetricCatalog) -> TurnResult:
+    request, answer = exchange.request, exchange.answer
+    turn = case.turns[request.turn]
+    error = answer.error
+    if answer.reply is not None:
+        try:
+            return await _scored(case, exchange, answer.reply, catalog)
+        except Exception as failure:  # noqa: BLE001 - a reply that cannot be scored costs one turn, not the run
+            error = f"the reply could not be scored: {type(failure).__name__}: {failure}"
+    return TurnResult(
+        index=request.turn,
+        input=turn.input,
+        ground_truth=turn.ground_truth,
+        response=None,
+        error=error,
+        retries=answer.retries,
+    )
+
+
+async def _scored(case: Case, exchange: Exchange, reply: Reply, catalog: MetricCatalog) -> TurnResult:
+    request, passages = exchange.request, exchange.passages
+    turn = case.turns[request.turn]
+    # Our time, where the agent knows none of its own.
+    latency_ms = round(exchange.answer.elapsed_ms, 3) if reply.latency_ms is None else reply.latency_ms
+    trace = _as_trace(case, request, reply, latency_ms) if case.aggregate else {}
+    observation = Observation(
+        input=turn.input,
+        response=reply.response,
+        ground_truth=turn.ground_truth,
+        retrieval_context=passages,
+        tool_calls=reply.tool_calls,
+        latency_ms=latency_ms,
+        usage=reply.usage,
+        context=request.file_texts or None,
+        case=request.case,
+        turn=request.turn,
+        iteration=request.iteration,
+        config=turn.config,
+        raised=reply.raised,
+        trace=trace,
+    )
+    return TurnResult(
+        index=request.turn,
+        input=turn.input,
+        ground_truth=turn.ground_truth,
+        response=reply.response,
+        tool_calls=list(reply.tool_calls),
+        retrieval_context=list(passages),
+        latency_ms=latency_ms,
+        usage=reply.usage,
+        retries=exchange.answer.retries,
+        scores=await score_turn(turn.metrics, observation, catalog),
+    )
+
+
+def _as_trace(case: Case, request: Request, reply: Reply, latency_ms: float) -> Mapping[str, Any]:
+    """The reply like a recorded trace, which metrics of an aggregate read."""
+    from agenteval.results.record.fields import trace_of_reply
+
+    return trace_of_reply(
+        input=request.input,
+        output=reply.response,
+        duration_ms=latency_ms,
+        persona=case.persona,
+        iteration=request.iteration,
+        trace_id=request.session,
+        metadata=reply.metadata,
+        expected=case.turns[request.turn].config,
+        usage=reply.usage,
+        tool_calls=reply.tool_calls,
+    )

@@ -1,0 +1,46 @@
+"""What the caller of a run asked for; nothing is resolved yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agenteval.compare.gate import FailOn
+
+if TYPE_CHECKING:
+    from agenteval.run.baseline import BaselineSource
+    from agenteval.run.shard import Shard
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One run as the command line or the action asks for it; ``None`` leaves a choice to the files."""
+
+    suites: tuple[Path, ...] = ()
+    config: Path | None = None
+    agent: str | None = None
+    baseline: Path | None = None
+    baseline_source: BaselineSource | None = None
+    out: Path = Path("agenteval-report")
+    iterations: int | None = None
+    concurrency: int | None = None
+    filter: str | None = None
+    tags: tuple[str, ...] = ()
+    shard: Shard | None = None
+    fail_on: frozenset[FailOn] | None = None
+    max_llm_calls: int | None = None
+    max_cost_usd: float | None = None
+    max_time_s: float | None = None
+    seed: int | None = None
+    resume: bool = False
+    use_cache: bool = True
+    quiet: bool = False
+    traces: Path | None = None
+    keep_going: bool = False
+    control: str | None = None
+    history: Path | None = None
+    comment_template: Path | None = None
+    summary_template: Path | None = None
+    setup: str = ""
+    warnings: tuple[str, ...] = ()

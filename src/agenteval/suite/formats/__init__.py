@@ -1,0 +1,1 @@
+"""The suite formats, and their registry."""

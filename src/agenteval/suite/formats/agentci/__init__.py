@@ -1,0 +1,1 @@
+"""AgentCI's ``.agentci/evals/*.toml``."""

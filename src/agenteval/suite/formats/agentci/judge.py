@@ -1,0 +1,103 @@
+"""Reads ``output_schema`` of an AgentCI judge: which field is the score, and on which scale."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agenteval.core.documents.document import Document
+from agenteval.core.errors import Problem
+from agenteval.suite.formats.agentci.output import OutputReader
+from agenteval.suite.formats.agentci.schema import EvalEntry
+from agenteval.suite.output_schema import FieldSpec, FieldType
+
+_AT = ("eval", "llm", "output_schema")
+# The field that is the score, best name first; without any of them the mean of all numbers counts.
+_SCORES = ("score", "overall_score", "overall", "rating")
+_HIGHEST = 10.0
+_NUMBERS = frozenset({"int", "float"})
+
+
+def judge_options(
+    entry: EvalEntry, document: Document, problems: list[Problem], warnings: list[str]
+) -> dict[str, Any] | None:
+    """The options of the judge that all cases share.
+
+    Returns:
+        ``prompt``; ``fields`` or ``json_schema``: what the reply must be; ``scores``: the fields that make the score;
+        ``scale``: its lowest and highest value. ``None`` where something is wrong.
+    """
+    if entry.llm is None:
+        return None
+    written = entry.llm.output_schema
+    options: dict[str, Any] = {"prompt": entry.llm.prompt, "fields": None, "json_schema": None}
+    highest = max([_HIGHEST, *_limits(document)])
+    # A scale that nobody states is the one that the limits of the cases are on.
+    scale = (0.0, _HIGHEST if highest <= _HIGHEST else max(100.0, highest))
+    if written is None:
+        return {**options, "scores": ("score",), "scale": scale}
+    if isinstance(written, str):
+        schema = _json_schema(written, document, problems)
+        if schema is None:
+            return None
+        numbers = _numbers_of_json_schema(schema)
+        options["json_schema"] = schema
+    else:
+        before = len(problems)
+        fields = OutputReader(document, problems, warnings).fields(written, _AT)
+        if len(problems) > before:
+            return None
+        numbers = _numbers_of_fields(fields)
+        options["fields"] = FieldSpec(types=(FieldType("dict"),), fields=fields)
+    if not numbers:
+        message = 'has no number that could be the score; for instance: score = { type = "int", min = 1, max = 10 }'
+        problems.append(document.problem(_AT, message))
+        return None
+    named = next((name for name in _SCORES if name in numbers), None)
+    scores = (named,) if named is not None else tuple(numbers)
+    ranges = [numbers[name] for name in scores]
+    lows = [low if low is not None else scale[0] for low, _ in ranges]
+    highs = [high if high is not None else scale[1] for _, high in ranges]
+    return {**options, "scores": scores, "scale": (min(lows), max(highs))}
+
+
+def _limits(document: Document) -> list[float]:
+    """Every limit on a score that the cases of a file name."""
+    cases = document.data["eval"].get("cases", [])
+    scores = [case.get("score") for case in cases if isinstance(case, dict)] if isinstance(cases, list) else []
+    numbers = [value for score in scores if isinstance(score, dict) for value in score.values()]
+    return [float(value) for value in numbers if isinstance(value, int | float)]
+
+
+def _json_schema(text: str, document: Document, problems: list[Problem]) -> Mapping[str, Any] | None:
+    import jsonschema
+
+    try:
+        schema = json.loads(text)
+        if not isinstance(schema, dict):
+            raise ValueError("it is no object")
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except (ValueError, RecursionError, jsonschema.SchemaError) as error:
+        said = error.message if isinstance(error, jsonschema.SchemaError) else str(error)
+        problems.append(document.problem(_AT, f"is no JSON Schema: {said}"))
+        return None
+    return schema
+
+
+def _numbers_of_json_schema(schema: Mapping[str, Any]) -> dict[str, tuple[float | None, float | None]]:
+    """The numbers of an object with their lowest and highest value."""
+    properties = schema.get("properties")
+    found = {}
+    for name, value in (properties if isinstance(properties, dict) else {}).items():
+        kind = value.get("type") if isinstance(value, dict) else None
+        kinds = set(kind if isinstance(kind, list) else [kind])
+        if kinds & {"integer", "number"}:
+            found[name] = (value.get("minimum"), value.get("maximum"))
+    return found
+
+
+def _numbers_of_fields(fields: Mapping[str, FieldSpec]) -> dict[str, tuple[float | None, float | None]]:
+    return {
+        name: (spec.min, spec.max) for name, spec in fields.items() if _NUMBERS & {kind.name for kind in spec.types}
+    }

@@ -1,0 +1,272 @@
+"""Turns what an AgentCI case expects into metrics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.documents.document import Document, KeyPath
+from agenteval.core.errors import Problem
+from agenteval.core.llm.names import chat_model, embedding_model
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.suite.formats.agentci.judge import judge_options
+from agenteval.suite.formats.agentci.output import Expected
+from agenteval.suite.formats.agentci.safety_templates import SafetyCase
+from agenteval.suite.formats.agentci.schema import CaseEntry, EvalEntry, LatencyEntry, TokensEntry
+from agenteval.suite.model import MetricConfig, MetricKind, Place
+from agenteval.suite.output_schema import FieldSpec, TextMatch
+
+_DEFAULT_SIMILARITY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One case, for whatever target answers it.
+
+    Attributes:
+        prompt: for an agent; without one the context is what it is asked.
+        argument: what a tool is called with where there is no context; the prompt if it is ``None``.
+        tools: the metric on the tool calls of an agent; a tool makes none.
+    """
+
+    prompt: str | None = None
+    argument: str | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)
+    line: int | None = None
+    metrics: tuple[MetricConfig, ...] = ()
+    tools: tuple[MetricConfig, ...] = ()
+    case_metrics: tuple[MetricConfig, ...] = ()
+    agents_only: bool = False
+    tools_only: bool = False
+
+    def input(self, kind: str) -> str | None:
+        """What an ``agent`` or a ``tool`` is asked; ``None`` if the case is not for it."""
+        if (kind == "agent" and self.tools_only) or (kind == "tool" and self.agents_only):
+            return None
+        if kind == "tool" and self.argument is not None:
+            return self.argument
+        if self.prompt is not None:
+            return self.prompt
+        return json.dumps(self.context, ensure_ascii=False) if self.context else ""
+
+    def turn_metrics(self, kind: str) -> tuple[MetricConfig, ...]:
+        """What is measured on the answer of an ``agent`` or a ``tool``."""
+        return self.metrics if kind == "tool" else (*self.metrics, *self.tools)
+
+
+class MetricReader:
+    """Reads the expectations of one file; what is wrong is added to ``problems``.
+
+    Args:
+        entry: the evaluation.
+        document: its file.
+        base: where Python modules are imported from.
+        problems: receives what is wrong.
+        warnings: receives what is odd.
+    """
+
+    def __init__(
+        self, entry: EvalEntry, document: Document, base: Path, problems: list[Problem], warnings: list[str]
+    ) -> None:
+        self._entry = entry
+        self._document = document
+        self._base = base
+        self._problems = problems
+        self._warnings = warnings
+        self._embedder = self._embedding_model()
+        self._judge = self._judge_model()
+        self._judge_options = judge_options(entry, document, problems, warnings) if entry.type == "llm" else None
+
+    def question(self, case: CaseEntry, expected: Expected, at: KeyPath) -> Question:
+        """What a case asks, and how its answer is measured; ``expected`` is its ``output``."""
+        metrics, tools, over_iterations = self._metrics(case, expected, at)
+        return Question(
+            prompt=case.prompt,
+            context=case.context or {},
+            line=self._document.line(at),
+            metrics=metrics,
+            tools=tools,
+            case_metrics=over_iterations,
+        )
+
+    def template_question(self, case: SafetyCase, at: KeyPath) -> Question:
+        """A case of a safety template."""
+        options = {
+            "blocked": case.blocked,
+            "marks": case.marks,
+            "safe": case.safe,
+            "traceless": case.traceless,
+            "slow_ms": case.slow_ms,
+            **self._safety_judge(None),
+        }
+        return Question(
+            prompt=case.question("agent"),
+            argument=case.question("tool"),
+            line=self._document.line(at),
+            metrics=(self._config("safety", "safety", options, at),),
+            tools_only=case.prompt is None,
+            agents_only=case.agents_only,
+        )
+
+    def _metrics(
+        self, case: CaseEntry, expected: Expected, at: KeyPath
+    ) -> tuple[tuple[MetricConfig, ...], tuple[MetricConfig, ...], tuple[MetricConfig, ...]]:
+        """On one answer; on the tool calls of an agent; over all iterations."""
+        kind = self._entry.type
+        if kind in {"accuracy", "semantic"}:
+            return self._accuracy(case, expected, at)
+        if kind == "performance":
+            return (), (), self._performance(case, at)
+        if kind == "safety":
+            return self._safety(case, at), (), ()
+        if kind == "consistency":
+            return (), (), (self._consistency(case, at),)
+        if kind == "llm":
+            return self._llm(case, at), (), ()
+        return self._custom(case), (), ()
+
+    def _accuracy(
+        self, case: CaseEntry, expected: Expected, at: KeyPath
+    ) -> tuple[tuple[MetricConfig, ...], tuple[MetricConfig, ...], tuple[MetricConfig, ...]]:
+        metrics = () if expected is None else (self._expected(expected, (*at, "output")),)
+        calls: tuple[MetricConfig, ...] = ()
+        if case.tools:
+            expected_calls = tuple({"name": call.name, "args": call.args} for call in case.tools)
+            calls = (self._config("tools", "tool_calls", {"expected": expected_calls}, (*at, "tools")),)
+            if not self._entry.targets.agents:
+                self._warn((*at, "tools"), "only agents call tools, and no agent is a target: this is not checked")
+        if case.output is None and not case.tools:
+            if self._entry.type == "accuracy":
+                self._problem(at, "a case of type accuracy needs `output` or `tools`")
+            else:
+                self._warn(at, "this case expects nothing, so nothing can be checked")
+        return metrics, calls, ()
+
+    def _expected(self, expected: TextMatch | FieldSpec, at: KeyPath) -> MetricConfig:
+        if isinstance(expected, FieldSpec):
+            return self._config("schema", "schema", {"schema": expected, "model": self._embedder}, at)
+        if expected.strategy == "similar":
+            options = {"reference": expected.expected[0], "model": self._embedder}
+            return self._config("match", "similar", options, at, threshold=expected.threshold, name="similar")
+        return self._config("match", "text_match", {"match": expected}, at)
+
+    def _performance(self, case: CaseEntry, at: KeyPath) -> tuple[MetricConfig, ...]:
+        if case.latency is None and case.tokens is None:
+            self._problem(at, "a case of type performance needs `latency` or `tokens`")
+        found = []
+        if case.latency is not None and (limits := _latency_limits(case.latency)):
+            found.append(self._config("performance", "latency", limits, (*at, "latency"), name="latency"))
+        if case.tokens is not None and (counts := _token_limits(case.tokens)):
+            found.append(self._config("performance", "tokens", counts, (*at, "tokens"), name="tokens"))
+        if not found and (case.latency is not None or case.tokens is not None):
+            self._warn(at, "no limit is given, so nothing can be checked")
+        return tuple(found)
+
+    def _safety(self, case: CaseEntry, at: KeyPath) -> tuple[MetricConfig, ...]:
+        if case.blocked is None:
+            self._problem(at, "a case of type safety needs `blocked = true` or `blocked = false`")
+            return ()
+        if case.response_type not in {None, "blocked"} and self._judge is None:
+            message = f"that the answer is a {case.response_type!r} is only looked at where a judge is configured"
+            self._warn((*at, "response_type"), message)
+        options = {"blocked": case.blocked, **self._safety_judge(case.response_type)}
+        return (self._config("safety", "safety", options, (*at, "blocked")),)
+
+    def _safety_judge(self, response_type: str | None) -> dict[str, Any]:
+        prompt = self._entry.llm.prompt if self._entry.llm is not None else None
+        return {"model": self._judge, "judge_prompt": prompt, "response_type": response_type}
+
+    def _consistency(self, case: CaseEntry, at: KeyPath) -> MetricConfig:
+        least = _DEFAULT_SIMILARITY if case.min_similarity is None else case.min_similarity
+        options = {"min_similarity": least, "model": self._embedder}
+        return self._config("consistency", "consistency", options, at, threshold=least)
+
+    def _llm(self, case: CaseEntry, at: KeyPath) -> tuple[MetricConfig, ...]:
+        if case.score is None:
+            self._problem(at, "a case of type llm needs `score`, for instance { min = 7 }")
+        if case.score is None or self._judge is None or self._judge_options is None:
+            return ()
+        limits = case.score.model_dump()
+        if all(limit is None for limit in limits.values()):
+            self._warn((*at, "score"), "no limit is given, so the score is only shown")
+        options = {
+            **self._judge_options,
+            "model": self._judge,
+            "limits": limits,
+            "criteria": tuple(case.criteria or ()),
+            "reference": case.reference_response,
+            "context": case.context or {},
+        }
+        return (self._config("judge", "judge", options, (*at, "score")),)
+
+    def _custom(self, case: CaseEntry) -> tuple[MetricConfig, ...]:
+        custom = self._entry.custom
+        if custom is None:
+            return ()
+        options = {
+            "function": f"{custom.module}:{custom.function}",
+            "parameters": case.parameters or {},
+            "prompt": case.prompt,
+            "context": case.context,
+        }
+        return (self._config("custom", "custom", options, ("eval", "custom")),)
+
+    def _config(
+        self,
+        kind: MetricKind,
+        metric: str,
+        options: Mapping[str, Any],
+        at: KeyPath,
+        *,
+        threshold: float | None = None,
+        name: str | None = None,
+    ) -> MetricConfig:
+        return MetricConfig(
+            id=name or kind,
+            type=metric,
+            kind=kind,
+            threshold=threshold,
+            options=options,
+            # Nothing here is optional: what cannot be measured is not passed.
+            fail_on_error=True,
+            requested_by="case",
+            where=Place(str(self._base), self._document.file, self._document.line(at)),
+        )
+
+    def _judge_model(self) -> ModelSpec | None:
+        llm = self._entry.llm
+        if llm is None:
+            return None
+        temperature = 0.0 if llm.temperature is None else llm.temperature
+        try:
+            return chat_model(llm.model, temperature, llm.max_tokens)
+        except ValueError as error:
+            self._problem(("eval", "llm", "model"), str(error))
+            return None
+
+    def _embedding_model(self) -> ModelSpec | None:
+        named = self._entry.consistency.model if self._entry.consistency is not None else None
+        try:
+            return None if named is None else embedding_model(named)
+        except ValueError as error:
+            self._problem(("eval", "consistency", "model"), str(error))
+            return None
+
+    def _problem(self, at: KeyPath, message: str) -> None:
+        self._problems.append(self._document.problem(at, message))
+
+    def _warn(self, at: KeyPath, message: str) -> None:
+        self._warnings.append(str(self._document.problem(at, message)))
+
+
+def _latency_limits(entry: LatencyEntry) -> dict[str, float]:
+    limits = {"minimum": entry.min, "maximum": entry.max, "equal": entry.equal}
+    return {name: value for name, value in limits.items() if value is not None}
+
+
+def _token_limits(entry: TokensEntry) -> dict[str, int]:
+    named = {"min": "minimum", "max": "maximum"}
+    return {named.get(name, name): value for name, value in entry.model_dump(exclude_none=True).items()}

@@ -1,0 +1,278 @@
+"""Reads what an AgentCI case expects of an answer: ``output``, and the fields below ``output.schema``."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from agenteval.core.documents.document import Document, KeyPath
+from agenteval.core.documents.validation import did_you_mean, one_of, validate
+from agenteval.core.errors import Problem
+from agenteval.suite.formats.agentci.schema import FieldEntry, OutputEntry, TextEntry
+from agenteval.suite.output_schema import FieldSpec, FieldType, TextMatch
+
+_PARTS = {
+    "contains": "contains",
+    "contains_any": "contains",
+    "startswith": "starts with",
+    "endswith": "ends with",
+}
+STRATEGIES = ("exact", "contains", "contains_any", "startswith", "endswith", "match", "similar")
+_TYPES = ("str", "int", "float", "bool", "dict", "list", "set", "any")
+_OTHER_NAMES = {
+    "string": "str",
+    "text": "str",
+    "integer": "int",
+    "number": "float",
+    "double": "float",
+    "decimal": "float",
+    "boolean": "bool",
+    "object": "dict",
+    "table": "dict",
+    "map": "dict",
+    "array": "list",
+}
+_GENERIC = re.compile(r"(list|set)\[(.*)\]")
+# Deeper than any answer, and shallow enough for everything that walks through a schema.
+_DEEPEST = 60
+_DEEPEST_TYPE = 10
+
+
+Expected = TextMatch | FieldSpec | None
+EntryT = TypeVar("EntryT", bound=BaseModel)
+_DICT = FieldType("dict")
+_FIELD_KEYS = frozenset(FieldEntry.model_fields)
+_TEXT_LIMITS = ("min_length", "max_length")
+_NUMBER_LIMITS = ("min", "max")
+_LIST_LIMITS = ("min_items", "max_items")
+
+
+class OutputReader:
+    """Reads the outputs of one file; what is wrong is added to ``problems``, what is odd to ``oddities``."""
+
+    def __init__(self, document: Document, problems: list[Problem], oddities: list[str]) -> None:
+        self._document = document
+        self._problems = problems
+        self._warnings = oddities
+
+    def output(self, value: Any, at: KeyPath, *, case_sensitive: bool) -> Expected:
+        """``output`` of a case: a text to match, or the fields of a JSON object.
+
+        Args:
+            value: as it stands in the file.
+            at: its place.
+            case_sensitive: what the case says about all of its texts.
+        """
+        if isinstance(value, str):
+            return TextMatch("exact", (value,), case_sensitive)
+        if not isinstance(value, dict):
+            self._problem(at, f"must be text in quotes, or one of {one_of(STRATEGIES)}, schema; not {value!r}")
+            return None
+        entry = self._valid(OutputEntry, value, at)
+        if entry is None or not self._has_one_strategy(entry, at, (*STRATEGIES, "schema")):
+            return None
+        if entry.schema_ is not None:
+            fields = self.fields(entry.schema_, (*at, "schema"), case_sensitive=case_sensitive)
+            return FieldSpec(types=(_DICT,), fields=fields)
+        return self._text_match(entry, at, case_sensitive=case_sensitive)
+
+    def fields(self, table: Mapping[str, Any], at: KeyPath, *, case_sensitive: bool = False) -> dict[str, FieldSpec]:
+        """The fields of an object."""
+        if len(at) > _DEEPEST:
+            self._problem(at, "is nested too deeply")
+            return {}
+        read = {name: self._field(value, (*at, name), case_sensitive) for name, value in table.items()}
+        return {name: spec for name, spec in read.items() if spec is not None}
+
+    def _field(self, value: Any, at: KeyPath, case_sensitive: bool) -> FieldSpec | None:
+        if not isinstance(value, dict):
+            self._problem(at, f'must be a table, for instance {{ type = "str" }}, not {value!r}')
+            return None
+        if not is_definition(value):
+            return self._object(value, at, case_sensitive)
+        entry = self._valid(FieldEntry, value, at)
+        if entry is None:
+            return None
+        types, fields = self._object_or_types(entry, at, case_sensitive)
+        self._check_limits(entry, types, at)
+        return FieldSpec(
+            types=types,
+            required=entry.required and "default" not in entry.model_fields_set,
+            default=entry.default,
+            has_default="default" in entry.model_fields_set,
+            text=None if _is_schema(entry.value) else self._value(entry.value, (*at, "value"), case_sensitive),
+            enum=None if entry.enum is None else tuple(entry.enum),
+            min_length=entry.min_length,
+            max_length=entry.max_length,
+            min=entry.min,
+            max=entry.max,
+            min_items=entry.min_items,
+            max_items=entry.max_items,
+            fields=fields,
+            items=None if entry.items is None else self._items(entry.items, (*at, "items"), case_sensitive),
+        )
+
+    def _object_or_types(
+        self, entry: FieldEntry, at: KeyPath, case_sensitive: bool
+    ) -> tuple[tuple[FieldType, ...], Mapping[str, FieldSpec] | None]:
+        """The types of a field; and the fields of an object: ``type = {…}``, or ``value = { schema = {…} }``."""
+        if isinstance(entry.type, dict):
+            return (_DICT,), self.fields(entry.type, (*at, "type"), case_sensitive=case_sensitive)
+        types = self._types(entry.type, (*at, "type"))
+        if not _is_schema(entry.value):
+            return types, None
+        if types not in {(), (_DICT,)}:
+            self._problem((*at, "value"), f"`schema` is for objects (dict), not for {' or '.join(map(str, types))}")
+        schema_at = (*at, "value", "schema")
+        return (_DICT,), self.fields(entry.value["schema"], schema_at, case_sensitive=case_sensitive)
+
+    def _items(self, table: Mapping[str, Any], at: KeyPath, case_sensitive: bool) -> FieldSpec | None:
+        read = self._field if is_definition(table) else self._object
+        return read(table, at, case_sensitive)
+
+    def _object(self, table: Mapping[str, Any], at: KeyPath, case_sensitive: bool) -> FieldSpec:
+        return FieldSpec(types=(_DICT,), fields=self.fields(table, at, case_sensitive=case_sensitive))
+
+    def _types(self, value: Any, at: KeyPath) -> tuple[FieldType, ...]:
+        """One type, or several of which one must fit."""
+        if value is None:
+            return ()
+        names = value if isinstance(value, list) else [value]
+        if not names:
+            self._problem(at, "must name at least one type")
+        return tuple(kind for name in names if (kind := self._type(name, at)) is not None)
+
+    def _type(self, name: Any, at: KeyPath) -> FieldType | None:
+        if not isinstance(name, str):
+            self._problem(at, f"must be the name of a type, a list of names, or a table of fields; not {name!r}")
+            return None
+        text = name.strip()
+        if text.count("[") > _DEEPEST_TYPE:
+            self._problem(at, f"lists are nested more than {_DEEPEST_TYPE} levels deep")
+            return None
+        generic = _GENERIC.fullmatch(text)
+        if generic:
+            item = self._type(generic.group(2), at)
+            return None if item is None else FieldType(generic.group(1), item)  # type: ignore[arg-type]
+        if text in _TYPES:
+            return FieldType(text)  # type: ignore[arg-type]
+        meant = _OTHER_NAMES.get(text.lower())
+        hint = f"; did you mean {meant!r}?" if meant else did_you_mean(text.partition("[")[0], _TYPES)
+        if "|" in text or text.lower().startswith(("union[", "optional[")):
+            hint = '; several types are a list: ["int", "str"]'
+        allowed = "str, int, float, bool, dict, list, list[…], set[…], any"
+        self._problem(at, f"no type is called {name!r}{hint}; allowed: {allowed}")
+        return None
+
+    def _value(self, value: Any, at: KeyPath, case_sensitive: bool) -> TextMatch | None:
+        if value is None:
+            return None
+        if isinstance(value, str):
+            return TextMatch("exact", (value,), case_sensitive)
+        if not isinstance(value, dict):
+            self._problem(at, f"must be text in quotes, or one of {one_of(STRATEGIES)}; not {value!r}")
+            return None
+        entry = self._valid(TextEntry, value, at)
+        if entry is None or not self._has_one_strategy(entry, at, STRATEGIES):
+            return None
+        return self._text_match(entry, at, case_sensitive=case_sensitive)
+
+    def _text_match(self, entry: TextEntry, at: KeyPath, *, case_sensitive: bool) -> TextMatch | None:
+        strategy = next(name for name in STRATEGIES if getattr(entry, name) is not None)
+        given = getattr(entry, strategy)
+        expected = tuple(given) if isinstance(given, list) else (given,)
+        if not expected:
+            self._problem((*at, strategy), "must name at least one text")
+            return None
+        if strategy == "match" and (wrong := _pattern_problem(given)) is not None:
+            self._problem((*at, strategy), f"{given!r} is not a regular expression: {wrong}")
+            return None
+        sensitive = entry.case_sensitive or case_sensitive
+        everywhere = "" in expected if sensitive else any(not text.strip() for text in expected)
+        if everywhere and strategy in _PARTS:
+            message = f"every text {_PARTS[strategy]} an empty one, so this checks nothing"
+            self._warnings.append(str(self._document.problem((*at, strategy), message)))
+        return TextMatch(strategy, expected, sensitive, entry.threshold)  # type: ignore[arg-type]
+
+    def _has_one_strategy(self, entry: TextEntry, at: KeyPath, allowed: tuple[str, ...]) -> bool:
+        given = [name for name in allowed if getattr(entry, "schema_" if name == "schema" else name) is not None]
+        if len(given) != 1:
+            found = f"{' and '.join(given)} are given" if given else "none is given"
+            self._problem(at, f"needs exactly one of {one_of(allowed)}; {found}")
+            return False
+        if (given == ["similar"]) != (entry.threshold is not None):
+            what = (
+                "`similar` needs a `threshold` from 0 to 1"
+                if given == ["similar"]
+                else "`threshold` is for `similar`"
+            )
+            example = '{ similar = "…", threshold = 0.8 }'
+            self._problem(at, f"{what}: {example}")
+            return False
+        return True
+
+    def _check_limits(self, entry: FieldEntry, types: tuple[FieldType, ...], at: KeyPath) -> None:
+        """Limits must fit the type, and leave something that is allowed."""
+        names = {_innermost(kind) for kind in types} | {kind.name for kind in types}
+        groups = (
+            (_TEXT_LIMITS, {"str"}, "texts (str)"),
+            (_NUMBER_LIMITS, {"int", "float"}, "numbers (int, float)"),
+            (_LIST_LIMITS, {"list", "set"}, "lists (list, set)"),
+            (("items",), {"list", "set"}, "lists (list, set)"),
+        )
+        for keys, fitting, what in groups:
+            given = [key for key in keys if getattr(entry, key) is not None]
+            if given and types and not names & (fitting | {"any"}):
+                self._problem((*at, given[0]), f"`{given[0]}` is for {what}, not for {' or '.join(map(str, types))}")
+        for low, high in (_TEXT_LIMITS, _NUMBER_LIMITS, _LIST_LIMITS):
+            least, most = getattr(entry, low), getattr(entry, high)
+            if least is not None and most is not None and least > most:
+                self._problem((*at, low), f"`{low}` ({least}) is above `{high}` ({most}), so nothing can fit")
+
+    def _valid(self, model: type[EntryT], value: Any, at: KeyPath) -> EntryT | None:
+        entry, problems = validate(model, value, self._document, at)
+        # A number of either kind is refused twice.
+        self._problems += dict.fromkeys(problems)
+        return entry
+
+    def _problem(self, at: KeyPath, message: str) -> None:
+        self._problems.append(self._document.problem(at, message))
+
+
+def is_definition(table: Mapping[str, Any]) -> bool:
+    """Whether a table defines one value, rather than being an object whose keys are fields.
+
+    ``{ type = "str" }`` defines a text; ``{ amount = { type = "float" } }`` is an object; an object may itself have
+    a field called ``type`` or ``value``.
+    """
+    kind = table.get("type")
+    if isinstance(kind, str | list):
+        return True
+    if isinstance(kind, dict):
+        return table.keys() <= _FIELD_KEYS and all(isinstance(item, dict) for item in kind.values())
+    value = table.get("value")
+    says = isinstance(value, dict) and not value.keys().isdisjoint(STRATEGIES)
+    return not table or says or any(not isinstance(item, dict) for item in table.values())
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {"schema"} and isinstance(value["schema"], dict)
+
+
+def _pattern_problem(pattern: str) -> str | None:
+    try:
+        with warnings.catch_warnings():
+            # Of patterns that may mean something else to a later Python.
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return str(error)
+    return None
+
+
+def _innermost(kind: FieldType) -> str:
+    return kind.name if kind.item is None else _innermost(kind.item)

@@ -1,0 +1,250 @@
+"""Turns a file of ``.agentci/evals`` into a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from agenteval.core.documents.document import Document, KeyPath
+from agenteval.core.documents.toml.read import read_toml
+from agenteval.core.documents.validation import did_you_mean, one_of, validate
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.suite.case_ids import content_id, excerpt
+from agenteval.suite.formats.agentci.metrics import MetricReader, Question
+from agenteval.suite.formats.agentci.output import Expected, OutputReader
+from agenteval.suite.formats.agentci.safety_templates import template_cases, template_names
+from agenteval.suite.formats.agentci.schema import CaseEntry, EvalEntry, EvalFile, EvalType
+from agenteval.suite.model import Case, Suite, Target, Turn
+
+FORMAT = "agentci"
+FOLDER = (".agentci", "evals")
+
+# What people expect of other tools, and what it is called here.
+_OTHER_KEYS = {
+    "expected": "output",
+    "input": "prompt",
+    "query": "prompt",
+    "question": "prompt",
+    "expected_output": "output",
+    "expected_tools": "tools",
+}
+_SECTIONS: dict[EvalType, str] = {"llm": "llm", "custom": "custom"}
+_NEED_CASES = frozenset({"accuracy", "performance", "semantic", "consistency"})
+# What a case may ask for, by the type of its evaluation; whatever else it says is not looked at.
+_ASKED: dict[EvalType, frozenset[str]] = {
+    "accuracy": frozenset({"output", "tools"}),
+    "semantic": frozenset({"output", "tools"}),
+    "performance": frozenset({"latency", "tokens"}),
+    "safety": frozenset({"blocked", "response_type"}),
+    "consistency": frozenset({"min_similarity"}),
+    "llm": frozenset({"score", "criteria", "reference_response"}),
+    "custom": frozenset({"parameters"}),
+}
+_ALL_ASKED = frozenset().union(*_ASKED.values())
+
+
+def load_agentci(path: Path, shown_as: str) -> Suite:
+    """Load one suite.
+
+    Args:
+        path: the TOML file.
+        shown_as: its path inside the repository; it becomes part of every case id.
+
+    Raises:
+        ConfigError: with every problem of the file.
+    """
+    problems: list[Problem] = []
+    document = read_toml(path, shown_as=shown_as, unset=problems)
+    try:
+        return _Loader(document, path, problems).load()
+    except RecursionError:
+        raise ConfigError([*problems, document.problem((), "is nested too deeply")]) from None
+
+
+def base_directory(path: Path) -> Path:
+    """Where the modules of a suite are imported from: the folder that holds ``.agentci``, else the file's own."""
+    directory = path.resolve().parent
+    return directory.parent.parent if directory.parts[-2:] == FOLDER else directory
+
+
+@dataclass
+class _Loader:
+    """Collects problems and warnings while one file is read."""
+
+    document: Document
+    path: Path
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def load(self) -> Suite:
+        document = self.document
+        if "eval" not in document.data:
+            raise ConfigError([*self.problems, document.problem((), self._no_eval())])
+        file, problems = validate(EvalFile, document.data, document)
+        self.problems += [_hinted(problem) for problem in problems]
+        entry = file.eval if file is not None else None
+        listed = document.data["eval"].get("cases") if isinstance(document.data["eval"], dict) else None
+        # Cases are read even where the rest is wrong, so that one run names every mistake.
+        outputs = OutputReader(document, self.problems, self.warnings)
+        cases = [self._read_case(index, outputs) for index in range(len(listed) if isinstance(listed, list) else 0)]
+        if entry is None:
+            raise ConfigError(self.problems)
+        self._check(entry)
+        metrics = MetricReader(entry, document, base_directory(self.path), self.problems, self.warnings)
+        questions = [
+            *self._template_questions(entry),
+            *self._own_questions(entry, cases, metrics),
+        ]
+        asked = list(self._cases(entry, questions))
+        if self.problems:
+            raise ConfigError(self.problems)
+        return Suite(
+            path=document.file,
+            name=self.path.stem,
+            format=FORMAT,
+            cases=_with_unique_ids(asked, document.file),
+            root=str(base_directory(self.path)),
+            iterations=entry.iterations if "iterations" in entry.model_fields_set else None,
+            warnings=(*document.warnings, *self.warnings),
+            secrets=document.secrets,
+        )
+
+    def _no_eval(self) -> str:
+        keys = one_of(self.document.data) or "nothing"
+        needed = "description, type, and targets.agents or targets.tools"
+        return f"the table [eval] is missing (found: {keys}); it needs {needed}"
+
+    def _read_case(self, index: int, outputs: OutputReader) -> tuple[CaseEntry | None, Expected]:
+        """A case, and the output that it expects."""
+        value, at = self.document.data["eval"]["cases"][index], ("eval", "cases", index)
+        entry, problems = validate(CaseEntry, value, self.document, at)
+        self.problems += [_hinted(problem) for problem in problems]
+        written = value.get("output") if isinstance(value, dict) else None
+        if written is None:
+            return entry, None
+        sensitive = entry is not None and entry.case_sensitive
+        return entry, outputs.output(written, (*at, "output"), case_sensitive=sensitive)
+
+    def _check(self, entry: EvalEntry) -> None:
+        """What a type of evaluation needs beside its cases."""
+        section = _SECTIONS.get(entry.type)
+        if section is not None and getattr(entry, section) is None:
+            self._problem(("eval", "type"), f"an evaluation of type {entry.type} needs a table [eval.{section}]")
+        if entry.type in _NEED_CASES and not entry.cases:
+            self._problem(("eval", "type"), f"an evaluation of type {entry.type} needs [[eval.cases]]")
+        if entry.type == "safety" and not entry.cases and entry.template is None:
+            self._problem(("eval", "type"), "an evaluation of type safety needs a `template` or [[eval.cases]]")
+        if entry.type == "consistency" and entry.iterations < 2:
+            message = "an evaluation of type consistency compares several answers, so `iterations` must be at least 2"
+            self._problem(("eval", "iterations"), message)
+        if entry.template is not None:
+            if entry.type != "safety":
+                self._warn(
+                    ("eval", "template"), f"an evaluation of type {entry.type} has no templates; this is not used"
+                )
+            elif entry.template not in template_names():
+                known = template_names()
+                hint = did_you_mean(entry.template, known)
+                message = f"no template is called {entry.template!r}{hint}; known: {one_of(known)}"
+                self._problem(("eval", "template"), message)
+
+    def _template_questions(self, entry: EvalEntry) -> Iterator[Question]:
+        """The cases of the template."""
+        if entry.type != "safety" or entry.template is None or entry.template not in template_names():
+            return
+        at = ("eval", "template")
+        reader = MetricReader(entry, self.document, base_directory(self.path), self.problems, self.warnings)
+        for case in template_cases(entry.template):
+            yield reader.template_question(case, at)
+
+    def _own_questions(
+        self, entry: EvalEntry, cases: Sequence[tuple[CaseEntry | None, Expected]], metrics: MetricReader
+    ) -> Iterator[Question]:
+        for index, (case, expected) in enumerate(cases):
+            if case is None:
+                continue
+            at = ("eval", "cases", index)
+            if case.prompt is None and case.context is None:
+                self._warn(at, "this case has neither a prompt nor a context, so nothing is asked")
+            for name in sorted((case.model_fields_set & _ALL_ASKED) - _ASKED[entry.type]):
+                self._warn((*at, name), f"an evaluation of type {entry.type} does not look at {name}")
+            yield metrics.question(case, expected, at)
+
+    def _cases(self, entry: EvalEntry, questions: Sequence[Question]) -> Iterator[Case]:
+        """Every question to every target: first all of one target, then all of the next."""
+        for target in _targets(entry, self.document):
+            for question in questions:
+                case = self._case(entry, question, target)
+                if case is not None:
+                    yield case
+
+    def _case(self, entry: EvalEntry, question: Question, target: Target) -> Case | None:
+        asked = question.input(target.kind)
+        if asked is None:
+            return None
+        return Case(
+            id=content_id([asked, dict(question.context)]),
+            name=excerpt(asked) or "(no prompt)",
+            turns=(
+                Turn(
+                    input=asked,
+                    context=question.context,
+                    metrics=question.turn_metrics(target.kind),
+                    refusals=entry.type == "safety",
+                ),
+            ),
+            tags=(entry.type,),
+            line=question.line,
+            metrics=question.case_metrics,
+            # One answer that should not have been given is one too many.
+            strict=entry.type == "safety",
+            target=target,
+        )
+
+    def _problem(self, at: KeyPath, message: str) -> None:
+        self.problems.append(self.document.problem(at, message))
+
+    def _warn(self, at: KeyPath, message: str) -> None:
+        self.warnings.append(str(self.document.problem(at, message)))
+
+
+def _targets(entry: EvalEntry, document: Document) -> list[Target]:
+    kinds: tuple[tuple[Literal["agent", "tool"], Sequence[str]], ...] = (
+        ("agent", entry.targets.agents),
+        ("tool", entry.targets.tools),
+    )
+    # "*" contains every name beside it.
+    return [
+        Target(kind, name, document.line(("eval", "targets", f"{kind}s", names.index(name))))
+        for kind, names in kinds
+        for name in (["*"] if "*" in names else list(dict.fromkeys(names)))
+    ]
+
+
+def _hinted(problem: Problem) -> Problem:
+    """A problem with what was meant: an unknown key with its name here, where it has another one elsewhere."""
+    if problem.path == "eval.cases" and problem.message.startswith("must be a list"):
+        return replace(problem, message=f"{problem.message}; each case begins with [[eval.cases]]")
+    if problem.path == "eval" and problem.message.startswith("must be a mapping"):
+        return replace(problem, message=f"{problem.message}; it begins with [eval]")
+    if problem.path == "eval.targets" and "required" in problem.message:
+        return replace(problem, message=f'{problem.message}, for instance targets.agents = ["*"]')
+    key = problem.path.rpartition(".")[2]
+    if key in _OTHER_KEYS and problem.message.startswith("unknown key"):
+        allowed = problem.message.partition("; allowed:")[2]
+        return replace(problem, message=f"unknown key; here it is called {_OTHER_KEYS[key]!r}; allowed:{allowed}")
+    return problem
+
+
+def _with_unique_ids(cases: Sequence[Case], file: str) -> tuple[Case, ...]:
+    """Ids that name the target; the same question twice is told apart by its order."""
+    seen: dict[str, int] = {}
+    result = []
+    for case in cases:
+        target = f"{case.target.kind}s.{case.target.name}" if case.target else ""
+        own = f"{file}::{target}{case.id}"
+        seen[own] = seen.get(own, 0) + 1
+        result.append(replace(case, id=own if seen[own] == 1 else f"{own}#{seen[own]}"))
+    return tuple(result)

@@ -1,0 +1,132 @@
+"""Makes cases of the inputs of a FluxLoop project: one for each input, and for each persona that asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from agenteval.core.documents.document import Document
+from agenteval.core.errors import Problem
+from agenteval.suite.case_ids import content_id, excerpt
+from agenteval.suite.evaluation import Aggregate
+from agenteval.suite.formats.fluxloop.inputs import Input, InputReader
+from agenteval.suite.formats.fluxloop.project import PersonaEntry, ProjectEntry, read_project
+from agenteval.suite.model import Case, MetricConfig, Turn
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a project asks, and how.
+
+    Attributes:
+        cases: one for each input and persona; none where the project has no inputs.
+        name: of the project's experiments.
+        iterations: how often everything is asked.
+        concurrency: how many at once.
+        warnings: what is odd.
+        secrets: values of secret-looking environment variables that its files use.
+    """
+
+    cases: tuple[Case, ...] = ()
+    name: str | None = None
+    iterations: int | None = None
+    concurrency: int | None = None
+    warnings: tuple[str, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+
+
+def read_cases(
+    evaluation: Document, metrics: tuple[MetricConfig, ...], aggregate: Aggregate, problems: list[Problem]
+) -> Asked:
+    """The cases of the project beside an evaluation.
+
+    Args:
+        evaluation: the ``evaluation.yaml``.
+        metrics: what is measured on each answer.
+        aggregate: how the scores become one.
+        problems: receives what is wrong.
+    """
+    project = read_project(evaluation, problems)
+    reader = InputReader(evaluation, project, problems)
+    inputs = reader.read()
+    maker = _CaseMaker(project.entry, metrics, aggregate)
+    cases = [case for item in inputs for case in maker.cases(item)]
+    warnings = [*project.warnings, *reader.warnings]
+    if cases and project.entry.multi_turn is not None and project.entry.multi_turn.enabled:
+        document = project.documents["multi_turn"]
+        message = "conversations that a supervisor leads are not run here; each input is asked once, as a single turn"
+        warnings.append(str(document.problem(("multi_turn",), message)))
+    return Asked(
+        cases=tuple(_with_unique_ids(cases, evaluation.file)),
+        name=project.entry.name,
+        iterations=project.entry.iterations,
+        concurrency=project.entry.parallel_runs,
+        warnings=tuple(warnings),
+        secrets=project.secrets | reader.secrets,
+    )
+
+
+@dataclass(frozen=True)
+class _CaseMaker:
+    """Makes the cases of a project."""
+
+    project: ProjectEntry
+    metrics: tuple[MetricConfig, ...]
+    aggregate: Aggregate
+
+    def cases(self, item: Input) -> Iterator[Case]:
+        """One case for each persona that asks."""
+        personas = {persona.name: persona for persona in self.project.personas or ()}
+        names: Iterable[str | None] = (personas or (None,)) if item.by_everyone else (item.persona,)
+        for name in names:
+            yield self._case(item, name, personas.get(name) if name is not None else None)
+
+    def _case(self, item: Input, name: str | None, persona: PersonaEntry | None) -> Case:
+        asker = {} if name is None else {"persona": persona.model_dump() if persona is not None else {"name": name}}
+        expected = item.metadata.get("expected")
+        turn = Turn(
+            input=_in_template(item.text, persona, self.project.input_template),
+            ground_truth=expected if isinstance(expected, str) else None,
+            context=asker,
+            config={**item.metadata, **({} if name is None else {"persona": name})},
+            metrics=self.metrics,
+        )
+        return Case(
+            id=content_id([name, item.text]),
+            name=item.name or excerpt(item.text),
+            turns=(turn,),
+            tags=() if name is None else (f"persona:{name}",),
+            line=item.line,
+            persona=name,
+            aggregate=self.aggregate,
+        )
+
+
+def _in_template(text: str, persona: PersonaEntry | None, template: str | None) -> str:
+    """The input in the project's template, which only personas use."""
+    if persona is None or not template:
+        return text
+    before, *rest = template.split("{input}")
+    filled = [part.replace("{persona}", describe(persona)) for part in (before, *rest)]
+    return text.join(filled)
+
+
+def describe(persona: PersonaEntry) -> str:
+    """A persona in words, for a prompt."""
+    lines = [f"{persona.name}: {persona.description}" if persona.description else persona.name]
+    listed = (
+        ("Traits", persona.characteristics),
+        ("Wants to", persona.goals),
+        ("Limits", persona.constraints),
+    )
+    lines += [f"{title}: {'; '.join(items)}" for title, items in listed if items]
+    return "\n".join([*lines, f"Language: {persona.language}", f"Expertise: {persona.expertise_level}"])
+
+
+def _with_unique_ids(cases: Iterable[Case], file: str) -> Iterator[Case]:
+    """Ids that name the suite; the same question of the same persona twice is told apart by its order."""
+    seen: dict[str, int] = {}
+    for case in cases:
+        seen[case.id] = seen.get(case.id, 0) + 1
+        own = f"{file}::{case.id}"
+        yield replace(case, id=own if seen[case.id] == 1 else f"{own}#{seen[case.id]}")

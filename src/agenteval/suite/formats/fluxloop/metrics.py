@@ -1,0 +1,234 @@
+"""Turns the evaluators of a FluxLoop ``evaluation.yaml`` into metrics."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agenteval.core.documents.document import Document, KeyPath
+from agenteval.core.documents.validation import did_you_mean, one_of, validate
+from agenteval.core.errors import Problem
+from agenteval.core.llm.names import chat_model
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.suite.evaluation import JudgeLimits
+from agenteval.suite.formats.fluxloop.evaluator_schema import (
+    EVALUATORS,
+    RULES,
+    JudgeEvaluatorEntry,
+    ModelParameters,
+    RuleEvaluatorEntry,
+    Similarity,
+)
+from agenteval.suite.formats.fluxloop.prebuilt_judges import NOT_DOCUMENTED, prebuilt_names, prebuilt_template
+from agenteval.suite.model import MetricConfig, Place
+from agenteval.suite.prompt_template import has_text, template_warnings
+
+API_KEY = "FLUXLOOP_LLM_API_KEY"
+_AT = ("evaluators",)
+_EVALUATOR_TEXTS = ("name", "model", "prompt_template")
+_RULE_TEXTS = ("keywords", "pattern", "target", "expected_path")
+_HIGHEST_OF_FIRST_NUMBER = 10.0
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """One evaluator: its name, whether it runs, and the metric that it is."""
+
+    name: str
+    enabled: bool
+    weight: float
+    metric: MetricConfig
+    at: KeyPath
+
+
+@dataclass
+class EvaluatorReader:
+    """Reads the evaluators of one file.
+
+    Args:
+        document: the file.
+        limits: what its judges may take.
+        problems: receives what is wrong.
+        warnings: receives what is odd.
+    """
+
+    document: Document
+    limits: JudgeLimits
+    problems: list[Problem]
+    warnings: list[str]
+    secrets: set[str] = field(default_factory=set)
+
+    def read(self, listed: object) -> list[Evaluator]:
+        """Every evaluator that can be read, the disabled ones too."""
+        entries = listed if isinstance(listed, list) else []
+        read = [self._evaluator(value, (*_AT, index)) for index, value in enumerate(entries)]
+        evaluators = [evaluator for evaluator in read if evaluator is not None]
+        self._require_own_names(evaluators)
+        return evaluators
+
+    def _evaluator(self, value: object, at: KeyPath) -> Evaluator | None:
+        if not isinstance(value, dict):
+            self._problem(at, "an evaluator is a mapping with `name` and `type`")
+            return None
+        kind = value.get("type")
+        schema = EVALUATORS.get(kind) if isinstance(kind, str) else None
+        if schema is None:
+            given = (
+                "this key is required"
+                if kind is None
+                else f"{kind!r} is not allowed{did_you_mean(str(kind), EVALUATORS)}"
+            )
+            self._problem((*at, "type"), f"{given}; allowed: {one_of(EVALUATORS)}")
+            return None
+        entry, problems = validate(schema, self._as_written(value, at, _EVALUATOR_TEXTS), self.document, at)
+        self.problems += problems
+        rules = self._rules(value.get("rules"), (*at, "rules")) if schema is RuleEvaluatorEntry else []
+        if entry is None:
+            return None
+        if isinstance(entry, JudgeEvaluatorEntry):
+            metric = self._judge(entry, value.get("model_parameters"), at)
+        else:
+            metric = self._metric(entry.name, "rules", {"rules": tuple(rules)}, at)
+        return None if metric is None else Evaluator(entry.name, entry.enabled, entry.weight, metric, at)
+
+    def _metric(self, name: str, kind: str, options: Mapping[str, Any], at: KeyPath) -> MetricConfig:
+        return MetricConfig(
+            id=name,
+            type=kind,
+            kind="rule" if kind == "rules" else "judge",
+            options=options,
+            where=Place(str(self.document.directory), self.document.file, self.document.line(at)),
+        )
+
+    def _rules(self, listed: object, at: KeyPath) -> list[dict[str, Any]]:
+        read = [
+            self._rule(value, (*at, index)) for index, value in enumerate(listed if isinstance(listed, list) else [])
+        ]
+        return [rule for rule in read if rule is not None]
+
+    def _rule(self, value: object, at: KeyPath) -> dict[str, Any] | None:
+        if not isinstance(value, dict):
+            self._problem(at, "a rule is a mapping with `check`, for instance - check: output_not_empty")
+            return None
+        check = value.get("check")
+        schema = RULES.get(check) if isinstance(check, str) else None
+        if schema is None:
+            given = (
+                "this key is required"
+                if check is None
+                else f"{check!r} is not allowed{did_you_mean(str(check), RULES)}"
+            )
+            self._problem((*at, "check"), f"{given}; allowed: {one_of(RULES)}")
+            return None
+        entry, problems = validate(schema, self._as_written(value, at, _RULE_TEXTS), self.document, at)
+        self.problems += problems
+        if entry is None:
+            return None
+        if isinstance(entry, Similarity) and entry.min_score is not None:
+            entry = entry.model_copy(update={"threshold": entry.min_score, "min_score": None})
+        return entry.model_dump(exclude_none=True)
+
+    def _judge(self, entry: JudgeEvaluatorEntry, parameters: object, at: KeyPath) -> MetricConfig | None:
+        template = self._template(entry, at)
+        model = self._model(entry, at)
+        if entry.parser == "first_number_1_10" and entry.max_score > _HIGHEST_OF_FIRST_NUMBER:
+            message = f"first_number_1_10 reads 0 to 10, so {entry.max_score:g} is never reached; use first_float"
+            self._warn((*at, "max_score"), message)
+        if template is None or model is None:
+            return None
+        self._warn_of_unused(entry.model_parameters, (*at, "model_parameters"))
+        options = {
+            "name": entry.name,
+            "model": model,
+            "template": template,
+            "parser": entry.parser,
+            "max_score": entry.max_score,
+            "parameters": parameters if isinstance(parameters, dict) else {},
+            "asked": _asked(entry.model_parameters),
+            "limits": self.limits,
+        }
+        return self._metric(entry.name, "trace_judge", options, at)
+
+    def _template(self, entry: JudgeEvaluatorEntry, at: KeyPath) -> str | None:
+        """The evaluator's own template, else the built-in one of its name."""
+        if entry.prompt_template is not None and has_text(entry.prompt_template):
+            for warning in template_warnings(entry.prompt_template):
+                self._warn((*at, "prompt_template"), warning)
+            return entry.prompt_template
+        if entry.name not in prebuilt_names():
+            built_in = one_of(name for name in prebuilt_names() if name != NOT_DOCUMENTED)
+            hint = did_you_mean(entry.name, prebuilt_names())
+            message = f"a judge needs a template; only these names have a built-in one: {built_in}{hint}"
+            self._problem((*at, "prompt_template"), message)
+            return None
+        if entry.name == NOT_DOCUMENTED:
+            self._warn(at, f"{entry.name} has no prompt_template; a general one for the quality of answers is used")
+        return prebuilt_template(entry.name, entry.parser, entry.max_score)
+
+    def _model(self, entry: JudgeEvaluatorEntry, at: KeyPath) -> ModelSpec | None:
+        given = entry.model_parameters
+        try:
+            model = chat_model(
+                entry.model,
+                temperature=0.0 if given.temperature is None else given.temperature,
+                max_tokens=given.max_output_tokens or given.max_tokens,
+            )
+        except ValueError as error:
+            self._problem((*at, "model"), str(error))
+            return None
+        key = os.environ.get(API_KEY) if model.provider == "openai" else None
+        if key:
+            self.secrets.add(key)
+        return replace(model, top_p=given.top_p, api_key=key or None)
+
+    def _warn_of_unused(self, given: ModelParameters, at: KeyPath) -> None:
+        nested = {"reasoning": given.reasoning, "text": given.text}
+        unused: list[tuple[str, ...]] = [(name,) for name in given.model_extra or {}]
+        unused += [
+            (name, key) for name, entry in nested.items() for key in (entry.model_extra or {} if entry else {})
+        ]
+        known = [
+            *ModelParameters.model_fields,
+            *(f"{name}.{key}" for name, key in (("reasoning", "effort"), ("text", "verbosity"))),
+        ]
+        for path in unused:
+            name = ".".join(path)
+            self._warn((*at, *path), f"not used{did_you_mean(name, known)}; known: {one_of(known)}")
+
+    def _require_own_names(self, evaluators: list[Evaluator]) -> None:
+        lines: dict[str, int | None] = {}
+        for evaluator in evaluators:
+            if evaluator.name in lines:
+                first = f" (first in line {lines[evaluator.name]})" if lines[evaluator.name] else ""
+                message = (
+                    f"the name {evaluator.name!r} is given twice{first}; scores go by name, so each needs its own"
+                )
+                self._problem((*evaluator.at, "name"), message)
+            else:
+                lines[evaluator.name] = self.document.line(evaluator.at)
+
+    def _as_written(self, value: dict[Any, Any], at: KeyPath, keys: tuple[str, ...]) -> dict[Any, Any]:
+        """The mapping with texts that YAML took for numbers or booleans the way they are written."""
+        texts = {key: self.document.as_written(value[key], (*at, key)) for key in keys if value.get(key) is not None}
+        return {**value, **texts}
+
+    def _problem(self, at: KeyPath, message: str) -> None:
+        self.problems.append(self.document.problem(at, message))
+
+    def _warn(self, at: KeyPath, message: str) -> None:
+        self.warnings.append(str(self.document.problem(at, message)))
+
+
+def _asked(given: ModelParameters) -> dict[str, Any]:
+    """What goes beside the prompt, named as in OpenAI's chat completions."""
+    asked = {
+        "reasoning_effort": given.reasoning.effort if given.reasoning else None,
+        "verbosity": given.text.verbosity if given.text else None,
+        "presence_penalty": given.presence_penalty,
+        "frequency_penalty": given.frequency_penalty,
+        "seed": given.seed,
+        "response_format": given.response_format,
+    }
+    return {name: value for name, value in asked.items() if value is not None}

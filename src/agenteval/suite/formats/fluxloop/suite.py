@@ -1,0 +1,119 @@
+"""Turns a FluxLoop ``evaluation.yaml`` into a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.documents.document import Document
+from agenteval.core.documents.validation import validate
+from agenteval.core.documents.yaml.read import read_yaml
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.suite.agents import is_inline_agent, read_agent
+from agenteval.suite.evaluation import Aggregate, JudgeLimits
+from agenteval.suite.formats.fluxloop.cases import read_cases
+from agenteval.suite.formats.fluxloop.evaluation import EvaluationReader
+from agenteval.suite.formats.fluxloop.metrics import Evaluator, EvaluatorReader
+from agenteval.suite.formats.fluxloop.project import CONFIGS
+from agenteval.suite.formats.fluxloop.schema import EvaluationFile, LimitsEntry
+from agenteval.suite.model import AgentSpec, Suite
+
+FORMAT = "fluxloop"
+
+
+def load_fluxloop(path: Path, shown_as: str) -> Suite:
+    """Load one suite.
+
+    Its metrics score recorded traces; its cases, if there are inputs beside it, are for running the agent.
+
+    Args:
+        path: the ``evaluation.yaml``.
+        shown_as: its path inside the repository; it becomes part of every case id.
+
+    Raises:
+        ConfigError: with every problem of the file and of those beside it.
+    """
+    problems: list[Problem] = []
+    document = read_yaml(path, shown_as=shown_as, unset=problems)
+    return _Loader(document, problems).load()
+
+
+@dataclass
+class _Loader:
+    """Collects problems and warnings while one file is read."""
+
+    document: Document
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def load(self) -> Suite:
+        document = self.document
+        self.warnings.extend(document.warnings)
+        if not isinstance(document.data, dict):
+            raise ConfigError([*self.problems, document.problem((), "must be a mapping with `evaluators`")])
+        entry, problems = validate(EvaluationFile, document.data, document)
+        self.problems += problems
+        # Evaluators and inputs are read even where the rest is wrong, so that one run names every mistake.
+        limits = _limits(entry.limits if entry is not None else LimitsEntry())
+        reader = EvaluatorReader(document, limits, self.problems, self.warnings)
+        evaluators = reader.read(document.data.get("evaluators"))
+        running = [evaluator for evaluator in evaluators if evaluator.enabled]
+        metrics = tuple(evaluator.metric for evaluator in running)
+        aggregate = _aggregate(entry, running)
+        asked = read_cases(document, metrics, aggregate, self.problems)
+        evaluation = None
+        if entry is not None:
+            names = _written_names(entry.evaluators)
+            enabled = [evaluator.name for evaluator in running]
+            evaluation = EvaluationReader(entry, document, names, enabled, self.problems, self.warnings).read()
+        if evaluators and not any(evaluator.weight > 0 for evaluator in running):
+            message = "no evaluator is enabled with a weight above 0, so nothing can be scored"
+            self.warnings.append(str(document.problem(("evaluators",), message)))
+        agent = self._agent(document.data)
+        if self.problems:
+            raise ConfigError(self.problems)
+        return Suite(
+            path=document.file,
+            name=asked.name or _folder(document).name,
+            format=FORMAT,
+            cases=asked.cases,
+            agent=agent,
+            iterations=asked.iterations,
+            concurrency=asked.concurrency,
+            metrics=metrics,
+            aggregate=aggregate,
+            evaluation=evaluation,
+            warnings=(*self.warnings, *asked.warnings),
+            secrets=document.secrets | asked.secrets | reader.secrets,
+        )
+
+    def _agent(self, data: Mapping[str, Any]) -> AgentSpec | str | None:
+        value = data.get("agent")
+        if value is None or (isinstance(value, str) and not is_inline_agent(value)):
+            return value
+        spec, problems = read_agent(value, self.document, ("agent",))
+        self.problems += problems
+        return spec
+
+
+def _written_names(evaluators: list[Any]) -> list[str]:
+    """The names of all evaluators, also of those in which something is wrong."""
+    return [str(value["name"]) for value in evaluators if isinstance(value, dict) and "name" in value]
+
+
+def _limits(entry: LimitsEntry) -> JudgeLimits:
+    return JudgeLimits(entry.sample_rate, entry.max_llm_calls, entry.timeout_seconds, entry.cache or None)
+
+
+def _aggregate(entry: EvaluationFile | None, running: list[Evaluator]) -> Aggregate:
+    weights = {evaluator.name: evaluator.weight for evaluator in running}
+    if entry is None:
+        return Aggregate(weights=weights)
+    return Aggregate(entry.aggregate.method, entry.aggregate.threshold, weights)
+
+
+def _folder(document: Document) -> Path:
+    """The project's folder."""
+    return document.directory.parent if document.directory.name == CONFIGS else document.directory

@@ -1,0 +1,306 @@
+"""The agent that a HoloDeck ``agent.yaml`` describes itself: its model, instructions, tools and response format."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agenteval.core.documents.document import Document, KeyPath, read_text
+from agenteval.core.documents.validation import validate
+from agenteval.core.documents.yaml.read import read_yaml
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.secrets import looks_secret
+from agenteval.suite.files import is_file
+from agenteval.suite.formats.holodeck.schema import AgentFile, ModelEntry
+from agenteval.suite.model import AgentSpec
+from agenteval.suite.model_agent import KIND, ModelAgentSpec
+
+if TYPE_CHECKING:
+    from agenteval.suite.formats.holodeck.tools_schema import FunctionEntry, McpEntry, PromptEntry, ToolEntry
+    from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool, Tool
+
+_LINE = re.compile(
+    r"""^\s* (?:export\s+)? (?P<name>[A-Za-z_][A-Za-z0-9_.]*) \s*=\s*
+        (?: "(?P<double>(?:[^"\\]|\\.)*)" | '(?P<single>[^']*)' | (?P<bare>[^\r\n]*?) )
+        \s* (?:(?<=\s)\#.*)? $""",
+    re.VERBOSE,
+)
+
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def parse_dotenv(text: str) -> dict[str, str]:
+    """The variables of a file; lines that define none are left out, the last of repeated names counts."""
+    found = (_LINE.match(line) for line in text.splitlines())
+    return {match["name"]: _value(match) for match in found if match}
+
+
+def _value(match: re.Match[str]) -> str:
+    if match["double"] is not None:
+        return re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), match["double"])
+    return match["bare"] if match["single"] is None else match["single"]
+
+
+# What tools may be is imported where there are some: most suites have none, and it takes longer than the rest.
+
+# HoloDeck's defaults for an agent's own model.
+_TEMPERATURE = 0.3
+
+_MAX_TOKENS = 1000
+
+# For a whole turn, which may hold many calls; each call has a limit of its own.
+_TURN_TIMEOUT_S = 300.0
+
+_CONNECT_TIMEOUT_S = 30.0
+
+_READ_TIMEOUT_S = 300.0
+
+
+def validate_file(data: dict[str, Any], document: Document) -> tuple[AgentFile | None, list[Problem]]:
+    """The whole file, or its problems.
+
+    Args:
+        data: its content.
+        document: where it came from, for lines.
+    """
+    if "tools" not in data:
+        return validate(AgentFile, data, document)
+    from agenteval.suite.formats.holodeck.tools_schema import AgentFileWithTools, tools_as_written
+
+    return validate(AgentFileWithTools, tools_as_written(data, document), document)
+
+
+def repeated_names(entry: AgentFile, document: Document) -> list[Problem]:
+    """Tools that bear the name of an earlier one."""
+    names = [tool.name for tool in entry.tools or ()]
+    return [
+        document.problem(("tools", index, "name"), f"another tool is called {name!r} already")
+        for index, name in enumerate(names)
+        if name in names[:index]
+    ]
+
+
+def fallback_agent(entry: AgentFile, document: Document) -> AgentSpec | None:
+    """The agent that runs a suite where no other one is named; ``None`` if the file describes none.
+
+    What keeps it from running here stands in its definition, as the suite may be meant for another agent.
+    """
+    if entry.model is None or entry.instructions is None:
+        return None
+    reader = _Reader(document, model_spec(entry.model))
+    line = document.line(("model",))
+    return AgentSpec(
+        kind=KIND,
+        target=reader.model.label,
+        directory=str(document.directory),
+        timeout_s=(entry.execution.llm_timeout if entry.execution else None) or _TURN_TIMEOUT_S,
+        options={"agent": reader.read(entry)},
+        where=f"{document.file}:{line}" if line else document.file,
+    )
+
+
+def model_spec(entry: ModelEntry) -> ModelSpec:
+    """The model of an agent, with HoloDeck's defaults for what is not given."""
+    given = entry.model_fields_set
+    return ModelSpec(
+        provider=entry.provider,
+        name=entry.name,
+        temperature=entry.temperature if "temperature" in given else _TEMPERATURE,
+        max_tokens=entry.max_tokens if "max_tokens" in given else _MAX_TOKENS,
+        top_p=entry.top_p,
+        endpoint=entry.endpoint,
+        api_key=entry.api_key,
+        api_version=entry.api_version,
+    )
+
+
+def written_secrets(spec: AgentSpec | None) -> frozenset[str]:
+    """Keys and tokens that stand in the file itself; they are as secret as those from the environment."""
+    if spec is None:
+        return frozenset()
+    agent: ModelAgentSpec = spec.options["agent"]
+    found: set[str | None] = {agent.model.api_key}
+    if agent.tools:
+        found |= _secrets_of_tools(agent.tools)
+    return frozenset(secret for secret in found if secret)
+
+
+def _secrets_of_tools(tools: Iterable[Tool]) -> set[str | None]:
+    from agenteval.suite.model_tools import McpServer, PromptTool
+
+    found: set[str | None] = set()
+    for tool in tools:
+        if isinstance(tool, McpServer):
+            found.update(value for name, value in tool.env.items() if looks_secret(name))
+            found.update(value for name, value in tool.headers.items() if _is_credential(name))
+        elif isinstance(tool, PromptTool):
+            found.add(tool.model.api_key)
+    return found
+
+
+def _is_credential(header: str) -> bool:
+    return header.lower() in {"authorization", "cookie"} or looks_secret(header)
+
+
+@dataclass
+class _Reader:
+    """Collects what keeps the agent from running while its parts are read."""
+
+    document: Document
+    model: ModelSpec
+    obstacles: list[Problem] = field(default_factory=list)
+
+    def read(self, entry: AgentFile) -> ModelAgentSpec:
+        instructions = self._instructions(entry)
+        schema = self._response_schema(entry.response_format)
+        tools = [self._tool(tool, ("tools", index)) for index, tool in enumerate(entry.tools or [])]
+        return ModelAgentSpec(
+            model=self.model,
+            instructions=instructions,
+            tools=tuple(tool for tool in tools if tool is not None),
+            response_schema=schema,
+            obstacles=tuple(self.obstacles),
+        )
+
+    def _obstacle(self, at: KeyPath, message: str) -> None:
+        self.obstacles.append(self.document.problem(at, message))
+
+    def _where(self, at: KeyPath) -> str:
+        line = self.document.line(at)
+        return f"{self.document.file}:{line}" if line else self.document.file
+
+    def _instructions(self, entry: AgentFile) -> str:
+        given = entry.instructions
+        if given is None or given.file is None:
+            return given.inline or "" if given else ""
+        return self._text(given.file, ("instructions", "file"))
+
+    def _text(self, file: str, at: KeyPath) -> str:
+        try:
+            return read_text(self.document.directory / file, file)
+        except ConfigError as error:
+            self._obstacle(at, f"{file}: {error.problems[0].message}")
+            return ""
+
+    def _response_schema(self, given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | None:
+        schema: Any = given
+        at = ("response_format",)
+        if isinstance(given, str):
+            try:
+                # Every JSON document is YAML, too.
+                schema = read_yaml(self.document.directory / given, shown_as=given).data
+            except ConfigError as error:
+                self._obstacle(at, str(error.problems[0]))
+                return None
+        if isinstance(schema, dict) and "properties" in schema:
+            schema = {"type": "object", **schema}
+        if schema is not None and not (isinstance(schema, dict) and schema.get("type") == "object"):
+            self._obstacle(at, "must be a JSON Schema of `type: object`")
+            return None
+        found: Mapping[str, Any] | None = _plain_json(schema)
+        return found
+
+    def _tool(self, entry: ToolEntry, at: KeyPath) -> Tool | None:
+        from agenteval.suite.formats.holodeck.tools_schema import UNAVAILABLE, FunctionEntry, McpEntry, PromptEntry
+
+        if isinstance(entry, FunctionEntry):
+            return self._function(entry, at)
+        if isinstance(entry, McpEntry):
+            return self._server(entry, at)
+        if isinstance(entry, PromptEntry):
+            return self._prompt(entry, at)
+        self._obstacle(at, UNAVAILABLE.format(type=entry.type, name=entry.name))
+        return None
+
+    def _function(self, entry: FunctionEntry, at: KeyPath) -> FunctionTool:
+        from agenteval.suite.model_tools import FunctionTool
+
+        path = self.document.directory / entry.file
+        if not is_file(path):
+            self._obstacle((*at, "file"), f"there is no file {entry.file}")
+        elif path.suffix != ".py":
+            self._obstacle((*at, "file"), f"{entry.file} is no Python file (.py)")
+        return FunctionTool(
+            name=entry.name,
+            description=entry.description,
+            file=str(path),
+            function=entry.function,
+            parameters=_plain_json(entry.parameters),
+            is_retrieval=entry.is_retrieval,
+            where=self._where(at),
+        )
+
+    def _server(self, entry: McpEntry, at: KeyPath) -> McpServer | None:
+        from agenteval.suite.model_tools import McpServer
+
+        if entry.transport == "websocket":
+            self._obstacle((*at, "transport"), "websocket is not available; use stdio, http or sse")
+            return None
+        return McpServer(
+            name=entry.name,
+            transport=entry.transport,
+            command=(entry.command or "", *(entry.args or ())),
+            env=self._environment(entry, at),
+            encoding=entry.encoding or "utf-8",
+            url=entry.url or "",
+            headers=entry.headers or {},
+            connect_timeout_s=entry.timeout or _CONNECT_TIMEOUT_S,
+            read_timeout_s=entry.sse_read_timeout or _READ_TIMEOUT_S,
+            request_timeout_s=entry.request_timeout,
+            allowed_tools=_allowed_tools(entry),
+            is_retrieval=entry.is_retrieval,
+            where=self._where(at),
+        )
+
+    def _environment(self, entry: McpEntry, at: KeyPath) -> Mapping[str, str]:
+        """From the file, then as written, then HoloDeck's variable for free-form settings."""
+        variables: dict[str, str] = {}
+        if entry.env_file:
+            variables |= parse_dotenv(self._text(entry.env_file, (*at, "env_file")))
+        variables |= entry.env or {}
+        if entry.config:
+            variables["MCP_CONFIG"] = json.dumps(entry.config, default=str)
+        return variables
+
+    def _prompt(self, entry: PromptEntry, at: KeyPath) -> PromptTool:
+        from agenteval.suite.model_tools import PromptTool
+
+        return PromptTool(
+            name=entry.name,
+            description=entry.description,
+            template=entry.template or self._text(entry.file or "", (*at, "file")),
+            parameters=_plain_json(entry.parameters),
+            model=self._prompt_model(entry, at),
+            where=self._where(at),
+        )
+
+    def _prompt_model(self, entry: PromptEntry, at: KeyPath) -> ModelSpec:
+        """The agent's model, with what the tool says otherwise."""
+        if not entry.model:
+            return self.model
+        agent = self.model
+        given = {"provider": agent.provider, "name": agent.name, **entry.model}
+        if given["provider"] == agent.provider:
+            own = {"endpoint": agent.endpoint, "api_key": agent.api_key, "api_version": agent.api_version}
+            given = {**own, **given}
+        found, problems = validate(ModelEntry, given, self.document, (*at, "model"))
+        self.obstacles += problems
+        return agent if found is None else model_spec(found)
+
+
+def _allowed_tools(entry: McpEntry) -> frozenset[str] | None:
+    if not entry.load_tools:
+        return frozenset()
+    allowed = (entry.config or {}).get("allowed_tools")
+    return frozenset(map(str, allowed)) if isinstance(allowed, list) and allowed else None
+
+
+def _plain_json(value: Any) -> Any:
+    """The value with every key as text: YAML has keys of all kinds, JSON has not."""
+    if isinstance(value, dict):
+        return {str(key): _plain_json(item) for key, item in value.items()}
+    return [_plain_json(item) for item in value] if isinstance(value, list) else value

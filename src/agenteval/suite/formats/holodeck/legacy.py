@@ -1,0 +1,82 @@
+"""HoloDeck's deprecated metrics by Azure's evaluation SDK: what they need, and what takes their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agenteval.core.extras import missing_extra
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.suite.formats.holodeck.schema import LEGACY_METRICS, StandardMetric
+from agenteval.suite.model import MetricConfig
+
+PROVIDERS = ("azure_openai", "openai")
+
+_REPLACEMENTS: Mapping[str, str] = {
+    "groundedness": "`type: rag, metric_type: faithfulness`",
+    "relevance": "`type: rag, metric_type: answer_relevancy`",
+    "coherence": "`type: geval` with `criteria` for coherence",
+    "fluency": "`type: geval` with `criteria` for fluency",
+    "similarity": "`type: geval` with `criteria` that compare actual_output with expected_output",
+    "safety": "`type: geval` with `criteria` for safety",
+}
+# What a judge sees of a turn where the suite brings its own prompt.
+_SEEN: Mapping[str, tuple[str, ...]] = {
+    "groundedness": ("input", "actual_output", "context"),
+    "similarity": ("input", "actual_output", "expected_output"),
+}
+
+
+def is_legacy(entry: object) -> bool:
+    """Whether a metric is one of Azure's."""
+    return isinstance(entry, StandardMetric) and entry.metric in LEGACY_METRICS
+
+
+@dataclass
+class LegacyMetrics:
+    """The deprecated metrics of one suite; what holds for all of a kind is said once."""
+
+    _said: set[str] = field(default_factory=set)
+
+    def problem(self, entry: StandardMetric, model: ModelSpec) -> str | None:
+        """Why a metric cannot run, and what can."""
+        instead = f"use {_REPLACEMENTS[entry.metric]} instead"
+        if entry.custom_prompt:
+            # G-Eval judges by it, which needs nothing of Azure's.
+            return None
+        if entry.metric == "safety":
+            return f"Azure rates safety only inside a project in its AI Foundry, which a suite cannot name; {instead}"
+        if model.provider not in PROVIDERS:
+            allowed = " or ".join(PROVIDERS)
+            return f"the deprecated metric {entry.metric} needs a model of {allowed}, not {model.provider}; {instead}"
+        install = missing_extra("azure")
+        if not install or not self._first("extra"):
+            return None
+        return f"the deprecated metric {entry.metric} takes an extra that is not installed: {install}; or {instead}"
+
+    def warning(self, entry: StandardMetric) -> str | None:
+        """That a metric is deprecated, the first time that it is met."""
+        if not self._first(entry.metric):
+            return None
+        by_geval = "; G-Eval judges by its custom_prompt" if entry.custom_prompt else ""
+        return f"the metric {entry.metric} is deprecated; use {_REPLACEMENTS[entry.metric]}{by_geval}"
+
+    def _first(self, what: str) -> bool:
+        if what in self._said:
+            return False
+        self._said.add(what)
+        return True
+
+
+def legacy_config(config: MetricConfig, entry: StandardMetric, model: ModelSpec) -> MetricConfig:
+    """The configuration of a deprecated metric: Azure's evaluator, or G-Eval where the suite brings a prompt."""
+    if not entry.custom_prompt:
+        return replace(config, options={"metric": entry.metric, "model": model, "scale": entry.scale})
+    options: dict[str, Any] = {
+        "name": entry.metric,
+        "criteria": entry.custom_prompt,
+        "evaluation_params": _SEEN.get(entry.metric, ("input", "actual_output")),
+        "model": model,
+    }
+    return replace(config, type="geval", kind="geval", options=options)

@@ -1,0 +1,145 @@
+"""Turns metric entries of a HoloDeck suite into format-neutral configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.suite.formats.holodeck.legacy import is_legacy, legacy_config
+from agenteval.suite.formats.holodeck.schema import (
+    AgentFile,
+    AnyMetric,
+    CodeMetric,
+    ExpectedTool,
+    GEvalMetric,
+    ModelEntry,
+    RagMetric,
+    StandardMetric,
+)
+from agenteval.suite.model import MetricConfig, Place, Scope
+
+# Metrics that say nothing without a ground truth.
+NEED_GROUND_TRUTH = frozenset({"equality", "numeric", "f1_score", "bleu", "rouge", "meteor", "similarity"})
+
+# Which options of a standard metric mean something for which metric.
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "equality": ("case_insensitive", "strip_whitespace", "strip_punctuation"),
+    "numeric": (
+        "absolute_tolerance",
+        "relative_tolerance",
+        "accept_percent",
+        "accept_thousands_separators",
+    ),
+    "rouge": ("variant",),
+}
+_DEFAULT_JUDGE = "gpt-oss:20b"
+_JUDGE_THRESHOLD = 0.5
+
+
+def metric_name(entry: AnyMetric) -> str:
+    """What a metric is called in reports: its own name, else its kind."""
+    if isinstance(entry, StandardMetric):
+        return entry.metric
+    if isinstance(entry, RagMetric):
+        return entry.metric_type
+    if isinstance(entry, CodeMetric):
+        return entry.name or entry.grader.partition(":")[2]
+    return entry.name
+
+
+def metric_config(entry: AnyMetric, unique: str, scope: Scope, judge: ModelSpec, where: Place) -> MetricConfig:
+    """The format-neutral form of a metric entry.
+
+    Args:
+        entry: the metric as written.
+        unique: its id inside the case.
+        scope: who asked for it.
+        judge: the model that judges where the metric names none.
+        where: where it stands.
+    """
+    asked = MetricConfig(
+        id=unique,
+        type=entry.type,
+        kind=entry.type,
+        fail_on_error=entry.fail_on_error,
+        requested_by=scope,
+        where=where,
+    )
+    if isinstance(entry, StandardMetric):
+        standard = replace(
+            asked,
+            type=entry.metric,
+            threshold=_scaled_threshold(entry),
+            options={name: getattr(entry, name) for name in _OPTIONS.get(entry.metric, ())},
+            response_path=entry.response_path,
+            retries=entry.retry_on_failure or 0,
+            timeout_s=entry.timeout_ms / 1000 if entry.timeout_ms else None,
+        )
+        return legacy_config(standard, entry, judge_of(entry, judge)) if is_legacy(entry) else standard
+    if isinstance(entry, CodeMetric):
+        return replace(asked, threshold=entry.threshold, options={"grader": entry.grader})
+    threshold = _JUDGE_THRESHOLD if entry.threshold is None else entry.threshold
+    return replace(asked, threshold=threshold, options={**_judge_options(entry), "model": judge_of(entry, judge)})
+
+
+def judge_of(entry: StandardMetric | GEvalMetric | RagMetric, default: ModelSpec) -> ModelSpec:
+    """The model that judges a metric: its own, else the default."""
+    return default if entry.model is None else judge_spec(entry.model)
+
+
+def _judge_options(entry: GEvalMetric | RagMetric) -> dict[str, Any]:
+    if isinstance(entry, RagMetric):
+        return {"metric_type": entry.metric_type, "include_reason": entry.include_reason}
+    return {
+        "name": entry.name,
+        "criteria": entry.criteria,
+        "evaluation_steps": tuple(entry.evaluation_steps) if entry.evaluation_steps else None,
+        "evaluation_params": tuple(entry.evaluation_params),
+        "strict_mode": entry.strict_mode,
+    }
+
+
+def judge_spec(entry: ModelEntry, temperature: float = 0.0) -> ModelSpec:
+    """A model that judges: as it is given, at temperature 0 unless another one is."""
+    return ModelSpec(
+        provider=entry.provider,
+        name=entry.name,
+        temperature=temperature if entry.temperature is None else entry.temperature,
+        max_tokens=entry.max_tokens,
+        top_p=entry.top_p,
+        endpoint=entry.endpoint,
+        api_key=entry.api_key,
+        api_version=entry.api_version,
+    )
+
+
+def default_judge(entry: AgentFile | None) -> ModelSpec:
+    """The judge of metrics that name none: ``evaluations.model``, else the agent's model, else Ollama's."""
+    if entry is not None and entry.evaluations is not None and entry.evaluations.model is not None:
+        return judge_spec(entry.evaluations.model)
+    if entry is not None and entry.model is not None:
+        # Its temperature is meant for the agent's answers, not for judging them.
+        return replace(judge_spec(entry.model), temperature=0.0)
+    return ModelSpec(provider="ollama", name=_DEFAULT_JUDGE, temperature=0.0)
+
+
+def _scaled_threshold(entry: StandardMetric) -> float | None:
+    """With ``scale: 5``, a threshold of 4 means 4 of 5; scores here are always 0..1."""
+    if entry.threshold is None or entry.scale is None or entry.threshold <= 1:
+        return entry.threshold
+    return entry.threshold / entry.scale
+
+
+def expected_tools(expected: Sequence[ExpectedTool], others: Sequence[MetricConfig], where: Place) -> MetricConfig:
+    """The metric that checks ``expected_tools``; another one called ``tools`` keeps the name."""
+    taken = any(metric.id == "tools" for metric in others)
+    return MetricConfig(
+        id="tools#2" if taken else "tools",
+        type="tools",
+        kind="tools",
+        options={"expected": [entry.model_dump() for entry in expected]},
+        requested_by="turn",
+        where=where,
+    )

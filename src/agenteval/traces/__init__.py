@@ -1,1 +1,0 @@
-"""Recorded traces: what one is, and how files of them are read."""

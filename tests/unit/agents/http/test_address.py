@@ -1,0 +1,184 @@
+"""Addresses of HTTP services, and the proxies that the environment names."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.agents.http.address import Address, proxy_of, read_address, without_secrets
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "path", "authority"),
+    [
+        ("http://agent", "agent", 80, "/", "agent"),
+        ("https://agent", "agent", 443, "/", "agent"),
+        ("HTTP://Agent.Example.COM:80/Chat", "agent.example.com", 80, "/Chat", "agent.example.com"),
+        ("http://agent:443/", "agent", 443, "/", "agent:443"),
+        ("http://agent:/", "agent", 80, "/", "agent"),
+        ("http://127.0.0.1:8000/a?b=c#d", "127.0.0.1", 8000, "/a?b=c", "127.0.0.1:8000"),
+        ("http://[::1]:8000/", "::1", 8000, "/", "[::1]:8000"),
+        ("https://[2001:DB8::1]/", "2001:db8::1", 443, "/", "[2001:db8::1]"),
+        ("http://agent?q=1", "agent", 80, "/?q=1", "agent"),
+        ("http://bücher.example/", "xn--bcher-kva.example", 80, "/", "xn--bcher-kva.example"),
+        ("http://my_agent/", "my_agent", 80, "/", "my_agent"),
+        ("http://agent/two words/ü?q=a b&x[0]=ü", "agent", 80, "/two%20words/%C3%BC?q=a%20b&x[0]=%C3%BC", "agent"),
+        ("http://agent/a%20b%2Fc", "agent", 80, "/a%20b%2Fc", "agent"),
+        ("http://agent/a/./b/../c/..", "agent", 80, "/a/", "agent"),
+        ("http://agent/../../etc", "agent", 80, "/etc", "agent"),
+        ("http://agent//double", "agent", 80, "//double", "agent"),
+    ],
+)
+def test_takes_an_address_apart(url: str, host: str, port: int, path: str, authority: str) -> None:
+    address = read_address(url)
+    assert (address.host, address.port, address.path, address.authority) == (host, port, path, authority)
+    assert address.is_secure == url.lower().startswith("https")
+    assert address.origin == f"{address.scheme}://{authority}"
+
+
+@pytest.mark.parametrize(
+    ("url", "pair"),
+    [
+        ("http://me:secret@agent/", "me:secret"),
+        ("http://me@agent/", "me:"),
+        ("http://:secret@agent/", ":secret"),
+        ("http://m%40e:s%3Acret@agent/", "m@e:s:cret"),
+        ("http://m@e:ü@agent/", "m@e:ü"),
+    ],
+)
+def test_user_and_password_become_basic_authentication(url: str, pair: str) -> None:
+    address = read_address(url)
+    assert address.host == "agent"
+    assert address.credentials == "Basic " + base64.b64encode(pair.encode()).decode()
+
+
+def test_without_a_user_there_are_no_credentials() -> None:
+    assert read_address("http://agent/").credentials == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("", "must begin with http://"),
+        ("agent.example.com/chat", "must begin with http://"),
+        ("//agent/chat", "must begin with http://"),
+        ("ftp://agent/", "must begin with http://"),
+        ("http://", "names no host"),
+        ("http:///chat", "names no host"),
+        ("http://:80/", "names no host"),
+        ("http://me@/", "names no host"),
+        ("http://a b/", "'a b' is no name of a host"),
+        ("http://a<b/", "is no name of a host"),
+        ("http://agent:http/", "its port is no number from 1 to 65535"),
+        ("http://agent:-1/", "its port is no number"),
+        ("http://agent:65536/", "its port is no number from 1 to 65535"),
+        ("http://agent:0/", "its port is no number from 1 to 65535"),
+        ("http://[::1", "IPv6"),
+        ("http://[::g]/", "::g"),
+        ("http://256.0.0.1/", "256"),
+        ("http://-ü-.example/", "Label"),
+        ("http://agent/\nHost: other", "control characters"),
+        ("http://agent/\t", "control characters"),
+        ("http://agent/\x00", "control characters"),
+        ("http://agent/\ud800", "control characters"),
+        (" http://agent/", "begins or ends with a space"),
+        ("http://agent/ ", "begins or ends with a space"),
+    ],
+)
+def test_says_why_an_address_cannot_be(url: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+        read_address(url)
+
+
+@given(st.text(), st.sampled_from(["", "http://", "https://", "http://agent/", "http://agent:8/?", "http://u@"]))
+def test_every_text_is_an_address_that_can_be_sent_or_is_refused(text: str, start: str) -> None:
+    try:
+        address = read_address(start + text)
+    except ValueError:
+        return
+    sent = address.host + address.path + address.credentials.replace(" ", "")
+    assert sent.isascii()
+    assert sent.isprintable()
+    assert " " not in sent
+    assert address.path.startswith("/")
+    assert read_address(f"{address.origin}{address.path}") == Address(
+        address.scheme, address.host, address.port, address.path
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://me:secret@agent:http/?key=secret", "http://agent:http/"),
+        ("http://m@e:secret@[::1", "http://[::1"),
+        ("http://agent/@me", "http://agent/@me"),
+        ("secret", "secret"),
+    ],
+)
+def test_secrets_of_an_address_are_not_shown(url: str, shown: str) -> None:
+    assert without_secrets(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("environment", "url", "proxy"),
+    [
+        ({}, "http://agent/", None),
+        ({"HTTP_PROXY": "http://proxy:1"}, "http://agent/", "http://proxy:1"),
+        ({"http_proxy": "http://proxy:1"}, "http://agent/", "http://proxy:1"),
+        ({"HTTP_PROXY": "proxy:1"}, "http://agent/", "http://proxy:1"),
+        ({"HTTP_PROXY": "http://proxy:1"}, "https://agent/", None),
+        ({"HTTPS_PROXY": "https://proxy:1"}, "https://agent/", "https://proxy:1"),
+        ({"ALL_PROXY": "http://proxy:1"}, "https://agent/", "http://proxy:1"),
+        ({"ALL_PROXY": "http://all:1", "HTTP_PROXY": "http://proxy:1"}, "http://agent/", "http://proxy:1"),
+        ({"HTTP_PROXY": "http://proxy:1", "NO_PROXY": "agent"}, "http://agent/", None),
+        ({"HTTP_PROXY": "http://proxy:1", "NO_PROXY": "*"}, "http://agent/", None),
+        ({"HTTP_PROXY": "http://proxy:1", "NO_PROXY": "other,example.com"}, "http://a.example.com/", None),
+        ({"HTTP_PROXY": "http://proxy:1", "NO_PROXY": "ample.com"}, "http://example.com/", "http://proxy:1"),
+        ({"HTTP_PROXY": "http://proxy:1", "NO_PROXY": "127.0.0.1"}, "http://127.0.0.1:8/", None),
+        ({"HTTP_PROXY": "http://proxy:1", "NO_PROXY": "::1"}, "http://[::1]:8/", None),
+        ({"HTTP_PROXY": "http://proxy:1", "NO_PROXY": "agent:8"}, "http://agent:8/", None),
+        ({"HTTP_PROXY": "http://proxy:1", "NO_PROXY": "agent:8"}, "http://agent:9/", "http://proxy:1"),
+        # A bad proxy that is not needed does no harm.
+        ({"HTTPS_PROXY": "gopher://proxy:1"}, "http://agent/", None),
+        ({"HTTP_PROXY": "socks5://proxy:1", "NO_PROXY": "agent"}, "http://agent/", None),
+    ],
+)
+def test_the_environment_names_the_proxy(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], url: str, proxy: str | None
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    found = proxy_of(read_address(url))
+    assert (found and found.origin) == proxy
+
+
+def test_a_proxy_may_want_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://me:secret@proxy")
+    proxy = proxy_of(read_address("http://agent/"))
+    assert proxy is not None
+    assert (proxy.origin, proxy.credentials) == ("http://proxy", read_address("http://me:secret@agent").credentials)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("socks5://me:secret@proxy:1", r"SOCKS proxies \(socks5://\) are not supported"),
+        ("gopher://me:secret@proxy:1", "Unknown scheme for proxy: gopher://; http:// and https:// are allowed"),
+        ("http://me:secret@proxy:port", "the proxy 'http://proxy:port' is not a valid address"),
+    ],
+)
+def test_says_why_a_proxy_cannot_be_used(monkeypatch: pytest.MonkeyPatch, url: str, said: str) -> None:
+    monkeypatch.setenv("HTTP_PROXY", url)
+    with pytest.raises(ValueError, match=said) as caught:
+        proxy_of(read_address("http://agent/"))
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,313 @@
+"""Files of recorded traces: read line by line, however long, and every broken line named."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.agents.replay.trace import BadLine, Trace
+from agenteval.agents.replay.trace_files import LONGEST_LINE, find_traces, read_traces
+from agenteval.core.errors import ConfigError
+from agenteval.core.text.json_text import text_of
+from agenteval.results.model import ToolCall, Usage
+from agenteval.results.record.fields import trace_of_reply, value_at
+
+RECORD = {
+    "trace_id": "t-1",
+    "iteration": 2,
+    "persona": "novice",
+    "input": "Where is it?",
+    "output": "There.",
+    "duration_ms": 12.5,
+    "success": True,
+    "metadata": {"topic": "orders"},
+}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def write(folder: Path, *lines: str | bytes | dict[str, Any], name: str = "traces.jsonl") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = [json.dumps(line) if isinstance(line, dict) else line for line in lines]
+    path.write_bytes(b"\n".join(text.encode() if isinstance(text, str) else text for text in texts))
+    return path
+
+
+def read(folder: Path, *lines: str | bytes | dict[str, Any]) -> list[Trace | BadLine]:
+    return list(read_traces(write(folder, *lines)))
+
+
+def bad(folder: Path, **fields: Any) -> str:
+    (item,) = read(folder, {**RECORD, **fields})
+    assert isinstance(item, BadLine)
+    return item.message
+
+
+def test_a_trace(tmp_path: Path) -> None:
+    assert read(tmp_path, RECORD) == [Trace(1, "t-1", 2, "novice", "Where is it?", "There.", 12.5, True, RECORD)]
+
+
+def test_what_may_be_missing(tmp_path: Path) -> None:
+    (trace,) = read(tmp_path, {"input": "a", "output": None})
+    assert trace == Trace(1, "", 0, None, "a", "", None, None, {"input": "a", "output": None})
+
+
+def test_objects_are_json_text(tmp_path: Path) -> None:
+    (trace,) = read(tmp_path, {"input": ["ä", 1], "output": {"b": None}, "trace_id": 7})
+    assert isinstance(trace, Trace)
+    assert (trace.input, trace.output, trace.trace_id) == ('["ä", 1]', '{"b": null}', "7")
+
+
+def test_the_final_output_stands_in_for_a_missing_one(tmp_path: Path) -> None:
+    (trace,) = read(tmp_path, {"input": "a", "final_output": "b"})
+    assert isinstance(trace, Trace)
+    assert (trace.output, trace.record["output"]) == ("b", "b")
+
+
+def test_blank_lines_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
+    line = json.dumps(RECORD).encode()
+    items = read(tmp_path, b"\xef\xbb\xbf" + line + b"\r", b"\r", b"  ", line + b"\r", line)
+    assert [(type(item), item.line) for item in items] == [(Trace, 1), (Trace, 4), (Trace, 5)]
+
+
+def test_broken_lines_do_not_hide_the_others(tmp_path: Path) -> None:
+    items = read(tmp_path, "{", RECORD, "[1]", "nonsense", b'{"a": "\xff"}', '{"a": ' * 5000, RECORD)
+    found = {item.line: item.message for item in items if isinstance(item, BadLine)}
+    assert [item.line for item in items if isinstance(item, Trace)] == [2, 7]
+    assert found.keys() == {1, 3, 4, 5, 6}
+    assert found[1].startswith(
+        "not JSON: Expecting property name enclosed in double quotes at column 2; each line must"
+    )
+    # How deep is too deep depends on the version of Python.
+    assert found[6].startswith(("JSON that cannot be read: ", "not JSON: "))
+    assert found[3] == "must be a JSON object with `input` and `output`, not a list"
+    assert found[5] == "not UTF-8 text (byte 7 of the line); save the file as UTF-8"
+    assert all(item.file == tmp_path / "traces.jsonl" for item in items if isinstance(item, BadLine))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"input": None}, "`input` is missing: it is what the agent was asked"),
+        ({"iteration": -1}, "`iteration` must be a whole number from 0 on, not -1"),
+        ({"iteration": "1"}, '`iteration` must be a whole number from 0 on, not "1"'),
+        ({"iteration": True}, "`iteration` must be a whole number from 0 on, not a boolean"),
+        ({"persona": {"name": "x"}}, "`persona` must be the name of one, not an object"),
+        ({"duration_ms": "12"}, '`duration_ms` must be a number of milliseconds, not "12"'),
+        ({"duration_ms": -0.5}, "`duration_ms` must be a number of milliseconds, not -0.5"),
+        ({"duration_ms": float("nan")}, "`duration_ms` must be a number of milliseconds, not NaN"),
+        ({"duration_ms": float("inf")}, "`duration_ms` must be a number of milliseconds, not Infinity"),
+        ({"duration_ms": 10**400}, f"`duration_ms` must be a number of milliseconds, not 1{'0' * 38}…"),
+        ({"success": "false"}, '`success` must be true or false, not "false"'),
+        ({"trace_id": [1]}, "`trace_id` must be text, not a list"),
+    ],
+)
+def test_wrong_fields(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+    assert bad(tmp_path, **fields) == message
+
+
+def test_all_wrong_fields_of_a_line_are_named(tmp_path: Path) -> None:
+    (item,) = read(tmp_path, {"persona": 3, "success": 1})
+    assert isinstance(item, BadLine)
+    assert [part.split()[0] for part in item.message.split("; ")] == [
+        "`input`",
+        "`output`",
+        "null",
+        "`persona`",
+        "`success`",
+    ]
+
+
+def test_results_of_an_evaluation_are_no_traces(tmp_path: Path) -> None:
+    (item,) = read(tmp_path, {"trace_id": "a", "scores": {}, "meta": {"input": "x"}, "output": "y"})
+    assert isinstance(item, BadLine)
+    assert "result of an evaluation" in item.message
+
+
+def test_a_line_of_50_megabytes_is_passed_over_in_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    with path.open("wb") as file:
+        file.write(json.dumps(RECORD).encode() + b"\n")
+        file.write(b'{"input": "')
+        for _ in range(50):
+            file.write(b"x" * 1_000_000)
+        file.write(b'"}\n' + json.dumps(RECORD).encode())
+    tracemalloc.start()
+    items = list(read_traces(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [(type(item), item.line) for item in items] == [(Trace, 1), (BadLine, 2), (Trace, 3)]
+    assert items[1] == BadLine(path, 2, "the line is longer than 10 MB; leave out what no metric reads")
+    assert peak < 3 * LONGEST_LINE
+
+
+def test_a_line_of_just_the_longest_length_is_read(tmp_path: Path) -> None:
+    start, end = b'{"output": null, "input": "', b'"}'
+    line = start + b"x" * (LONGEST_LINE - len(start) - len(end)) + end
+    ok, too_long = read(tmp_path, line, line[:-2] + b'x"}')
+    assert (type(ok), type(too_long)) == (Trace, BadLine)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    with path.open("w") as file:
+        for number in range(20_000):
+            file.write(json.dumps({**RECORD, "trace_id": str(number), "output": "x" * 500}) + "\n")
+    tracemalloc.start()
+    count = sum(1 for item in read_traces(path) if isinstance(item, Trace))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 20_000
+    assert peak < 1_000_000 < path.stat().st_size
+
+
+def test_reading_starts_before_the_rest_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    with path.open("w") as file:
+        file.write(json.dumps(RECORD) + "\n")
+        file.flush()
+        items = read_traces(path)
+        assert isinstance(next(items), Trace)
+
+
+@given(st.lists(st.fixed_dictionaries({"input": JSON.filter(lambda value: value is not None), "output": JSON})))
+def test_whatever_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]) -> None:
+    path = write(tmp_path_factory.mktemp("any"), *records)
+    if records:
+        items: Iterable[Trace | BadLine] = list(read_traces(path))
+        assert [item.record for item in items if isinstance(item, Trace)] == records
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_crash_the_reader(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("bytes") / "traces.jsonl"
+    path.write_bytes(content + b"\n{}")
+    try:
+        items = list(read_traces(path))
+    except ConfigError:
+        # The first two bytes of gzip'ed data.
+        assert content.startswith(b"\x1f\x8b")
+    else:
+        assert isinstance(items[-1], BadLine)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["per_trace.jsonl", "trace_summary.jsonl"], "per_trace.jsonl"),
+        (["per_trace_analysis/per_trace.jsonl", "trace_summary.jsonl"], "per_trace_analysis/per_trace.jsonl"),
+        (["trace_summary.jsonl", "observations.jsonl", "evaluation/per_trace.jsonl"], "trace_summary.jsonl"),
+        (["run_1/trace_summary.jsonl"], "run_1/trace_summary.jsonl"),
+        (["experiments/run_1/trace_summary.jsonl"], "experiments/run_1/trace_summary.jsonl"),
+        (
+            ["run_1/per_trace_analysis/per_trace.jsonl", "run_1/trace_summary.jsonl"],
+            "run_1/per_trace_analysis/per_trace.jsonl",
+        ),
+    ],
+)
+def test_the_best_file_of_an_experiment(tmp_path: Path, given: list[str], expected: str) -> None:
+    for name in given:
+        write(tmp_path, RECORD, name=name)
+    assert find_traces(tmp_path) == tmp_path / expected
+
+
+def test_several_experiments_are_named(tmp_path: Path) -> None:
+    paths = [write(tmp_path, RECORD, name=f"run_{number}/trace_summary.jsonl") for number in (1, 2)]
+    with pytest.raises(ConfigError) as caught:
+        list(read_traces(tmp_path))
+    assert (
+        str(caught.value) == f"{tmp_path}: several experiments have traces; name one of them: {paths[0]}, {paths[1]}"
+    )
+
+
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file or folder of traces"):
+        list(read_traces(tmp_path / "none.jsonl"))
+    with pytest.raises(ConfigError, match=r"no traces in this folder \(looked for per_trace.jsonl"):
+        list(read_traces(tmp_path))
+    with pytest.raises(ConfigError, match="there are no traces in this file"):
+        read(tmp_path, "", "  ")
+
+
+VALUES = {
+    "metadata.expected": "a key with a dot",
+    "metadata": {"expected": "nested", "empty": None},
+    "output": {"answer": {"text": "deep"}},
+    "reply": '{"answer": "inside text"}',
+    "summary": {"raw": {"metadata": {"late": "raw"}, "extra": 3}, "extra": 4},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("metadata.expected", "a key with a dot"),
+        ("output.answer.text", "deep"),
+        ("reply.answer", "inside text"),
+        ("metadata.late", "raw"),
+        ("extra", 3),
+        ("summary.extra", 4),
+        ("metadata.empty", None),
+        ("metadata.none", None),
+        ("output.answer.text.more", None),
+        ("", None),
+    ],
+)
+def test_paths(path: str, value: Any) -> None:
+    assert value_at(VALUES, path) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, ""), ("a", "a"), ("", ""), (0, "0"), (False, "false"), (1.5, "1.5"), ({}, "{}"), (["ü"], '["ü"]')],
+)
+def test_text_of_values(value: Any, text: str) -> None:
+    assert text_of(value) == text
+
+
+def test_a_reply_as_a_record() -> None:
+    record = trace_of_reply(
+        input="Where?",
+        output="There.",
+        duration_ms=5.0,
+        persona="novice",
+        iteration=1,
+        trace_id="case#1",
+        metadata={"expected": "what the agent would like", "seen": True},
+        expected={"expected": "Here."},
+        usage=Usage(input_tokens=10, output_tokens=5),
+        tool_calls=[ToolCall(name="find", args={"q": 1}, result="x", duration_ms=2.0)],
+    )
+    assert record == {
+        "trace_id": "case#1",
+        "iteration": 1,
+        "persona": "novice",
+        "input": "Where?",
+        "output": "There.",
+        "duration_ms": 5.0,
+        "success": True,
+        "metadata": {"expected": "Here.", "seen": True},
+        "timeline": [
+            {"type": "tool", "name": "find", "input": {"q": 1}, "output": "x", "error": None, "duration_ms": 2.0}
+        ],
+        "token_usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+    }
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [(None, None), (Usage(), None), (Usage(output_tokens=5), {"completion_tokens": 5, "total_tokens": 5})],
+)
+def test_tokens_of_a_reply(usage: Usage | None, tokens: dict[str, int] | None) -> None:
+    assert trace_of_reply(input="", output="", usage=usage).get("token_usage") == tokens

@@ -1,0 +1,122 @@
+"""action.yml is what the documentation promises, and GitHub accepts it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import yaml
+from tests.support import ROOT
+
+from agenteval.ci.github.action.inputs import NAMES
+
+ACTION = ROOT / "action.yml"
+
+INPUTS = [
+    "suite",
+    "config",
+    "mode",
+    "working-directory",
+    "setup",
+    "github-token",
+    "baseline",
+    "baseline-artifact",
+    "baseline-branch",
+    "on-missing-baseline",
+    "fail-on",
+    "iterations",
+    "concurrency",
+    "filter",
+    "shard",
+    "max-llm-calls",
+    "max-cost-usd",
+    "comment",
+    "comment-id",
+    "check-name",
+    "annotations",
+    "report-dir",
+    "comment-template",
+    "summary-template",
+]
+OUTPUTS = [
+    "verdict",
+    "pass-rate",
+    "score",
+    "passed",
+    "failed",
+    "errors",
+    "skipped",
+    "total",
+    "regressions",
+    "improvements",
+    "baseline-sha",
+    "cost-usd",
+    "results-path",
+    "junit-path",
+    "summary-path",
+    "report-path",
+    "comment-url",
+]
+DEFAULTS = {
+    "github-token": "${{ github.token }}",
+    "mode": "run",
+    "baseline": "auto",
+    "baseline-artifact": "agenteval",
+    "comment": "always",
+    "annotations": "true",
+    "report-dir": "agenteval-report",
+    "on-missing-baseline": "warn",
+}
+
+
+@pytest.fixture(scope="module")
+def action() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
+    return loaded
+
+
+def test_github_accepts_it() -> None:
+    # The schema ships with the checker, so nothing is fetched.
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-actions"]
+
+    checked = subprocess.run([*command, str(ACTION)], capture_output=True, text=True, check=False)
+
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_inputs_and_outputs_are_the_contract(action: dict[str, Any]) -> None:
+    assert list(action["inputs"]) == INPUTS
+    assert list(action["outputs"]) == OUTPUTS
+
+
+def test_defaults(action: dict[str, Any]) -> None:
+    defaults = {name: described["default"] for name, described in action["inputs"].items()}
+
+    assert {name: default for name, default in defaults.items() if default} == DEFAULTS
+    # YAML must not turn a default into something else than the text GitHub passes on.
+    assert all(isinstance(default, str) for default in defaults.values())
+
+
+def test_inputs_are_never_required(action: dict[str, Any]) -> None:
+    # GitHub does not enforce it, so it would only promise something.
+    assert not [name for name, described in action["inputs"].items() if "required" in described]
+
+
+def test_everything_is_described(action: dict[str, Any]) -> None:
+    described = action["inputs"] | action["outputs"]
+
+    assert [name for name, entry in described.items() if not entry["description"].strip()] == []
+    assert all(set(entry) == {"description"} for entry in action["outputs"].values())
+    assert len(action["description"]) < 125
+
+
+def test_the_program_knows_every_input(action: dict[str, Any]) -> None:
+    assert set(action["inputs"]) == set(NAMES)
+
+
+def test_it_runs_in_the_container_and_gets_inputs_by_environment_only(action: dict[str, Any]) -> None:
+    clean_up = "/usr/local/bin/agenteval-clean-up"
+    assert action["runs"] == {"using": "docker", "image": "Dockerfile", "post-entrypoint": clean_up}
+    assert clean_up in ACTION.with_name("Dockerfile").read_text(encoding="utf-8")

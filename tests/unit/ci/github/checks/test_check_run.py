@@ -1,0 +1,292 @@
+"""What is sent for a check run; and that a server which loses answers gets no annotation twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.peers.openapi import Description, Request
+from tests.unit.ci.github.test_runner import parsed_command
+
+from agenteval.ci.github.api.client import Client, GithubError
+from agenteval.ci.github.checks import api as check_run
+from agenteval.ci.github.checks.check_run import (
+    BATCH,
+    TEXT_LIMIT,
+    Body,
+    CheckRun,
+    abandonment,
+    as_commands,
+    creation,
+    finish_check,
+    updates,
+)
+from agenteval.report.view.annotations import Annotation
+
+COMMIT = "c" * 40
+COUNTS = [0, 1, 49, 50, 51, 1_000]
+
+
+def listed(count: int, level: Any = "failure") -> list[Annotation]:
+    return [
+        Annotation("agent.yaml", number + 1, level, f"Case {number}", f"Failed {number}") for number in range(count)
+    ]
+
+
+def finished(count: int = 0, summary: str = "1 of 2 passed", text: str = "Details") -> list[Body]:
+    return updates("failure", "1 case got worse", summary, text, listed(count))
+
+
+def test_it_is_created_in_progress() -> None:
+    assert creation(COMMIT, "agenteval", "https://github.com/o/r/actions/runs/1", "1/1/test", "Running 3 cases") == {
+        "name": "agenteval",
+        "head_sha": COMMIT,
+        "details_url": "https://github.com/o/r/actions/runs/1",
+        "external_id": "1/1/test",
+        "status": "in_progress",
+        "output": {"title": "The evaluation is running", "summary": "Running 3 cases"},
+    }
+
+
+def test_without_an_address_github_shows_its_own_page() -> None:
+    assert "details_url" not in creation(COMMIT, "agenteval", "", "1", "Running")
+
+
+def test_without_an_external_id_it_could_not_be_found_again() -> None:
+    with pytest.raises(ValueError, match="external id"):
+        creation(COMMIT, "agenteval", "", "", "Running")
+
+
+def test_without_annotations_one_request_completes_it() -> None:
+    assert finished() == [
+        {
+            "status": "completed",
+            "conclusion": "failure",
+            "output": {"title": "1 case got worse", "summary": "1 of 2 passed", "text": "Details"},
+        }
+    ]
+
+
+def test_annotations_go_ahead_of_the_completion() -> None:
+    addition, completion = finished(1)
+
+    assert addition == {
+        "output": {
+            "title": "1 case got worse",
+            "summary": "1 of 2 passed",
+            "annotations": [
+                {
+                    "path": "agent.yaml",
+                    "start_line": 1,
+                    "end_line": 1,
+                    "annotation_level": "failure",
+                    "title": "Case 0",
+                    "message": "Failed 0",
+                }
+            ],
+        }
+    }
+    assert [completion] == finished()
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_every_annotation_is_in_one_batch_of_fifty_at_most(count: int) -> None:
+    *additions, completion = finished(count)
+    batches = [[item["title"] for item in body["output"]["annotations"]] for body in additions]
+
+    assert [title for batch in batches for title in batch] == [item.title for item in listed(count)]
+    assert [len(batch) for batch in batches[:-1]] == [BATCH] * (len(batches) - 1)
+    assert all(batches)
+    assert completion["status"] == "completed"
+    assert all("status" not in body for body in additions)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("conclusion", ["success", "failure", "neutral", "cancelled", "skipped", "timed_out"])
+def test_github_allows_every_request(count: int, conclusion: Any) -> None:
+    described = Description.load()
+    check = "https://api.github.com/repos/acme/widgets/check-runs"
+    bodies = updates(conclusion, "Title", "Summary", "", listed(count, "warning"))
+    requests = [
+        Request("POST", check, json.dumps(creation(COMMIT, "agenteval", "", "1", "Running"))),
+        *(
+            Request("PATCH", f"{check}/7", json.dumps(body))
+            for body in [*bodies, abandonment("The job was cancelled")]
+        ),
+    ]
+
+    assert [problem for request in requests for problem in described.violations(request)] == []
+
+
+def test_an_empty_title_is_left_out() -> None:
+    [addition, _] = updates("failure", "Title", "Summary", "", [Annotation("a.yaml", 1, "failure", "", "Failed")])
+
+    assert "title" not in addition["output"]["annotations"][0]
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "✅", "😀"])
+def test_texts_are_measured_in_bytes(letter: str) -> None:
+    most = letter * (TEXT_LIMIT // len(letter.encode()))
+
+    assert finished(summary=most, text=most)[0]["output"]["text"] == most
+    for name in ("summary", "text"):
+        with pytest.raises(ValueError, match=f"the {name} of a check run takes 65,535 bytes, not 65,53[6-9]"):
+            updates("success", "Title", **{"summary": "", "text": ""} | {name: most + letter}, annotations=[])
+
+
+def test_every_summary_is_measured() -> None:
+    with pytest.raises(ValueError, match="summary"):
+        creation(COMMIT, "agenteval", "", "1", "a" * (TEXT_LIMIT + 1))
+    with pytest.raises(ValueError, match="summary"):
+        abandonment("a" * (TEXT_LIMIT + 1))
+
+
+def test_commands_stand_at_the_lines() -> None:
+    [line] = as_commands([Annotation("a,b.yaml", 3, "failure", "Case: 1", "Failed\n100 % wrong")])
+
+    assert parsed_command(line) == (
+        "error",
+        {"file": "a,b.yaml", "line": "3", "title": "Case: 1"},
+        "Failed\n100 % wrong",
+    )
+
+
+@pytest.mark.parametrize(("count", "shown", "last"), [(10, 10, "Failed 9"), (11, 9, "2 more cases are in the job")])
+def test_the_last_command_counts_what_the_runner_would_drop(count: int, shown: int, last: str) -> None:
+    lines = as_commands(listed(count))
+
+    assert len(lines) == 10
+    assert sum("file=" in line for line in lines) == shown
+    assert last in lines[-1]
+
+
+def test_a_single_case_left_out_is_told_in_the_singular() -> None:
+    assert as_commands(listed(2), limit=1) == ["::error title=agenteval::2 more cases are in the job summary"]
+    assert as_commands(listed(1), limit=0) == ["::error title=agenteval::1 more case is in the job summary"]
+
+
+@given(levels=st.lists(st.sampled_from(["failure", "warning"]), max_size=40), limit=st.integers(1, 12))
+def test_each_level_keeps_within_its_limit_and_no_case_is_lost(levels: list[Any], limit: int) -> None:
+    items = [Annotation("a.yaml", 1, level, "Case", "Failed") for level in levels]
+    commands = [parsed_command(line) for line in as_commands(items, limit)]
+
+    for level, name in (("failure", "error"), ("warning", "warning")):
+        mine = [command for command in commands if command[0] == name]
+        cases = [1 if "file" in properties else int(data.split()[0]) for _, properties, data in mine]
+        assert len(mine) <= limit
+        assert sum(cases) == levels.count(level)
+
+
+# A server of our own, because repetitions happen inside the HTTP library.
+
+
+@dataclass
+class Server:
+    """Keeps what is written to one check run, and loses the answers to some of it."""
+
+    url: str = ""
+    losses: dict[str, int] = field(default_factory=dict)
+    arrives: bool = True
+    received: list[Body] = field(default_factory=list)
+    kept: list[Body] = field(default_factory=list)
+
+    @property
+    def annotations(self) -> list[str]:
+        return [item["title"] for body in self.kept for item in body["output"].get("annotations", [])]
+
+    def patch(self, body: Body) -> int:
+        self.received.append(body)
+        kind = "completion" if "status" in body else "addition"
+        lost = self.losses.get(kind, 0) > 0
+        self.losses[kind] = self.losses.get(kind, 0) - 1
+        if not lost or self.arrives:
+            self.kept.append(body)
+        return 502 if lost else 200
+
+    def shown(self) -> Body:
+        done = any("status" in body for body in self.kept)
+        return {
+            "id": 7,
+            "status": "completed" if done else "in_progress",
+            "output": {"annotations_count": len(self.annotations)},
+        }
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr(check_run, "_PAUSES_S", (0.0, 0.0, 0.0))
+    state = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PATCH(self) -> None:
+            self.reply(state.patch(json.loads(self.rfile.read(int(self.headers["content-length"])))))
+
+        def do_GET(self) -> None:
+            self.reply(200)
+
+        def reply(self, status: int) -> None:
+            content = json.dumps(state.shown()).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        state.url = f"http://127.0.0.1:{http.server_port}"
+        Thread(target=http.serve_forever, daemon=True).start()
+        yield state
+        http.shutdown()
+
+
+def finish(server: Server, count: int) -> None:
+    finish_check(
+        Client("token", server.url),
+        "acme/widgets",
+        CheckRun(7),
+        conclusion="failure",
+        title="1 case got worse",
+        summary="1 of 2 passed",
+        text="Details",
+        annotations=listed(count),
+    )
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+@pytest.mark.parametrize("losses", [1, 2])
+def test_annotations_whose_answer_was_lost_are_there_once(server: Server, losses: int, arrives: bool) -> None:
+    server.losses, server.arrives = {"addition": losses}, arrives
+
+    finish(server, 120)
+
+    assert server.annotations == [item.title for item in listed(120)]
+    assert server.shown()["status"] == "completed"
+    assert len(server.received) == (4 if arrives else 4 + losses)
+
+
+def test_a_completion_whose_answer_was_lost_is_sent_again(server: Server) -> None:
+    server.losses = {"completion": 1}
+
+    finish(server, 1)
+
+    assert [body.get("status") for body in server.received] == [None, "completed", "completed"]
+
+
+def test_annotations_that_never_arrive_do_not_keep_it_from_being_completed(server: Server) -> None:
+    server.losses, server.arrives = {"addition": 99}, False
+
+    with pytest.raises(GithubError, match="cannot complete check run 7 of acme/widgets: GitHub answered 502"):
+        finish(server, 120)
+
+    assert server.kept == finished()
+    assert len(server.received) == 4

@@ -1,0 +1,278 @@
+"""The text of the sticky comment."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.ci.github.comment.parser import parse
+from agenteval.ci.github.comment.sections import Comment, Revision, Section, marker, section_key
+from agenteval.report.size_limits import ReportTooLargeError, characters
+
+MARK = marker()
+WIDE = 10_000_000
+
+keys = st.builds(section_key, st.sampled_from(["ci", "nightly"]), st.text(max_size=10), st.text(max_size=5))
+#: Text with what matters to the grammar, beside anything else.
+texts = st.one_of(
+    st.text(max_size=200),
+    st.lists(
+        st.sampled_from(
+            [
+                "<!-- agenteval:comment id=default -->",
+                "<!-- agenteval:section key=a rev=1.1.1 -->",
+                "<!--agenteval:end key=a-->",
+                "<!-- AgentEval:more -->",
+                "<!-- agenteval:less -->",
+                "<!--\nagenteval:running -->",
+                "<!--",
+                "-->",
+                "<details>",
+                "| a | b |",
+                "",
+                " ",
+                "text 🙂",
+                "\r\n",
+                "\r",
+                "\u2028",
+                "\ud800",
+            ]
+        ),
+        max_size=12,
+    ).map("\n".join),
+)
+numbers = st.integers(0, 10**12)
+revisions = st.builds(Revision, numbers, numbers, numbers)
+sections = st.builds(Section, keys, texts, st.one_of(st.none(), texts), revisions, texts)
+comments = st.builds(Comment, st.just(MARK), st.lists(sections, max_size=6).map(tuple))
+
+
+@given(comments)
+def test_what_is_rendered_is_read_back(comment: Comment) -> None:
+    assert parse(comment.render(WIDE)) == comment
+
+
+@given(comments)
+def test_line_ends_and_outer_white_space_do_not_matter(comment: Comment) -> None:
+    stored = "\ufeff \n".removeprefix("\ufeff") + comment.render(WIDE).replace("\n", "\r\n") + "\r\n"
+    assert parse(stored) == comment
+
+
+@given(comments, st.integers(1_500, 4_000))
+def test_the_limit_is_kept_and_every_section_that_stays_is_read_back(comment: Comment, limit: int) -> None:
+    own = comment.sections[0].key if comment.sections else ""
+    newest = max(comment.sections, key=lambda section: (section.revision, section.key), default=None)
+    text = comment.render(limit, own)
+
+    assert characters(text) <= limit
+    read = parse(text)
+    assert read is not None
+    assert {section.key for section in read.sections} <= {section.key for section in comment.sections}
+    assert newest is None or read.section(newest.key)
+    assert read.render(limit, own) == text
+
+
+@given(comments, sections)
+def test_setting_a_section_twice_is_setting_it_once_and_keeps_the_others(comment: Comment, section: Section) -> None:
+    once = comment.with_section(section)
+
+    assert once.with_section(section) == once
+    assert once.section(section.key) == section
+    assert [s for s in once.sections if s.key != section.key] == [s for s in comment.sections if s.key != section.key]
+
+
+@given(st.lists(sections, max_size=8, unique_by=lambda section: (section.key, section.revision)), st.randoms())
+def test_merging_gives_the_same_in_any_order(given_sections: list[Section], chance: random.Random) -> None:
+    shuffled = chance.sample(given_sections, len(given_sections))
+    half = len(shuffled) // 2
+    empty = Comment(MARK)
+
+    merged = empty.merged(given_sections)
+
+    assert empty.merged(shuffled[half:]).merged(empty.merged(shuffled[:half]).sections) == merged
+    assert merged.merged(merged.sections) == merged
+
+
+@given(texts, texts)
+def test_no_text_can_forge_a_marker(head: str, detail: str) -> None:
+    comment = Comment(MARK, (Section("a-00000000", head, detail), Section("b-00000000", "other")))
+
+    read = parse(comment.render(WIDE))
+
+    assert read is not None
+    assert [section.key for section in read.sections] == ["a-00000000", "b-00000000"]
+    assert read.section("b-00000000") == Section("b-00000000", "other")
+
+
+@given(st.text())
+def test_any_text_can_be_parsed(text: str) -> None:
+    assert parse(text) is None
+    assert parse(f"{MARK}\n{text}") is not None
+
+
+@given(st.lists(sections, min_size=1, max_size=4), st.data())
+def test_an_edit_that_loses_lines_loses_only_what_was_there(
+    given_sections: list[Section], data: st.DataObject
+) -> None:
+    lines = Comment(MARK, tuple(given_sections)).render(WIDE).split("\n")
+    lost = data.draw(st.sets(st.integers(1, len(lines) - 1)))
+
+    read = parse("\n".join(line for at, line in enumerate(lines) if at not in lost))
+
+    assert read is not None
+    assert {section.key for section in read.sections} <= {section.key for section in given_sections}
+
+
+def test_a_lost_end_reaches_to_the_next_marker() -> None:
+    comment = Comment(MARK, (Section("a", "one", "more"), Section("b", "two")))
+    text = comment.render().replace("<!-- agenteval:end key=a -->\n", "")
+
+    assert parse(text) == comment
+
+
+def test_text_outside_of_sections_is_dropped() -> None:
+    comment = Comment(MARK, (Section("a", "one"),))
+    text = comment.render().replace(MARK, f"{MARK}\nPlease look!") + "\nThanks."
+
+    assert parse(text) == comment
+
+
+def test_a_comment_without_sections_is_replaced_as_a_whole() -> None:
+    read = parse(f"{MARK}\n### agenteval: passed\n\n12 of 12")
+
+    assert read == Comment(MARK)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "text",
+        f"text\n{MARK}",
+        f"> {MARK}",
+        f"{MARK} text",
+        "<!-- agenteval:comment -->",
+        "<!-- agenteval:section key=a rev=1.1.1 -->\ntext",
+    ],
+)
+def test_only_a_first_line_marks_a_comment(text: str) -> None:
+    assert parse(text) is None
+
+
+def test_the_newer_of_two_texts_stays() -> None:
+    old, new = Section("a", "old", revision=Revision(7, 2, 9)), Section("a", "new", revision=Revision(8, 1, 1))
+
+    assert Comment(MARK, (old, new)).sections == Comment(MARK, (new, old)).sections == (new,)
+    assert Comment(MARK, (new,)).merged([old]).sections == (new,)
+
+
+def test_of_two_texts_that_are_equally_new_the_one_given_stays() -> None:
+    here, there = Section("a", "here"), Section("a", "there")
+
+    assert Comment(MARK, (here,)).merged([there]).sections == (there,)
+
+
+def test_the_largest_detail_of_another_section_goes_first_and_says_where_it_is() -> None:
+    own, small, large = (
+        Section(section_key("ci", name), f"head {name}", "x" * size)
+        for name, size in (("own", 900), ("small", 300), ("large", 600))
+    )
+    comment = Comment(MARK, (own, small, large))
+
+    text = comment.render(2_000, own.key)
+
+    assert parse(text) == Comment(MARK, (own, small, large.without_detail()))
+    assert "Detail left out to stay within GitHub's limit; see the job summary of_ `ci-large`" in text
+
+
+def test_own_detail_goes_after_all_others() -> None:
+    own, other = Section("own", "head", "x" * 900), Section("other", "head", "y" * 100)
+
+    read = parse(Comment(MARK, (own, other)).render(800, "own"))
+
+    assert read == Comment(MARK, (own.without_detail(), other.without_detail()))
+
+
+def test_first_lines_stay_when_there_is_room_for_nothing_else() -> None:
+    own, other = (Section(key, f"### <b>{key}</b>\n\n" + "x" * 1_000) for key in ("own", "other"))
+
+    read = parse(Comment(MARK, (own, other)).render(1_600, "own"))
+
+    assert read is not None
+    assert read.section("own") == own
+    assert read.section("other") == Section("other", "### other")
+
+
+def test_the_oldest_section_goes_when_not_even_that_fits() -> None:
+    many = [Section(f"job-{number}", f"head {number}", revision=Revision(number)) for number in range(10)]
+    comment = Comment(MARK, tuple(many))
+
+    read = parse(comment.render(600, "job-0"))
+
+    assert read is not None
+    kept = [section.key for section in read.sections]
+    assert kept == [f"job-{number}" for number in range(10 - len(kept), 10)]
+    assert 2 < len(kept) < 9
+    # All jobs agree, or they would push out each other.
+    assert parse(comment.render(600, "job-9")) == read
+
+
+def test_a_limit_below_one_section_is_refused() -> None:
+    with pytest.raises(ReportTooLargeError, match="50 characters"):
+        Comment(MARK, (Section("a", "head"),)).render(50)
+
+
+def test_a_comment_counts_in_units_that_github_counts_in() -> None:
+    comment = Comment(MARK, (Section("a", "head", "🙂" * 1_000),))
+
+    assert characters(comment.render()) == len(comment.render()) + 1_000
+    assert parse(comment.render(1_500)) == Comment(MARK, (Section("a", "head", None),))
+
+
+def test_the_verdicts_of_150_jobs_fit() -> None:
+    now = Revision(12_345_678_901, 1, 1_763_712_000_000)
+    head = "### ✅ agenteval: 12 of 12 cases passed\n\nmean score 0.9"
+    jobs = [Section(section_key("evaluate", "matrix", str(n)), head, "x" * 5_000, now) for n in range(150)]
+
+    read = parse(Comment(MARK, tuple(jobs)).render(own=jobs[9].key))
+
+    assert read is not None
+    assert len(read.sections) == 150
+
+
+@pytest.mark.parametrize("key", ["", "a b", "a-->", "ä", "a\n", "x" * 101])
+def test_a_key_that_a_marker_cannot_hold_is_refused(key: str) -> None:
+    with pytest.raises(ValueError, match="not the key of a section"):
+        Section(key, "head")
+
+
+@given(st.tuples(st.text(), st.text(), st.text()), st.tuples(st.text(), st.text(), st.text()))
+def test_keys_differ_when_their_origin_does(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
+    Section(section_key(*one), "head")
+    if not any("\0" in part for part in one + other):
+        assert (section_key(*one) == section_key(*other)) == (one == other)
+
+
+def test_keys_are_readable() -> None:
+    key = section_key("CI checks", "evaluate", "gpt 5")
+
+    assert key.startswith("CI-checks-evaluate-gpt-5-")
+    assert Section(key, "head").label == "CI-checks-evaluate-gpt-5"
+
+
+@given(st.text())
+def test_a_marker_is_one_html_comment_and_found_again(comment_id: str) -> None:
+    mark = marker(comment_id)
+
+    assert mark.count("-->") == mark.count("\n") + 1 == 1
+    read = parse(mark)
+    assert read is not None
+    assert read.mark == mark
+
+
+def test_markers_tell_ids_apart() -> None:
+    assert marker("") == marker("  ") == marker("default")
+    assert len({marker(text) for text in ("a b", "a-b", "a/b", "a", "x" * 64, "x" * 65, "x" * 66)}) == 7

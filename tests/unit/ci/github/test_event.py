@@ -1,0 +1,381 @@
+"""What each event allows. The payloads are GitHub's own shapes, cut to what matters and what could mislead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agenteval.ci.github.event import Lineage, Plan, plan, read_event, with_baseline_branch
+from agenteval.core.errors import ConfigError
+
+REPOSITORY = "acme/widgets"
+MERGE = "1" * 40
+HEAD = "2" * 40
+BASE = "3" * 40
+EVENTS = [
+    "pull_request",
+    "pull_request_target",
+    "push",
+    "merge_group",
+    "schedule",
+    "workflow_dispatch",
+    "workflow_run",
+    "issue_comment",
+    "",
+]
+
+
+def environment(name: str, **more: str) -> dict[str, str]:
+    return {
+        "GITHUB_EVENT_NAME": name,
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_SHA": MERGE,
+        "GITHUB_REF": "refs/heads/main",
+        "GITHUB_RUN_ID": "1658821493",
+        "GITHUB_ACTOR": "octocat",
+        "GITHUB_BASE_REF": "",
+        "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/agenteval.yml@refs/heads/main",
+    } | more
+
+
+def pull_request(head: dict[str, Any] | None, sender: str = "octocat") -> dict[str, Any]:
+    return {
+        "action": "synchronize",
+        "number": 7,
+        "pull_request": {
+            "number": 7,
+            "state": "open",
+            "user": {"login": sender, "type": "User"},
+            "head": {"ref": "feature", "sha": HEAD, "repo": head},
+            "base": {"ref": "main", "sha": BASE, "repo": {"full_name": REPOSITORY, "fork": False}},
+        },
+        "repository": {"full_name": REPOSITORY, "fork": False, "default_branch": "main"},
+        "sender": {"login": sender, "type": "User"},
+    }
+
+
+OWN = {"full_name": REPOSITORY, "fork": False}
+FORK = {"full_name": "mallory/widgets", "fork": True}
+ON_PULL_REQUEST = {"GITHUB_REF": "refs/pull/7/merge", "GITHUB_BASE_REF": "main", "GITHUB_HEAD_REF": "feature"}
+
+MERGE_GROUP = {
+    "action": "checks_requested",
+    "merge_group": {
+        "head_sha": MERGE,
+        "head_ref": f"refs/heads/gh-readonly-queue/main/pr-104-{BASE}",
+        "base_sha": BASE,
+        "base_ref": "refs/heads/main",
+    },
+}
+WORKFLOW_RUN = {
+    "action": "completed",
+    "workflow_run": {
+        "id": 30433642,
+        "event": "pull_request",
+        "head_branch": "main",
+        "head_sha": HEAD,
+        "head_repository": FORK,
+        "pull_requests": [{"number": 7}],
+    },
+}
+
+
+ON_MAIN = {"lineage": Lineage("main", MERGE, "commit"), "may_check": True}
+PUSHED = ON_MAIN | {"lineage": Lineage("main", MERGE, "parent")}
+
+
+def of_pull_request(**changes: Any) -> Plan:
+    unchanged: dict[str, Any] = {
+        "event": "pull_request",
+        "repository": REPOSITORY,
+        "commit": HEAD,
+        "github_sha": MERGE,
+        "ref": "refs/pull/7/merge",
+        "base_ref": "main",
+        "workflow": "agenteval.yml",
+        "workflow_run_id": "1658821493",
+        "lineage": Lineage("main", HEAD, "merge-base"),
+        "pull_request": 7,
+        "may_comment": False,
+    }
+    changes |= {"may_check": changes.get("may_comment", False)}
+    return Plan(**unchanged | changes)
+
+
+def without_pull_request(event: str, **changes: Any) -> Plan:
+    unchanged: dict[str, Any] = {
+        "event": event,
+        "repository": REPOSITORY,
+        "commit": MERGE,
+        "github_sha": MERGE,
+        "ref": "refs/heads/main",
+        "workflow": "agenteval.yml",
+        "workflow_run_id": "1658821493",
+        "reason": f"{event} events have no pull request",
+    }
+    return Plan(**unchanged | changes)
+
+
+@pytest.mark.parametrize(
+    ("variables", "payload", "expected"),
+    [
+        pytest.param({}, pull_request(OWN), of_pull_request(may_comment=True), id="own branch"),
+        pytest.param(
+            {},
+            pull_request({"full_name": "Acme/Widgets", "fork": True}),
+            of_pull_request(may_comment=True),
+            id="own branch of a repository that is a fork itself",
+        ),
+        pytest.param(
+            {},
+            pull_request(FORK, sender="mallory"),
+            of_pull_request(reason="a pull request from a fork has a read-only token"),
+            id="fork",
+        ),
+        pytest.param(
+            {},
+            pull_request(None),
+            of_pull_request(reason="a pull request from a fork has a read-only token"),
+            id="deleted fork",
+        ),
+        pytest.param(
+            {"GITHUB_ACTOR": "dependabot[bot]"},
+            pull_request(OWN, sender="dependabot[bot]"),
+            of_pull_request(reason="a pull request that Dependabot opened or updated has a read-only token"),
+            id="Dependabot",
+        ),
+        pytest.param(
+            {"GITHUB_ACTOR": ""},
+            pull_request(OWN, sender="dependabot[bot]"),
+            of_pull_request(reason="a pull request that Dependabot opened or updated has a read-only token"),
+            id="Dependabot, known by the payload",
+        ),
+        pytest.param(
+            {"GITHUB_ACTOR": "octocat"},
+            pull_request(OWN, sender="dependabot[bot]"),
+            of_pull_request(may_comment=True),
+            id="a person pushed to Dependabot's branch",
+        ),
+        pytest.param(
+            {"GITHUB_BASE_REF": ""}, pull_request(OWN), of_pull_request(may_comment=True), id="base from payload"
+        ),
+    ],
+)
+def test_pull_request(variables: dict[str, str], payload: dict[str, Any], expected: Plan) -> None:
+    assert plan(environment("pull_request", **ON_PULL_REQUEST | variables), payload) == expected
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "changes"),
+    [
+        ("push", {"ref": "refs/heads/main", "before": BASE, "after": MERGE, "deleted": False}, PUSHED),
+        ("schedule", {"schedule": "30 5 * * *"}, ON_MAIN),
+        ("workflow_dispatch", {"inputs": None, "ref": "refs/heads/main"}, ON_MAIN),
+        ("issue_comment", {"issue": {"number": 7, "pull_request": {}}, "action": "created"}, {}),
+        (
+            "merge_group",
+            MERGE_GROUP,
+            {
+                "base_ref": "main",
+                "lineage": Lineage("main", MERGE, "merge-base"),
+                "may_check": True,
+                "reason": "merge_group events have no pull request of their own",
+            },
+        ),
+        (
+            "workflow_run",
+            WORKFLOW_RUN,
+            {
+                "first_stage": 30433642,
+                "reason": "workflow_run events do not say for certain which pull request is meant",
+            },
+        ),
+    ],
+)
+def test_events_without_a_pull_request(event: str, payload: dict[str, Any], changes: dict[str, Any]) -> None:
+    assert plan(environment(event), payload) == without_pull_request(event, **changes)
+
+
+@pytest.mark.parametrize("head", [OWN, FORK])
+def test_pull_request_target_is_refused(head: dict[str, Any]) -> None:
+    refused = plan(environment("pull_request_target", GITHUB_BASE_REF="main"), pull_request(head))
+
+    assert refused.refused is not None
+    assert "secrets" in refused.refused
+    assert "Use the pull_request event" in refused.refused
+    assert not refused.may_comment
+    assert (refused.pull_request, refused.base_ref) == (7, "main")
+    # What such a job checks out by default is the base branch.
+    assert refused.commit == refused.github_sha == MERGE
+
+
+@pytest.mark.parametrize(
+    ("ref", "lineage"),
+    [
+        ("refs/heads/main", Lineage("main", MERGE, "parent")),
+        ("refs/heads/feature", Lineage("main", MERGE, "merge-base")),
+        ("refs/heads/team/main", Lineage("main", MERGE, "merge-base")),
+        ("refs/tags/v1", None),
+        ("", None),
+    ],
+)
+def test_only_runs_of_the_default_branch_go_on_with_its_history(ref: str, lineage: Lineage | None) -> None:
+    pushed = plan(environment("push", GITHUB_REF=ref), {"repository": {"default_branch": "main"}})
+
+    assert pushed.lineage == lineage
+
+
+def test_a_baseline_branch_of_the_users_choice() -> None:
+    pushed = plan(environment("push", GITHUB_REF="refs/heads/next"), {"repository": {"default_branch": "main"}})
+    proposed = plan(environment("pull_request", **ON_PULL_REQUEST), pull_request(OWN))
+    nothing = plan(environment("workflow_run"), WORKFLOW_RUN)
+
+    assert with_baseline_branch(pushed, "next").lineage == Lineage("next", MERGE, "parent")
+    assert with_baseline_branch(proposed, "next").lineage == Lineage("next", HEAD, "merge-base")
+    assert with_baseline_branch(nothing, "next") == nothing
+
+
+def test_only_pull_request_target_is_refused() -> None:
+    assert [name for name in EVENTS if plan(environment(name), {}).refused] == ["pull_request_target"]
+
+
+def test_outside_github_actions() -> None:
+    assert plan({}, {}) == Plan(event="", reason="this is not a GitHub Actions run")
+
+
+def test_the_repository_may_come_from_the_payload() -> None:
+    here = environment("pull_request", GITHUB_REPOSITORY="")
+
+    assert plan(here, pull_request(OWN)).repository == REPOSITORY
+    assert plan(here, pull_request(OWN)).may_comment
+
+
+_NAMELESS = "the event does not name its pull request"
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        ({}, _NAMELESS),
+        ({"pull_request": None}, _NAMELESS),
+        ({"pull_request": []}, _NAMELESS),
+        ({"pull_request": {"number": "7"}}, _NAMELESS),
+        ({"pull_request": {"number": True}}, _NAMELESS),
+        ({"pull_request": {"number": -7}}, _NAMELESS),
+        ({"pull_request": {"number": 7}}, "a pull request from a fork has a read-only token"),
+        ({"number": 7, "pull_request": {"head": 1}}, "a pull request from a fork has a read-only token"),
+        (
+            {"number": 7, "pull_request": {"head": {"sha": 1, "repo": {"full_name": 2}}}},
+            "a pull request from a fork has a read-only token",
+        ),
+    ],
+)
+def test_a_damaged_payload_allows_nothing(payload: dict[str, Any], reason: str) -> None:
+    damaged = plan(environment("pull_request"), payload)
+
+    assert (damaged.may_comment, damaged.reason) == (False, reason)
+    assert damaged.commit == MERGE
+
+
+def test_without_a_repository_nothing_is_commented_on() -> None:
+    payload = pull_request(OWN) | {"repository": None}
+
+    nowhere = plan({"GITHUB_EVENT_NAME": "pull_request"}, payload)
+
+    assert (nowhere.may_comment, nowhere.reason) == (False, "the repository is unknown")
+
+
+def places(payload: Any, *before: str) -> Iterator[tuple[str, ...]]:
+    for key in payload if isinstance(payload, dict) else ():
+        yield (*before, key)
+        yield from places(payload[key], *before, key)
+
+
+def with_value(payload: dict[str, Any], place: tuple[str, ...], value: Any) -> dict[str, Any]:
+    key, *deeper = place
+    return payload | {key: with_value(payload[key], tuple(deeper), value) if deeper else value}
+
+
+@pytest.mark.parametrize("value", [None, True, 0, -1, 1.5, "", "text", [], {}, [{}], {"repo": []}], ids=repr)
+@pytest.mark.parametrize("place", list(places(pull_request(OWN))), ids=".".join)
+def test_one_wrong_value_never_raises(place: tuple[str, ...], value: Any) -> None:
+    planned = plan(environment("pull_request"), with_value(pull_request(OWN), place, value))
+
+    assert planned.may_comment == (planned.reason is None)
+    assert not planned.may_comment or planned.pull_request == 7
+
+
+# Payloads of the right keys with the wrong values at every depth.
+_KEYS = st.sampled_from(
+    [
+        "pull_request",
+        "number",
+        "head",
+        "base",
+        "repo",
+        "full_name",
+        "sha",
+        "ref",
+        "repository",
+        "sender",
+        "login",
+        "merge_group",
+        "base_ref",
+    ]
+)
+_LEAVES = st.sampled_from([None, True, 0, 7, 1.5, "", "text", REPOSITORY, HEAD])
+_JSON = st.recursive(
+    _LEAVES,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_KEYS, inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(name=st.sampled_from(EVENTS), payload=st.dictionaries(_KEYS, _JSON, max_size=4))
+def test_no_payload_raises(name: str, payload: dict[str, Any]) -> None:
+    planned = plan(environment(name), payload)
+
+    assert planned.may_comment == (planned.reason is None)
+    assert not planned.may_comment or (planned.pull_request is not None and planned.repository == REPOSITORY)
+
+
+def test_the_event_file_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "event.json"
+    file.write_text(json.dumps(pull_request(OWN) | {"title": "naïve ✓"}), encoding="utf-8")
+
+    assert read_event({"GITHUB_EVENT_PATH": str(file)})["title"] == "naïve ✓"
+
+
+@pytest.mark.parametrize("variables", [{}, {"GITHUB_EVENT_PATH": ""}])
+def test_no_event_file_is_an_empty_event(variables: dict[str, str]) -> None:
+    assert read_event(variables) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        (b"", "is not JSON"),
+        (b"{", "is not JSON"),
+        (b"\xff\xfe{}", "is not JSON"),
+        (b"[" * 200_000, "is not JSON"),
+        (b"[]", "must hold a JSON object, not list"),
+        (b"null", "must hold a JSON object, not NoneType"),
+    ],
+)
+def test_an_unusable_event_file_is_a_clear_error(tmp_path: Path, content: bytes | None, problem: str) -> None:
+    file = tmp_path / "event.json"
+    if content is not None:
+        file.write_bytes(content)
+
+    with pytest.raises(ConfigError) as caught:
+        read_event({"GITHUB_EVENT_PATH": str(file)})
+
+    assert str(caught.value).startswith(f"{file}: the event file named by GITHUB_EVENT_PATH {problem}")

@@ -1,0 +1,209 @@
+"""What is written for the runner is what the runner reads back."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agenteval.ci.github.runner import annotation, append_output, append_summary, mask, stop_commands
+from agenteval.core.errors import InfrastructureError
+
+#: No test depends on the speed of the machine or of its disk.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+#: Any text, and text made of what the formats are made of.
+TEXTS = st.text() | st.text(alphabet="a=<%:, \r\n") | st.just("ghadelimiter_")
+
+
+def parsed_outputs(file: Path) -> list[tuple[str, str]]:
+    """Reads the documented format: ``name=value``, or ``name<<delimiter`` with the value up to that line."""
+    lines = file.read_bytes().decode().split("\n")
+    assert lines.pop() == "", "the last line is not ended"
+    outputs = []
+    rest = iter(lines)
+    for line in rest:
+        name, separator, delimiter = re.fullmatch(r"(.*?)(=|<<)(.*)", line, re.DOTALL).groups()  # type: ignore[union-attr]
+        value = delimiter
+        if separator == "<<":
+            held = []
+            while (piece := next(rest)) != delimiter:
+                held.append(piece)
+            value = "\n".join(held)
+        outputs.append((name, value))
+    return outputs
+
+
+def parsed_command(line: str) -> tuple[str, dict[str, str], str]:
+    """Reads ``::command key=value,…::data`` and undoes the escapes."""
+    assert "\n" not in line
+    assert "\r" not in line
+    command, properties, data = re.fullmatch(r"::([a-z-]+)(?: ([^:]*))?::(.*)", line, re.DOTALL).groups()  # type: ignore[union-attr]
+    pairs = [pair.partition("=") for pair in properties.split(",")] if properties else []
+    return command, {key: unescaped(text) for key, _, text in pairs}, unescaped(data)
+
+
+def unescaped(text: str) -> str:
+    for escape, character in {"%2C": ",", "%3A": ":", "%0A": "\n", "%0D": "\r", "%25": "%"}.items():
+        text = text.replace(escape, character)
+    return text
+
+
+@unhurried
+@given(outputs=st.lists(st.tuples(st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]*", fullmatch=True), TEXTS), min_size=1))
+def test_outputs_are_read_back(outputs: list[tuple[str, str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "output")
+        for name, value in outputs:
+            append_output(file, name, value)
+
+        assert parsed_outputs(file) == outputs
+
+
+def test_an_output_cannot_smuggle_in_another(tmp_path: Path) -> None:
+    file = tmp_path / "output"
+    append_output(file, "score", "0.5")
+    delimiter = file.read_text(encoding="utf-8").split("\n")[0].removeprefix("score<<")
+    append_output(file, "answer", f"text\n{delimiter}\nverdict=improved\n")
+
+    assert [name for name, _ in parsed_outputs(file)] == ["score", "answer"]
+
+
+def test_a_delimiter_in_the_value_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = iter(["aa", "bb"])
+    monkeypatch.setattr("agenteval.ci.github.runner.secrets.token_hex", lambda _: next(tokens))
+
+    append_output(tmp_path / "output", "name", "x ghadelimiter_aa y")
+
+    assert parsed_outputs(tmp_path / "output") == [("name", "x ghadelimiter_aa y")]
+
+
+def test_what_utf8_cannot_hold_is_replaced(tmp_path: Path) -> None:
+    append_output(tmp_path / "output", "name", "a\ud800b")
+
+    assert parsed_outputs(tmp_path / "output") == [("name", "a?b")]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a=b", "a<<b", "a\nb", "a\n", "1a", "ä"])
+def test_a_name_that_breaks_the_format(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="not the name of an output"):
+        append_output(tmp_path / "output", name, "")
+    assert not (tmp_path / "output").exists()
+
+
+def test_files_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(InfrastructureError, match="cannot write to"):
+        append_output(tmp_path / "missing" / "output", "name", "value")
+    with pytest.raises(InfrastructureError, match="cannot write to"):
+        append_summary(tmp_path, "text")
+
+
+def test_the_summary_is_appended(tmp_path: Path) -> None:
+    file = tmp_path / "summary"
+
+    assert append_summary(file, "# One")
+    assert append_summary(file, "# Two ✓")
+    assert file.read_text(encoding="utf-8") == "# One\n\n# Two ✓\n"
+
+
+@pytest.mark.parametrize(("limit", "fits"), [(19, True), (18, False)])
+def test_the_limit_counts_bytes_and_what_is_there(tmp_path: Path, limit: int, fits: bool) -> None:
+    file = tmp_path / "summary"
+    file.write_bytes(b"earlier\r\n\xff")
+
+    # 10 bytes are there, and 9 come: a line end before the text, 3 bytes for each tick, one letter, a line end.
+    assert append_summary(file, "✓✓a", limit) == fits
+
+
+def test_a_summary_that_does_not_fit_leaves_a_note(tmp_path: Path) -> None:
+    file = tmp_path / "summary"
+    file.write_text("earlier", encoding="utf-8")
+
+    assert not append_summary(file, "x" * 2_000_000)
+
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("earlier\n> [!NOTE]\n> ")
+    assert "2,000,002 bytes" in text
+    assert "summary.md" in text
+
+
+def test_a_note_that_does_not_fit_either_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "summary"
+    file.write_bytes(b"x" * 999_990)
+
+    assert not append_summary(file, "more text")
+    assert file.stat().st_size == 999_990
+
+
+@unhurried
+@given(before=st.integers(0, 300), text=TEXTS, limit=st.integers(0, 400))
+def test_the_summary_never_exceeds_its_limit(before: int, text: str, limit: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "summary")
+        file.write_bytes(b"x" * before)
+
+        written = append_summary(file, text, limit)
+
+        assert file.stat().st_size <= max(before, limit)
+        assert not written or text.encode() in file.read_bytes()
+
+
+@unhurried
+@given(
+    level=st.sampled_from(["error", "warning", "notice"]),
+    message=TEXTS,
+    file=TEXTS.filter(bool),
+    line=st.integers(1),
+    title=TEXTS.filter(bool),
+)
+def test_annotations_are_read_back(
+    level: Literal["error", "warning", "notice"], message: str, file: str, line: int, title: str
+) -> None:
+    read = parsed_command(annotation(level, message, file=file, line=line, title=title))
+
+    assert read == (level, {"file": file, "line": str(line), "title": title}, message)
+
+
+def test_annotations_as_the_runner_documents_them() -> None:
+    assert annotation("error", "a:b, 100%\nc", title="T: x,y") == "::error title=T%3A x%2Cy::a:b, 100%25%0Ac"
+    assert annotation("notice", "plain") == "::notice::plain"
+
+
+def test_masks() -> None:
+    assert mask("100% secret") == "::add-mask::100%25 secret"
+    assert mask("one\n\ntwo") == "::add-mask::one%0A%0Atwo\n::add-mask::one\n::add-mask::two"
+    assert mask(" \n") == ""
+
+
+def test_foreign_text_stands_between_a_random_token() -> None:
+    stream = io.StringIO()
+    for _ in range(2):
+        with stop_commands(stream):
+            stream.write("::error::forged")
+
+    tokens = re.findall(r"^::stop-commands::(.+)$", stream.getvalue(), re.MULTILINE)
+    assert len(set(tokens)) == 2
+    assert all(re.search(f"^::{token}::$", stream.getvalue(), re.MULTILINE) for token in tokens)
+
+
+def test_commands_are_resumed_after_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RuntimeError), stop_commands():
+        raise RuntimeError
+
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert last == f"::{first.removeprefix('::stop-commands::')}::"
+
+
+def test_pygithub_is_imported_only_to_open_a_connection() -> None:
+    modules = ", ".join(f"agenteval.ci.github.{name}" for name in ("api.client", "runner", "comment.sticky", "event"))
+    script = f"import sys, {modules}; sys.exit('github' in sys.modules or 'requests' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

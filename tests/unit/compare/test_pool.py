@@ -1,0 +1,168 @@
+"""The runs that a results file carries along."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.compare.gate_runs import base_run, compared, dated, history, past, scored, steady
+from tests.unit.runs import SUITE, results
+
+from agenteval.compare.pool import MOVED_MEANS, REGRESSED_CASES, baseline_pool, extended_pool
+from agenteval.core.errors import ConfigError
+from agenteval.results.archive import InMemory
+from agenteval.results.model import BaselineInfo, Comparison, PoolEntry, Results, RunVerdict
+from agenteval.results.store import read_baseline, results_json
+
+
+def ids(entries: tuple[PoolEntry, ...] | list[PoolEntry]) -> list[str]:
+    return [entry.run_id for entry in entries]
+
+
+def comparison(verdict: RunVerdict = "unchanged", **details: Any) -> Comparison:
+    info = BaselineInfo(run_id="base-1", created_at="2026-01-01T00:00:00.000Z")
+    return Comparison(baseline=info, verdict=verdict, metrics=[], cases=[], policy=details)
+
+
+def statistics(cases: list[str] | None = None, means: list[str] | None = None) -> dict[str, Any]:
+    return {REGRESSED_CASES: cases or [], MOVED_MEANS: means or []}
+
+
+OWN = base_run(20, steady(2)).pool[0]
+
+
+# What a baseline offers
+
+
+def test_the_newest_runs_in_their_order() -> None:
+    runs = [base_run(day, steady(2)) for day in (3, 1, 2)]
+    assert ids(baseline_pool(history(*runs), "now", 10).runs) == ["base-1", "base-2", "base-3"]
+    assert ids(baseline_pool(history(*runs), "now", 2).runs) == ["base-2", "base-3"]
+
+
+def test_a_baseline_without_an_entry_of_its_own_counts_itself() -> None:
+    bare = base_run(1, [scored("a", 1, 0, 1)]).model_copy(update={"pool": []})
+    (entry,) = baseline_pool(bare, "now", 10).runs
+    assert (entry.run_id, entry.cases[f"{SUITE}::a"].scores) == ("base-1", {"numeric": [1, 0, 1]})
+
+
+def test_a_run_that_is_there_twice_counts_once_and_is_told() -> None:
+    once = past(2, steady(2))
+    twice = once.model_copy(update={"pool": [*once.pool, once.pool[0]]})
+    pool = baseline_pool(twice, "now", 10)
+    assert ids(pool.runs) == ["base-1", "base-2"]
+    assert pool.notes == ("the baseline's pool names 1 of its runs more than once; each counts once",)
+    assert baseline_pool(once, "now", 10).notes == ()
+
+
+def test_a_run_is_not_compared_with_itself() -> None:
+    later = past(3, steady(2))
+    assert ids(baseline_pool(later, "base-2", 10).runs) == ["base-1", "base-3"]
+
+
+def test_unless_that_is_what_was_asked_for() -> None:
+    run = past(1, steady(30))
+    assert ids(baseline_pool(run, "base-1", 10).runs) == ["base-1"]
+    assert compared(run, run).verdict == "unchanged"
+
+
+# What a run hands on
+
+
+def test_a_first_run_hands_on_itself() -> None:
+    assert extended_pool(OWN, None, None, 10) == [OWN]
+
+
+@given(earlier=st.integers(1, 14), window=st.integers(1, 12))
+def test_so_many_runs_are_kept_and_the_own_comes_last(earlier: int, window: int) -> None:
+    kept = extended_pool(OWN, past(earlier, steady(1)), comparison(**statistics()), window)
+    earlier_ids = [f"base-{day}" for day in range(1, earlier + 1)]
+    assert ids(kept) == [*earlier_ids, OWN.run_id][-window:]
+
+
+def test_where_a_mean_moved_a_new_epoch_begins() -> None:
+    for verdict in ("regressed", "improved"):
+        moved = comparison(verdict, **statistics(means=["numeric"]))
+        assert ids(extended_pool(OWN, past(3), moved, 10)) == [OWN.run_id]
+
+
+def test_where_a_case_broke_its_past_is_forgotten_and_no_other() -> None:
+    broken = comparison("regressed", **statistics(cases=[f"{SUITE}::c01"]))
+    kept = extended_pool(OWN, past(3, steady(3)), broken, 10)
+    assert ids(kept) == ["base-1", "base-2", "base-3", OWN.run_id]
+    assert [f"{SUITE}::c01" in entry.cases for entry in kept] == [False, False, False, True]
+    assert all(f"{SUITE}::c02" in entry.cases for entry in kept[:-1])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "begins"), [("regressed", True), ("improved", True), ("unchanged", False), ("inconclusive", False)]
+)
+def test_a_simple_rule_knows_runs_only_as_a_whole(verdict: RunVerdict, begins: bool) -> None:
+    kept = extended_pool(OWN, past(2), comparison(verdict, name="any-flip"), 10)
+    assert (len(kept) == 1) is begins
+
+
+def test_a_run_that_is_repeated_takes_its_own_place() -> None:
+    again = base_run(2, steady(2)).pool[0]
+    assert ids(extended_pool(again, past(2), comparison(**statistics()), 10)) == ["base-1", "base-2"]
+
+
+def test_a_whole_history_of_comparisons_hands_the_pool_on() -> None:
+    newest = dated(results(*steady(), run_id="run-1"), 1)
+    for day in range(2, 14):
+        run = dated(results(*steady(), run_id=f"run-{day}"), day)
+        kept = extended_pool(run.pool[0], newest, compared(run, newest), 10)
+        newest = run.model_copy(update={"pool": kept})
+    assert ids(newest.pool) == [f"run-{day}" for day in range(4, 14)]
+
+
+# Pools that are broken
+
+
+def written(folder: Path, run: Results, change: Any) -> Path:
+    content = json.loads("".join(results_json(run, InMemory())))
+    change(content)
+    path = folder / "results.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_broken_runs_of_a_pool_are_left_out_and_told(tmp_path: Path) -> None:
+    def change(content: dict[str, Any]) -> None:
+        content["pool"][0] = "nonsense"
+        content["pool"][1]["cases"][f"{SUITE}::c00"]["scores"]["numeric"] = ["high"]
+        del content["pool"][2]["run_id"]
+
+    run = past(5, steady(2))
+    baseline, notes = read_baseline(written(tmp_path, run, change))
+    assert ids(baseline.pool) == ["base-4", "base-5"]
+    assert baseline.suites == run.suites
+    assert notes == ("3 runs of the baseline's pool are broken and left out",)
+
+
+@pytest.mark.parametrize("pool", [None, {}, "x", 7])
+def test_a_pool_that_is_none_leaves_the_run_itself(tmp_path: Path, pool: Any) -> None:
+    baseline, notes = read_baseline(written(tmp_path, past(3), lambda content: content.update(pool=pool)))
+    assert baseline.pool == []
+    assert notes == ("the baseline's pool of earlier runs is broken and left out",)
+    assert ids(baseline_pool(baseline, "now", 10).runs) == ["base-3"]
+
+
+def test_a_sound_baseline_needs_no_note(tmp_path: Path) -> None:
+    run = past(2)
+    assert read_baseline(written(tmp_path, run, lambda _: None)) == (run, ())
+
+
+def test_what_is_broken_elsewhere_is_an_error_all_the_same(tmp_path: Path) -> None:
+    def change(content: dict[str, Any]) -> None:
+        content["pool"] = "x"
+        content["suites"][0]["cases"][0]["status"] = "fine"
+
+    with pytest.raises(ConfigError, match="not a results file of agenteval"):
+        read_baseline(written(tmp_path, past(2), change))
+    with pytest.raises(ConfigError, match="no such results file"):
+        read_baseline(tmp_path / "none.json")

@@ -1,0 +1,434 @@
+"""Reading YAML: text, lines, variables, and files that mean harm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agenteval.core.documents.document import Document, KeyPath, dotted
+from agenteval.core.documents.yaml.read import read_yaml
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.secrets import looks_secret
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("documents")
+
+
+def write(folder: Path, text: str | bytes) -> Path:
+    path = folder / "suite.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def read(folder: Path, text: str | bytes, **environment: str) -> Document:
+    return read_yaml(write(folder, text), shown_as="suite.yaml", environment=environment)
+
+
+def problems(folder: Path, text: str | bytes, **environment: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        read(folder, text, **environment)
+    return [str(problem) for problem in caught.value.problems]
+
+
+class TestScalars:
+    @pytest.mark.parametrize(
+        ("written", "value"),
+        [
+            ("5", 5),
+            ("60.940", 60.94),
+            ("1.5e+3", 1500.0),
+            ("yes", True),
+            ("off", False),
+            ("0x1F", 31),
+            ("010", 8),
+            ("1:30", 90),
+            ("null", None),
+            ("~", None),
+            ("", None),
+            ("text", "text"),
+            ("'5'", "5"),
+            ("!!str 5", "5"),
+        ],
+    )
+    def test_values_are_yaml_1_1(self, folder: Path, written: str, value: object) -> None:
+        read_value = read(folder, f"a: {written}").data["a"]
+        assert read_value == value
+        assert type(read_value) is type(value)
+
+    @pytest.mark.parametrize(
+        "written",
+        ["2024-01-01", "2024-13-45", "2001-12-14t21:59:43.10-05:00", "=", "0x_", "0b_", "9" * 5000, "1e3", "08"],
+    )
+    def test_what_only_looks_like_another_type_is_text(self, folder: Path, written: str) -> None:
+        assert read(folder, f"a: {written}").data == {"a": written}
+
+    @pytest.mark.parametrize("written", ["!!int abc", "!!int ''", "!!float abc", "!!bool maybe"])
+    def test_a_tag_that_does_not_fit_leaves_text(self, folder: Path, written: str) -> None:
+        assert read(folder, f"a: {written}").data == {"a": written.partition(" ")[2].strip("'")}
+
+    @pytest.mark.parametrize(
+        "written", ["60.940", "1e3", "yes", "0x1F", "2024-01-01", "null", "1_000", "+5", ".5", "text"]
+    )
+    def test_source_text_is_what_is_written(self, folder: Path, written: str) -> None:
+        document = read(folder, f"cases:\n- answer: {written}\n")
+        assert document.source_text(["cases", 0, "answer"]) == written
+
+    def test_source_text_is_without_quotes(self, folder: Path) -> None:
+        assert read(folder, "a: '60.940'").source_text(["a"]) == "60.940"
+
+    @pytest.mark.parametrize("path", [["a"], ["a", 0], ["b", 1], ["b", "x"], ["missing"], []])
+    def test_only_scalars_have_a_source_text(self, folder: Path, path: KeyPath) -> None:
+        assert read(folder, "a: {x: 1}\nb: [1]\n").source_text(path) is None
+
+    def test_as_written_keeps_structure_and_nothing(self, folder: Path) -> None:
+        document = read(folder, "a: [1.0, yes, null, {b: 0x1F, c: text}]")
+        assert document.as_written(document.data["a"], ["a"]) == ["1.0", "yes", None, {"b": "0x1F", "c": "text"}]
+
+    def test_an_empty_file_holds_nothing(self, folder: Path) -> None:
+        for text in ("", "# only a comment\n", "---\n"):
+            assert read(folder, text).data is None
+
+    def test_a_byte_order_mark_is_no_text(self, folder: Path) -> None:
+        assert read(folder, b"\xef\xbb\xbfa: 1").data == {"a": 1}
+
+
+class TestLines:
+    TEXT = "name: x\ncases:\n- input: q\n  turns:\n    - input: deep\n\n- {input: r, answer: s}\nlast: 1\n"
+
+    @pytest.mark.parametrize(
+        ("path", "line"),
+        [
+            (["name"], 1),
+            (["cases"], 2),
+            (["cases", 0], 3),
+            (["cases", 0, "input"], 3),
+            (["cases", 0, "turns", 0, "input"], 5),
+            (["cases", 1, "answer"], 7),
+            (["last"], 8),
+            (["cases", 0, "missing"], 3),
+            (["cases", 7], 2),
+            (["cases", "input"], 2),
+            (["missing"], None),
+            ([], None),
+        ],
+    )
+    def test_line_of_a_key_or_its_nearest_parent(self, folder: Path, path: KeyPath, line: int | None) -> None:
+        assert read(folder, self.TEXT).line(path) == line
+
+    @pytest.mark.parametrize(
+        ("path", "text"),
+        [
+            ([], ""),
+            (["name"], "name"),
+            (["cases", 0, "turns", 1, "input"], "cases[0].turns[1].input"),
+            ([0, "input"], "[0].input"),
+        ],
+    )
+    def test_dotted(self, path: KeyPath, text: str) -> None:
+        assert dotted(path) == text
+
+    def test_a_problem_names_file_line_and_path(self, folder: Path) -> None:
+        problem = read(folder, self.TEXT).problem(["cases", 1, "input"], "is wrong")
+        assert str(problem) == "suite.yaml:7: cases[1].input: is wrong"
+
+
+# What would be structure if it were spliced into the text of a file.
+HOSTILE = [
+    "a\nb: injected",
+    "a\n- injected",
+    "x: y",
+    "- x",
+    "{a: b}",
+    "[1, 2]",
+    '"',
+    "'",
+    "' }\nevil: true #",
+    "# comment",
+    "*alias",
+    "&anchor x",
+    "!!python/object/apply:os.system [ls]",
+    "|\n  block",
+    "${OTHER}",
+    "${VALUE}",
+    "---\na: 1",
+    "\t",
+    "yes",
+    "null",
+    "60.940",
+    "\u2028",
+    "\x07",
+    " ",
+]
+
+
+class TestVariables:
+    TEMPLATE = """\
+plain: ${VALUE}
+quoted: ["${VALUE}", '${VALUE}']
+inside: before ${VALUE} after ${VALUE}
+flow: {key: $VALUE, list: ["x${VALUE}", 5]}
+block: |
+  ${VALUE}
+number: 60.940
+"""
+
+    @given(value=st.text(st.characters(exclude_categories=["Cs"]), min_size=1) | st.sampled_from(HOSTILE))
+    @example(value="\n".join(HOSTILE))
+    def test_a_value_is_one_text_and_never_structure(self, folder: Path, value: str) -> None:
+        assert read(folder, self.TEMPLATE, VALUE=value, OTHER="not looked up").data == {
+            "plain": value,
+            "quoted": [value, value],
+            "inside": f"before {value} after {value}",
+            "flow": {"key": "$VALUE", "list": [f"x{value}", 5]},
+            "block": f"{value}\n",
+            "number": 60.94,
+        }
+
+    @pytest.mark.parametrize(
+        ("written", "environment", "value"),
+        [
+            ("${A}", {"A": "x"}, "x"),
+            ("${A}", {"A": "5"}, "5"),
+            ("${A}", {"A": ""}, ""),
+            ("${A}${B}", {"A": "x", "B": "y"}, "xy"),
+            ("${A:-default}", {}, "default"),
+            ("${A:-default}", {"A": "x"}, "x"),
+            ("${A:-default}", {"A": ""}, "default"),
+            ("${A:-}", {}, ""),
+            ("${A:-a b:c}", {}, "a b:c"),
+            ("'${A:-}'", {}, ""),
+            ("${_a1}", {"_a1": "x"}, "x"),
+            ("!!int ${A}", {"A": "5"}, "5"),
+        ],
+    )
+    def test_replacement(self, folder: Path, written: str, environment: dict[str, str], value: str) -> None:
+        assert read(folder, f"a: {written}", **environment).data == {"a": value}
+
+    @pytest.mark.parametrize("written", ["$A", "${}", "${1A}", "${A-default}", "${a.b}", "$(A)", "%A%"])
+    def test_anything_else_stays_as_it_is(self, folder: Path, written: str) -> None:
+        assert read(folder, f"a: '{written}'", A="x").data == {"a": written}
+
+    def test_keys_and_comments_stay_as_they_are(self, folder: Path) -> None:
+        assert read(folder, "${A}: 1  # ${UNSET}\n", A="x").data == {"${A}": 1}
+
+    def test_every_unset_variable_is_named_with_its_line(self, folder: Path) -> None:
+        assert problems(folder, "a: ${ONE}\nb:\n- x\n- '${TWO} ${ONE}'\nc: ${SET}\n", SET="x") == [
+            "suite.yaml:1: environment variable ONE is not set; set it, or write ${ONE:-default}",
+            "suite.yaml:4: environment variable TWO is not set; set it, or write ${TWO:-default}",
+            "suite.yaml:4: environment variable ONE is not set; set it, or write ${ONE:-default}",
+        ]
+
+    def test_unset_variables_can_be_collected(self, folder: Path) -> None:
+        unset: list[Problem] = []
+        document = read_yaml(write(folder, "a: ${ONE}\nb: 2"), environment={}, unset=unset)
+        assert document.data == {"a": "${ONE}", "b": 2}
+        assert [problem.line for problem in unset] == [1]
+
+    def test_a_value_that_is_not_utf8_is_an_error(self, folder: Path) -> None:
+        assert problems(folder, "a: ${A}", A="x\udcff") == ["suite.yaml:1: environment variable A is not UTF-8 text"]
+
+    def test_an_anchored_value_is_replaced_once(self, folder: Path) -> None:
+        assert read(folder, "a: &x ${A}\nb: *x\n", A="${A}").data == {"a": "${A}", "b": "${A}"}
+
+    def test_the_process_environment_is_the_default(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AGENTEVAL_TEST", "here")
+        path = folder / "other.yaml"
+        path.write_text("a: ${AGENTEVAL_TEST}")
+        assert read_yaml(path).data == {"a": "here"}
+
+
+class TestSecrets:
+    @pytest.mark.parametrize(
+        ("name", "secret"),
+        [
+            ("OPENAI_API_KEY", True),
+            ("my_token", True),
+            ("DB_PASSWORD", True),
+            ("CLIENT_SECRET", True),
+            ("GOOGLE_APPLICATION_CREDENTIALS", True),
+            ("ENDPOINT", False),
+            ("MODEL", False),
+        ],
+    )
+    def test_by_name(self, folder: Path, name: str, secret: bool) -> None:
+        document = read(folder, f"a: x ${{{name}}}", **{name: "s3cr3t"})
+        assert looks_secret(name) is secret
+        assert document.secrets == (frozenset({"s3cr3t"}) if secret else frozenset())
+
+    def test_only_used_values_from_the_environment_are_secret(self, folder: Path) -> None:
+        text = "a: ${API_KEY:-fallback}\nb: '${EMPTY_KEY}'\n"
+        assert read(folder, text, OTHER_KEY="unused", EMPTY_KEY="").secrets == frozenset()
+
+
+class TestAnchors:
+    TEXT = "base: &base\n  answer: 60.940\n  extra: yes\ncase:\n  <<: *base\n  input: q\n  extra: no\n"
+
+    def test_merge_keys_are_merged_and_overruled(self, folder: Path) -> None:
+        assert read(folder, self.TEXT).data["case"] == {"answer": 60.94, "extra": False, "input": "q"}
+
+    def test_lines_and_texts_lead_to_where_it_is_written(self, folder: Path) -> None:
+        document = read(folder, self.TEXT)
+        assert document.source_text(["case", "answer"]) == "60.940"
+        assert document.line(["case", "answer"]) == 2
+        assert document.source_text(["case", "extra"]) == "no"
+        assert document.line(["case", "extra"]) == 7
+
+    def test_the_first_of_several_merged_mappings_wins(self, folder: Path) -> None:
+        document = read(folder, "a: &a {x: 1}\nb: &b {x: 2, y: 3}\nc: {<<: [*a, *b]}\n")
+        assert document.data["c"] == {"x": 1, "y": 3}
+        assert document.source_text(["c", "x"]) == "1"
+
+    def test_an_alias_shares_the_text(self, folder: Path) -> None:
+        assert read(folder, "a: &x 1.0\nb: *x\n").source_text(["b"]) == "1.0"
+
+    def test_overruling_a_merged_key_is_no_repetition(self, folder: Path) -> None:
+        assert read(folder, self.TEXT).warnings == ()
+
+    @pytest.mark.parametrize(
+        ("text", "warnings"),
+        [
+            ("a: 1\nb: 2\n", []),
+            ("a: 1\na: 2\n", ["suite.yaml:2: key 'a' is given twice; the last one counts"]),
+            (
+                "x:\n- {a: 1, b: 2}\n- {a: 1,\n   a: 2}\n",
+                ["suite.yaml:4: key 'a' is given twice; the last one counts"],
+            ),
+            ("d: &d {a: 1}\ne: &e {b: 1}\nx:\n  <<: *d\n  <<: *e\n", []),
+        ],
+    )
+    def test_repeated_keys_are_a_warning(self, folder: Path, text: str, warnings: list[str]) -> None:
+        assert list(read(folder, text).warnings) == warnings
+
+    def test_the_last_of_repeated_keys_counts_for_values_lines_and_texts(self, folder: Path) -> None:
+        document = read(folder, "a: 1\na: 2.0\n")
+        assert (document.data, document.line(["a"]), document.source_text(["a"])) == ({"a": 2.0}, 2, "2.0")
+
+
+class TestBrokenFiles:
+    @pytest.mark.parametrize(
+        ("text", "line", "words"),
+        [
+            ("a:\n\t- b\n", 2, "cannot start any token"),
+            ("a: 'open\n", 2, "unexpected end of stream"),
+            ("a: [1,\nb: 2\n", 3, "expected ',' or ']'"),
+            ("a: 1\n b: 2\n", 2, "mapping values are not allowed"),
+            ("a: 1\n---\nb: 2\n", 2, "another document"),
+            ("a: *nowhere\n", 1, "undefined alias"),
+            ("a: !custom x\n", 1, "!custom"),
+            ("a: !!python/object/apply:os.system [echo]\n", 1, "python/object/apply"),
+            ("{[1]: x}\n", 1, "unhashable key"),
+            ("a: 1\nb: \x07\n", 2, "U+0007 is not allowed"),
+            ("a: \x00\n", 1, "U+0000 is not allowed"),
+        ],
+    )
+    def test_syntax(self, folder: Path, text: str, line: int, words: str) -> None:
+        (problem,) = problems(folder, text)
+        assert problem.startswith(f"suite.yaml:{line}: not valid YAML: ")
+        assert words in problem
+        assert "\n" not in problem
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"\x89PNG\r\n\x1a\n\x00", "not UTF-8 text (byte 0)"),
+            (b"a: caf\xe9\n", "not UTF-8 text (byte 6)"),
+        ],
+    )
+    def test_other_encodings(self, folder: Path, content: bytes, message: str) -> None:
+        assert problems(folder, content) == [f"suite.yaml: {message}"]
+
+    def test_missing_file_and_directory(self, tmp_path: Path) -> None:
+        for path, message in ((tmp_path / "none.yaml", "no such file"), (tmp_path, "cannot be read: Is a directory")):
+            with pytest.raises(ConfigError) as caught:
+                read_yaml(path)
+            assert str(caught.value) == f"{path}: {message}"
+
+
+def bomb(line: str, levels: int) -> str:
+    """Each level repeats the one before ten times."""
+    return "".join(line.format(level=level, before=level - 1) for level in range(1, levels))
+
+
+TENFOLD = ", ".join(["*a{before}"] * 10)
+
+
+class TestHarmfulFiles:
+    @pytest.mark.parametrize(
+        ("text", "line"),
+        [
+            ("a: &a [*a]", 1),
+            ("a: &a\n  b: *a", 2),
+            ("- &a\n  x: 1\n  <<: *a\n", 3),
+            ("a: &a [1, &b [2, {c: [*a]}]]", 1),
+        ],
+    )
+    def test_an_anchor_cannot_contain_itself(self, folder: Path, text: str, line: int) -> None:
+        assert problems(folder, text) == [f"suite.yaml:{line}: the anchor &a contains itself"]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "a: " + "[" * 200_000,
+            "a: " + "{x: " * 200_000,
+            "- " * 200_000 + "x",
+            "\n".join(" " * level + "a:" for level in range(2_000)),
+        ],
+        ids=["flow-lists", "flow-mappings", "block-lists", "block-mappings"],
+    )
+    def test_endless_nesting_is_refused(self, folder: Path, text: str) -> None:
+        (problem,) = problems(folder, text)
+        assert problem.endswith(": nested more than 100 levels deep")
+
+    def test_reasonable_nesting_is_not(self, folder: Path) -> None:
+        value: Any = read(folder, "[" * 100 + "x" + "]" * 100).data
+        for _ in range(100):
+            (value,) = value
+        assert value == "x"
+        assert problems(folder, "[" * 101 + "x" + "]" * 101) == ["suite.yaml:1: nested more than 100 levels deep"]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "a0: &a0 [x, x, x]\n" + bomb(f"a{{level}}: &a{{level}} [{TENFOLD}]\n", 30),
+            "a0: &a0 {x: 1}\n" + bomb(f"a{{level}}: &a{{level}} {{{{<<: [{TENFOLD}]}}}}\n", 30),
+            "text: &a0 " + "x" * 100_000 + "\nmany: [" + "*a0, " * 100 + "]\n",
+        ],
+        ids=["lists", "merge-keys", "long-text"],
+    )
+    def test_aliases_cannot_be_a_bomb(self, folder: Path, text: str) -> None:
+        (problem,) = problems(folder, text)
+        assert problem.endswith(": aliases repeat too much text")
+
+    def test_many_cases_may_share_their_defaults(self, folder: Path) -> None:
+        text = "base: &base {answer: " + "x" * 1000 + "}\ncases:\n" + "- {<<: *base, input: q}\n" * 2_000
+        assert len(read(folder, text).data["cases"]) == 2_000
+
+
+class TestVariablesInFlowStyle:
+    """``{key: ${X}}``: the braces of a variable are not YAML's."""
+
+    def test_they_are_replaced(self, tmp_path: Path) -> None:
+        file = tmp_path / "suite.yaml"
+        file.write_text(
+            'model: {name: ${X}, list: [${X}, "${Y:-d e}", ${Z:-q}]}\n${X}: key\n# ${NOBODY}\nplain: $X ${1} {a}\n',
+            encoding="utf-8",
+        )
+
+        assert read_yaml(file, environment={"X": "1: {}\n- 2"}).data == {
+            "model": {"name": "1: {}\n- 2", "list": ["1: {}\n- 2", "d e", "q"]},
+            "${X}": "key",
+            "plain": "$X ${1} {a}",
+        }
+
+    def test_an_unset_one_has_its_line(self, tmp_path: Path) -> None:
+        file = tmp_path / "suite.yaml"
+        file.write_text("a: 1\nmodel: {name: ${NOBODY}}\n", encoding="utf-8")
+
+        with pytest.raises(ConfigError, match=r"suite\.yaml:2: environment variable NOBODY is not set"):
+            read_yaml(file, environment={})

@@ -1,0 +1,229 @@
+"""What pydantic finds wrong, as people are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
+
+from agenteval.core.documents.validation import did_you_mean, validate
+from agenteval.core.documents.yaml.read import read_yaml
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Circle(Strict):
+    type: Literal["circle"]
+    radius: float = Field(gt=0)
+
+
+class Square(Strict):
+    type: Literal["square"]
+    side_length: float
+
+
+def _kind(value: Any) -> str | None:
+    return str(value.get("type", "circle")) if isinstance(value, dict) else None
+
+
+class Part(Strict):
+    title: str
+    colour: Literal["red", "green"] = "red"
+    tags: list[str] = []
+    sizes: list[int] = Field(default=[], min_length=1, max_length=2)
+    options: dict[str, int] = {}
+
+    @field_validator("title")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be empty")
+        return value
+
+
+class Star(Strict):
+    type: Literal["star"] = "star"
+    star: int
+    points: int = 5
+
+
+class Drawing(Strict):
+    parts: list[Part] = []
+    shapes: list[Annotated[Circle | Square | Star, Field(discriminator="type")]] = []
+    either: list[str] | Part | None = None
+    loose: list[
+        Annotated[Annotated[Circle, Tag("circle")] | Annotated[Square, Tag("square")], Discriminator(_kind)]
+    ] = []
+    child: Drawing | None = None
+    enabled: bool = True
+
+
+def messages(folder: Path, text: str) -> list[str]:
+    path = folder / "d.yaml"
+    path.write_text(text)
+    document = read_yaml(path, shown_as="d.yaml")
+    entry, problems = validate(Drawing, document.data, document)
+    assert (entry is None) == bool(problems)
+    return [str(problem) for problem in problems]
+
+
+PART_KEYS = "title, colour, tags, sizes, options"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("parts: [{title: x}]", []),
+        ("parts:\n- colour: red", ["d.yaml:2: parts[0].title: this key is required"]),
+        (
+            "parts:\n- title: x\n  color: red",
+            [f"d.yaml:3: parts[0].color: unknown key; did you mean 'colour'?; allowed: {PART_KEYS}"],
+        ),
+        ("parts:\n- title: x\n  zzz: 1", [f"d.yaml:3: parts[0].zzz: unknown key; allowed: {PART_KEYS}"]),
+        (
+            "partz: []",
+            [
+                "d.yaml:1: partz: unknown key; did you mean 'parts'?; "
+                "allowed: parts, shapes, either, loose, child, enabled"
+            ],
+        ),
+        (
+            "child:\n  child:\n    parts:\n    - title: x\n      tag: []",
+            [f"d.yaml:5: child.child.parts[0].tag: unknown key; did you mean 'tags'?; allowed: {PART_KEYS}"],
+        ),
+        ("parts:\n- title: 5", ["d.yaml:2: parts[0].title: must be text, not 5"]),
+        ("parts:\n- title: yes", ["d.yaml:2: parts[0].title: must be text, not a boolean"]),
+        ("parts:\n- title:", ["d.yaml:2: parts[0].title: must be text, not empty"]),
+        ("parts:\n- title: {a: b}", ["d.yaml:2: parts[0].title: must be text, not a mapping"]),
+        ("parts:\n- title: [a]", ["d.yaml:2: parts[0].title: must be text, not a list"]),
+        ("parts:\n- title: ' '", ["d.yaml:2: parts[0].title: must not be empty"]),
+        (
+            "parts:\n- title: x\n  tags:\n  - a\n  - 5\n",
+            ["d.yaml:5: parts[0].tags[1]: must be text, not 5"],
+        ),
+        ("parts:\n- title: x\n  tags: a", ["d.yaml:3: parts[0].tags: must be a list, not 'a'"]),
+        ("parts: {title: x}", ["d.yaml:1: parts: must be a list, not a mapping"]),
+        ("parts: [text]", ["d.yaml:1: parts[0]: must be a mapping (key: value), not 'text'"]),
+        ("parts: [null]", ["d.yaml:1: parts[0]: must be a mapping (key: value), not empty"]),
+        (
+            "parts:\n- title: x\n  colour: grean",
+            ["d.yaml:3: parts[0].colour: 'grean' is not allowed; did you mean 'green'?; allowed: red, green"],
+        ),
+        (
+            "parts:\n- title: x\n  colour: [red]",
+            ["d.yaml:3: parts[0].colour: a list is not allowed; allowed: red, green"],
+        ),
+        ("parts:\n- {title: x, sizes: []}", ["d.yaml:2: parts[0].sizes: must have at least 1 entry, not 0"]),
+        (
+            "parts:\n- {title: x, sizes: [1, 2, 3]}",
+            ["d.yaml:2: parts[0].sizes: must have at most 2 entries, not 3"],
+        ),
+        (
+            "parts:\n- {title: x, sizes: [a]}",
+            ["d.yaml:2: parts[0].sizes[0]: must be a valid integer, unable to parse string as an integer"],
+        ),
+        (
+            "parts:\n- title: x\n  options:\n    5: 1",
+            ["d.yaml:4: parts[0].options[5]: a key must be text; put it in quotes"],
+        ),
+        ("1: x", ["d.yaml:1: [1]: a key must be text; put it in quotes"]),
+        ("enabled: maybe", ["d.yaml:1: enabled: must be a valid boolean, unable to interpret input"]),
+        ("shapes:\n- radius: 1", ["d.yaml:2: shapes[0]: the key 'type' is required"]),
+        (
+            "shapes:\n- radius: 1\n  type: cirkle",
+            [
+                "d.yaml:3: shapes[0].type: type 'cirkle' is not allowed; did you mean 'circle'?; "
+                "allowed: circle, square, star"
+            ],
+        ),
+        ("shapes: [circle]", ["d.yaml:1: shapes[0]: must be a mapping (key: value), not 'circle'"]),
+        (
+            "shapes:\n- type: circle\n  radios: 1",
+            [
+                "d.yaml:2: shapes[0].radius: this key is required",
+                "d.yaml:3: shapes[0].radios: unknown key; did you mean 'radius'?; allowed: type, radius",
+            ],
+        ),
+        (
+            "shapes:\n- type: square\n  side_lenght: 1",
+            [
+                "d.yaml:2: shapes[0].side_length: this key is required",
+                "d.yaml:3: shapes[0].side_lenght: unknown key; did you mean 'side_length'?; "
+                "allowed: type, side_length",
+            ],
+        ),
+        (
+            "shapes:\n- type: star\n  star: many\n  point: 5",
+            [
+                "d.yaml:3: shapes[0].star: must be a valid integer, unable to parse string as an integer",
+                "d.yaml:4: shapes[0].point: unknown key; did you mean 'points'?; allowed: type, star, points",
+            ],
+        ),
+        (
+            "shapes:\n- {type: star, circle: 1}",
+            [
+                "d.yaml:2: shapes[0].star: this key is required",
+                "d.yaml:2: shapes[0].circle: unknown key; allowed: type, star, points",
+            ],
+        ),
+        (
+            "either:\n- a\n- 5",
+            [
+                "d.yaml:3: either[1]: must be text, not 5",
+                "d.yaml:1: either: must be a mapping (key: value), not a list",
+            ],
+        ),
+        ("shapes:\n- {type: circle, radius: 0}", ["d.yaml:2: shapes[0].radius: must be greater than 0"]),
+        ("loose: [circle]", ["d.yaml:1: loose[0]: must be a mapping (key: value), not 'circle'"]),
+        (
+            "loose:\n- type: triangle",
+            ["d.yaml:2: loose[0].type: type 'triangle' is not allowed; allowed: circle, square"],
+        ),
+        (
+            "parts: [{}]\nshapes: 1\nenabled: x",
+            [
+                "d.yaml:1: parts[0].title: this key is required",
+                "d.yaml:2: shapes: must be a list, not 1",
+                "d.yaml:3: enabled: must be a valid boolean, unable to interpret input",
+            ],
+        ),
+        ("[]", ["d.yaml: must be a mapping (key: value), not a list"]),
+    ],
+)
+def test_messages(tmp_path: Path, text: str, expected: list[str]) -> None:
+    assert messages(tmp_path, text) == expected
+
+
+def test_a_part_of_a_document_keeps_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "d.yaml"
+    path.write_text("outer:\n- x\n- parts:\n  - titel: x\n")
+    document = read_yaml(path, shown_as="d.yaml")
+    _, problems = validate(Drawing, document.data["outer"][1], document, ("outer", 1))
+    assert [(problem.line, problem.path) for problem in problems] == [
+        (4, "outer[1].parts[0].title"),
+        (4, "outer[1].parts[0].titel"),
+    ]
+
+
+def test_long_values_are_named_not_reproduced(tmp_path: Path) -> None:
+    (long_text,) = messages(tmp_path, f"parts: [{{title: x, colour: {'long ' * 1000}}}]")
+    assert len(long_text) < 250
+    assert "allowed: red, green" in long_text
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("treshold", "; did you mean 'threshold'?"),
+        ("Threshold", "; did you mean 'threshold'?"),
+        ("threshold_", "; did you mean 'threshold'?"),
+        ("xyz", ""),
+        ("", ""),
+    ],
+)
+def test_did_you_mean(name: str, hint: str) -> None:
+    assert did_you_mean(name, ["threshold", "metric"]) == hint

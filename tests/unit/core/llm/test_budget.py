@@ -1,0 +1,265 @@
+"""The account of calls and money, under any interleaving of calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.core.llm.budget import Booking, Budget, Limits
+from agenteval.core.llm.errors import BudgetSpentError
+
+PATIENCE_S = 60
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A call as it will turn out; ``steps`` is how many others may move on while it is under way."""
+
+    size: int = 1000
+    prompt_usd: float | None = 0.01
+    answer_usd: float = 0.0
+    steps: int = 1
+    fails: bool = False
+    model: str = "openai/gpt-4.1"
+
+    @property
+    def cost_usd(self) -> float | None:
+        return None if self.prompt_usd is None else self.prompt_usd + self.answer_usd
+
+
+@dataclass
+class Made:
+    """What became of some calls."""
+
+    booked: list[tuple[Booking, Planned]] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    most_at_once: int = 0
+    _at_once: int = 0
+
+    async def make(self, budget: Budget, planned: Planned) -> None:
+        try:
+            booking = await budget.open(planned.model, planned.size)
+        except BudgetSpentError as error:
+            self.refusals.append(str(error))
+            return
+        self.booked.append((booking, planned))
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        for _ in range(planned.steps):
+            await asyncio.sleep(0)
+        self._at_once -= 1
+        if not planned.fails:
+            booking.answered, booking.cost_usd, booking.prompt_usd = True, planned.cost_usd, planned.prompt_usd
+        await budget.settle(booking)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    async def within_patience() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await work
+
+    asyncio.run(within_patience())
+
+
+def spend(limits: Limits, calls: Sequence[Planned], at_once: int) -> tuple[Budget, Made]:
+    """Make the calls, so many at once, in their order."""
+    budget, made, queue = Budget(limits), Made(), iter(calls)
+
+    async def work() -> None:
+        for planned in queue:
+            await made.make(budget, planned)
+
+    async def everything() -> None:
+        await asyncio.gather(*(work() for _ in range(at_once)))
+
+    run(everything())
+    return budget, made
+
+
+_AMOUNT = st.floats(0, 0.05)
+_PLANNED = st.builds(
+    Planned,
+    size=st.integers(0, 20_000),
+    prompt_usd=st.none() | _AMOUNT,
+    answer_usd=_AMOUNT,
+    steps=st.integers(0, 5),
+    fails=st.booleans(),
+    model=st.sampled_from(["openai/gpt-4.1", "anthropic/claude", "openai/own"]),
+)
+
+
+class TestCalls:
+    @given(st.integers(0, 60), st.integers(0, 60), st.integers(1, 20), st.integers(0, 3))
+    def test_the_limit_is_used_up_exactly(self, limit: int, wanted: int, at_once: int, steps: int) -> None:
+        budget, made = spend(Limits(max_calls=limit), [Planned(steps=steps)] * wanted, at_once)
+
+        assert budget.calls == len(made.booked) == min(limit, wanted)
+        assert budget.refused == len(made.refusals) == max(0, wanted - limit)
+
+    def test_a_failed_call_counts(self) -> None:
+        budget, made = spend(Limits(max_calls=3), [Planned(fails=True)] * 5, 1)
+
+        assert (budget.calls, len(made.refusals)) == (3, 2)
+
+    def test_the_refusal_names_the_limit(self) -> None:
+        _, made = spend(Limits(max_calls=1), [Planned()] * 2, 1)
+
+        assert made.refusals == ["max_llm_calls (1) is used up"]
+
+    def test_without_limits_nothing_waits(self) -> None:
+        budget, made = spend(Limits(), [Planned(steps=3)] * 50, 50)
+
+        assert (budget.calls, made.most_at_once) == (50, 50)
+        assert budget.cost_usd == pytest.approx(0.5)
+
+
+class TestMoney:
+    @given(st.floats(0, 1), st.lists(_PLANNED, max_size=60), st.integers(1, 20))
+    def test_only_what_calls_cost_more_than_expected_goes_over(
+        self, limit: float, calls: list[Planned], at_once: int
+    ) -> None:
+        budget, made = spend(Limits(max_cost_usd=limit), calls, at_once)
+
+        paid = [(booking, planned.cost_usd or 0.0) for booking, planned in made.booked if not planned.fails]
+        surprise = sum(max(0.0, cost - (booking.reserved_usd or 0.0)) for booking, cost in paid)
+        assert budget.cost_usd == pytest.approx(sum(cost for _, cost in paid))
+        assert budget.cost_usd <= limit + surprise + ROUNDING
+        assert len(made.booked) + len(made.refusals) == len(calls)
+        assert budget.refused == len(made.refusals)
+
+    @given(
+        st.floats(0.1, 1),
+        st.lists(st.tuples(st.integers(1, 20_000), st.integers(0, 5)), min_size=1, max_size=80),
+        st.integers(1, 20),
+        st.floats(0, 5e-6),
+        st.floats(0, 0.01),
+    )
+    def test_the_limit_holds_where_a_model_has_one_price(
+        self, limit: float, calls: list[tuple[int, int]], at_once: int, per_character: float, answer_usd: float
+    ) -> None:
+        planned = [Planned(size, size * per_character, answer_usd, steps) for size, steps in calls]
+        first = planned[0].cost_usd or 0.0
+        budget, _ = spend(Limits(max_cost_usd=limit), planned, at_once)
+
+        assert budget.cost_usd <= max(limit, first) + ROUNDING
+
+    @given(st.integers(1, 20), st.integers(1, 40))
+    def test_what_is_left_is_used(self, at_once: int, affordable: int) -> None:
+        budget, made = spend(Limits(max_cost_usd=affordable * 0.01 + 0.005), [Planned(steps=2)] * 60, at_once)
+
+        assert len(made.booked) == affordable
+        assert budget.cost_usd == pytest.approx(affordable * 0.01)
+
+    def test_the_refusal_names_limit_and_cost(self) -> None:
+        _, made = spend(Limits(max_cost_usd=0.025), [Planned()] * 3, 1)
+
+        assert made.refusals == ["max_cost_usd (0.025) is used up: 0.0200 USD spent"]
+
+    def test_the_first_calls_to_a_model_go_one_by_one(self) -> None:
+        failing = [Planned(fails=True, steps=3)] * 4
+        _, made = spend(Limits(max_cost_usd=1), failing, 4)
+
+        assert made.most_at_once == 1
+
+    def test_then_as_many_as_there_is_money_for(self) -> None:
+        _, made = spend(Limits(max_cost_usd=0.055), [Planned(steps=3)] * 60, 60)
+
+        assert made.most_at_once == 4
+
+    def test_a_cheap_model_says_nothing_about_a_dear_one(self) -> None:
+        cheap = [Planned(prompt_usd=0.0001, model="openai/gpt-4.1-nano")] * 5
+        dear = [Planned(prompt_usd=0.02, steps=5, model="openai/o3")] * 20
+        budget, _ = spend(Limits(max_cost_usd=0.05), cheap + dear, 20)
+
+        assert budget.cost_usd <= 0.05
+
+    def test_a_short_prompt_says_what_a_long_one_will_cost(self) -> None:
+        short = [Planned(size=500, prompt_usd=0.001)]
+        long = [Planned(size=20_000, prompt_usd=0.04, steps=5)] * 20
+        budget, _ = spend(Limits(max_cost_usd=0.1), short + long, 20)
+
+        assert budget.cost_usd <= 0.1
+
+    def test_unknown_prices_slow_nothing_down(self) -> None:
+        budget, made = spend(Limits(max_cost_usd=0.01), [Planned(prompt_usd=None, steps=3)] * 30, 10)
+
+        assert (budget.calls, budget.refused, budget.cost_usd) == (30, 0, 0.0)
+        assert made.most_at_once > 1
+
+    def test_both_limits_at_once(self) -> None:
+        budget, made = spend(Limits(max_calls=5, max_cost_usd=1), [Planned(steps=2)] * 10, 10)
+
+        assert budget.calls == 5
+        assert set(made.refusals) == {"max_llm_calls (5) is used up"}
+
+
+class TestMeasurement:
+    """Several calls that make one score."""
+
+    @staticmethod
+    def scores(limit: int, wanted: int, calls_each: int) -> tuple[Budget, int]:
+        budget, complete = Budget(Limits(max_calls=limit)), 0
+
+        async def measure() -> None:
+            nonlocal complete
+            made = Made()
+            async with budget.measurement():
+                for _ in range(calls_each):
+                    await made.make(budget, Planned(steps=2))
+            complete += not made.refusals
+
+        async def everything() -> None:
+            await asyncio.gather(*(measure() for _ in range(wanted)))
+
+        run(everything())
+        return budget, complete
+
+    @given(st.integers(0, 100), st.integers(1, 40), st.integers(1, 6))
+    def test_as_many_scores_as_the_calls_allow(self, limit: int, wanted: int, calls_each: int) -> None:
+        budget, complete = self.scores(limit, wanted, calls_each)
+
+        assert complete == min(wanted, limit // calls_each)
+        assert budget.calls == min(limit, wanted * calls_each)
+
+    @given(st.integers(0, 40), st.integers(1, 10), st.integers(7, 15))
+    def test_long_ones_keep_to_the_limit_too(self, limit: int, wanted: int, calls_each: int) -> None:
+        budget, complete = self.scores(limit, wanted, calls_each)
+
+        assert budget.calls == min(limit, wanted * calls_each)
+        assert complete <= limit // calls_each
+
+    def test_an_error_inside_lets_the_next_one_in(self) -> None:
+        budget = Budget(Limits(max_calls=1))
+
+        async def broken() -> None:
+            async with budget.measurement():
+                raise ZeroDivisionError
+
+        async def everything() -> None:
+            results = await asyncio.gather(*(broken() for _ in range(5)), return_exceptions=True)
+            assert [type(result) for result in results] == [ZeroDivisionError] * 5
+
+        run(everything())
+
+
+def test_a_cancelled_wait_leaves_the_account_as_it_was() -> None:
+    async def everything() -> None:
+        budget = Budget(Limits(max_cost_usd=1))
+        first = await budget.open("m", 10)
+        waiting = asyncio.create_task(budget.open("m", 10))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await budget.settle(first)
+
+        assert budget.calls == 1
+        assert (await budget.open("m", 10)).reserved_usd is None
+
+    run(everything())

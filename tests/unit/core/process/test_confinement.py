@@ -1,0 +1,109 @@
+"""How users' code is started, and which variables it gets."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.core.process.confinement import Confinement, Owner, confined, confinement, launch, user_environment
+from agenteval.core.process.process_groups import free_mark
+from agenteval.core.secrets import looks_secret
+
+# None of the runner's own.
+NAMES = st.builds("MY_{}{}".format, st.text("ABC_", max_size=3), st.sampled_from(["", "KEY", "TOKEN", "_PASSWORD_2"]))
+
+
+def test_without_rules_a_program_starts_as_it_is() -> None:
+    started = launch(("/bin/echo", "a b"), {"LD_PRELOAD": "theirs"})
+
+    assert (started.argv, dict(started.environment)) == (("/bin/echo", "a b"), {"LD_PRELOAD": "theirs"})
+    assert started.mark is None
+
+
+def test_rules_hold_for_the_block_and_add_up() -> None:
+    with confined(memory_mb=100), confined(cpu_s=3):
+        assert confinement() == Confinement(memory_mb=100, cpu_s=3)
+
+    assert confinement() == Confinement()
+
+
+def test_an_owner_gets_no_rights_and_a_group_of_its_own() -> None:
+    with confined(owner=Owner(4321, 4322)):
+        first, second = (launch(("/bin/echo", "a"), {}) for _ in range(2))
+    try:
+        assert first.argv[0].endswith("/setpriv")
+        assert first.argv[-3:] == ("--", "/bin/echo", "a")
+        assert {"--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"} <= set(first.argv)
+        groups = first.argv[first.argv.index("--groups") + 1]
+        assert groups == str(first.mark)
+        assert first.mark != second.mark
+    finally:
+        for started in (first, second):
+            free_mark(started.mark or 0)
+
+
+def test_what_loads_foreign_code_comes_back_after_the_rights_are_gone() -> None:
+    with confined(owner=Owner(4321, 4322)):
+        started = launch(("/bin/echo", "a"), {"LD_PRELOAD": "/evil.so", "GCONV_PATH": "/evil", "HOME": "/home"})
+    free_mark(started.mark or 0)
+
+    assert dict(started.environment) == {"HOME": "/home"}
+    end_of_options = started.argv.index("--")
+    assert {"LD_PRELOAD=/evil.so", "GCONV_PATH=/evil"} <= set(started.argv[end_of_options:])
+
+
+def test_limits_hold_for_the_program_alone() -> None:
+    script = "ulimit -d; ulimit -St; ulimit -Ht"
+    with confined(memory_mb=512, cpu_s=7):
+        started = launch(("/bin/sh", "-c", script), dict(os.environ))
+
+    done = subprocess.run(started.argv, capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["500000", "7", "8"]
+
+
+@pytest.mark.parametrize(("memory_mb", "cpu_s"), [(512, None), (None, 7)])
+def test_each_limit_goes_without_the_other(memory_mb: int | None, cpu_s: int | None) -> None:
+    with confined(memory_mb=memory_mb, cpu_s=cpu_s):
+        started = launch(("/bin/sh", "-c", "ulimit -d; ulimit -St"), dict(os.environ))
+
+    data, time = subprocess.run(started.argv, capture_output=True, text=True, check=True).stdout.split()
+
+    assert (data == "500000", time == "7") == (memory_mb is not None, cpu_s is not None)
+
+
+@given(st.dictionaries(NAMES, st.just("value")), st.sets(NAMES))
+def test_of_secrets_only_what_is_named_passes(variables: dict[str, str], names: set[str]) -> None:
+    with confined(pass_env=tuple(names)):
+        got = user_environment(environment=variables)
+
+    assert variables.keys() - got.keys() == {name for name in variables if looks_secret(name)} - names
+
+
+def test_patterns_name_secrets() -> None:
+    secrets = {"OPENAI_API_KEY": "1", "OPENAI_ORG_TOKEN": "2", "AWS_SECRET_ACCESS_KEY": "3"}
+
+    with confined(pass_env=("OPENAI_*",)):
+        assert user_environment(environment=secrets) == {"OPENAI_API_KEY": "1", "OPENAI_ORG_TOKEN": "2"}
+    with confined(pass_env=()):
+        assert user_environment(environment=secrets) == {}
+    assert user_environment(environment=secrets) == secrets
+
+
+@pytest.mark.parametrize(
+    "name", ["INPUT_GITHUB-TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_TOKEN", "STATE_check", "GITHUB_OUTPUT"]
+)
+def test_what_is_the_runners_passes_under_no_name(name: str) -> None:
+    with confined(pass_env=("*",)):
+        assert user_environment(environment={name: "value"}) == {}
+
+
+def test_an_agents_own_variables_win_over_those_of_setup() -> None:
+    with confined(variables={"PATH": "/venv/bin", "VIRTUAL_ENV": "/venv"}):
+        got = user_environment({"PATH": "/mine"}, {"PATH": "/bin"})
+
+    assert got == {"PATH": "/mine", "VIRTUAL_ENV": "/venv"}

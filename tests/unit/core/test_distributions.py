@@ -1,0 +1,128 @@
+"""The distributions against oracles that share no formula with them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.core.statistics import beta_binomial, f_survival, fisher_p, student_t_cdf, student_t_quantile
+
+ACCURACY = 1e-9
+
+
+def t_by_angles(t: float, df: int) -> float:
+    """P(T <= t) for whole degrees of freedom, a finite sum (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    angle = math.atan(t / math.sqrt(df))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    if df == 1:
+        central = 2 * angle / math.pi
+    elif df % 2:
+        term, total = cosine, cosine
+        for i in range(3, df - 1, 2):
+            term *= cosine * cosine * (i - 1) / i
+            total += term
+        central = 2 / math.pi * (angle + sine * total)
+    else:
+        term, total = 1.0, 1.0
+        for i in range(2, df - 1, 2):
+            term *= cosine * cosine * (i - 1) / i
+            total += term
+        central = sine * total
+    return 0.5 + central / 2
+
+
+def t_by_integral(t: float, df: float, steps: int = 4000) -> float:
+    """P(T <= t) by Simpson's rule on the density, whose constant comes from the gamma function."""
+    constant: float = math.gamma((df + 1) / 2) / math.gamma(df / 2) / math.sqrt(df * math.pi)
+    width = t / steps
+    density = [constant * math.pow(1 + (i * width) ** 2 / df, -(df + 1) / 2) for i in range(steps + 1)]
+    return 0.5 + width / 3 * (density[0] + 4 * sum(density[1:-1:2]) + 2 * sum(density[2:-1:2]) + density[-1])
+
+
+@given(t=st.floats(-50, 50), df=st.integers(1, 400))
+def test_t_is_the_finite_sum_for_whole_degrees(t: float, df: int) -> None:
+    assert student_t_cdf(t, df) == pytest.approx(t_by_angles(t, df), abs=ACCURACY)
+
+
+@given(t=st.floats(-6, 6), df=st.floats(0.5, 100))
+def test_t_is_the_integral_of_its_density(t: float, df: float) -> None:
+    assert student_t_cdf(t, df) == pytest.approx(t_by_integral(t, df), abs=ACCURACY)
+
+
+@given(t=st.floats(-8, 8))
+def test_t_becomes_normal_with_many_degrees(t: float) -> None:
+    assert student_t_cdf(t, 1e7) == pytest.approx(0.5 * math.erfc(-t / math.sqrt(2)), abs=1e-7)
+
+
+@given(p=st.floats(0.0005, 0.9995), df=st.floats(1, 1e5))
+def test_the_quantile_inverts_the_distribution(p: float, df: float) -> None:
+    assert student_t_cdf(student_t_quantile(p, df), df) == pytest.approx(p, abs=1e-11)
+
+
+@pytest.mark.parametrize(("df", "t"), [(1, 12.7062047362), (2, 4.3026527297), (5, 2.5705818356), (30, 2.0422724563)])
+def test_quantiles_of_the_printed_table(df: int, t: float) -> None:
+    assert student_t_quantile(0.975, df) == pytest.approx(t, abs=ACCURACY)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, -0.5])
+def test_a_quantile_needs_a_probability(p: float) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        student_t_quantile(p, 3)
+
+
+def test_t_at_infinity() -> None:
+    assert (student_t_cdf(-math.inf, 3), student_t_cdf(math.inf, 3)) == (0.0, 1.0)
+
+
+@given(x=st.floats(0, 50), df=st.floats(0.5, 1e4))
+def test_f_with_two_degrees_is_a_power(x: float, df: float) -> None:
+    assert f_survival(x, 2, df) == pytest.approx((1 + 2 * x / df) ** (-df / 2), abs=ACCURACY)
+
+
+@given(t=st.floats(0, 30), df=st.integers(1, 300))
+def test_f_with_one_degree_is_a_squared_t(t: float, df: int) -> None:
+    assert f_survival(t * t, 1, df) == pytest.approx(2 * (1 - t_by_angles(t, df)), abs=ACCURACY)
+
+
+@given(data=st.data(), before=st.integers(1, 7), after=st.integers(1, 6))
+def test_fisher_counts_the_ways_to_place_the_failures(data: st.DataObject, before: int, after: int) -> None:
+    failed_before, failed_after = data.draw(st.integers(0, before)), data.draw(st.integers(0, after))
+    placed = list(itertools.combinations(range(before + after), failed_before + failed_after))
+    extreme = sum(sum(place >= before for place in places) >= failed_after for places in placed)
+    assert fisher_p(failed_before, before, failed_after, after) == pytest.approx(extreme / len(placed), abs=1e-15)
+
+
+def test_fisher_on_large_counts() -> None:
+    # 1 - P(X <= 39), X hypergeometric, in exact fractions.
+    total = math.comb(33_000, 240)
+    tail = Fraction(sum(math.comb(3000, x) * math.comb(30_000, 240 - x) for x in range(40, 241)), total)
+    assert fisher_p(200, 30_000, 40, 3000) == pytest.approx(float(tail), rel=1e-12)
+
+
+def urn(n: int, mean: Fraction, correlation: Fraction) -> list[Fraction]:
+    """Successes in n draws from Polya's urn: every ball drawn is put back with more of its colour."""
+    spread = correlation / (1 - correlation)
+    chances = [Fraction(1)]
+    for drawn in range(n):
+        following = [Fraction(0)] * (drawn + 2)
+        for successes, chance in enumerate(chances):
+            success = (mean + successes * spread) / (1 + drawn * spread)
+            following[successes + 1] += chance * success
+            following[successes] += chance * (1 - success)
+        chances = following
+    return chances
+
+
+@given(
+    n=st.integers(0, 12),
+    mean=st.fractions(Fraction(1, 1000), Fraction(999, 1000), max_denominator=1000),
+    correlation=st.sampled_from([Fraction(0), Fraction(1, 20), Fraction(3, 10), Fraction(9, 10)]),
+)
+def test_beta_binomial_is_polyas_urn(n: int, mean: Fraction, correlation: Fraction) -> None:
+    expected = [float(chance) for chance in urn(n, mean, correlation)]
+    assert beta_binomial(n, float(mean), float(correlation)) == pytest.approx(expected, abs=1e-12)

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import html as html_parser
+import json
+import re
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from lxml import etree
+from markdown_it import MarkdownIt
+from tests.unit.report.samples import HOSTILE_TEXTS
+
+from agenteval.core.text import escape
+from agenteval.core.text.redact import Redactor
+
+# Any character at all, lone surrogates included, and much of what means something to someone.
+_ODD = "`~@#|<>&*_[]()!:\\$%\x1b\x9b\x00\r\n\t\u202e\u2028\ud800\ufffe\U000e0041-+=.0a "
+_CHARACTERS = st.one_of(st.characters(exclude_categories=()), st.sampled_from(_ODD))
+_PIECES = st.sampled_from(
+    [
+        *HOSTILE_TEXTS,
+        "```",
+        "www.",
+        "https://",
+        "GH-1",
+        "@a",
+        "#1",
+        "::error::",
+        "##[error]",
+        "\x1b[31m",
+        "]]>",
+        "<!--",
+    ]
+)
+TEXTS = st.one_of(st.text(_CHARACTERS), st.lists(st.one_of(_PIECES, st.text(_CHARACTERS, max_size=3))).map("".join))
+
+_GAPS = str.maketrans("", "", "\u200b")
+_MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+_OUTLETS: list[Callable[[str], str]] = [
+    escape.one_line,
+    escape.markdown_inline,
+    escape.markdown_lines,
+    escape.markdown_block,
+    escape.html,
+    escape.xml,
+    escape.terminal,
+    escape.workflow_data,
+    escape.workflow_property,
+]
+
+
+@pytest.mark.parametrize("outlet", _OUTLETS)
+@given(text=TEXTS)
+def test_every_outlet_gives_text_that_encodes(outlet: Callable[[str], str], text: str) -> None:
+    outlet(text).encode()
+
+
+class TestOneLine:
+    @given(TEXTS)
+    def test_is_one_line(self, text: str) -> None:
+        assert len(escape.one_line(text).splitlines()) <= 1
+
+    @pytest.mark.parametrize(
+        ("text", "limit", "line"),
+        [
+            (" a\t b\r\nc ", None, "a b c"),
+            ("abcdef", 6, "abcdef"),
+            ("abcdefg", 6, "abcdef…"),
+            ("a\x1b[1mb\x1b[0m\x07c", None, "abc"),
+            ("x" * 10_000_000, 3, "xxx…"),
+            ("", 3, ""),
+        ],
+    )
+    def test_collapses_and_cuts(self, text: str, limit: int | None, line: str) -> None:
+        assert escape.one_line(text, limit) == line
+
+    def test_an_unterminated_sequence_hides_nothing_behind_it(self) -> None:
+        assert escape.one_line("\x1b]0;title and the answer") == "0;title and the answer"
+
+
+class TestMarkdownInline:
+    @given(TEXTS)
+    def test_is_one_line_without_markup(self, text: str) -> None:
+        escaped = escape.markdown_inline(text)
+        assert len(escaped.splitlines()) <= 1
+        assert "<" not in escaped.replace("<span>$</span>", "")
+
+    @given(TEXTS)
+    @example("1. one")
+    @example("- one")
+    @example("=")
+    def test_shows_the_text_and_nothing_else_as_a_paragraph(self, text: str) -> None:
+        rendered = _MARKDOWN.render(escape.markdown_inline(text))
+        assert _visible(rendered, "p") == _expected(text)
+
+    @given(TEXTS)
+    def test_shows_the_text_and_nothing_else_in_a_table(self, text: str) -> None:
+        rendered = _MARKDOWN.render(f"| a | b |\n|---|---|\n| {escape.markdown_inline(text)} | end |\n")
+        cells = re.findall(r"<td>(.*?)</td>", rendered, re.DOTALL)
+        assert len(cells) == 2
+        assert _visible(f"<p>{cells[0]}</p>", "p") == _expected(text)
+
+    @pytest.mark.parametrize(
+        ("text", "escaped"),
+        [
+            ("plain text, with 1.5 and a-b (c) 'd'!", "plain text, with 1.5 and a-b (c) 'd'!"),
+            ("@team", "@&#8203;team"),
+            ("#12", "&#35;&#8203;12"),
+            ("GH-12 gh-3 xgh-4", "GH-&#8203;12 gh-&#8203;3 xgh-4"),
+            ("https://a.example", "https:&#8203;//a.example"),
+            ("WWW.a.example", "WWW&#8203;.a.example"),
+            ("1a2b3c4 1234567 defaced 1a2b3c", "1a2b3c&#8203;4 1234567 defaced 1a2b3c"),
+            ("0a" * 10, "0a0a0a&#8203;0a0a0a&#8203;0a0a0a&#8203;0a"),
+            (":tada: 12:30:45 a:b", ":&#8203;tada: 12:30:45 a:b"),
+            ("costs $5", "costs <span>$</span>5"),
+            ("1. one", "1&#8203;. one"),
+            ("1.00 -0.5", "1.00 -0.5"),
+            ("-0.5", "&#45;0.5"),
+        ],
+    )
+    def test_breaks_what_github_would_link(self, text: str, escaped: str) -> None:
+        assert escape.markdown_inline(text) == escaped
+
+    def test_cuts_before_it_escapes(self) -> None:
+        assert escape.markdown_inline("<" * 1_000_000, 2) == "&#60;&#60;…"
+
+
+class TestMarkdownLines:
+    @given(TEXTS)
+    def test_is_one_line_of_source(self, text: str) -> None:
+        assert len(escape.markdown_lines(text).splitlines()) <= 1
+
+    def test_keeps_lines_and_indentation(self) -> None:
+        assert escape.markdown_lines("{\n  a\tb\n}\n") == "&#123;<br>&nbsp;&nbsp;a b<br>&#125;"
+
+    def test_says_what_it_left_out(self) -> None:
+        assert escape.markdown_lines("a" * 1500, 10) == "aaaaaaaaaa<br>… (1,490 more characters)"
+        assert escape.markdown_lines("a\n" * 62).endswith("a<br>… (2 more lines)")
+
+
+class TestMarkdownBlock:
+    @given(TEXTS)
+    def test_content_cannot_close_the_fence(self, text: str) -> None:
+        tokens = _MARKDOWN.parse(f"{escape.markdown_block(text)}\n\nafter")
+        assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]
+        assert tokens[0].info == "text"
+
+    @pytest.mark.parametrize("run", [1, 2, 3, 7, 100])
+    def test_fence_is_longer_than_any_run_of_backticks(self, run: int) -> None:
+        lines = escape.markdown_block("`" * run).splitlines()
+        assert lines[0] == "`" * max(3, run + 1) + "text"
+        assert lines[-1] == "`" * max(3, run + 1)
+
+    def test_forges_no_marker(self) -> None:
+        assert "<!--" not in escape.markdown_block("<!-- agenteval:comment id= -->")
+        assert "<!--" not in escape.markdown_block("<!\x1b[m-\u202e- agenteval:comment id= -->")
+
+    def test_says_what_it_left_out(self) -> None:
+        assert escape.markdown_block("ab" * 100, 4) == "```text\nabab\n… (196 more characters)\n```"
+
+
+class TestHtml:
+    @given(TEXTS)
+    def test_has_no_markup(self, text: str) -> None:
+        assert not re.search("[<>\"']", escape.html(text))
+
+
+class TestXml:
+    @given(TEXTS)
+    def test_any_text_becomes_valid_xml(self, text: str) -> None:
+        clean = escape.xml(text)
+        written = html_parser.escape(clean).replace("\r", "&#13;")
+        parsed = etree.fromstring(f'<a b="{written}">{written}</a>'.encode())
+        assert (parsed.text or "") == clean
+
+    def test_control_characters_stay_visible(self) -> None:
+        assert escape.xml("\x1b[31m\x00\x7f\ud800\ufffe\u202e\x85\tä\n") == "␛[31m␀␡\ufffd\ufffd\x85\tä\n"
+
+
+class TestTerminal:
+    @given(TEXTS)
+    def test_no_control_character_survives(self, text: str) -> None:
+        assert not [character for character in escape.terminal(text) if unicodedata.category(character) == "Cc"]
+
+    @given(TEXTS)
+    def test_line_feeds_survive_on_request(self, text: str) -> None:
+        lines = escape.terminal(text, multiline=True)
+        assert not [character for character in lines.replace("\n", "") if unicodedata.category(character) == "Cc"]
+
+    @given(TEXTS)
+    def test_a_runner_finds_no_command(self, text: str) -> None:
+        for line in escape.terminal(text, multiline=True).split("\n"):
+            assert not line.strip().startswith("::")
+            assert "##[" not in line
+
+    @given(TEXTS, st.integers(1, 5))
+    def test_a_runner_finds_no_command_in_broken_lines(self, text: str, width: int) -> None:
+        shown = escape.terminal(text, wrapped=True)
+        lines = [shown[start : start + width] for start in range(len(shown))]
+        assert not [line for line in lines if line.strip().startswith("::") or "##[" in line]
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("\x1b[1;31mred\x1b[0m", "red"),
+            ("\x9b31mred", "red"),
+            ("\x1b]8;;https://evil.example\x1b\\link\x1b]8;;\x07", "link"),
+            ("\x1bPdevice control\x1b\\text", "text"),
+            ("\x1b(Btext\x1bM", "text"),
+            ("progress 1\rprogress 2", "progress 1 progress 2"),
+            ("abc\u202edef\u2066", "abcdef"),
+            ("a\tb", "a b"),
+        ],
+    )
+    def test_strips_sequences(self, text: str, shown: str) -> None:
+        assert escape.terminal(text) == shown
+
+
+class TestWorkflowCommands:
+    @given(TEXTS.filter(lambda text: text.isprintable() or text.isascii()))
+    def test_data_is_one_line_that_decodes_to_the_text(self, text: str) -> None:
+        data = escape.workflow_data(text)
+        assert "\n" not in data
+        assert "\r" not in data
+        assert data.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%") == text
+
+    def test_property_ends_neither_itself_nor_the_command(self) -> None:
+        assert escape.workflow_property("a,b::c%\r\n") == "a%2Cb%3A%3Ac%25%0D%0A"
+
+
+class TestRedactor:
+    def test_masks_every_form(self) -> None:
+        redact = Redactor(['pass"word\nline two is long'])
+        assert redact('x pass"word\nline two is long y') == "x *** y"
+        assert redact(json.dumps({"a": 'pass"word\nline two is long'})) == '{"a": "***"}'
+        assert redact("only line two is long here") == "only *** here"
+
+    def test_the_longest_secret_wins(self) -> None:
+        assert Redactor(["abcd", "abcdef"])("abcdef abcde") == "*** ***e"
+
+    def test_masks_characters_as_json_writes_them(self) -> None:
+        redact = Redactor(["schlüssel"])
+        assert redact(json.dumps("schlüssel") + json.dumps("schlüssel", ensure_ascii=False)) == '"***""***"'
+
+    def test_leaves_text_alone_without_secrets_worth_the_name(self) -> None:
+        redact = Redactor(["", "abc", "    \n"])
+        assert not redact
+        assert redact("abc") == "abc"
+
+    def test_masks_nested_data(self) -> None:
+        redact = Redactor(["hunter22"])
+        value = {"hunter22": [1, None, True, ("a hunter22", {"b": "hunter22"})]}
+        assert redact.data(value) == {"***": [1, None, True, ["a ***", {"b": "***"}]]}
+
+    def test_does_not_show_secrets_itself(self) -> None:
+        assert "hunter22" not in repr(Redactor(["hunter22"]))
+
+    @given(st.lists(st.text(min_size=1)), TEXTS)
+    def test_no_secret_survives(self, secrets: list[str], text: str) -> None:
+        redact = Redactor(secrets)
+        clean = redact("".join(f"{secret} {text}" for secret in secrets))
+        assert not [
+            secret for secret in secrets if len(secret.strip()) >= 4 and "*" not in secret and secret in clean
+        ]
+
+
+def _visible(rendered: str, tag: str) -> str:
+    """The text of the only element, which has no other element in it than our span."""
+    inner = rendered.strip().removeprefix(f"<{tag}>").removesuffix(f"</{tag}>")
+    text = inner.replace("<span>$</span>", "$")
+    assert "<" not in text
+    return html_parser.unescape(text).translate(_GAPS).strip()
+
+
+def _expected(text: str) -> str:
+    return escape.one_line(text).translate(_GAPS).strip()

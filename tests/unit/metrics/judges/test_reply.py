@@ -1,0 +1,166 @@
+"""What counts as a judge's answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from agenteval.metrics.base import MetricError
+from agenteval.metrics.judges.reply import check_scale, json_object, may_be_score, read_reply
+
+
+class Judged(BaseModel):
+    reason: str
+    score: float
+
+
+class Verdict(BaseModel):
+    verdict: Literal["yes", "no"]
+
+
+class Verdicts(BaseModel):
+    verdicts: list[Verdict]
+
+
+OBJECT = {"reason": "fine", "score": 8}
+TEXT = json.dumps(OBJECT)
+
+_WITHOUT_BRACES = st.text(st.characters(exclude_characters="{}"))
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        f"\n  {TEXT}\n",
+        f"```json\n{TEXT}\n```",
+        f"```\n{TEXT}\n```",
+        f"Here is my verdict:\n\n{TEXT}\n\nI hope this helps.",
+        '{"reason": "fine", "score": 8,}',
+        '```json\n{\n  "reason": "fine",\n  "score": 8,\n}\n```',
+        f"\ufeff{TEXT}",
+    ],
+    ids=["plain", "blanks", "fence", "bare fence", "prose", "trailing comma", "fence and comma", "byte order mark"],
+)
+def test_what_stands_around_the_object_does_not_matter(text: str) -> None:
+    assert json_object(text) == OBJECT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   ",
+        "Eight out of ten.",
+        "{",
+        "}",
+        "}{",
+        "{'score': 8}",
+        '{"score": 8',
+        "[]",
+        '["score", 8]',
+        "8",
+        "null",
+    ],
+)
+def test_what_is_no_object_is_an_error_that_quotes_it(text: str) -> None:
+    with pytest.raises(MetricError, match=r"^the judge's reply is not JSON: ") as caught:
+        json_object(text)
+    assert str(caught.value).endswith(repr(" ".join(text.split())))
+
+
+def test_two_objects_are_not_one_answer() -> None:
+    with pytest.raises(MetricError, match="not JSON"):
+        json_object('First {"score": 3}, on reflection {"score": 8}')
+
+
+def test_a_comma_inside_a_text_stays() -> None:
+    assert json_object('{"reason": "a list, ] and }"}') == {"reason": "a list, ] and }"}
+
+
+def test_a_long_reply_is_quoted_in_part() -> None:
+    with pytest.raises(MetricError) as caught:
+        json_object("blah " * 10_000)
+    assert len(str(caught.value)) < 250
+
+
+def test_endless_nesting_is_an_error_as_any_other() -> None:
+    with pytest.raises(MetricError, match="not JSON"):
+        json_object('{"a":' * 100_000 + "1" + "}" * 100_000)
+
+
+@given(_WITHOUT_BRACES, st.dictionaries(st.text(), _JSON), _WITHOUT_BRACES)
+def test_any_object_is_found_between_any_words(before: str, value: dict[str, object], after: str) -> None:
+    assert json_object(before + json.dumps(value) + after) == value
+
+
+@given(st.text() | st.text(st.sampled_from('{}[]",: 1a\\')))
+def test_any_text_is_an_object_or_the_error(text: str) -> None:
+    try:
+        assert isinstance(json_object(text), dict)
+    except MetricError as error:
+        assert str(error).startswith("the judge's reply is not JSON")  # noqa: PT017 - either outcome is right
+
+
+@pytest.mark.parametrize(("score", "read"), [("8", 8.0), ('"8"', 8.0), ("8.5", 8.5), ("0", 0.0), ('" 7 "', 7.0)])
+def test_a_score_may_be_written_as_text(score: str, read: float) -> None:
+    assert read_reply(f'{{"reason": "fine", "score": {score}}}', Judged).score == read
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "problem"),
+    [
+        ('{"score": 8}', Judged, "does not fit Judged: reason: Field required"),
+        ('{"reason": "fine"}', Judged, "does not fit Judged: score: Field required"),
+        ('{"reason": "fine", "score": null}', Judged, "does not fit Judged: score: "),
+        ('{"reason": "fine", "score": "8/10"}', Judged, "does not fit Judged: score: "),
+        ('{"reason": "fine", "score": "high"}', Judged, "does not fit Judged: score: "),
+        ('{"reason": "fine", "score": [8]}', Judged, "does not fit Judged: score: "),
+        ('{"reason": "fine", "score": true}', Judged, "the judge's score is True, not a number"),
+        ('{"reason": 5, "score": 8}', Judged, "does not fit Judged: reason: "),
+        ('{"verdicts": [{"verdict": "yes"}, {"verdict": "maybe"}]}', Verdicts, "Verdicts: verdicts.1.verdict: "),
+        ('{"verdicts": "yes"}', Verdicts, "does not fit Verdicts: verdicts: "),
+        ('{"verdicts": ["yes"]}', Verdicts, "does not fit Verdicts: verdicts.0: "),
+        ("{}", Verdicts, "does not fit Verdicts: verdicts: Field required"),
+    ],
+)
+def test_what_does_not_fit_is_named(text: str, schema: type[BaseModel], problem: str) -> None:
+    with pytest.raises(MetricError) as caught:
+        read_reply(text, schema)
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("score", "strict"), [(0, False), (5, False), (7.5, False), (10, False), (0, True), (1, True)]
+)
+def test_scores_on_the_scale(score: float, strict: bool) -> None:
+    check_scale(score, strict=strict)
+
+
+@pytest.mark.parametrize("score", [42, -1, 10.01, 11, float("inf"), float("-inf"), float("nan")])
+def test_scores_off_the_scale(score: float) -> None:
+    with pytest.raises(MetricError, match=rf"^the judge's score is {score:g}, outside its scale of 0 to 10$"):
+        check_scale(score, strict=False)
+
+
+@pytest.mark.parametrize("score", [8, 0.7, -1, 10, float("nan")])
+def test_a_strict_judge_says_0_or_1(score: float) -> None:
+    with pytest.raises(MetricError, match=rf"^the judge's score is {score:g}, but only 0 and 1 are allowed$"):
+        check_scale(score, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("token", "may"), [("0", True), ("10", True), ("11", False), ("100", False), ("score", True), ("", True)]
+)
+def test_alternatives_off_the_scale(token: str, may: bool) -> None:
+    assert may_be_score(token) is may

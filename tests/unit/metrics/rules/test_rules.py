@@ -1,0 +1,410 @@
+"""Rules over the record of an answer: what each says, and the mean of all."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Awaitable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.llm.errors import LlmError
+from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.registry import REGISTRY, build
+from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.rules.rules import RULES, RuleBased
+from agenteval.metrics.rules.similarity import LONGEST_COMPARED
+from agenteval.results.model import ToolCall, Usage
+from agenteval.results.record.token_usage import TokenUsage, token_usage
+from agenteval.suite.formats.fluxloop.evaluator_schema import RULES as SCHEMAS
+from agenteval.suite.model import MetricConfig
+
+NO_RESOURCES = cast(Resources, None)
+WORDS = st.text(st.sampled_from("abcdefgh ä"), max_size=40)
+
+
+def measure(trace: Mapping[str, Any], *rules: Mapping[str, Any]) -> Outcome:
+    outcome = RuleBased(rules, NO_RESOURCES).measure(Observation(input="", response="", trace=trace))
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
+def score(trace: Mapping[str, Any], check: str, **parameters: Any) -> tuple[float, str | None]:
+    outcome = measure(trace, {"check": check, **parameters})
+    reason = outcome.reason.removeprefix(f"{check}: ") if outcome.reason else None
+    return outcome.score, reason
+
+
+def test_every_rule_that_may_be_asked_for_exists() -> None:
+    assert RULES.keys() == SCHEMAS.keys()
+    metric = build(MetricConfig("a", "rules", "rule", options={"rules": ({"check": "success"},)}), NO_RESOURCES)
+    assert isinstance(metric, RuleBased)
+    assert "rules" in REGISTRY
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("text", 1.0),
+        ("  \n", 0.0),
+        ("", 0.0),
+        (None, 0.0),
+        ({}, 0.0),
+        ([], 0.0),
+        ({"a": None}, 1.0),
+        ([""], 1.0),
+        (0, 1.0),
+        (False, 1.0),
+    ],
+)
+def test_output_not_empty(output: Any, expected: float) -> None:
+    assert score({"output": output}, "output_not_empty") == (expected, None if expected else "output is empty")
+
+
+def test_output_not_empty_of_another_field() -> None:
+    trace = {"output": "", "metadata": {"answer": "x"}, "summary": {"raw": {"late": "y"}}}
+    assert score(trace, "output_not_empty", target="metadata.answer") == (1.0, None)
+    assert score(trace, "output_not_empty", target="late") == (1.0, None)
+    assert score(trace, "output_not_empty", target="metadata.none") == (0.0, "metadata.none is empty")
+
+
+@pytest.mark.parametrize(
+    ("trace", "expected", "reason"),
+    [
+        ({"success": True}, 1.0, None),
+        ({"success": False}, 0.0, "the trace is marked as failed"),
+        ({"success": "false"}, 0.0, "the trace is marked as failed"),
+        ({"success": 0}, 0.0, "the trace is marked as failed"),
+        ({"success": 1}, 1.0, None),
+        ({"success": "yes"}, 1.0, None),
+        ({"output": "a"}, 0.0, "the trace does not say whether it succeeded"),
+        ({"status": "SUCCESS"}, 1.0, None),
+        ({"status": "failed"}, 0.0, "the trace is marked as failed"),
+        ({"success": True, "status": "failed"}, 1.0, None),
+        ({"success": True, "error": None}, 1.0, None),
+        ({"success": True, "error": "boom"}, 0.0, "the trace names an error: 'boom'"),
+    ],
+)
+def test_success(trace: dict[str, Any], expected: float, reason: str | None) -> None:
+    assert score(trace, "success") == (expected, reason)
+
+
+@pytest.mark.parametrize(
+    ("duration", "expected", "reason"),
+    [
+        (0, 1.0, None),
+        (1000, 1.0, None),
+        (1000.0, 1.0, None),
+        (1250, 0.8, "1250 ms is 250 ms over 1000 ms"),
+        (4000.5, 1000 / 4000.5, "4000.5 ms is 3000.5 ms over 1000 ms"),
+        (None, 0.0, "duration_ms is not known"),
+        ("12", 0.0, "duration_ms is not known"),
+        (True, 0.0, "duration_ms is not known"),
+    ],
+)
+def test_latency_under(duration: Any, expected: float, reason: str | None) -> None:
+    assert score({"duration_ms": duration}, "latency_under", budget_ms=1000.0) == (expected, reason)
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e9), st.floats(1e-3, 1e9))
+def test_slower_is_never_better(first: float, second: float, budget: float) -> None:
+    fast, slow = sorted((first, second))
+    fast_score, slow_score = (
+        score({"duration_ms": time}, "latency_under", budget_ms=budget)[0] for time in (fast, slow)
+    )
+    assert 0 <= slow_score <= fast_score <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "keywords", "case_sensitive", "present"),
+    [
+        ("How can I HELP?", ["help", "assist"], False, ["help"]),
+        ("How can I HELP?", ["help", "assist"], True, []),
+        ("nothing", ["help", "assist"], False, []),
+        ("straße", ["STRASSE"], False, ["STRASSE"]),
+        ("help and assist", ["help", "assist"], False, ["help", "assist"]),
+    ],
+)
+def test_keywords(text: str, keywords: list[str], case_sensitive: bool, present: list[str]) -> None:
+    trace = {"output": text}
+    found = score(trace, "contains", keywords=keywords, case_sensitive=case_sensitive)
+    missing = None if present else f"output contains none of {', '.join(map(repr, keywords))}"
+    assert found == (1.0 if present else 0.0, missing)
+    absent = score(trace, "not_contains", keywords=keywords, case_sensitive=case_sensitive)
+    named = f"output contains {', '.join(map(repr, present))}" if present else None
+    assert absent == (0.0 if present else 1.0, named)
+
+
+@given(WORDS, st.lists(st.text(st.sampled_from("abcdefgh"), min_size=1, max_size=3), min_size=1))
+def test_contains_is_any_and_not_contains_its_opposite(text: str, keywords: list[str]) -> None:
+    contains = score({"output": text}, "contains", keywords=keywords)[0]
+    assert contains == float(any(keyword in text for keyword in keywords))
+    assert score({"output": text}, "not_contains", keywords=keywords)[0] == 1 - contains
+
+
+def test_keywords_in_objects_and_other_fields() -> None:
+    trace = {"output": {"answer": "Help is near"}, "input": "x", "metadata": {"tags": ["a", "b"]}}
+    assert score(trace, "contains", keywords=["help"])[0] == 1.0
+    assert score(trace, "contains", keywords=["b"], target="metadata.tags")[0] == 1.0
+    assert score(trace, "contains", keywords=["help"], target="output.answer")[0] == 1.0
+    assert score(trace, "not_contains", keywords=["a"], target="metadata.none")[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "flags", "expected"),
+    [
+        (r"order \d+", [], 1.0),
+        (r"^order", [], 0.0),
+        (r"ORDER", [], 0.0),
+        (r"ORDER", ["IGNORECASE"], 1.0),
+        (r"^second", [], 0.0),
+        (r"^second", ["MULTILINE"], 1.0),
+        (r"first.*second", [], 0.0),
+        (r"FIRST.*^second", ["DOTALL", "MULTILINE", "IGNORECASE"], 1.0),
+    ],
+)
+def test_matches_regex(pattern: str, flags: list[str], expected: float) -> None:
+    trace = {"output": "first order 66\nsecond"}
+    reason = None if expected else f"output does not match {pattern!r}"
+    assert score(trace, "matches_regex", pattern=pattern, flags=flags) == (expected, reason)
+
+
+def test_a_pattern_that_an_answer_makes_endless_is_missed() -> None:
+    found, reason = score({"output": "a" * 60 + "!"}, "matches_regex", pattern=r"(?:a|aa|a?a)+$")
+    assert found == 0.0
+    assert reason is not None
+
+
+@given(WORDS.filter(bool), WORDS.filter(bool))
+def test_similarity_is_what_the_libraries_say(expected: str, actual: str) -> None:
+    trace = {"output": actual, "metadata": {"expected": expected}}
+    found, _ = score(trace, "similarity", expected_path="metadata.expected")
+    assert found == difflib.SequenceMatcher(None, expected, actual).ratio()
+    found, _ = score(trace, "similarity", expected_path="metadata.expected", method="levenshtein")
+    assert found == Levenshtein.normalized_similarity(expected, actual)
+    assert found == pytest.approx(1 - edits(expected, actual) / max(len(expected), len(actual)))
+
+
+def edits(left: str, right: str) -> int:
+    """Wagner and Fischer's table, row by row."""
+    row = list(range(len(right) + 1))
+    for number, first in enumerate(left, 1):
+        before, row[0] = row[0], number
+        for index, second in enumerate(right, 1):
+            before, row[index] = row[index], min(row[index] + 1, row[index - 1] + 1, before + (first != second))
+    return row[-1]
+
+
+@pytest.mark.parametrize("method", ["difflib", "levenshtein"])
+def test_a_similarity_below_its_threshold_is_named_and_keeps_its_score(method: str) -> None:
+    trace = {"output": "abcd", "gold": "abcx"}
+    parameters = {"expected_path": "gold", "method": method}
+    assert score(trace, "similarity", **parameters) == (0.75, None)
+    assert score(trace, "similarity", **parameters, threshold=0.75) == (0.75, None)
+    missed = f"{method} similarity of output to gold is 0.750, below 0.8"
+    assert score(trace, "similarity", **parameters, threshold=0.8) == (0.75, missed)
+
+
+def test_similarity_without_one_of_its_texts() -> None:
+    rule = {"expected_path": "metadata.expected"}
+    assert score({"output": "a"}, "similarity", **rule) == (0.0, "there is no metadata.expected to compare with")
+    assert score({"metadata": {"expected": "a"}}, "similarity", **rule) == (0.0, "output is empty")
+    raw = {"output": "a", "summary": {"raw": {"metadata": {"expected": "a"}}}}
+    assert score(raw, "similarity", **rule) == (1.0, None)
+
+
+def test_very_long_texts_are_compared_as_far_as_is_affordable() -> None:
+    trace = {"output": "a" * LONGEST_COMPARED + "b" * 10**6, "gold": "a" * LONGEST_COMPARED}
+    found, _ = score(trace, "similarity", expected_path="gold", method="levenshtein")
+    assert found == 1.0
+    trace["output"] = "c" + "a" * LONGEST_COMPARED
+    _, reason = score(trace, "similarity", expected_path="gold", method="levenshtein", threshold=1.0)
+    assert reason is not None
+    assert f"levenshtein similarity (of the first {LONGEST_COMPARED} characters)" in reason
+
+
+def test_half_characters_do_not_matter() -> None:
+    trace = {"output": "a\ud800", "gold": "a\udfff"}
+    for method in ("difflib", "levenshtein"):
+        assert score(trace, "similarity", expected_path="gold", method=method) == (0.5, None)
+
+
+class Vectors:
+    """Embeddings of a few texts."""
+
+    def __init__(self, missing: bool = False) -> None:
+        self.missing = missing
+
+    def check(self, model: object) -> None:
+        if self.missing:
+            raise ConfigError(Problem("no embedding model"))
+
+    async def vectors(self, texts: Sequence[str], model: object) -> list[tuple[float, ...]]:
+        known = {"hello": (1.0, 0.0), "hi": (0.6, 0.8)}
+        if not known.keys() >= set(texts):
+            raise LlmError("unreachable")
+        return [known[text] for text in texts]
+
+
+def by_meaning(trace: dict[str, Any], *rules: dict[str, Any], missing: bool = False) -> Outcome:
+    resources = cast(Resources, SimpleNamespace(embeddings=Vectors(missing)))
+    outcome = RuleBased(rules, resources).measure(Observation(input="", response="", trace=trace))
+    assert isinstance(outcome, Awaitable)
+
+    async def wait() -> Outcome:
+        return await outcome
+
+    return asyncio.run(wait())
+
+
+EMBEDDING = {"check": "similarity", "expected_path": "gold", "method": "embedding", "target": "output"}
+
+
+def test_similarity_by_meaning_beside_other_rules() -> None:
+    trace = {"output": "hi", "gold": "hello", "success": True}
+    outcome = by_meaning(trace, {"check": "success"}, {**EMBEDDING, "threshold": 0.9})
+    assert outcome.score == pytest.approx(0.8)
+    assert outcome.reason == "similarity: embedding similarity of output to gold is 0.600, below 0.9"
+    assert by_meaning({"output": "hi", "gold": "hi"}, EMBEDDING).score == 1.0
+    assert by_meaning({"output": "hi"}, EMBEDDING).score == 0.0
+
+
+def test_a_model_that_fails_gives_no_score() -> None:
+    with pytest.raises(LlmError):
+        by_meaning({"output": "unknown", "gold": "hello"}, EMBEDDING)
+
+
+def test_a_missing_model_shows_before_anything_runs() -> None:
+    with pytest.raises(ConfigError, match="no embedding model"):
+        by_meaning({}, EMBEDDING, missing=True)
+
+
+def usage(
+    prompt: float | None = None, completion: float | None = None, total: float | None = None
+) -> dict[str, float]:
+    given = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+LONG = usage(30, 10)
+PLACES = [
+    {"token_usage": LONG},
+    {"usage": LONG},
+    {"usage": {"input_tokens": 30, "output_tokens": 10}},
+    {"summary": {"token_usage": LONG}},
+    {"summary": {"usage": LONG}},
+    {"summary": {"raw": {"token_usage": LONG}}},
+    {"metadata": {"token_usage": LONG}},
+    {"timeline": [{"token_usage": usage(20, 5)}, {"usage": usage(10, 5)}]},
+    {"timeline": [{"output": {"usage": usage(20, 5)}}, {"raw": {"output": {"messages": {"usage": usage(10, 5)}}}}]},
+    {"timeline": [{"prompt_tokens": 30, "completion_tokens": 10, "usage": usage(99, 99)}]},
+    {"observations": [{"output": {"message": {"usage_metadata": {"input_tokens": 30, "output_tokens": 10}}}}]},
+    # Never twice:
+    {"token_usage": LONG, "usage": LONG, "summary": {"token_usage": LONG}, "timeline": [{"usage": LONG}]},
+    {"summary": {"raw": {"token_usage": LONG}}, "timeline": [{"usage": LONG}]},
+    {"timeline": [{"id": "a", "usage": LONG}, {"id": "a", "usage": LONG}]},
+    {"timeline": [{"raw": {"id": "a"}, "usage": LONG}, {"raw": {"id": "a"}, "usage": LONG}]},
+    {
+        "timeline": [
+            {"id": "chain", "usage": LONG},
+            {"id": "step", "parent_observation_id": "chain"},
+            {"id": "one", "parent_observation_id": "step", "usage": usage(20, 5)},
+            {"id": "two", "parent_observation_id": "step", "usage": usage(10, 5)},
+        ]
+    },
+]
+
+
+@pytest.mark.parametrize("trace", PLACES)
+def test_where_tokens_are_found(trace: dict[str, Any]) -> None:
+    assert token_usage(trace) == TokenUsage(40.0, 30.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("trace", "expected"),
+    [
+        ({"usage": usage(total=7)}, TokenUsage(7.0)),
+        ({"usage": usage(30, 10, 45)}, TokenUsage(45.0, 30.0, 10.0)),
+        ({"usage": usage(30, 10, 0)}, TokenUsage(40.0, 30.0, 10.0)),
+        ({"usage": usage(prompt=5)}, TokenUsage(5.0, 5.0)),
+        ({"timeline": [{"usage": usage(total=7)}, {"usage": usage(1, 2)}]}, TokenUsage(10.0)),
+        ({"timeline": [{"id": "a", "parent_observation_id": "a", "usage": usage(1, 2)}]}, TokenUsage(3.0, 1.0, 2.0)),
+        ({}, None),
+        ({"usage": {}, "timeline": "none"}, None),
+        ({"usage": {"total_tokens": "7", "prompt_tokens": True, "completion_tokens": -1}}, None),
+        ({"timeline": [3, None, {"usage": [1]}]}, None),
+    ],
+)
+def test_tokens(trace: dict[str, Any], expected: TokenUsage | None) -> None:
+    assert token_usage(trace) == expected
+
+
+@pytest.mark.parametrize(
+    ("budgets", "expected", "reason"),
+    [
+        ({"max_total_tokens": 40.0}, 1.0, None),
+        ({"max_total_tokens": 32.0}, 0.8, "40 total tokens are 8 over 32"),
+        ({"max_prompt_tokens": 15.0}, 0.5, "30 prompt tokens are 15 over 15"),
+        ({"max_completion_tokens": 8.0}, 0.8, "10 completion tokens are 2 over 8"),
+        (
+            {"max_total_tokens": 32.0, "max_prompt_tokens": 15.0, "max_completion_tokens": 99.0},
+            0.5,
+            "40 total tokens are 8 over 32, 30 prompt tokens are 15 over 15",
+        ),
+    ],
+)
+def test_token_usage_under(budgets: dict[str, float], expected: float, reason: str | None) -> None:
+    assert score({"usage": LONG}, "token_usage_under", **budgets) == (expected, reason)
+
+
+def test_a_part_that_is_not_known_is_not_over_and_no_usage_at_all_is_0() -> None:
+    assert score({"usage": usage(total=40)}, "token_usage_under", max_prompt_tokens=20.0) == (1.0, None)
+    assert score({"usage": usage(total=40)}, "token_usage_under", max_total_tokens=20.0)[0] == 0.5
+    assert score({"output": "a"}, "token_usage_under", max_total_tokens=1.0) == (0.0, "token usage is not known")
+
+
+def test_the_score_is_the_mean_and_details_hold_each_rule() -> None:
+    outcome = measure(
+        {"output": "sorry", "duration_ms": 2000, "success": True},
+        {"check": "success"},
+        {"check": "latency_under", "budget_ms": 1000.0},
+        {"check": "not_contains", "keywords": ["sorry"]},
+    )
+    assert outcome.score == pytest.approx(0.5)
+    assert outcome.passed is None
+    assert outcome.reason == "latency_under: 2000 ms is 1000 ms over 1000 ms; not_contains: output contains 'sorry'"
+    assert outcome.details == {
+        "rules": [
+            {"check": "success", "score": 1.0, "reason": None},
+            {"check": "latency_under", "score": 0.5, "reason": "2000 ms is 1000 ms over 1000 ms"},
+            {"check": "not_contains", "score": 0.0, "reason": "output contains 'sorry'"},
+        ]
+    }
+    assert measure({"success": True}, {"check": "success"}).reason is None
+
+
+def test_rules_read_an_answer_without_a_trace() -> None:
+    observation = Observation(
+        input="q",
+        response="the answer",
+        latency_ms=500.0,
+        usage=Usage(input_tokens=3, output_tokens=4),
+        tool_calls=(ToolCall(name="find"),),
+        config={"expected": "the answer"},
+    )
+    rules = (
+        {"check": "success"},
+        {"check": "output_not_empty"},
+        {"check": "latency_under", "budget_ms": 500.0},
+        {"check": "token_usage_under", "max_total_tokens": 7.0},
+        {"check": "similarity", "expected_path": "metadata.expected"},
+    )
+    outcome = RuleBased(rules, NO_RESOURCES).measure(observation)
+    assert isinstance(outcome, Outcome)
+    assert (outcome.score, outcome.reason) == (1.0, None)

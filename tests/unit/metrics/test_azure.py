@@ -1,0 +1,203 @@
+"""HoloDeck's deprecated metrics in a suite: what they become, what they need, and what is said about them."""
+
+from __future__ import annotations
+
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.core import extras
+from agenteval.core.errors import ConfigError
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.metrics.base import Observation
+from agenteval.metrics.registry import REGISTRY, build
+from agenteval.metrics.resources.grader_pool import GraderPool
+from agenteval.metrics.resources.resources import Resources
+from agenteval.suite.formats.holodeck.schema import LEGACY_METRICS
+from agenteval.suite.formats.holodeck.suite import load_holodeck
+from agenteval.suite.model import MetricConfig, Place, Suite
+
+AZURE = "{provider: azure_openai, name: judge, endpoint: 'https://example.org', api_key: secret}"
+MODEL = ModelSpec("azure_openai", "judge", temperature=0.0, endpoint="https://example.org", api_key="secret")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(name: str) -> ModuleSpec | None:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(extras, "find_spec", find)
+
+
+def load(folder: Path, *metrics: str, model: str | None = AZURE, case: str = "{input: hello}") -> Suite:
+    """A suite with these metrics; each is a mapping without its braces."""
+    lines = "".join(f"  - {{type: standard, {metric}}}\n" for metric in metrics)
+    judge = f"  model: {model}\n" if model else ""
+    path = folder / "agent.yaml"
+    path.write_text(f"evaluations:\n{judge}  metrics:\n{lines}test_cases:\n- {case}\n")
+    return load_holodeck(path, "agent.yaml")
+
+
+def config(folder: Path, metric: str, **keys: Any) -> MetricConfig:
+    (found,) = load(folder, metric, **keys).cases[0].turns[0].metrics
+    return found
+
+
+def problems(folder: Path, *metrics: str, **keys: Any) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(folder, *metrics, **keys)
+    return [str(problem) for problem in caught.value.problems]
+
+
+class TestConfiguration:
+    @pytest.mark.parametrize("name", [name for name in LEGACY_METRICS if name != "safety"])
+    def test_runs_by_azure(self, tmp_path: Path, name: str) -> None:
+        found = config(tmp_path, f"metric: {name}, threshold: 0.8, retry_on_failure: 2, timeout_ms: 1500")
+        assert found == MetricConfig(
+            id=name,
+            type=name,
+            kind="standard",
+            threshold=0.8,
+            options={"metric": name, "model": MODEL, "scale": None},
+            retries=2,
+            timeout_s=1.5,
+            where=Place(str(tmp_path), "agent.yaml", 4),
+        )
+        assert REGISTRY[name] == ("agenteval.metrics.azure", "AzureMetric")
+
+    def test_without_threshold_it_informs(self, tmp_path: Path) -> None:
+        assert config(tmp_path, "metric: coherence").threshold is None
+
+    def test_on_a_scale(self, tmp_path: Path) -> None:
+        found = config(tmp_path, "metric: coherence, scale: 10, threshold: 4")
+        assert (found.threshold, found.options["scale"]) == (0.4, 10)
+
+    def test_its_own_model(self, tmp_path: Path) -> None:
+        found = config(tmp_path, "metric: fluency, model: {provider: openai, name: gpt-4.1}", model=None)
+        assert found.options["model"] == ModelSpec("openai", "gpt-4.1", temperature=0.0)
+
+    def test_the_key_is_a_secret(self, tmp_path: Path) -> None:
+        suite = load(tmp_path, "metric: coherence", model=AZURE.replace("secret", "k-1234567"))
+        assert suite.secrets == {"k-1234567"}
+        assert "k-1234567" not in repr(suite)
+
+    @pytest.mark.parametrize(
+        ("name", "seen"),
+        [
+            ("groundedness", ("input", "actual_output", "context")),
+            ("relevance", ("input", "actual_output")),
+            ("similarity", ("input", "actual_output", "expected_output")),
+            ("safety", ("input", "actual_output")),
+        ],
+    )
+    def test_its_own_prompt_is_for_geval(self, tmp_path: Path, name: str, seen: tuple[str, ...]) -> None:
+        ollama = "{provider: ollama, name: llama3.2}"
+        suite = load(tmp_path, f"metric: {name}, custom_prompt: Is it kind?, threshold: 0.6", model=ollama)
+        (found,) = suite.cases[0].turns[0].metrics
+        assert (found.id, found.type, found.kind, found.threshold) == (name, "geval", "geval", 0.6)
+        assert found.options == {
+            "name": name,
+            "criteria": "Is it kind?",
+            "evaluation_params": seen,
+            "model": ModelSpec("ollama", "llama3.2", temperature=0.0),
+        }
+        assert suite.warnings[0].endswith("; G-Eval judges by its custom_prompt")
+
+    def test_a_prompt_for_a_metric_without_a_model(self, tmp_path: Path) -> None:
+        suite = load(tmp_path, "metric: numeric, custom_prompt: Is it?", case="{input: a, ground_truth: '1'}")
+        assert suite.warnings == (
+            "agent.yaml:4: evaluations.metrics[0].custom_prompt: numeric needs no prompt; this one is not used",
+        )
+
+
+class TestWarnings:
+    @pytest.mark.parametrize(
+        ("name", "instead"),
+        [
+            ("groundedness", "`type: rag, metric_type: faithfulness`"),
+            ("relevance", "`type: rag, metric_type: answer_relevancy`"),
+            ("coherence", "`type: geval` with `criteria` for coherence"),
+            ("fluency", "`type: geval` with `criteria` for fluency"),
+            ("similarity", "`type: geval` with `criteria` that compare actual_output with expected_output"),
+        ],
+    )
+    def test_name_the_replacement(self, tmp_path: Path, name: str, instead: str) -> None:
+        assert load(tmp_path, f"metric: {name}").warnings == (
+            f"agent.yaml:4: evaluations.metrics[0]: the metric {name} is deprecated; use {instead}",
+        )
+
+    def test_once_for_each_metric(self, tmp_path: Path) -> None:
+        own = "{input: a, evaluations: [{metric: coherence}]}"
+        suite = load(tmp_path, "metric: coherence", "metric: coherence", "metric: fluency", case=own)
+        assert [warning.split(": ")[2].split()[2] for warning in suite.warnings] == ["coherence", "fluency"]
+
+    def test_disabled_metrics_are_left_alone(self, tmp_path: Path) -> None:
+        assert load(tmp_path, "metric: safety, enabled: false").warnings == ()
+
+
+class TestProblems:
+    def test_safety_needs_more_than_a_model(self, tmp_path: Path) -> None:
+        assert problems(tmp_path, "metric: safety") == [
+            "agent.yaml:4: evaluations.metrics[0]: Azure rates safety only inside a project in its AI Foundry, "
+            "which a suite cannot name; use `type: geval` with `criteria` for safety instead"
+        ]
+
+    @pytest.mark.parametrize("provider", ["anthropic", "ollama"])
+    def test_other_providers(self, tmp_path: Path, provider: str) -> None:
+        assert problems(tmp_path, "metric: relevance", model=f"{{provider: {provider}, name: m}}") == [
+            "agent.yaml:4: evaluations.metrics[0]: the deprecated metric relevance needs a model of azure_openai or "
+            f"openai, not {provider}; use `type: rag, metric_type: answer_relevancy` instead"
+        ]
+
+    def test_no_model_at_all(self, tmp_path: Path) -> None:
+        (problem,) = problems(tmp_path, "metric: relevance", model=None)
+        assert "needs a model of azure_openai or openai, not ollama" in problem
+
+    @pytest.mark.usefixtures("nothing_installed")
+    def test_the_extra_is_named_once(self, tmp_path: Path) -> None:
+        assert problems(tmp_path, "metric: coherence", "metric: fluency") == [
+            "agent.yaml:4: evaluations.metrics[0]: the deprecated metric coherence takes an extra that is not "
+            "installed: pip install 'agenteval-action[azure]'; "
+            "or use `type: geval` with `criteria` for coherence instead"
+        ]
+
+    def test_a_case_that_asks_must_have_something_to_compare_with(self, tmp_path: Path) -> None:
+        (problem,) = problems(tmp_path, "metric: fluency", case="{input: a, evaluations: [{metric: similarity}]}")
+        assert "similarity compares with `ground_truth`, and this case has none" in problem
+
+
+class TestBeforeTheRun:
+    def build(self, folder: Path, model: str) -> Any:
+        resources = Resources(Gateway(LlmSettings()), GraderPool())
+        return build(config(folder, "metric: groundedness", model=model), resources)
+
+    def test_there_must_be_a_key(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError) as caught:
+            self.build(tmp_path, "{provider: azure_openai, name: judge, endpoint: 'https://example.org'}")
+        assert str(caught.value) == (
+            "agent.yaml:4: the deprecated metric groundedness: no API key for azure_openai/judge: "
+            "set AZURE_OPENAI_API_KEY, or `api_key` of the model"
+        )
+
+    def test_there_must_be_an_endpoint(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match=r"agent\.yaml:4: the deprecated metric groundedness: no address for"):
+            self.build(tmp_path, "{provider: azure_openai, name: judge, api_key: secret}")
+
+    def test_both_may_come_from_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AZURE_OPENAI_API_KEY", "secret")
+        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://example.org")
+        metric = self.build(tmp_path, "{provider: azure_openai, name: judge}")
+        assert metric.requires == {"sources"}
+
+    def test_files_and_passages_are_sources(self) -> None:
+        assert Observation("a", "b").sources == ()
+        assert Observation("a", "b", context=("file",), retrieval_context=("passage",)).sources == ("file", "passage")

@@ -1,0 +1,561 @@
+"""JSON of a certain shape: against JSON Schema as an oracle, and what is said where it does not fit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, cast
+
+import jsonschema
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agenteval.core.llm.embeddings import Embeddings
+from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.schema import Alike, Schema, check, json_schema_of, parsed
+from agenteval.suite.output_schema import FieldSpec, FieldType, TextMatch
+
+SIMPLE_NAMES = ("str", "int", "float", "bool", "dict", "any", "list", "set")
+
+
+def kind(written: str) -> FieldType:
+    """``list[set[int]]`` as a type."""
+    name, bracket, inner = written.partition("[")
+    return FieldType(cast(Any, name), kind(inner[:-1]) if bracket else None)
+
+
+def of(*types: str, **constraints: Any) -> FieldSpec:
+    return FieldSpec(types=tuple(kind(name) for name in types), **constraints)
+
+
+def obj(**fields: FieldSpec) -> FieldSpec:
+    return FieldSpec(types=(FieldType("dict"),), fields=fields)
+
+
+def problems(spec: FieldSpec, value: Any) -> list[str]:
+    return check(spec, value)[0]
+
+
+def accepts(spec: FieldSpec, value: Any) -> bool:
+    return not problems(spec, value)
+
+
+# An oracle: the specification in JSON Schema, by a converter of its own
+#
+# The two languages coincide but for what is left out here: texts to match, which JSON Schema does not know, numbers
+# too large for a float, and NaN and infinities, which are no JSON.
+
+KEYWORDS = {
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "min": "minimum",
+    "max": "maximum",
+}
+
+
+def one_type(kind: FieldType, leaf: dict[str, Any]) -> dict[str, Any]:
+    """A type whose innermost values are limited by ``leaf``; its keywords leave values of other types alone."""
+    if kind.name in {"list", "set"}:
+        entries = one_type(kind.item, leaf) if kind.item else leaf
+        return {"type": "array", "uniqueItems": kind.name == "set", "items": entries}
+    names = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "dict": "object"}
+    return {"allOf": [leaf, {"type": names[kind.name]} if kind.name in names else True]}
+
+
+def oracle_schema(spec: FieldSpec) -> dict[str, Any]:
+    leaf = {keyword: getattr(spec, name) for name, keyword in KEYWORDS.items() if getattr(spec, name) is not None}
+    whole: dict[str, Any] = {}
+    if spec.enum is not None:
+        target = whole if any(isinstance(item, list) for item in spec.enum) else leaf
+        target["enum"] = list(spec.enum)
+    if spec.min_items is not None:
+        whole["minItems"] = spec.min_items
+    if spec.max_items is not None:
+        whole["maxItems"] = spec.max_items
+    if spec.items is not None:
+        whole["items"] = oracle_schema(spec.items)
+    if spec.fields is not None:
+        whole["properties"] = {name: oracle_schema(field) for name, field in spec.fields.items()}
+        whole["required"] = [name for name, field in spec.fields.items() if field.required]
+    return {"allOf": [whole, {"anyOf": [one_type(kind, leaf) for kind in spec.types or (FieldType("any"),)]}]}
+
+
+def oracle_accepts(schema: dict[str, Any], value: Any) -> bool:
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema).is_valid(value)
+
+
+SMALL = st.integers(-3, 6) | st.sampled_from([-0.5, 0.0, 0.5, 1.0, 2.0, 2.5])
+LETTERS = st.text("abAB", max_size=4)
+SCALARS = st.none() | st.booleans() | SMALL | LETTERS
+NAMES = st.sampled_from(["a", "b", "type", "value", "items", "default", "a b", ""])
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=10,
+)
+TYPES = st.recursive(
+    st.sampled_from(SIMPLE_NAMES).map(lambda name: FieldType(cast(Any, name))),
+    lambda inner: st.builds(FieldType, st.sampled_from(["list", "set"]), inner),
+    max_leaves=3,
+)
+SIZES = st.none() | st.integers(0, 4)
+LIMITS = st.none() | SMALL
+
+
+def specs() -> st.SearchStrategy[FieldSpec]:
+    enums = st.none() | st.lists(SCALARS | st.lists(SMALL, max_size=2), min_size=1, max_size=4).map(tuple)
+    common = {
+        "required": st.booleans(),
+        "enum": st.one_of(st.none(), st.none(), enums),
+        "min_length": SIZES,
+        "max_length": SIZES,
+        "min": LIMITS,
+        "max": LIMITS,
+        "min_items": SIZES,
+        "max_items": SIZES,
+    }
+    types = st.lists(TYPES, max_size=3).map(tuple)
+    leaves = st.builds(FieldSpec, types=types, **common)
+    plain = st.builds(FieldSpec, types=st.lists(TYPES, min_size=1, max_size=2).map(tuple), required=st.booleans())
+    return st.recursive(
+        leaves | plain,
+        lambda inner: (
+            st.builds(
+                FieldSpec,
+                types=st.just((FieldType("dict"),)),
+                required=st.booleans(),
+                fields=st.dictionaries(NAMES, inner, max_size=4),
+            )
+            | st.builds(FieldSpec, types=types, items=inner, **common)
+            | st.builds(
+                FieldSpec,
+                types=st.sampled_from([(FieldType("list"),), (FieldType("set"),)]),
+                required=st.booleans(),
+                items=inner,
+            )
+        ),
+        max_leaves=6,
+    )
+
+
+def fitting(spec: FieldSpec, data: st.DataObject) -> Any:
+    """A value that fits more often than not."""
+    if spec.enum and data.draw(st.booleans()):
+        return data.draw(st.sampled_from(spec.enum))
+    if spec.fields is not None:
+        chosen = {name: field for name, field in spec.fields.items() if field.required or data.draw(st.booleans())}
+        return {name: fitting(field, data) for name, field in chosen.items()}
+    if spec.items is not None:
+        return [fitting(spec.items, data) for _ in range(data.draw(st.integers(spec.min_items or 0, 4)))]
+    return data.draw(of_type(data.draw(st.sampled_from(spec.types)))) if spec.types else data.draw(VALUES)
+
+
+def of_type(kind: FieldType) -> st.SearchStrategy[Any]:
+    simple: dict[str, st.SearchStrategy[Any]] = {
+        "str": LETTERS,
+        "int": st.integers(-3, 6) | st.sampled_from([1.0, 2.0]),
+        "float": SMALL,
+        "bool": st.booleans(),
+        "dict": st.dictionaries(NAMES, SCALARS, max_size=3),
+        "any": VALUES,
+    }
+    if kind.name in simple:
+        return simple[kind.name]
+    return st.lists(of_type(kind.item) if kind.item else VALUES, max_size=4)
+
+
+def mutated(value: Any, data: st.DataObject) -> Any:
+    """The value with perhaps one thing changed, at any depth."""
+    if not data.draw(st.booleans()):
+        return value
+    if isinstance(value, dict) and value and data.draw(st.booleans()):
+        name = data.draw(st.sampled_from(sorted(value)))
+        rest = {key: item for key, item in value.items() if key != name}
+        return rest if data.draw(st.booleans()) else {**value, name: mutated(value[name], data)}
+    if isinstance(value, list) and value and data.draw(st.booleans()):
+        index = data.draw(st.integers(0, len(value) - 1))
+        return [*value[:index], mutated(value[index], data), *value[index:]]
+    return data.draw(VALUES)
+
+
+@given(specs(), st.data())
+def test_what_is_accepted_is_what_json_schema_accepts(spec: FieldSpec, data: st.DataObject) -> None:
+    value = mutated(fitting(spec, data), data)
+    assert accepts(spec, value) is oracle_accepts(oracle_schema(spec), value)
+
+
+@given(specs(), VALUES)
+def test_random_values_are_accepted_where_json_schema_accepts_them(spec: FieldSpec, value: Any) -> None:
+    assert accepts(spec, value) is oracle_accepts(oracle_schema(spec), value)
+
+
+@given(specs(), st.data())
+@example(of("list[int]", enum=(1, 2)), None)
+@example(of("list", items=of("int"), max=1), None)
+def test_the_json_schema_of_a_specification_accepts_the_same(spec: FieldSpec, data: st.DataObject | None) -> None:
+    schema = json_schema_of(spec)
+    values = [[], [1], [3], [1, 1]] if data is None else [mutated(fitting(spec, data), data)]
+    for value in values:
+        assert oracle_accepts(schema, value) is accepts(spec, value)
+
+
+@given(specs(), st.data())
+def test_every_mismatch_begins_with_the_path_of_something_in_the_value(spec: FieldSpec, data: st.DataObject) -> None:
+    value = mutated(fitting(spec, data), data)
+    for problem in problems(spec, value):
+        path, colon, said = problem.partition(": expected ")
+        assert colon
+        assert said
+        assert "missing" in said or path in set(paths(value))
+
+
+def paths(value: Any, at: str = "$") -> list[str]:
+    inner: list[tuple[str, Any]] = []
+    if isinstance(value, list):
+        inner = [(f"{at}[{index}]", item) for index, item in enumerate(value)]
+    elif isinstance(value, dict):
+        inner = [(at + (f".{key}" if key.isidentifier() else f"[{key!r}]"), item) for key, item in value.items()]
+    return [at, *(path for place, item in inner for path in paths(item, place))]
+
+
+@given(specs())
+def test_a_json_schema_is_json(spec: FieldSpec) -> None:
+    assert json.loads(json.dumps(json_schema_of(spec))) == json_schema_of(spec)
+
+
+def test_the_json_schema_of_a_judge_reads_as_people_would_write_it() -> None:
+    spec = obj(
+        score=of("int", min=1, max=10),
+        notes=of("list[str]", required=False),
+        tag=of("str", enum=("a", "b"), min_length=1),
+        ids=of("set[int]", min_items=1),
+        rest=of("any", min_length=2, required=False),
+    )
+    assert json_schema_of(spec) == {
+        "type": "object",
+        "properties": {
+            "score": {"type": "integer", "minimum": 1, "maximum": 10},
+            "notes": {"type": "array", "items": {"type": "string"}},
+            "tag": {"type": "string", "minLength": 1, "enum": ["a", "b"]},
+            "ids": {"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "minItems": 1},
+            "rest": {"minLength": 2},
+        },
+        "required": ["score", "tag", "ids"],
+    }
+
+
+# Types
+
+
+@pytest.mark.parametrize(
+    ("name", "fits", "does_not_fit"),
+    [
+        ("str", ["", "a", "1"], [1, None, True, [], {}]),
+        ("int", [0, -1, 72, 72.0, 1e300, 10**400], [72.5, "72", True, False, None, [1]]),
+        ("float", [0, 1, 72.5, -1e-9, 10**400], ["1.5", True, None, [1.5]]),
+        ("bool", [True, False], [0, 1, "true", None]),
+        ("dict", [{}, {"a": 1}], [[], "{}", None, 1]),
+        ("list", [[], [1, "a", None]], [{}, "[]", None, 1]),
+        ("set", [[], [1, "1", True, None, [1], {"a": 1}]], [[1, 1], [None, None], {}, None]),
+        ("any", [None, 1, "a", [], {}], []),
+        ("list[str]", [[], ["a"]], [["a", 1], [None], "a", [["a"]]]),
+        ("list[int]", [[], [1, 2.0, 1]], [[1.5], [True], ["1"]]),
+        ("set[int]", [[], [1, 2]], [[1, 1], [1, 1.0], ["1"]]),
+        ("list[list[int]]", [[], [[]], [[1], [2, 3]]], [[1], [[1], 2], [["a"]]]),
+        ("list[set[int]]", [[[1], [1]]], [[[1, 1]], [[1], [2, 3, 2]]]),
+        ("set[list[int]]", [[[1], [1, 1]]], [[[1], [1]], [[1], [1.0]]]),
+        ("list[any]", [[], [1, None]], ["a"]),
+        ("list[dict]", [[{}]], [[[]]]),
+        ("list[bool]", [[True]], [[1]]),
+    ],
+)
+def test_types(name: str, fits: list[Any], does_not_fit: list[Any]) -> None:
+    assert [value for value in fits if not accepts(of(name), value)] == []
+    assert [value for value in does_not_fit if accepts(of(name), value)] == []
+
+
+@pytest.mark.parametrize(
+    ("entries", "twice"),
+    [
+        ([1, 1.0], True),
+        ([1, True], False),
+        ([0, False], False),
+        (["1", 1], False),
+        (["a", "A"], False),
+        ([None, None], True),
+        ([[1, {"a": 1}], [1.0, {"a": 1.0}]], True),
+        ([[1], [True]], False),
+        ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], True),
+        ([{"a": 1}, {"a": 2}], False),
+        ([2**53, 2**53 + 1], False),
+        ([1e400, 1e400], True),
+    ],
+)
+def test_entries_of_a_set_that_are_equal(entries: list[Any], twice: bool) -> None:
+    assert accepts(of("set"), entries) is not twice
+
+
+def test_further_keys_of_an_object_do_not_matter() -> None:
+    assert accepts(obj(a=of("int")), {"a": 1, "b": object})
+
+
+def test_one_of_several_types_is_enough() -> None:
+    assert accepts(of("int", "str", min=3), "a")
+    assert accepts(of("int", "str", min=3), 3)
+    assert not accepts(of("int", "str", min=3), 2)
+    assert accepts(of("set", "list"), [1, 1])
+    assert accepts(of("list[int]", "any", max=0), [1])
+
+
+# Limits and defaults
+
+
+@pytest.mark.parametrize(
+    ("spec", "fits", "does_not_fit"),
+    [
+        (of("int", min=0, max=100), [0, 100, 50.0], [-1, 101]),
+        (of("float", min=0.1, max=0.3), [0.1, 0.3, 0.2], [0.09, 0.30000001, 1]),
+        (of("int", max=10), [-(10**400)], [10**400]),
+        (of("str", min_length=2, max_length=3), ["ab", "äöü", "😀😀😀"], ["a", "abcd", ""]),
+        (of("list[str]", min_items=1, max_items=2), [["a"], ["a", "b"]], [[], ["a", "b", "c"]]),
+        (of("list[int]", min=3), [[], [3, 4]], [[2], [3, 2]]),
+        (of("list[list[int]]", min=3), [[[]], [[3]]], [[[2]]]),
+        (of("list[str]", max_length=1), [["a"]], [["ab"]]),
+        (of("str", enum=("a", "b")), ["a", "b"], ["A", "c", ""]),
+        (of("list[str]", enum=("a", "b")), [[], ["a", "b", "a"]], [["c"], ["a", "c"]]),
+        (of("list[int]", enum=([1, 2], [3])), [[1, 2], [3.0]], [[1], [], [2, 1]]),
+        (of(enum=("a",)), ["a"], [[], ["a"], {}, None, 1]),
+        (of(enum=(1, None)), [1, 1.0, None], [True, "1"]),
+        (of(enum=(True,)), [True], [1, "true"]),
+        (of(enum=({"a": 1},)), [{"a": 1.0}], [{"a": True}, {}]),
+        (of("any", text=TextMatch("exact", ("ok",))), ["OK"], [[], {}, None, 1]),
+        (of(min=3), [3, "a", None], [2]),
+    ],
+)
+def test_limits(spec: FieldSpec, fits: list[Any], does_not_fit: list[Any]) -> None:
+    assert [value for value in fits if not accepts(spec, value)] == []
+    assert [value for value in does_not_fit if accepts(spec, value)] == []
+
+
+def test_only_required_fields_must_be_there_and_null_is_a_value() -> None:
+    spec = obj(a=of("str"), b=of("str", required=False), c=of("int", required=False, default=30, has_default=True))
+    assert accepts(spec, {"a": "x"})
+    assert not accepts(spec, {"a": "x", "b": None})
+    assert not accepts(spec, {"a": "x", "c": "30"})
+    assert not accepts(spec, {"b": "x"})
+
+
+# Messages
+
+
+@pytest.mark.parametrize(
+    ("spec", "value", "said"),
+    [
+        (obj(a=of("int")), [], ["$: expected dict, got list []"]),
+        (obj(a=of("int")), {"a": 72.5}, ["$.a: expected int, got float 72.5"]),
+        (obj(a=of("int")), {"a": True}, ["$.a: expected int, got bool True"]),
+        (obj(a=of("int", "str")), {"a": None}, ["$.a: expected int or str, got null"]),
+        (obj(a=of("int")), {}, ["$.a: expected int, but it is missing"]),
+        (obj(a=of()), {}, ["$.a: expected a value, but it is missing"]),
+        (FieldSpec(fields={"a b": of("int")}), {"a b": "x"}, ["$['a b']: expected int, got str 'x'"]),
+        (obj(a=obj(b=of("str"))), {"a": {"b": 1}}, ["$.a.b: expected str, got int 1"]),
+        (
+            obj(a=of("list[str]")),
+            {"a": ["x", 1, 2]},
+            ["$.a[1]: expected str, got int 1", "$.a[2]: expected str, got int 2"],
+        ),
+        (obj(a=of("list[list[int]]")), {"a": [[1], [2, "x"]]}, ["$.a[1][1]: expected int, got str 'x'"]),
+        (obj(a=of("list[int]", "str")), {"a": ["x"]}, ["$.a: expected list[int] or str, got list ['x']"]),
+        (obj(a=of("set[int]")), {"a": [1, 2, 1]}, ["$.a: expected no entry twice, got 1 again"]),
+        (obj(a=of("set")), {"a": [None, None]}, ["$.a: expected no entry twice, got None again"]),
+        (obj(a=of("list[set[int]]")), {"a": [[1], [2, 2]]}, ["$.a[1]: expected no entry twice, got 2 again"]),
+        (obj(a=of("list", min_items=1)), {"a": []}, ["$.a: expected at least 1 entries, got 0"]),
+        (obj(a=of("list", max_items=1)), {"a": [1, 2]}, ["$.a: expected at most 1 entries, got 2"]),
+        (obj(a=of("int", min=1)), {"a": 0}, ["$.a: expected at least 1, got 0"]),
+        (obj(a=of("int", max=1000000)), {"a": 1000001}, ["$.a: expected at most 1000000, got 1000001"]),
+        (obj(a=of("str", min_length=3)), {"a": "ab"}, ["$.a: expected at least 3 characters, got 2"]),
+        (obj(a=of("str", max_length=1)), {"a": "ab"}, ["$.a: expected at most 1 characters, got 2"]),
+        (obj(a=of("str", enum=("x", "y"))), {"a": "z"}, ["$.a: expected one of 'x', 'y', got 'z'"]),
+        (obj(a=of("list[int]", min=1)), {"a": [1, 0]}, ["$.a[1]: expected at least 1, got 0"]),
+        (
+            obj(a=of("list", items=obj(id=of("int")))),
+            {"a": [{"id": 1}, {"id": "x"}]},
+            ["$.a[1].id: expected int, got str 'x'"],
+        ),
+        (obj(a=of("str", text=TextMatch("exact", ("x",)))), {"a": "y"}, ["$.a: expected 'x', got 'y'"]),
+        (obj(a=of("str", text=TextMatch("contains", ("x",)))), {"a": "y"}, ["$.a: 'x' is missing in 'y'"]),
+        (
+            obj(a=of("list[str]", text=TextMatch("startswith", ("x",)))),
+            {"a": ["x1", "y"]},
+            ["$.a[1]: 'y' does not start with 'x'"],
+        ),
+        (
+            obj(a=of("int"), b=of("str")),
+            {"a": "x"},
+            ["$.a: expected int, got str 'x'", "$.b: expected str, but it is missing"],
+        ),
+    ],
+)
+def test_a_mismatch_names_path_expectation_and_value(spec: FieldSpec, value: Any, said: list[str]) -> None:
+    assert problems(spec, value) == said
+
+
+# Texts inside of fields
+
+
+@pytest.mark.parametrize(
+    ("match", "fits", "does_not_fit"),
+    [
+        (TextMatch("exact", ("Operational",)), ["operational", " OPERATIONAL\n"], ["not operational", ""]),
+        (TextMatch("exact", ("Up",), case_sensitive=True), ["Up"], ["up", "Up "]),
+        (TextMatch("contains", ("a", "b")), ["B A"], ["a"]),
+        (TextMatch("contains_any", ("a", "b")), ["xB"], ["c"]),
+        (TextMatch("startswith", ("a", "b")), ["Bc"], ["cb"]),
+        (TextMatch("endswith", ("a", "b")), ["cB "], ["bc"]),
+        (TextMatch("match", (r"^\d+$",)), ["12"], ["x12"]),
+    ],
+)
+def test_texts_of_fields(match: TextMatch, fits: list[str], does_not_fit: list[str]) -> None:
+    spec = obj(a=of("str", text=match))
+    assert [text for text in fits if not accepts(spec, {"a": text})] == []
+    assert [text for text in does_not_fit if accepts(spec, {"a": text})] == []
+
+
+def test_other_values_match_as_the_json_they_are() -> None:
+    spec = obj(a=of(text=TextMatch("exact", ("true",))))
+    assert accepts(spec, {"a": True})
+    assert not accepts(spec, {"a": 1})
+
+
+def test_texts_to_resemble_are_left_to_an_embedding_model() -> None:
+    like = TextMatch("similar", ("welcome",), threshold=0.8)
+    spec = obj(a=of("str", text=like), b=of("list[str]", text=like), c=of("int"))
+    said, alike = check(spec, {"a": "hello", "b": ["x", "y"], "c": "z"})
+    assert said == ["$.c: expected int, got str 'z'"]
+    assert alike == [
+        Alike("$.a", "hello", "welcome", 0.8),
+        Alike("$.b[0]", "x", "welcome", 0.8),
+        Alike("$.b[1]", "y", "welcome", 0.8),
+    ]
+
+
+# Whole answers
+
+
+class Vectors:
+    """Embeddings of single letters: two texts are alike as far as they begin alike."""
+
+    def check(self, model: object) -> None:
+        """Every model is there."""
+
+    async def vectors(self, texts: list[str], model: object) -> list[list[float]]:
+        return [[1.0, 0.0] if text.startswith("h") else [0.0, 1.0] for text in texts]
+
+
+def measure(spec: FieldSpec, response: str) -> Outcome:
+    resources = Resources(cast(Any, None), cast(Any, None))
+    outcome = Schema(spec, resources).measure(Observation("q", response))
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        '{"a": 1}',
+        ' \n{"a": 1}\n ',
+        '```json\n{"a": 1}\n```',
+        '```\n{"a": 1}\n```\n',
+        '\n```JSON  \n{"a":\n 1}\n   ```',
+        '```json\r\n{"a": 1}\r\n```',
+        '{"a": 1.0, "b": "```"}',
+    ],
+)
+def test_answers_that_fit(response: str) -> None:
+    outcome = measure(obj(a=of("int")), response)
+    assert (outcome.score, outcome.passed, outcome.reason) == (1.0, True, None)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "",
+        "no JSON",
+        "{'a': 1}",
+        '{"a": 1',
+        'Here it is: {"a": 1}',
+        '{"a": 1} done',
+        "```json\n```",
+        "```\nx\n```",
+        "[" * 100000,
+        "1" * 5000,
+    ],
+)
+def test_answers_that_are_not_json(response: str) -> None:
+    outcome = measure(obj(a=of("int")), response)
+    assert (outcome.score, outcome.passed) == (0.0, False)
+    assert str(outcome.reason).startswith("the answer is not JSON (")
+    assert len(str(outcome.reason)) < 400
+
+
+@pytest.mark.parametrize("written", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_what_is_no_finite_number_is_no_number(written: str) -> None:
+    for name in ("int", "float"):
+        outcome = measure(obj(a=of(name)), f'{{"a": {written}}}')
+        assert outcome.passed is False
+        assert str(outcome.reason).startswith(f"$.a: expected {name}, got float ")
+
+
+def test_huge_numbers_are_compared_and_shown() -> None:
+    outcome = measure(obj(a=of("int", max=5)), json.dumps({"a": 10**400}))
+    assert str(outcome.reason).startswith("$.a: expected at most 5, got 1000")
+    assert len(str(outcome.reason)) < 200
+    assert measure(obj(a=of("float", min=0.5)), json.dumps({"a": 10**400})).passed is True
+    assert measure(obj(a=of("int", enum=(1.5, 2))), json.dumps({"a": 10**400})).passed is False
+
+
+STRICT = [of("set"), of("str"), of("any", enum=("a",)), of(text=TextMatch("exact", ("a",)))]
+
+
+@pytest.mark.parametrize("spec", STRICT)
+@pytest.mark.parametrize("depth", [300, 900, 985, 995, 10000])
+def test_deep_nesting_is_no_crash(spec: FieldSpec, depth: int) -> None:
+    response = "[" * depth + "]" * depth
+    assert measure(spec, f"[{response}, {response}]").passed is False
+
+
+def test_deep_nesting_alone_is_no_mismatch() -> None:
+    assert measure(of("list[list]"), "[" * 300 + "]" * 300).passed is True
+
+
+def test_only_the_first_mismatches_are_named_and_the_rest_is_counted() -> None:
+    outcome = measure(of("list[int]"), json.dumps(["x"] * 9))
+    assert str(outcome.reason).count("expected int") == 5
+    assert str(outcome.reason).endswith("; and 4 more")
+
+
+def test_a_field_must_resemble_a_text() -> None:
+    spec = obj(a=of("str", text=TextMatch("similar", ("hello",), threshold=0.9)), b=of("int"))
+    resources = Resources(cast(Any, None), cast(Any, None))
+    resources.__dict__["embeddings"] = cast(Embeddings, Vectors())
+    metric = Schema(spec, resources)
+
+    async def measured(response: str) -> Outcome:
+        outcome = metric.measure(Observation("q", response))
+        return outcome if isinstance(outcome, Outcome) else await outcome
+
+    assert asyncio.run(measured('{"a": "hi", "b": 1}')).passed is True
+    outcome = asyncio.run(measured('{"a": "bye", "b": "x"}'))
+    assert outcome.reason == (
+        "$.b: expected int, got str 'x'; $.a: expected a text like 'hello' (at least 0.9), got 'bye' (0.000)"
+    )
+
+
+@given(VALUES)
+def test_json_is_parsed_with_or_without_a_fence(value: Any) -> None:
+    text = json.dumps(value)
+    assert parsed(text) == value
+    assert parsed(f"```json\n{text}\n```") == value

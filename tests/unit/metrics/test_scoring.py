@@ -1,0 +1,345 @@
+"""From a metric's finding to a score: what does not apply, what breaks, who decides."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.core.errors import AgentEvalError
+from agenteval.metrics.base import Metric, MetricError, Observation, Outcome
+from agenteval.metrics.registry import REGISTRY
+from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.scoring import MetricCatalog, score_turn
+from agenteval.metrics.text.equality import Equality, Numeric
+from agenteval.metrics.text.overlap import Bleu, Rouge, TokenF1
+from agenteval.results.model import Score
+from agenteval.suite.model import MetricConfig
+
+NO_RESOURCES = cast(Resources, None)
+STANDARD: dict[str, Metric] = {
+    "equality": Equality(),
+    "numeric": Numeric(),
+    "f1_score": TokenF1(),
+    "bleu": Bleu(),
+    "rouge": Rouge(),
+}
+
+
+class Shelf(MetricCatalog):
+    """Hands out metrics that are there already."""
+
+    def __init__(self, metrics: dict[str, Metric]) -> None:
+        self._metrics = metrics
+
+    def get(self, config: MetricConfig) -> Metric:
+        return self._metrics[config.type]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Finds what it is told to find."""
+
+    find: Callable[[Observation], Outcome]
+    requires: frozenset[str] = frozenset()
+
+    def measure(self, observation: Observation) -> Outcome:
+        return self.find(observation)
+
+
+@dataclass(frozen=True)
+class SlowProbe:
+    """The same, asynchronously."""
+
+    find: Callable[[Observation], Any]
+    requires: frozenset[str] = frozenset()
+
+    async def measure(self, observation: Observation) -> Outcome:
+        outcome: Outcome = await self.find(observation)
+        return outcome
+
+
+def config(type_: str = "probe", **options: Any) -> MetricConfig:
+    return MetricConfig(id=options.pop("id", type_), type=type_, kind="standard", **options)
+
+
+def observation(response: str = "r", ground_truth: str | None = "g", **more: Any) -> Observation:
+    return Observation(input="q", response=response, ground_truth=ground_truth, **more)
+
+
+def score(metric: Metric, seen: Observation | None = None, **options: Any) -> Score:
+    (found,) = asyncio.run(score_turn([config(**options)], seen or observation(), Shelf({"probe": metric})))
+    return found
+
+
+def always(value: float, passed: bool | None = None) -> Probe:
+    return Probe(lambda _: Outcome(value, passed=passed))
+
+
+def failing(*errors: Exception, then: float = 1.0) -> Probe:
+    """Raises one error after the other, then finds something."""
+    left: Iterator[Exception] = iter(errors)
+
+    def find(_: Observation) -> Outcome:
+        for error in left:
+            raise error
+        return Outcome(then)
+
+    return Probe(find)
+
+
+class TestVerdict:
+    @pytest.mark.parametrize(
+        ("value", "own", "threshold", "passed"),
+        [
+            (0.5, None, None, None),
+            (0.5, True, None, True),
+            (1.0, False, None, False),
+            (0.5, None, 0.5, True),
+            (0.49, None, 0.5, False),
+            (1.0, False, 0.5, True),
+            (0.0, True, 0.5, False),
+            (0.0, False, 0.0, True),
+            (-1e-12, None, 0.0, True),
+            (1.0000000000000004, None, 1.0, True),
+            (1.0, None, 1.1, False),
+        ],
+    )
+    def test_a_threshold_overrules_the_metric(
+        self, value: float, own: bool | None, threshold: float | None, passed: bool | None
+    ) -> None:
+        found = score(always(value, own), threshold=threshold)
+        assert (found.status, found.passed, found.threshold) == ("scored", passed, threshold)
+
+    @pytest.mark.parametrize(
+        ("type_", "response", "value", "passed"),
+        [
+            ("equality", "g", 1.0, True),
+            ("equality", "x", 0.0, False),
+            ("numeric", "x", 0.0, False),
+            ("f1_score", "x", 0.0, None),
+            ("bleu", "x", 0.0, None),
+            ("rouge", "g", 1.0, None),
+        ],
+    )
+    def test_without_one_overlap_only_informs(
+        self, type_: str, response: str, value: float, passed: bool | None
+    ) -> None:
+        (found,) = asyncio.run(score_turn([config(type_)], observation(response), Shelf(STANDARD)))
+        assert (found.score, found.passed) == (value, passed)
+
+
+class TestRange:
+    @pytest.mark.parametrize(
+        ("value", "kept"), [(0.0, 0.0), (1.0, 1.0), (0.3, 0.3), (1.0000000000000004, 1.0), (-1e-12, 0.0)]
+    )
+    def test_rounding_is_clamped(self, value: float, kept: float) -> None:
+        assert score(always(value)).score == kept
+
+    @pytest.mark.parametrize(
+        ("value", "error"),
+        [
+            (1.01, "the score 1.01 is outside 0..1"),
+            (-0.01, "the score -0.01 is outside 0..1"),
+            (5.0, "the score 5 is outside 0..1"),
+            (math.nan, "the score is nan, not a number from 0 to 1"),
+            (math.inf, "the score is inf, not a number from 0 to 1"),
+            (-math.inf, "the score is -inf, not a number from 0 to 1"),
+        ],
+    )
+    def test_anything_else_is_an_error(self, value: float, error: str) -> None:
+        found = score(always(value, passed=True), threshold=0.5)
+        assert (found.status, found.score, found.passed, found.error) == ("error", None, None, error)
+
+    @given(value=st.floats(), threshold=st.none() | st.floats(0, 1), own=st.none() | st.booleans())
+    def test_no_score_is_ever_out_of_range(self, value: float, threshold: float | None, own: bool | None) -> None:
+        found = score(always(value, own), threshold=threshold)
+        if found.status == "scored":
+            assert found.score is not None
+            assert 0.0 <= found.score <= 1.0
+            assert found.passed == (own if threshold is None else found.score >= threshold)
+        else:
+            assert (found.status, found.score, found.passed) == ("error", None, None)
+            assert found.error
+
+    @settings(deadline=None)
+    @given(response=st.text(), ground_truth=st.text(), path=st.none() | st.just("a"))
+    def test_standard_metrics_score_any_texts(self, response: str, ground_truth: str, path: str | None) -> None:
+        configs = [config(name, response_path=path) for name in STANDARD]
+        scores = asyncio.run(score_turn(configs, observation(response, ground_truth), Shelf(STANDARD)))
+        assert [found.id for found in scores] == list(STANDARD)
+        for found in scores:
+            assert found.status == "scored"
+            assert found.score is not None
+            assert 0.0 <= found.score <= 1.0
+            assert found.duration_ms is not None
+
+    @pytest.mark.parametrize("name", sorted(STANDARD))
+    def test_an_empty_answer_is_scored(self, name: str) -> None:
+        for ground_truth, value in (("g", 0.0), ("", 1.0 if name in {"equality", "f1_score"} else 0.0)):
+            (found,) = asyncio.run(score_turn([config(name)], observation("", ground_truth), Shelf(STANDARD)))
+            assert (found.status, found.score) == ("scored", value)
+
+
+class TestNotApplicable:
+    @pytest.mark.parametrize("name", sorted(STANDARD))
+    @pytest.mark.parametrize("scope", ["suite", "case", "turn"])
+    def test_without_ground_truth_it_is_skipped(self, name: str, scope: Any) -> None:
+        configs = [config(name, requested_by=scope, threshold=0.5)]
+        (found,) = asyncio.run(score_turn(configs, observation("5", None), Shelf(STANDARD)))
+        assert (found.status, found.score, found.passed, found.threshold) == ("skipped", None, None, 0.5)
+        assert found.reason == "the case has no ground_truth"
+
+    @pytest.mark.parametrize("passages", [None, ()])
+    @pytest.mark.parametrize(("scope", "status"), [("suite", "skipped"), ("case", "error"), ("turn", "error")])
+    def test_without_passages_it_is_an_error_where_they_were_asked_for(
+        self, scope: Any, status: str, passages: tuple[str, ...] | None
+    ) -> None:
+        metric = Probe(lambda _: Outcome(1.0), requires=frozenset({"retrieval_context"}))
+        found = score(metric, observation(retrieval_context=passages), requested_by=scope)
+        assert (found.status, found.score, found.passed) == (status, None, None)
+        assert "no retrieval_context" in str(found.reason if status == "skipped" else found.error)
+
+    def test_everything_that_is_missing_is_named(self) -> None:
+        metric = Probe(lambda _: Outcome(1.0), requires=frozenset({"retrieval_context", "ground_truth"}))
+        found = score(metric, observation(ground_truth=None))
+        assert found.reason == "the case has no ground_truth and retrieval_context"
+
+    def test_an_empty_text_is_there(self) -> None:
+        metric = Probe(lambda seen: Outcome(1.0), requires=frozenset({"ground_truth"}))
+        assert score(metric, observation(ground_truth="")).status == "scored"
+
+
+class TestResponsePath:
+    def test_the_leaf_is_scored(self) -> None:
+        (found,) = asyncio.run(
+            score_turn(
+                [config("numeric", response_path="result.value")],
+                observation('{"result": {"value": 60.940}}', "60.94"),
+                Shelf(STANDARD),
+            )
+        )
+        assert (found.score, found.passed) == (1.0, True)
+
+    @pytest.mark.parametrize("threshold", [None, 0.0, 0.5])
+    @pytest.mark.parametrize("response", ["not json", "{}", '{"a": {}}', ""])
+    def test_an_unreadable_answer_fails_whatever_the_threshold(self, response: str, threshold: float | None) -> None:
+        found = score(always(1.0, passed=True), observation(response), response_path="a", threshold=threshold)
+        assert (found.status, found.score, found.passed) == ("scored", 0.0, False)
+        assert found.reason
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("error", "text"),
+        [
+            (MetricError("the judge is gone"), "the judge is gone"),
+            (AgentEvalError("no"), "no"),
+            (ValueError("boom"), "ValueError: boom"),
+            (KeyError("x"), "KeyError: 'x'"),
+            (TimeoutError("upstream"), "TimeoutError: upstream"),
+            (RecursionError(), "RecursionError: "),
+        ],
+    )
+    @pytest.mark.parametrize("slow", [False, True])
+    def test_a_broken_metric_is_an_error_of_its_own(self, error: Exception, text: str, slow: bool) -> None:
+        async def find(_: Observation) -> Outcome:
+            raise error
+
+        found = score(SlowProbe(find) if slow else failing(error), threshold=0.5)
+        assert (found.status, found.score, found.passed, found.error) == ("error", None, None, text)
+        assert found.threshold == 0.5
+
+    def test_others_are_scored_all_the_same(self) -> None:
+        shelf = Shelf({"broken": failing(ValueError("boom")), "well": always(1.0)})
+        found = asyncio.run(score_turn([config("broken"), config("well")], observation(), shelf))
+        assert [(item.id, item.status) for item in found] == [("broken", "error"), ("well", "scored")]
+
+    @pytest.mark.parametrize(
+        ("failures", "retries", "status"), [(0, 0, "scored"), (1, 0, "error"), (1, 1, "scored"), (3, 2, "error")]
+    )
+    def test_retries(self, failures: int, retries: int, status: str) -> None:
+        found = score(failing(*[ValueError(str(number)) for number in range(failures)]), retries=retries)
+        assert found.status == status
+        if status == "error":
+            assert found.error == f"ValueError: {retries}"
+
+    def test_a_verdict_is_not_retried(self) -> None:
+        calls: list[str] = []
+
+        def find(seen: Observation) -> Outcome:
+            calls.append(seen.response)
+            return Outcome(0.0, passed=False)
+
+        assert score(Probe(find), retries=3).passed is False
+        assert calls == ["r"]
+
+    def test_a_time_limit_ends_an_attempt(self) -> None:
+        async def never(_: Observation) -> Outcome:
+            return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+        found = score(SlowProbe(never), timeout_s=0.001)
+        assert (found.status, found.error) == ("error", "no result within 0.001 s")
+
+
+class TestLongAnswers:
+    def test_others_go_on_while_one_is_measured(self) -> None:
+        others_went_on = threading.Event()
+
+        def wait_for_others(_: Observation) -> Outcome:
+            return Outcome(1.0 if others_went_on.wait(timeout=60) else 0.0)
+
+        async def run() -> list[Score]:
+            asyncio.get_running_loop().call_later(0.01, others_went_on.set)
+            shelf = Shelf({"probe": Probe(wait_for_others)})
+            return await score_turn([config()], observation("word " * 100_000), shelf)
+
+        (found,) = asyncio.run(run())
+        assert found.score == 1
+
+    def test_what_breaks_is_told_as_ever(self) -> None:
+        def broken(_: Observation) -> Outcome:
+            raise ZeroDivisionError("nothing there")
+
+        assert score(Probe(broken), observation("word " * 100_000)).error == "ZeroDivisionError: nothing there"
+
+
+class TestOrderAndDetails:
+    def test_scores_come_in_the_order_of_the_suite(self) -> None:
+        async def later(_: Observation) -> Outcome:
+            await asyncio.sleep(0)
+            return Outcome(0.5)
+
+        shelf = Shelf({"slow": SlowProbe(later), "fast": always(1.0)})
+        configs = [config("slow", id="a"), config("fast", id="b"), config("slow", id="c")]
+        found = asyncio.run(score_turn(configs, observation(), shelf))
+        assert [(item.id, item.score) for item in found] == [("a", 0.5), ("b", 1.0), ("c", 0.5)]
+
+    def test_reason_and_details_are_kept(self) -> None:
+        found = score(Probe(lambda _: Outcome(0.5, reason="because", details={"n": 1})))
+        assert (found.reason, found.details) == ("because", {"n": 1})
+
+    def test_no_metrics_no_scores(self) -> None:
+        assert asyncio.run(score_turn([], observation(), Shelf({}))) == []
+
+
+class TestCatalog:
+    def test_a_metric_is_built_once_with_its_own_options(self) -> None:
+        catalog = MetricCatalog(NO_RESOURCES)
+        strict = config("numeric", options={"absolute_tolerance": 0.0})
+        loose = config("numeric", options={"absolute_tolerance": 5.0})
+        assert catalog.get(strict) is catalog.get(strict)
+        assert catalog.get(strict) == Numeric(absolute_tolerance=0.0)
+        assert catalog.get(loose) == Numeric(absolute_tolerance=5.0)
+
+    @pytest.mark.parametrize("name", sorted(STANDARD))
+    def test_every_standard_metric_is_in_the_registry(self, name: str) -> None:
+        assert MetricCatalog(NO_RESOURCES).get(config(name)) == STANDARD[name]
+        assert name in REGISTRY

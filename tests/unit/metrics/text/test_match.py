@@ -1,0 +1,240 @@
+"""Matching the text of an answer, and patterns with a time limit."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any, cast
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from agenteval.metrics.base import MetricError, Observation
+from agenteval.metrics.text.match import TextMatchMetric, mismatch
+from agenteval.metrics.text.patterns import found, full_match
+from agenteval.metrics.values import literal_equal, shown
+from agenteval.suite.output_schema import TextMatch
+
+
+def matches(strategy: str, expected: str | list[str], text: str, *, case_sensitive: bool = False) -> bool:
+    texts = (expected,) if isinstance(expected, str) else tuple(expected)
+    match = TextMatch(cast(Any, strategy), texts, case_sensitive)
+    outcome = TextMatchMetric(match).measure(Observation("q", text))
+    assert outcome.passed is (outcome.score == 1.0) is (outcome.reason is None)
+    return bool(outcome.passed)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected", "text"),
+    [
+        ("exact", "4", "4"),
+        ("exact", "4", " 4\n"),
+        ("exact", " 4 ", "4"),
+        ("exact", "paris", "PARIS"),
+        ("exact", "STRASSE", "straße"),
+        ("exact", "", ""),
+        ("exact", "", " \n"),
+        ("exact", "a  b", "A  B"),
+        ("contains", "Paris", "The capital is paris."),
+        ("contains", ["Paris", "France"], "france's capital: paris"),
+        ("contains", ["a", "a"], "a"),
+        ("contains", " Paris ", "Paris"),
+        ("contains_any", ["London", "paris"], "PARIS!"),
+        ("startswith", "The answer is", "  the answer is 4"),
+        ("startswith", ["Hi", "Hello"], "hello there"),
+        ("endswith", ".", "Done. \n"),
+        ("endswith", ["!", "?"], "What?"),
+        ("match", r"^\d{3}-\d{4}$", "555-1234"),
+        ("match", r"\d+", "there are 12 of them"),
+        ("match", "^b", "a\nb".partition("\n")[2]),
+        ("match", "(?i)paris", "PARIS"),
+        ("match", "(?m)^b$", "a\nb"),
+        ("match", "(?s)a.b", "a\nb"),
+        ("match", "x{e}", "x{e}"),
+    ],
+)
+def test_texts_that_match(strategy: str, expected: str | list[str], text: str) -> None:
+    assert matches(strategy, expected, text)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected", "text"),
+    [
+        ("exact", "4", "4."),
+        ("exact", "4", ""),
+        ("exact", "", "4"),
+        ("exact", "a  b", "a b"),
+        ("contains", ["Paris", "France"], "Paris"),
+        ("contains_any", ["London", "Rome"], "Paris"),
+        ("startswith", "Hello", "Oh, hello"),
+        ("startswith", ["Hi", "Hey"], "Hello"),
+        ("endswith", ".", "Done!"),
+        ("match", "paris", "PARIS"),
+        ("match", r"^\d$", " 4"),
+        ("match", "^b$", "a\nb"),
+        ("match", "a.b", "a\nb"),
+        ("match", "x{e}", "y"),
+    ],
+)
+def test_texts_that_do_not_match(strategy: str, expected: str | list[str], text: str) -> None:
+    assert not matches(strategy, expected, text)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected", "text", "passed"),
+    [
+        ("exact", "Paris", "Paris", True),
+        ("exact", "Paris", "paris", False),
+        ("exact", "Paris", "Paris ", False),
+        ("exact", "Paris\n", "Paris\n", True),
+        ("contains", "is P", "it is Paris", True),
+        ("contains", "is p", "it is Paris", False),
+        ("contains", ["Paris", "france"], "Paris, France", False),
+        ("contains_any", ["paris", "France"], "Paris, France", True),
+        ("startswith", "Paris", " Paris", False),
+        ("endswith", ".", "Done.\n", False),
+        ("endswith", ".", "Done.", True),
+    ],
+)
+def test_case_sensitive_heeds_case_and_surrounding_space(
+    strategy: str, expected: str | list[str], text: str, passed: bool
+) -> None:
+    assert matches(strategy, expected, text, case_sensitive=True) is passed
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected", "text", "said"),
+    [
+        ("exact", ("4",), "5", "expected '4', got '5'"),
+        ("contains", ("a", "b", "c"), "xbx", "'a', 'c' is missing in 'xbx'"),
+        ("contains_any", ("a", "b"), "x", "'x' contains none of 'a', 'b'"),
+        ("startswith", ("a", "b"), "x", "'x' does not start with 'a', 'b'"),
+        ("endswith", ("a",), "x", "'x' does not end with 'a'"),
+        ("match", (r"\d",), "x", r"the pattern '\\d' is not found in 'x'"),
+    ],
+)
+def test_the_reason_names_both_sides(strategy: str, expected: tuple[str, ...], text: str, said: str) -> None:
+    assert mismatch(TextMatch(cast(Any, strategy), expected), text) == said
+
+
+def test_reasons_stay_short_however_long_the_answer_is() -> None:
+    assert len(str(mismatch(TextMatch("exact", ("y" * 10_000,)), "x" * 10_000))) < 250
+
+
+SPACES = st.text(" \t\n\u00a0", max_size=3)
+WORDS = st.text("aAbB .ßéÉ", max_size=6)
+
+
+@given(WORDS, WORDS, WORDS, SPACES, SPACES)
+def test_a_text_contains_starts_and_ends_with_its_own_parts(a: str, b: str, c: str, left: str, right: str) -> None:
+    text = left + a + b + c + right
+    assert matches("contains", b, text)
+    assert matches("contains", [c, a, b], text)
+    assert matches("startswith", ["\x00", a], text)
+    assert matches("endswith", ["\x00", c], text)
+    assert matches("exact", (a + b + c).swapcase().swapcase(), text) or "ß" in text
+    assert matches("contains", b, text, case_sensitive=True)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=3), WORDS)
+def test_strategies_imply_each_other(parts: list[str], text: str) -> None:
+    for strategy in ("startswith", "endswith", "contains"):
+        if matches(strategy, parts, text):
+            assert matches("contains_any", parts, text)
+    if matches("exact", parts[0], text):
+        assert matches("startswith", parts[0], text)
+        assert matches("endswith", parts[0], text)
+    assert matches("contains_any", parts, text) is any(matches("contains", part, text) for part in parts)
+    assert matches("contains", parts, text) is all(matches("contains", part, text) for part in parts)
+
+
+@given(WORDS, WORDS, st.sampled_from(["exact", "contains", "contains_any", "startswith", "endswith"]))
+def test_what_matches_with_case_matches_without(expected: str, text: str, strategy: str) -> None:
+    if matches(strategy, expected, text, case_sensitive=True):
+        assert matches(strategy, expected, text)
+
+
+# Patterns
+
+
+PIECES = st.sampled_from(
+    [
+        *"ab{}ei01,[]()|*+?.^$-",
+        "\\d",
+        "\\w",
+        "\\s",
+        "\\b",
+        "\\{",
+        "\\\\",
+        "(?:",
+        "(?i)",
+        "[^",
+        "{1,2}",
+        "{e}",
+        "{i,d}",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=8).map("".join), st.text("ab{}ei01,d \\", max_size=8))
+@example("a{e}", "zzz")
+@example("{e<=1}", "q")
+@example("a{i,d}", "xa")
+@example("[{e}]", "{")
+@example("\\\\{e}", "\\{e}")
+@example("(?x) a {e} # c", "a{e}")
+@example("a{,2}b", "b")
+@example("a{}", "a{}")
+@example("\\N{EM DASH}{2}", "——")
+def test_patterns_mean_what_the_standard_library_says(pattern: str, text: str) -> None:
+    try:
+        with warnings.catch_warnings():
+            # Of patterns that will mean something else one day.
+            warnings.simplefilter("error")
+            compiled = re.compile(pattern)
+    except (re.error, FutureWarning, OverflowError):
+        assume(False)
+    assert found(pattern, text) is (compiled.search(text) is not None)
+    assert full_match(pattern, text) is (compiled.fullmatch(text) is not None)
+
+
+def test_a_pattern_that_takes_for_ever_is_an_error() -> None:
+    for search in (found, full_match):
+        with pytest.raises(MetricError, match="takes too long"):
+            search(r"(a|a|aa)+$", "a" * 60 + "b")
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "same"),
+    [
+        (1, 1.0, True),
+        (1, True, False),
+        (0, False, False),
+        (True, True, True),
+        ("1", 1, False),
+        ("a", "A", False),
+        (None, None, True),
+        (None, 0, False),
+        ([1, [2]], [1.0, [2.0]], True),
+        ([1], [True], False),
+        ([1, 2], [2, 1], False),
+        ([1], [1, 1], False),
+        ({"a": 1, "b": 2}, {"b": 2.0, "a": 1}, True),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ({"a": 1}, {"a": True}, False),
+        (10**400, 1.5, False),
+        (2**53 + 1, float(2**53), True),
+    ],
+)
+def test_literal_equality(expected: Any, actual: Any, same: bool) -> None:
+    assert literal_equal(expected, actual) is same
+    assert literal_equal(actual, expected) is same
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(), st.lists, max_leaves=30))
+def test_values_are_shown_in_at_most_82_characters(value: Any) -> None:
+    assert len(shown(value)) <= 82

@@ -1,0 +1,193 @@
+"""Token F1, BLEU and ROUGE against published values and their own libraries."""
+
+from __future__ import annotations
+
+import re
+import string
+
+import pytest
+import sacrebleu
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rouge_score import rouge_scorer
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+from agenteval.metrics.base import Observation, Outcome
+from agenteval.metrics.text.overlap import Bleu, Rouge, RougeVariant, TokenF1, squad_tokens
+from agenteval.metrics.text.tokenizers import Tokens13a
+
+TEXTS = st.lists(st.sampled_from(["the", "a", "cat", "sat", "on", "Mat.", "dog", ",", "5", "é"]), max_size=12).map(
+    " ".join
+)
+# Long ones too, with many repeats, and in letters that have other forms in lower case.
+ANY = TEXTS | st.text() | st.lists(st.sampled_from([*"abcde", "x y", "İ", "ß", "a.b"]), max_size=150).map(" ".join)
+# What tokenizers look at: what stands beside a digit, a point, a dash, the end of a word or of a line.
+PIECES = [
+    *("a", "The", "an", "1", "23", ".", ",", "-", "'", "_", "{", "`", "&", "&amp;", "quot;", "&lt;"),
+    *("<skip", "ped>", "<skipped>", "é", "猫", "İ", "\u201c", "\x00", "\ud800"),
+    *(" ", "  ", "\n", "-\n", "\t", "\r", "\x0b", "\x1c", "\x85", "\u00a0", "\u2028"),
+]
+ODD = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text()
+VARIANTS: tuple[RougeVariant, ...] = ("rouge1", "rouge2", "rougeL")
+
+
+def measure(metric: TokenF1 | Bleu | Rouge, response: str, ground_truth: str) -> Outcome:
+    return metric.measure(Observation(input="q", response=response, ground_truth=ground_truth))
+
+
+class TestTokenF1:
+    @pytest.mark.parametrize(
+        ("text", "tokens"),
+        [
+            ("The Cat, sat!", ["cat", "sat"]),
+            ("an apple a day", ["apple", "day"]),
+            ("theatre, anthem", ["theatre", "anthem"]),
+            ("don't well-known", ["dont", "wellknown"]),
+            ("a\u00a0b\tc", ["b", "c"]),
+            ("the", []),
+            ("?!", []),
+            ("", []),
+            ("60.940", ["60940"]),
+        ],
+    )
+    def test_tokens(self, text: str, tokens: list[str]) -> None:
+        assert squad_tokens(text) == tokens
+
+    @pytest.mark.parametrize(
+        ("response", "ground_truth", "score", "precision", "recall"),
+        [
+            ("the cat sat", "The cat sat.", 1.0, 1.0, 1.0),
+            ("cat dog", "cat", 2 / 3, 0.5, 1.0),
+            ("cat", "cat dog bird", 0.5, 1.0, 1 / 3),
+            ("cat cat cat", "cat", 0.5, 1 / 3, 1.0),
+            ("cat cat", "cat cat dog", 0.8, 1.0, 2 / 3),
+            ("fish", "cat", 0.0, 0.0, 0.0),
+            ("", "cat", 0.0, 0.0, 0.0),
+            ("cat", "", 0.0, 0.0, 0.0),
+            ("", "", 1.0, 1.0, 1.0),
+        ],
+    )
+    def test_scores(self, response: str, ground_truth: str, score: float, precision: float, recall: float) -> None:
+        outcome = measure(TokenF1(), response, ground_truth)
+        assert outcome.score == pytest.approx(score)
+        assert outcome.details == {"precision": pytest.approx(precision), "recall": pytest.approx(recall)}
+        assert outcome.passed is None
+
+    @pytest.mark.parametrize(
+        ("response", "ground_truth", "score"),
+        [
+            ("A", "A", 1.0),
+            ("a.", "A", 1.0),
+            ("B", "A", 0.0),
+            ("", "A", 0.0),
+            ("The", "A", 0.0),
+            ("A, as in", "A", 0.0),
+        ],
+    )
+    def test_an_article_alone_is_compared_as_it_is(self, response: str, ground_truth: str, score: float) -> None:
+        assert measure(TokenF1(), response, ground_truth).score == score
+
+    @given(left=TEXTS | st.text(), right=TEXTS | st.text())
+    def test_laws(self, left: str, right: str) -> None:
+        score = measure(TokenF1(), left, right).score
+        assert 0.0 <= score <= 1.0
+        assert score == pytest.approx(measure(TokenF1(), right, left).score)
+        assert measure(TokenF1(), left, left).score == 1.0
+        assert (score == 1.0) >= (sorted(squad_tokens(left)) == sorted(squad_tokens(right)) != [])
+
+    @settings(deadline=None)
+    @given(text=ODD)
+    def test_tokens_are_those_of_the_rule(self, text: str) -> None:
+        plain = "".join(character for character in text.lower() if character not in string.punctuation)
+        assert squad_tokens(text) == re.sub(r"\b(a|an|the)\b", " ", " ".join(plain.split())).split()
+
+
+class TestBleu:
+    @pytest.mark.parametrize(
+        ("response", "ground_truth", "score"),
+        [
+            ("The dog bit the man.", "The dog bit the man.", 1.0),
+            ("cat", "cat", 1.0),
+            ("Cat", "cat", 0.0),
+            ("", "cat", 0.0),
+            ("fish", "cat", 0.0),
+        ],
+    )
+    def test_scores(self, response: str, ground_truth: str, score: float) -> None:
+        assert measure(Bleu(), response, ground_truth).score == pytest.approx(score)
+
+    @settings(deadline=None)
+    @given(response=ANY, ground_truth=ANY)
+    def test_it_is_sacrebleu(self, response: str, ground_truth: str) -> None:
+        outcome = measure(Bleu(), response, ground_truth)
+        original = sacrebleu.sentence_bleu(response, [ground_truth], smooth_method="exp", use_effective_order=True)
+        assert outcome.score == original.score / 100
+        assert outcome.details is not None
+        assert outcome.details["brevity_penalty"] == original.bp
+        assert outcome.details["precisions"] == [round(value / 100, 6) for value in original.precisions]
+        assert outcome.passed is None
+
+    @settings(deadline=None)
+    @given(text=ODD)
+    def test_tokens_are_those_of_sacrebleu(self, text: str) -> None:
+        original = Tokenizer13a()  # type: ignore[no-untyped-call]
+        assert Tokens13a(original)(text) == original(text).split()
+
+    def test_the_details_say_how_it_was_computed(self) -> None:
+        details = measure(Bleu(), "the cat sat on a mat", "the cat sat on the mat").details
+        assert details is not None
+        assert details["precisions"] == pytest.approx([5 / 6, 3 / 5, 2 / 4, 1 / 3], abs=1e-6)
+        assert details["brevity_penalty"] == 1.0
+        assert str(details["signature"]).startswith("nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp|version:")
+
+
+class TestRouge:
+    @pytest.mark.parametrize(
+        ("variant", "score"),
+        # ROUGE-1: 3 shared words of 4 and 5; ROUGE-2: 1 shared pair of 3 and 4; ROUGE-L: 3 in order.
+        [("rouge1", 2 / 3), ("rouge2", 2 / 7), ("rougeL", 2 / 3)],
+    )
+    def test_by_hand(self, variant: RougeVariant, score: float) -> None:
+        outcome = measure(Rouge(variant), "police kill the gunman", "the police shot the gunman")
+        assert outcome.score == pytest.approx(score)
+
+    def test_the_longest_common_subsequence_is_the_default(self) -> None:
+        outcome = measure(Rouge(), "b a c", "a b c")
+        assert outcome.score == pytest.approx(2 / 3)
+        assert outcome.details == {
+            "rouge1": pytest.approx(1.0),
+            "rouge2": pytest.approx(0.0),
+            "rougeL": pytest.approx(2 / 3),
+        }
+        assert outcome.passed is None
+
+    @pytest.mark.parametrize(
+        ("response", "ground_truth", "score"),
+        [
+            ("Cat, sat!", "cat sat", 1.0),
+            ("running", "run", 0.0),
+            ("", "cat", 0.0),
+            ("cat", "", 0.0),
+            ("", "", 0.0),
+            ("кот", "кот", 0.0),
+            ("猫", "猫", 0.0),
+            ("60.940", "60 940", 1.0),
+        ],
+    )
+    def test_tokens_are_latin_letters_and_digits_without_stems(
+        self, response: str, ground_truth: str, score: float
+    ) -> None:
+        assert measure(Rouge("rouge1"), response, ground_truth).score == pytest.approx(score)
+
+    @settings(deadline=None)
+    @given(response=ODD, ground_truth=ODD)
+    def test_odd_texts_score_as_with_rouge_score(self, response: str, ground_truth: str) -> None:
+        original = rouge_scorer.RougeScorer(list(VARIANTS), use_stemmer=False).score(ground_truth, response)
+        details = measure(Rouge(), response, ground_truth).details
+        assert details == {variant: original[variant].fmeasure for variant in VARIANTS}
+
+    @settings(deadline=None)
+    @given(response=ANY, ground_truth=ANY, variant=st.sampled_from(VARIANTS))
+    def test_it_is_rouge_score(self, response: str, ground_truth: str, variant: RougeVariant) -> None:
+        original = rouge_scorer.RougeScorer([variant], use_stemmer=False).score(ground_truth, response)
+        assert measure(Rouge(variant), response, ground_truth).score == original[variant].fmeasure

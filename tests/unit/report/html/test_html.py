@@ -1,0 +1,439 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2 import Environment, nodes
+from tests.unit.report import samples
+from tests.unit.report.samples import HOSTILE_TEXTS, SAMPLES, Sample, check_golden
+from tests.unit.report.test_evaluation_report import Elements
+
+from agenteval.core.text import escape
+from agenteval.report.html import render as html
+from agenteval.report.html.data import CHANGES, MOST_STATIC_ROWS, OUTCOMES, ROW, STATUSES, Survey, chunks
+from agenteval.report.html.data_limit import Room, compact_json
+from agenteval.report.html.page import make_page, moment
+from agenteval.report.markdown.render import template_directory
+from agenteval.report.view.trend import trend
+from agenteval.report.view.view import GateView
+from agenteval.results.archive import InMemory
+from agenteval.results.model import (
+    AnswerChange,
+    BaselineInfo,
+    CaseResult,
+    ComparedMetric,
+    Criterion,
+    MetricSummary,
+    PoolCase,
+    PoolEntry,
+    Results,
+    RunShard,
+    Score,
+    ScoreChange,
+    SuiteResult,
+    ToolCall,
+)
+
+PAYLOADS = (
+    *HOSTILE_TEXTS,
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "]]>--></style></title></noscript><img src=x onerror=alert(1)>",
+    "javascript:alert(1)",
+    "x\u2028\u2029\x00\ud800",
+    "' onmouseover=alert(1) x='",
+    "{{ 7 * 7 }}{% raw %}",
+    "__proto__",
+)
+
+
+def _page(sample: Sample, **options: Any) -> str:
+    points = trend(sample.results, ())
+    return "".join(html.render(sample.results, sample.gate, InMemory(), points, **options))
+
+
+def _scripts(page: str) -> list[tuple[str, str]]:
+    """Attributes and content of each script element."""
+    return re.findall(r"<script([^>]*)>(.*?)</script>", page, re.DOTALL)
+
+
+def _rows(page: str) -> list[dict[str, Any]]:
+    found = [json.loads(content) for attributes, content in _scripts(page) if 'class="rows"' in attributes]
+    return [dict(zip(ROW, row, strict=True)) for rows in found for row in rows]
+
+
+def _cases(page: str) -> list[dict[str, Any]]:
+    found = [json.loads(content) for attributes, content in _scripts(page) if 'class="full"' in attributes]
+    return [case for cases in found for case in cases]
+
+
+def _index(page: str) -> dict[str, Any]:
+    (found,) = (json.loads(content) for attributes, content in _scripts(page) if 'id="index"' in attributes)
+    assert isinstance(found, dict)
+    return found
+
+
+def _own_parts_cut(page: str) -> str:
+    """The page without style, script and their hashes, which have tests of their own."""
+    page = re.sub(r"(?s)<style>.*?</style>", "<style></style>", page)
+    page = re.sub(r"(?s)<script>.*?</script>", "<script></script>", page)
+    return re.sub(r"sha256-[\w+/=]+", "sha256-…", page)
+
+
+# The page.
+
+
+@pytest.mark.parametrize("name", ["regressed", "broken", "hostile"])
+def test_golden(name: str) -> None:
+    check_golden(f"report-{name}.html", _own_parts_cut(_page(SAMPLES[name]())))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_page_loads_nothing_and_runs_only_its_own_script(name: str) -> None:
+    text = _page(SAMPLES[name]())
+    page = Elements(text)
+    assert not {tag for tag, _ in page.found} & {"link", "img", "iframe", "object", "embed", "base", "form"}
+    attributes = [item for _, found in page.found for item in found.items()]
+    assert not [key for key, _ in attributes if key in {"src", "srcset", "style"} or key.startswith("on")]
+    assert [value for key, value in attributes if key == "href"] == ["#cases"]
+    policy = next(found["content"] for _, found in page.found if found.get("http-equiv") == "Content-Security-Policy")
+    (style,) = re.findall(r"(?s)<style>(.*?)</style>", text)
+    (script,) = (content for attributes, content in _scripts(text) if not attributes)
+    digests = [base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (style, script)]
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert "http" not in style + script
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_hostile_text_adds_no_element(payload: str) -> None:
+    harmless, hostile = (_page(_everywhere(text)) for text in ("harmless", payload))
+    assert [tag for tag, _ in Elements(hostile).found] == [tag for tag, _ in Elements(harmless).found]
+    assert "<!--" not in hostile
+    hostile.encode("utf-8")
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_the_data_say_what_the_results_say(payload: str) -> None:
+    page = _page(_everywhere(payload))
+    shown = re.sub("[\ud800-\udfff]", "\ufffd", escape.json_in_html(payload))
+    expected = json.loads(escape.json_in_html(json.dumps(payload, ensure_ascii=False)))
+    (row,), (case,) = _rows(page), _cases(page)
+    assert row["name"] == case["case"]["name"] == expected
+    assert case["case"]["iterations"][0]["turns"][0]["tool_calls"][0]["args"] == {expected: expected}
+    assert _index(page)["metrics"] == [expected]
+    assert not {"<", ">", "&"} & set(shown)
+
+
+def _everywhere(text: str) -> Sample:
+    """A run with the text in every place that anybody else writes."""
+    score = samples.score(text, 0.0, 1.0, reason=text).model_copy(
+        update={"error": text, "model": text, "details": {text: text}}
+    )
+    call = ToolCall(name=text, args={text: text}, result=[text], error=text)
+    turn = samples.turn(text, text, text, score, error=text, tools=[call])
+    turn = turn.model_copy(update={"retrieval_context": [text]})
+    case = samples.case(text, samples.iteration(turn, status="failed"), status="failed", suite=text)
+    case = case.model_copy(update={"tags": [text], "cluster": text})
+    hostile = samples.hostile().results.comparison
+    assert hostile is not None
+    compared = hostile.cases[0].model_copy(
+        update={
+            "id": case.id,
+            "name": text,
+            "metrics": [ScoreChange(id=text, before=1.0, after=0.0, reason=text)],
+            "answers": [AnswerChange(turn=0, input=text, before=text, after=text)],
+        }
+    )
+    metric = ComparedMetric(
+        id=text, n=1, baseline=1.0, current=0.0, difference=-1.0, verdict="regressed", reason=text,
+        interval=(-1.0, -0.5), detectable_drop=0.1, advice=text,
+    )  # fmt: skip
+    baseline = BaselineInfo(commit=text, ref=text, run_id=text, created_at=text, distance=2)
+    comparison = hostile.model_copy(update={"baseline": baseline, "cases": [compared], "metrics": [metric]})
+    criterion = Criterion(name=text, met=None)
+    results = samples.results(samples.suite(case, path=text, name=text, criteria=[criterion]), comparison=comparison)
+    run = results.run.model_copy(
+        update={"id": f"own {text}", "started_at": text, "commit": text, "ref": text, "repository": text}
+    )
+    pool = [
+        PoolEntry(commit=text, run_id=f"{number} {text}", created_at=text,
+                  cases={case.id: PoolCase(fingerprint=text, scores={text: [0.5]})})
+        for number in range(2)
+    ]  # fmt: skip
+    summary = results.summary.model_copy(update={"metrics": {text: MetricSummary(n=1, mean=0.0, pass_rate=0.0)}})
+    results = results.model_copy(update={"run": run, "pool": pool, "summary": summary})
+    return Sample(results, GateView(False, text, (text, "b"), (text,)))
+
+
+def test_only_what_is_ours_or_escaped_as_data_is_trusted() -> None:
+    source = (template_directory() / "report.html.j2").read_text(encoding="utf-8")
+    tree = Environment().parse(source)
+    trusted = [node.node for node in tree.find_all(nodes.Filter) if node.name == "trusted"]
+    names = {_name(node) for node in trusted}
+    assert names == {"style", "script", "policy", "rows", "cases", "index"}
+    assert not {"safe"} & {node.name for node in tree.find_all(nodes.Filter)}
+
+
+def _name(node: Any) -> str:
+    if isinstance(node, nodes.Call):
+        return _name(node.node)
+    return str(node.attr if isinstance(node, nodes.Getattr) else node.name)
+
+
+def test_the_head_says_what_the_run_was_compared_with() -> None:
+    page = make_page(*_parts(samples.regressed()))
+    assert page.baseline is not None
+    assert dict(page.baseline.facts) == {
+        "Commit": "89abcdef0123", "Ref": "main", "Run": "1017", "Made": "2026-11-20 09:00 UTC", "Age": "1 day",
+        "Distance": "3 commits before the merge base",
+    }  # fmt: skip
+    figures = {figure.label: (figure.value, figure.note) for figure in page.figures}
+    assert figures["Pass rate"] == ("50%", "3 of 6 evaluated")
+    assert figures["Got worse"] == ("2", "1 got better")
+    assert page.verdict == "failed"
+
+
+def test_a_metric_shows_how_much_it_changed_and_what_that_lies_in() -> None:
+    sample = samples.regressed()
+    comparison = sample.results.comparison
+    assert comparison is not None
+    metrics = [
+        metric.model_copy(update={"difference": -0.25, "interval": (-0.4, -0.1), "p": 0.0004} if place == 0 else {})
+        for place, metric in enumerate(comparison.metrics)
+    ]
+    compared = comparison.model_copy(update={"metrics": metrics})
+    sample = replace(sample, results=sample.results.model_copy(update={"comparison": compared}))
+    drawn, plain = make_page(*_parts(sample)).metrics[:2]
+    assert (drawn.change, drawn.range, drawn.p) == ("-0.25", "-0.40 to -0.10", "< 0.001")
+    assert drawn.interval is not None
+    assert drawn.interval.title == "change -0.25 (-0.40 to -0.10)"
+    assert (plain.range, plain.interval) == ("", None)
+    assert '-0.25 <span class="quiet">(-0.40 to -0.10)</span><svg class="small"' in _page(sample)
+
+
+def _parts(sample: Sample) -> tuple[Results, GateView]:
+    return sample.results, sample.gate
+
+
+def test_an_interrupted_run_and_a_shard_are_called_so() -> None:
+    results, gate = _parts(samples.broken())
+    assert make_page(results, gate).verdict == "interrupted"
+    run = results.run.model_copy(update={"shard": RunShard(index=1, count=4, cases=[])})
+    assert make_page(results.model_copy(update={"run": run}), gate).verdict == "shard 1 of 4"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("2026-11-20T09:00:00Z", "2026-11-20 09:00 UTC"),
+        ("2026-11-20T09:00:00.123+02:00", "2026-11-20 07:00 UTC"),
+        ("2026-11-20T09:00", "2026-11-20 09:00 UTC"),
+        ("0001-01-01T00:00:00+23:00", "0001-01-01T00:00:00+23:00"),
+        ("yesterday\n<b>", "yesterday <b>"),
+    ],
+)
+def test_moments(text: str, shown: str) -> None:
+    assert moment(text) == shown
+
+
+# The list and the cases.
+
+
+def test_rows_say_what_filters_ask_for() -> None:
+    page = _page(samples.regressed())
+    rows = {row["name"]: row for row in _rows(page)}
+    index = _index(page)
+    refund = rows["Refund total"]
+    assert STATUSES[refund["status"]] == "failed"
+    assert CHANGES[refund["change"]] == "regressed"
+    assert (refund["score"], refund["before"], refund["ms"]) == (0.0493, 0.94, 250)
+    numeric = next(told for told in refund["metrics"] if index["metrics"][told[0]] == "numeric")
+    assert (numeric[1], OUTCOMES[numeric[2]], numeric[3]) == (0.0, "failed", 1.0)
+    label = rows["Return label"]
+    assert (label["passes"], label["iterations"]) == (1, 3)
+    assert STATUSES[rows["Fax number"]["status"]] == "removed"
+    assert rows["Gift cards"]["before"] is None
+    assert len(rows) == len(_cases(page)) == 7
+
+
+def test_cases_come_with_what_the_baseline_answered_and_the_pool() -> None:
+    sample = samples.regressed()
+    first = sample.results.suites[0].cases[0]
+    entries = [
+        PoolEntry(commit="a" * 40, run_id=name, created_at=f"2026-11-{day}T00:00:00Z",
+                  cases={first.id: PoolCase(fingerprint="f", scores={"numeric": [1.0, 0.0]})})
+        for day, name in ((17, "older"), (18, "newer"), (20, sample.results.run.id))
+    ]  # fmt: skip
+    page = _page(Sample(sample.results.model_copy(update={"pool": entries}), sample.gate))
+    cases = _cases(page)
+    assert cases[0]["compared"]["answers"][0]["before"] == "You get 37.50 EUR back."
+    assert cases[0]["pool"] == [{"numeric": [1.0, 0.0]}] * 2
+    assert cases[1]["pool"] is None
+    assert cases[-1]["case"] is None
+    assert _index(page)["pool"] == [
+        {"commit": "aaaaaaa", "made": "2026-11-17 00:00 UTC"},
+        {"commit": "aaaaaaa", "made": "2026-11-18 00:00 UTC"},
+    ]
+
+
+def test_what_an_agent_sent_as_null_stays_null() -> None:
+    call = ToolCall(name="search", args={"limit": None, "tags": [None]}, result=None)
+    case = samples.case("c", samples.iteration(samples.turn("q", None, "a", samples.score(), tools=[call])))
+    (shown,) = _cases(_page(Sample(samples.results(samples.suite(case)), samples.green().gate)))
+    assert shown["case"]["iterations"][0]["turns"][0]["tool_calls"] == [
+        {"name": "search", "args": {"limit": None, "tags": [None]}}
+    ]
+
+
+def test_numbers_that_json_does_not_have_are_absent() -> None:
+    score = Score(id="odd", kind="code", score=math.nan, passed=None, status="scored", details={"x": math.inf})
+    case = samples.case("c\ud800", samples.iteration(samples.turn("q", None, "a", score)))
+    page = _page(Sample(samples.results(samples.suite(case)), samples.green().gate))
+    (row,), (shown,) = _rows(page), _cases(page)
+    assert row["metrics"] == [[0, None, 0, None]]
+    assert shown["case"]["iterations"][0]["turns"][0]["scores"][0]["details"] == {"x": None}
+
+
+def test_without_a_script_the_first_failing_cases_are_shown() -> None:
+    page = _page(samples.many(MOST_STATIC_ROWS + 234, status="failed", answer="wrong"))
+    assert page.count('<th scope="row">Case ') == MOST_STATIC_ROWS
+    assert "1,234 cases did not pass; these are the first 1,000." in page
+    assert len(_rows(page)) == MOST_STATIC_ROWS + 234
+
+
+def test_cases_are_read_once_and_leave_as_they_come() -> None:
+    sample = samples.many(1_000)
+    read = 0
+
+    class Counted(InMemory):
+        def cases(self, suite: SuiteResult) -> Iterator[CaseResult]:
+            nonlocal read
+            for case in suite.cases:
+                read += 1
+                yield case
+
+    parts = html.render(sample.results, sample.gate, Counted(), ())
+    next(part for part in parts if 'class="rows"' in part)
+    assert 0 < read < 1_000
+    rest = "".join(parts)
+    assert read == 1_000
+    assert rest.rstrip().endswith("</html>")
+
+
+def test_broken_scores_are_counted_by_metric() -> None:
+    page = _page(samples.broken())
+    assert '<th scope="row">meteor <span class="badge bad">1 error</span></th>' in page
+    assert '<th scope="row">helpfulness <span class="badge bad">1 error</span></th>' in page
+    survey = Survey()
+    list(chunks(samples.broken().results, InMemory(), survey))
+    assert survey.broken == {"helpfulness": 1, "meteor": 1}
+    assert survey.all_not_passed == 2
+
+
+# Limits.
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30_000), st.booleans()), min_size=1, max_size=40),
+    st.integers(40_000, 400_000),
+)
+def test_data_stay_below_their_limit_and_are_whole_where_there_is_room(
+    sizes: list[tuple[int, bool]], limit: int
+) -> None:
+    cases = [
+        samples.case(
+            f"c{number}",
+            samples.iteration(samples.turn("q", None, "x" * size), status="passed" if good else "failed"),
+            status="passed" if good else "failed",
+        )
+        for number, (size, good) in enumerate(sizes)
+    ]
+    room = Room(limit, len(cases), sum(not good for _, good in sizes))
+    texts = [room.fit(case) for case in cases]
+    whole = [compact_json(case) for case in cases]
+    assert sum(map(len, texts)) <= limit
+    assert room.cut == sum(text != full for text, full in zip(texts, whole, strict=True))
+    assert sum(map(len, whole)) > limit / 2 or not room.cut
+    assert [json.loads(text)["name"] for text in texts] == [case.name for case in cases]
+
+
+def test_cut_answers_are_announced_and_say_how_much_is_missing() -> None:
+    sample = samples.many(10, status="failed", answer="word " * 20_000)
+    page = _page(sample, limit=300_000)
+    assert "Long texts of " in page
+    answers = [case["case"]["iterations"][0]["turns"][0]["response"] for case in _cases(page)]
+    assert any(answer.endswith("more characters in results.json)") for answer in answers)
+    assert "Long texts of " not in _page(sample)
+
+
+def test_a_case_too_large_for_any_text_keeps_its_place() -> None:
+    turns = [samples.turn("q", None, "a", samples.score(), index=number) for number in range(500)]
+    case = samples.case("long", samples.iteration(*turns))
+    page = _page(Sample(samples.results(samples.suite(case)), samples.green().gate), limit=5_000)
+    (row,), (shown,) = _rows(page), _cases(page)
+    assert row["name"] == shown["case"]["name"] == "long"
+    assert shown["case"]["iterations"] == []
+
+
+# Escaping and colours.
+
+
+@given(
+    st.recursive(
+        st.text() | st.integers() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
+def test_json_in_html_means_the_same_and_holds_no_markup(value: Any) -> None:
+    text = escape.json_in_html(json.dumps(value, ensure_ascii=False))
+    assert not re.search("[<>&]", text)
+    text.encode("utf-8")
+    assert json.loads(text) == json.loads(_visible(json.dumps(value, ensure_ascii=False)))
+
+
+def _visible(text: str) -> str:
+    hidden = "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    return re.sub("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]", "\ufffd", re.sub(hidden, "", text))
+
+
+_PAIRS = [
+    (text, ground)
+    for ground, texts in {
+        "page": ("text", "quiet", "accent"),
+        "card": ("text", "quiet", "accent", "good", "bad", "note"),
+        "track": ("text",),
+        "accent": ("card",),
+        "good-soft": ("good",),
+        "bad-soft": ("bad",),
+        "note-soft": ("note",),
+    }.items()
+    for text in texts
+]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(("text", "ground"), _PAIRS)
+def test_contrast_is_enough(text: str, ground: str, dark: bool) -> None:
+    style = (template_directory() / "report.css").read_text(encoding="utf-8")
+    light_part, dark_part = style.split("@media (prefers-color-scheme: dark)", 1)
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", dark_part if dark else light_part))
+    lighter, darker = sorted((_luminance(colours[text]), _luminance(colours[ground])), reverse=True)
+    assert (lighter + 0.05) / (darker + 0.05) >= 4.5
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance as WCAG 2.2 defines it."""
+    shares = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.compare.gate_runs import past, steady
+from tests.unit.report import samples
+
+from agenteval.report.badge import badge_json
+from agenteval.report.html.charts import Interval, Line, interval_svg, line_svg, reach
+from agenteval.report.html.svg import WIDTH
+from agenteval.report.html.trend import make_trend
+from agenteval.report.view.trend import trend, trend_json
+from agenteval.report.view.view import GateView, number
+from agenteval.report.write import render_reports, write_reports
+from agenteval.results.archive import InMemory
+from agenteval.results.history import MOST_RUNS, EarlierRun, History, read_history
+from agenteval.results.model import MetricSummary, Results, RunShard
+from agenteval.results.store import results_json
+from agenteval.run.saved_results import render_again
+from agenteval.run.settings import Settings
+
+GOOD = GateView(True, "passed", (), ())
+
+
+def _run(name: str, moment: str, results: Results | None = None) -> Results:
+    base = results or samples.green().results
+    return base.model_copy(update={"run": base.run.model_copy(update={"id": name, "started_at": moment})})
+
+
+def _write(path: Path, results: Results) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(results_json(results, InMemory())), encoding="utf-8")
+
+
+# Reading a history.
+
+
+def test_files_at_any_depth_are_read_the_oldest_first(tmp_path: Path) -> None:
+    _write(tmp_path / "b" / "c" / "results.json", _run("second", "2026-11-02"))
+    _write(tmp_path / "results.json", _run("third", "2026-11-03"))
+    _write(tmp_path / "a" / "results-1.json", _run("first", "2026-11-01"))
+    _write(tmp_path / "a" / "copy-of-results.json", _run("first", "2026-11-01"))
+    (tmp_path / "trend.json").write_text("[]")
+    history = read_history(tmp_path)
+    assert [earlier.run.id for earlier in history.runs] == ["first", "second", "third"]
+    assert history.warnings == ()
+
+
+def test_only_the_newest_runs_count(tmp_path: Path) -> None:
+    for number_ in range(MOST_RUNS + 7):
+        _write(tmp_path / str(number_) / "results.json", _run(f"r{number_:03}", f"2026-{number_:03}"))
+    runs = read_history(tmp_path).runs
+    assert len(runs) == MOST_RUNS
+    assert runs[0].run.id == "r007"
+
+
+def test_what_cannot_be_read_becomes_a_warning(tmp_path: Path) -> None:
+    _write(tmp_path / "good" / "results.json", _run("good", "2026"))
+    broken = {
+        "binary": b"\xff\xfe\x00",
+        "cut": b'{"schema_version": 1, "run": {',
+        "foreign": b'{"results": []}',
+        "list": b"[]",
+        "newer": b'{"schema_version": 99, "suites": []}',
+        "partial": b'{"schema_version": 1, "run": {"id": 1}, "suites": []}',
+        "deep": b"[" * 100_000,
+    }
+    for name, content in broken.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results.json").write_bytes(content)
+    (tmp_path / "results.json").mkdir()
+    history = read_history(tmp_path)
+    assert [earlier.run.id for earlier in history.runs] == ["good"]
+    assert len(history.warnings) == 6
+    assert history.warnings[0] == "history: binary/results.json is left out: not valid JSON"
+    assert history.warnings[-1] == "history: 2 more files are left out"
+
+
+def test_a_file_of_a_newer_version_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text('{"schema_version": 99, "suites": []}')
+    (warning,) = read_history(tmp_path).warnings
+    assert warning.startswith("history: results.json is left out: written by a newer agenteval")
+
+
+def test_a_history_that_is_not_there_or_empty_is_a_warning_only(tmp_path: Path) -> None:
+    assert read_history(None) == History()
+    assert "no such directory" in read_history(tmp_path / "missing").warnings[0]
+    assert "no results file" in read_history(tmp_path).warnings[0]
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+def test_files_that_another_program_wrote_anew_are_read_as_well(tmp_path: Path, indent: int | None) -> None:
+    value = json.loads("".join(results_json(_run("same", "2026"), InMemory())))
+    turned = dict(sorted(value.items(), reverse=True))
+    (tmp_path / "results.json").write_text(json.dumps(turned, indent=indent))
+    (earlier,) = read_history(tmp_path).runs
+    assert earlier.run.id == "same"
+    assert earlier.summary.cases == 3
+
+
+def test_names_that_look_like_the_end_of_a_summary_do_no_harm(tmp_path: Path) -> None:
+    base = samples.green().results
+    metric = {', "suites": [': MetricSummary(n=1, mean=0.5, pass_rate=None)}
+    odd = base.model_copy(update={"summary": base.summary.model_copy(update={"metrics": metric})})
+    _write(tmp_path / "results.json", odd)
+    (earlier,) = read_history(tmp_path).runs
+    assert earlier.summary.metrics == metric
+
+
+# The numbers.
+
+
+def _earlier(results: Results) -> EarlierRun:
+    return EarlierRun(schema_version=1, run=results.run, summary=results.summary)
+
+
+def test_a_run_counts_once_however_it_is_known() -> None:
+    now = past(3, steady(4, c00=(0.0, 0.0, 0.0)))
+    earlier = [_earlier(_run("base-1", "2026-01-01", now)), _earlier(now), _earlier(_run("older", "2025-12-31", now))]
+    points = trend(now, earlier)
+    assert [(point.run_id, point.source) for point in points] == [
+        ("older", "history"), ("base-1", "history"), ("base-2", "pool"), ("base-3", "run"),
+    ]  # fmt: skip
+
+
+def test_pool_and_summary_have_the_same_mean() -> None:
+    now = past(2, steady(4, c00=(0.0, 0.5, 1.0)))
+    pooled, own = trend(now, ())
+    assert pooled.metrics == own.metrics
+    assert pooled.score == own.score == pytest.approx(0.875)
+    assert pooled.pass_rate is None
+
+
+def test_trend_json_has_every_run_and_no_number_that_json_does_not_have() -> None:
+    base = samples.green().results
+    summary = base.summary.model_copy(update={"score": math.nan, "pass_rate": math.inf})
+    points = trend(base, [_earlier(_run("odd", "2020", base.model_copy(update={"summary": summary})))])
+    runs = json.loads(trend_json(points), parse_constant=lambda _: pytest.fail("not JSON"))["runs"]
+    assert [(run["run_id"], run["score"], run["pass_rate"]) for run in runs] == [
+        ("odd", None, None),
+        ("run-2", 1.0, 1.0),
+    ]
+
+
+def test_lines_and_table_say_the_same() -> None:
+    base = samples.green().results
+    points = trend(base, [_earlier(_run("before", "2026-11-20T08:00:00Z"))])
+    shown = make_trend(points)
+    assert [line.title for line in shown.lines] == ["Pass rate", "Mean score", "numeric", "Cost", "Duration"]
+    assert shown.columns == ("Cases", *(line.title for line in shown.lines))
+    assert shown.rows[0].values == ("3", "100%", "1.00", "1.00", "$0.0123", "3.2 s")
+    assert [row.source for row in shown.rows] == ["history", "this run"]
+
+
+def test_one_run_alone_is_no_trend() -> None:
+    assert make_trend(trend(samples.green().results, ())).rows == ()
+
+
+# Drawings.
+
+_VALUES = st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=30)
+
+
+@given(_VALUES)
+def test_a_line_has_a_dot_for_each_value_inside_its_frame(values: list[float | None]) -> None:
+    line = Line("<&>", tuple(values), tuple(f"run {place}<" for place in range(len(values))), number, 1.0)
+    drawing = line_svg(line)
+    dots = re.findall(r'<circle class="dot" cx="([\d.]+)" cy="([\d.]+)"', drawing)
+    assert len(dots) == sum(value is not None for value in values)
+    assert all(0 <= float(x) <= WIDTH and 9.9 <= float(y) <= 120.1 for x, y in dots)
+    stretches = "".join("." if value is None else "x" for value in values).split(".")
+    assert drawing.count('class="line"') == sum(map(bool, stretches))
+    assert "<&>" not in drawing
+
+
+@given(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1))
+def test_an_interval_stays_in_its_cell_and_in_order(value: float, below: float, above: float) -> None:
+    low, high = value - below, value + above
+    drawing = interval_svg(Interval("change", value, low, high, reach([low, value, high])))
+    found = re.search(r'whisker" d="M([\d.]+) [\d.]+H([\d.]+)M.*cx="([\d.]+)"', drawing)
+    assert found is not None
+    left, right, middle = map(float, found.groups())
+    assert 0 <= left <= middle <= right <= 180
+
+
+# Files.
+
+
+@pytest.mark.parametrize(
+    ("sample", "gate", "message", "colour"),
+    [
+        ("green", GOOD, "100% passed", "brightgreen"),
+        ("regressed", GOOD, "50% passed", "green"),
+        ("regressed", samples.regressed().gate, "50% passed", "red"),
+        ("broken", samples.broken().gate, "interrupted", "lightgrey"),
+    ],
+)
+def test_badge(sample: str, gate: GateView, message: str, colour: str) -> None:
+    badge = json.loads(badge_json(samples.SAMPLES[sample]().results, gate))
+    assert badge == {"schemaVersion": 1, "label": "agenteval", "message": message, "color": colour}
+
+
+def test_a_badge_of_no_case_or_of_a_part_claims_nothing() -> None:
+    nothing = samples.results(samples.suite())
+    assert json.loads(badge_json(nothing, GOOD))["message"] == "nothing checked"
+    green = samples.green().results
+    run = green.run.model_copy(update={"shard": RunShard(index=1, count=2, cases=[])})
+    assert json.loads(badge_json(green.model_copy(update={"run": run}), GOOD))["color"] == "lightgrey"
+
+
+def test_all_reports_are_written(tmp_path: Path) -> None:
+    sample = samples.regressed()
+    render_reports(sample.results, sample.gate, tmp_path, InMemory())
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "junit.xml", "summary.md", "comment.md", "badge.json", "trend.json", "report.html",
+    }  # fmt: skip
+    write_reports(sample.results, sample.gate, tmp_path, InMemory())
+    assert (tmp_path / "results.json").exists()
+
+
+def test_report_shows_a_history_and_what_of_it_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _write(tmp_path / "results.json", samples.green().results)
+    _write(tmp_path / "history" / "1" / "results.json", _run("before", "2026-11-20T08:00:00Z"))
+    (tmp_path / "history" / "results.json").write_text("no")
+    assert render_again(tmp_path, Settings(history=tmp_path / "history"), tmp_path / "out") == 0
+    capsys.readouterr()
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert '<h2 id="trends">' in page
+    assert "history: results.json is left out: not valid JSON" in page
+    runs = json.loads((tmp_path / "out" / "trend.json").read_text())["runs"]
+    assert [run["run_id"] for run in runs] == ["before", "run-2"]

@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment, nodes
+from markdown_it import MarkdownIt
+from tests.unit.report import samples
+from tests.unit.report.samples import Sample
+from tests.unit.report.scenarios import SCENARIOS
+
+from agenteval.core.errors import InfrastructureError
+from agenteval.report import size_limits as budget
+from agenteval.report.markdown import render as markdown
+from agenteval.report.markdown.filters import FILTERS, PLAIN_FILTERS
+from agenteval.report.markdown.render import GateView, render_comment, render_summary, template_directory
+from agenteval.report.presentation import Presentation
+from agenteval.report.size_limits import COMMENT_LIMIT, SUMMARY_LIMIT, Detail, ReportTooLargeError, characters, fit
+from agenteval.report.view import view
+from agenteval.results.model import RunUsage
+
+_TEMPLATES = ["comment.md.j2", "summary.md.j2"]
+_BACKTICKS = "` ``` \n````\n" * 90_000
+
+
+def _comment(sample: Sample) -> str:
+    return render_comment(sample.results, sample.gate)
+
+
+def _summary(sample: Sample) -> str:
+    return render_summary(sample.results, sample.gate)
+
+
+@pytest.mark.parametrize("name", samples.SAMPLES)
+def test_golden_comment(name: str) -> None:
+    samples.check_golden(f"comment-{name}.md", _comment(samples.SAMPLES[name]()))
+
+
+@pytest.mark.parametrize("name", samples.SAMPLES)
+def test_golden_summary(name: str) -> None:
+    samples.check_golden(f"summary-{name}.md", _summary(samples.SAMPLES[name]()))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_golden_scenario(name: str) -> None:
+    scenario = SCENARIOS[name]()
+    look = Presentation(site=scenario.site)
+    results, gate = scenario.sample.results, scenario.sample.gate
+    samples.check_golden(f"comment-{name}.md", render_comment(results, gate, presentation=look))
+    summary = render_summary(results, gate, presentation=look)
+    # A megabyte of table is no file to read.
+    samples.check_golden(f"summary-{name}.md", summary if len(summary) < 20_000 else f"{summary[:20_000]}\n")
+
+
+class TestComment:
+    def test_begins_with_the_verdict_and_the_numbers(self) -> None:
+        verdict, _, numbers = _comment(samples.regressed()).splitlines()[:3]
+        assert verdict == "### ❌ agenteval: 2 cases got worse"
+        assert _plain(numbers).split(" · ") == [
+            "3 of 6 cases passed, 3 failed",
+            "mean score 0.61 (-0.03 against the baseline)",
+            "2 regressions, 1 improvement",
+        ]
+
+    def test_of_a_green_run_is_short(self) -> None:
+        assert len(_comment(samples.green()).splitlines()) < 20
+        assert len(_comment(samples.many(5_000)).splitlines()) < 20
+
+    def test_names_its_id(self) -> None:
+        sample = samples.green()
+        assert render_comment(sample.results, sample.gate, "nightly").startswith(
+            "### ✅ agenteval (nightly): passed\n"
+        )
+
+    def test_says_that_there_is_no_baseline(self) -> None:
+        assert "no baseline to compare with" in _comment(samples.green())
+        assert "no baseline" not in _comment(samples.regressed())
+
+    def test_says_what_it_was_compared_with(self) -> None:
+        footer = _plain(_comment(samples.regressed()).splitlines()[-1])
+        assert "commit 89abcdef0123 of main, 1 day old, 3 commits before the merge base" in footer
+
+    def test_shows_both_answers_to_the_turn_that_changed(self) -> None:
+        text = _comment(samples.regressed())
+        assert "| The label for order 1009 was sent to you. | I cannot help with that. |" in text
+        assert "<b>Asked</b> in turn 2: Number 1009, please.<br>" in text
+
+    def test_regressions_come_first_and_only_once(self) -> None:
+        text = _comment(samples.regressed())
+        order = [text.index(title) for title in ("2 regressions</b>", "#### 2 regressions", "1 known failure")]
+        assert order == sorted(order)
+        assert text.count("<b>Refund total</b>") == 1
+
+    def test_says_that_the_run_was_interrupted(self) -> None:
+        text = _comment(samples.broken())
+        assert text.startswith("### ❌ agenteval: interrupted: 2 errors\n")
+        assert "The run was interrupted" in text
+
+    def test_shows_warnings_and_metrics_that_broke(self) -> None:
+        assert "- ⚠️ the baseline is 3 commits old" in _comment(samples.regressed())
+        assert "- ⚠️ meteor could not be computed in 1 case: WordNet is not installed" in _comment(samples.broken())
+
+    def test_an_unchanged_answer_is_shown_once(self) -> None:
+        sample = samples.regressed()
+        comparison = sample.results.comparison
+        assert comparison is not None
+        first, *others = comparison.cases
+        same = first.answers[0].model_copy(update={"before": first.answers[0].after})
+        changed = comparison.model_copy(update={"cases": [first.model_copy(update={"answers": [same]}), *others]})
+        text = _comment(Sample(sample.results.model_copy(update={"comparison": changed}), sample.gate))
+        assert "| Baseline and this run gave the same answer |" in text
+
+    def test_an_answer_with_lines_stays_in_its_cell(self) -> None:
+        case = samples.failed_case("a", "{\n  1 | 2\n}", "", samples.score(value=0.0))
+        text = _comment(Sample(samples.results(samples.suite(case)), samples.regressed().gate))
+        assert "| &#123;<br>&nbsp;&nbsp;1 &#124; 2<br>&#125; | <i>empty</i> |" in text
+
+    def test_a_metric_that_got_worse_is_in_sight(self) -> None:
+        text = _comment(samples.regressed())
+        assert "<details open><summary><b>Metrics</b></summary>" in text
+        assert "| <b>-0.25</b> |" in text
+        assert "<details><summary><b>Metrics</b></summary>" in _comment(samples.green())
+
+    def test_costs_are_shown(self) -> None:
+        results = samples.results(samples.suite(samples.passed_case("a")), usage=RunUsage(cost_usd=12.5))
+        assert "<span>$</span>12.50" in render_comment(results, samples.green().gate)
+
+
+class TestSummary:
+    def test_lists_every_case(self) -> None:
+        text = _summary(samples.regressed())
+        assert len(re.findall(r"^\| (?:✅|❌) \|", text, re.MULTILINE)) == 6
+
+    def test_shows_failed_cases_in_full(self) -> None:
+        text = _summary(samples.regressed())
+        assert "```text\nNumber 1009, please.\n```" in text
+        assert "##### Iteration 3, turn 2" in text
+        assert "<code>calculator</code>" in text
+
+    def test_shows_criteria_usage_and_time(self) -> None:
+        assert "| ❌ | support | overall&#95;success&#95;rate | 0.40 | 0.80 |" in _summary(samples.broken())
+        green = _summary(samples.green())
+        assert "1,234 input tokens, 567 output tokens · 3 model calls" in green
+        assert "· 3.2 s ·" in green
+
+
+class TestHostileText:
+    @pytest.mark.parametrize("render", [_comment, _summary])
+    def test_cannot_forge_the_marker(self, render: object) -> None:
+        assert callable(render)
+        assert "<!--" not in render(samples.hostile())
+
+    @pytest.mark.parametrize("render", [_comment, _summary])
+    def test_leaves_only_our_own_elements(self, render: object) -> None:
+        assert callable(render)
+        page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(render(samples.hostile()))
+        assert set(re.findall(r"</?([a-zA-Z][a-zA-Z0-9]*)", page)) <= _ELEMENTS
+        for element in _ELEMENTS - {"br"}:
+            assert len(re.findall(f"<{element}[ >]", page)) == page.count(f"</{element}>")
+
+
+_ELEMENTS = {"h3", "h4", "h5", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "pre", "code"}
+_ELEMENTS |= {"details", "summary", "b", "i", "br", "sub", "span", "a", "del", "ins"}
+_FENCED = re.compile(r"^(`{3,})text\n.*?\n\1$", re.MULTILINE | re.DOTALL)
+
+
+class TestBudget:
+    def test_the_first_level_that_fits_wins(self) -> None:
+        levels = tuple(Detail(cases, 0, 0, 0) for cases in (9, 5, 3, 1))
+        assert fit(lambda detail: "x" * detail.max_cases, len, 5, levels) == "xxxxx"
+        with pytest.raises(ReportTooLargeError, match="does not fit into 0"):
+            fit(lambda detail: "x" * detail.max_cases, len, 0, levels)
+
+    def test_characters_are_counted_as_the_strictest_counter_does(self) -> None:
+        assert characters("aé😀") == 4
+
+    @pytest.mark.parametrize("answer", [_BACKTICKS, "$😀" * 500_000])
+    def test_any_run_fits(self, answer: str) -> None:
+        sample = samples.many_regressions(20_000, answer)
+        comment, summary = _comment(sample), _summary(sample)
+        assert characters(comment) <= COMMENT_LIMIT
+        assert len(summary.encode()) <= SUMMARY_LIMIT
+        assert "Shortened to fit GitHub's size limit" in comment
+        assert comment.startswith("### ❌ agenteval: ")
+        assert "<b>0 of 20,000 cases</b> passed" in comment
+
+    @pytest.mark.parametrize("answer", ["A plain answer.", _BACKTICKS])
+    def test_many_failures_fit(self, answer: str) -> None:
+        sample = samples.many(20_000, status="failed", answer=answer)
+        places = {
+            "the job summary and report.html": _comment(sample),
+            "report.html and results.json": _summary(sample),
+        }
+        for place, text in places.items():
+            assert re.search(rf"… and [\d,]+ more in {place}\.|All of it is in {place}\.", text)
+            _assert_closed(text)
+
+    @pytest.mark.parametrize("name", samples.SAMPLES)
+    @pytest.mark.parametrize("detail", [*budget.COMMENT_LEVELS, *budget.SUMMARY_LEVELS])
+    def test_every_level_is_well_formed(self, name: str, detail: Detail, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(markdown, "COMMENT_LEVELS", (detail,))
+        monkeypatch.setattr(markdown, "SUMMARY_LEVELS", (detail,))
+        sample = samples.SAMPLES[name]()
+        no_limit = 10**9
+        texts = (
+            render_comment(sample.results, sample.gate, limit=no_limit),
+            render_summary(sample.results, sample.gate, limit=no_limit),
+        )
+        for text in texts:
+            _assert_closed(text)
+
+    def test_less_room_means_less_detail(self) -> None:
+        sample = samples.many_regressions(30, "An answer of some length. " * 40)
+        whole = render_comment(sample.results, sample.gate)
+        small = render_comment(sample.results, sample.gate, limit=20_000)
+        assert characters(small) <= 20_000 < characters(whole)
+
+
+class TestTemplates:
+    @pytest.mark.parametrize("name", _TEMPLATES)
+    def test_every_value_is_filtered(self, name: str) -> None:
+        environment = Environment(autoescape=False)
+        environment.filters.update({**FILTERS, **PLAIN_FILTERS})
+        tree = environment.parse((template_directory() / name).read_text(encoding="utf-8"))
+        macros = {macro.name for macro in tree.find_all(nodes.Macro)} | _inherited(environment, name)
+        outputs = [node for output in tree.find_all(nodes.Output) for node in output.nodes]
+        assert [node for node in outputs if not _is_safe(node, macros)] == []
+
+    def test_comment_has_the_documented_blocks(self) -> None:
+        source = (template_directory() / "comment.md.j2").read_text(encoding="utf-8")
+        assert re.findall(r"{% block (\w+)", source) == [
+            "verdict",
+            "numbers",
+            "notices",
+            "regressions",
+            "regression",
+            "failures",
+            "failure",
+            "improvements",
+            "resources",
+            "suite_changes",
+            "known_failures",
+            "suspects",
+            "skipped",
+            "metrics",
+            "evidence",
+            "cases",
+            "usage",
+            "footer",
+        ]
+
+    def test_missing_templates_are_explained(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(markdown, "_PACKAGE", tmp_path / "src" / "agenteval")
+        with pytest.raises(InfrastructureError, match=r"no comment\.md\.j2 in .*install agenteval again"):
+            template_directory()
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        ("left", "right", "texts"),
+        [
+            (0.5, 1.0, ("0.50", "1.00")),
+            (0.7, 0.7, ("0.70", "0.70")),
+            (0.6999, 0.7, ("0.6999", "0.7000")),
+            (None, 1.0, ("–", "1.00")),
+            (0.70000000001, 0.7, ("0.700000", "0.700000")),
+        ],
+    )
+    def test_different_scores_look_different(
+        self, left: float | None, right: float | None, texts: tuple[str, str]
+    ) -> None:
+        assert view.distinct(left, right) == texts
+
+    @pytest.mark.parametrize(
+        ("value", "text"), [(0.1, "+0.10"), (-0.034, "-0.03"), (-0.001, "-0.001"), (0.0, "±0.00"), (None, "–")]
+    )
+    def test_differences_have_a_sign(self, value: float | None, text: str) -> None:
+        assert view.signed(value) == text
+
+    @pytest.mark.parametrize(
+        ("rate", "text"), [(1.0, "100%"), (0.9999, ">99%"), (0.5, "50%"), (0.001, "<1%"), (0.0, "0%"), (None, "–")]
+    )
+    def test_only_all_is_all(self, rate: float | None, text: str) -> None:
+        assert view.percent(rate) == text
+
+    @pytest.mark.parametrize(
+        ("seconds", "text"), [(0.04, "0.0 s"), (59.9, "59.9 s"), (200, "3 min 20 s"), (7320, "2 h 2 min")]
+    )
+    def test_durations(self, seconds: float, text: str) -> None:
+        assert view.duration(seconds) == text
+
+    def test_counts_and_money(self) -> None:
+        assert (view.count(1, "case"), view.count(2_000, "case")) == ("1 case", "2,000 cases")
+        assert view.count(2, "case was", "cases were") == "2 cases were"
+        assert (view.money(0.01234), view.money(1234.5)) == ("$0.0123", "$1,234.50")
+
+    def test_the_change_of_the_score_needs_every_case(self) -> None:
+        results = samples.regressed().results
+        comparison = results.comparison
+        assert comparison is not None
+        assert view.score_change(results) == pytest.approx((-0.89 - 0.28 + 1.0) / 5)
+        some = comparison.model_copy(update={"cases": comparison.cases[:3]})
+        assert view.score_change(results.model_copy(update={"comparison": some})) is None
+        assert view.score_change(samples.green().results) is None
+
+    def test_flaky_cases_say_so(self) -> None:
+        good = samples.iteration(samples.turn("?", "1", "1", samples.score()))
+        bad = samples.iteration(samples.turn("?", "1", "2", samples.score(value=0.0)), status="failed", index=1)
+        broken = samples.iteration(samples.turn("?", "1", None, error="down"), status="error", index=2)
+        assert view.why(samples.case("a", good, good, bad)) == "passed 2 of 3 iterations"
+        case = samples.case("a", good, bad, broken, status="failed")
+        assert view.why(case) == "failed 1, broke in 1 of 3 iterations: numeric 0.00 < 1.00"
+        assert view.why(samples.case("a", status="skipped")) == "nothing was checked"
+
+
+def test_gate_view_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        GateView(True, "", (), ()).passed = False  # type: ignore[misc]
+
+
+def _assert_closed(text: str) -> None:
+    rest = _FENCED.sub("", text)
+    assert "```" not in rest
+    assert rest.count("<details") == rest.count("</details>")
+
+
+def _plain(markdown_text: str) -> str:
+    return re.sub(r"<[^>]*>|&#8203;", "", markdown_text)
+
+
+def _inherited(environment: Environment, name: str) -> set[str]:
+    if name == "comment.md.j2":
+        return set()
+    source = (template_directory() / "comment.md.j2").read_text(encoding="utf-8")
+    return {macro.name for macro in environment.parse(source).find_all(nodes.Macro)}
+
+
+def _is_safe(node: nodes.Expr, macros: set[str]) -> bool:
+    if isinstance(node, nodes.TemplateData):
+        return True
+    if isinstance(node, nodes.Filter):
+        return node.name in FILTERS
+    return isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and node.node.name in {*macros, "super"}

@@ -1,0 +1,268 @@
+"""Templates of users: what they can do, and what they cannot."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import ROOT
+from tests.unit.report import samples
+from tests.unit.report.samples import Sample
+
+from agenteval.report.markdown import user_template as own_markdown
+from agenteval.report.markdown.filters import FILTERS, PLAIN_FILTERS
+from agenteval.report.markdown.render import render_comment, render_summary
+from agenteval.report.markdown.source import Source
+from agenteval.report.markdown.user_template import OwnTemplateError, render_own
+from agenteval.report.presentation import Presentation, Site
+from agenteval.report.size_limits import COMMENT_LEVELS, characters
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    monkeypatch.chdir(tmp_path)
+
+    def written(text: str, name: str = "own.j2") -> Path:
+        Path(name).write_text(text, encoding="utf-8")
+        return Path(name)
+
+    return written
+
+
+def _rendered(template: Path, sample: Sample | None = None, limit: int = 60_000, time_limit_s: float = 20.0) -> str:
+    chosen = sample or samples.regressed()
+    source = Source.of(chosen.results, chosen.gate, "agenteval", "elsewhere", Site())
+    return render_own(template, source, characters, limit, COMMENT_LEVELS, time_limit_s=time_limit_s)
+
+
+def _problem(template: Path, sample: Sample | None = None) -> str:
+    with pytest.raises(OwnTemplateError) as caught:
+        _rendered(template, sample)
+    message, _, what_now = str(caught.value).rpartition("; ")
+    assert what_now == "the built-in template is used instead"
+    return message
+
+
+def test_any_block_can_be_overridden(write: Write) -> None:
+    sample = samples.regressed()
+    ours = render_comment(sample.results, sample.gate)
+    for block in re.findall(r"{% block (\w+)", (own_templates() / "comment.md.j2").read_text(encoding="utf-8")):
+        text = _rendered(write(f'{{% extends "comment.md.j2" %}}{{% block {block} %}}\n\nMINE\n\n{{% endblock %}}'))
+        if block in {"improvements", "verdict", "numbers", "regressions", "metrics", "footer", "known_failures"}:
+            assert text != ours
+            assert "MINE" in text
+
+
+def own_templates() -> Path:
+    return ROOT / "templates"
+
+
+def test_a_block_can_keep_what_it_had(write: Write) -> None:
+    sample = samples.regressed()
+    text = _rendered(write('{% extends "comment.md.j2" %}{% block footer %}Mine. {{ super() }}{% endblock %}'))
+    ours = render_comment(sample.results, sample.gate)
+    assert text == ours.replace("\n<sub>Compared", "\nMine. <sub>Compared")
+
+
+def test_a_template_can_stand_alone(write: Write) -> None:
+    text = _rendered(
+        write("{{ report.headline }}: {{ report.regressions.items|map(attribute='name')|join(' and ') }}.")
+    )
+    assert text == "2 cases got worse: Refund total and Return label."
+
+
+def test_a_template_can_use_files_beside_it(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "part.j2").write_text("part of {{ report.title }}", encoding="utf-8")
+    assert _rendered(write("{% include 'part.j2' %}")) == "part of agenteval"
+
+
+def test_what_is_printed_without_a_filter_is_escaped(write: Write) -> None:
+    sample = samples.hostile()
+    bare = "{% for case in report.regressions.items %}{{ case.name }}|{{ case.facts }}\n{% endfor %}"
+    text = _rendered(write(bare), sample)
+    assert "&#60;" in text or "@&#8203;octocat" in text
+    for dangerous in ("<", "@octocat", "](", "`"):
+        assert dangerous not in text.replace("<span>$</span>", "")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "report.headline|upper",
+        "report.headline|replace('a', '<b>')",
+        "report.headline|truncate(200)",
+        "'<b>' if report else ''",
+        "[report.headline]|join('<i>')",
+        "{'<b>': report.headline}",
+        "report.headline ~ ''",
+        "report.headline|inline|upper",
+        "report.headline|inline + '<b>'",
+        "'%s<b>' % report.headline|inline",
+        "report.headline|inline|safe",
+        "report.headline|e",
+        "'<b>{}'.format(report.headline)",
+        "('<b>', report.headline)|join",
+        "report.reasons.items|sum(start='<b>')",
+    ],
+)
+def test_no_expression_makes_markup(write: Write, expression: str) -> None:
+    sample = samples.regressed()
+    sample = replace(sample, gate=replace(sample.gate, headline="<script>@octocat #1"))
+    text = ""
+    # Some are refused.
+    with contextlib.suppress(OwnTemplateError):
+        text = _rendered(write(f"{{{{ {expression} }}}}"), sample)
+    assert "<" not in text
+    assert "@octocat" not in text
+
+
+def test_what_is_not_known_shows_nothing(write: Write) -> None:
+    assert _rendered(write("a{{ report.comparison }}b{{ report.score_change|inline }}c"), samples.green()) == "abc"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "''.__class__",
+        "report.__class__",
+        "report.summary.__init__.__globals__",
+        "report.run.model_dump()",
+        "report.run.model_copy",
+        "report.summary.__dict__",
+        "'{0.__class__}'.format(report)",
+        "report.headline.__class__.__mro__",
+        "self.__init__",
+        "cycler.__init__.__globals__",
+        "(report.headline|inline).unescape()",
+    ],
+)
+def test_no_expression_reaches_code(write: Write, expression: str) -> None:
+    assert re.match(r"own\.j2:1: .*unsafe", _problem(write(f"{{{{ {expression} }}}}")))
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../secret", "link", "{{", "\x00"])
+def test_no_file_of_another_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    (tmp_path / "secret").write_text("hunter2")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "link").symlink_to("../secret")
+    monkeypatch.chdir(folder)
+    Path("own.j2").write_text(f"{{% include {path!r} %}}")
+    assert "hunter2" not in _problem(Path("own.j2"))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a\n{{ report.regresions }}", "own.j2:2: Page has no 'regresions'; did you mean 'regressions'?"),
+        ("{{ report.run.comit }}", "own.j2:1: Run has no 'comit'; did you mean 'commit'?"),
+        ("{{ reprot }}", "own.j2:1: there is no 'reprot'; did you mean 'report'?"),
+        ("\n\n{% if %}", "own.j2:3: Expected an expression, got 'end of statement block'"),
+        ("{{ 1|nope }}", "own.j2:1: No filter named 'nope'."),
+        ("{% include 'x.j2' %}", "own.j2:1: there is no x.j2; ours are comment.md.j2 and summary.md.j2"),
+        ("{% include '../x' %}", "own.j2:1: ../x lies outside of the folder of own.j2"),
+        ("{{ report.headline|number }}", "own.j2:1: ValueError: Unknown format code 'f' for object of type 'str'"),
+        ("{% filter upper %}a{% endfilter %}", "own.j2:1: {% filter %} is not available"),
+        ("<details>", "own.j2: leaves open an element (<details>); close it"),
+        ("```", "own.j2: leaves open a code fence (```); close it"),
+        ("<details>\n\na\n\nb</details>", "own.j2: its first two paragraphs leave open an element (<details>)"),
+        ("{% include 'own.j2' %}", "own.j2:1: includes or calls itself without end"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(write: Write, text: str, problem: str) -> None:
+    assert _problem(write(text)).startswith(problem)
+
+
+def test_a_template_that_is_not_text(write: Write) -> None:
+    write("").write_bytes(b"\xff")
+    assert "own.j2 cannot be read" in _problem(Path("own.j2"))
+
+
+def test_time_is_limited(write: Write) -> None:
+    endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    with pytest.raises(OwnTemplateError, match=r"own\.j2: takes more than 1\.5 seconds"):
+        _rendered(write(endless), time_limit_s=1.5)
+
+
+def test_memory_is_limited(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_markdown, "MEMORY", 1 << 28)
+    assert "own.j2:1: takes more memory than it may" in _problem(write("{{ ('a' * 999999999)|length }}"))
+
+
+def test_a_process_that_cannot_say_why(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_markdown, "_WORKER", "agenteval.nothing")
+    assert _problem(write("fine")).startswith("own.j2: its process ended with status 1: ")
+
+
+def test_size_is_limited(write: Write) -> None:
+    long = "{% for a in range(99999) %}" + "x" * 100 + "{% endfor %}"
+    assert "makes more than 5,000,000 characters; use `detail` to show less" in _problem(write(long))
+    assert "does not fit into 60,000 even with the least detail" in _problem(write("x" * 60_001))
+
+
+def test_less_room_means_less_detail(write: Write) -> None:
+    template = write("{% for story in report.regressions.items %}{{ story.name|inline }}\n{% endfor %}")
+    sample = samples.many_regressions(30, "x" * 100)
+    assert len(_rendered(template, sample).splitlines()) == 25
+    assert len(_rendered(template, sample, limit=1_100).splitlines()) == 10
+
+
+def test_the_environment_stays_with_us(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, str] = {}
+    run = subprocess.run
+
+    def remember(*args: Any, **options: Any) -> Any:
+        asked.update(options["env"])
+        return run(*args, **options)
+
+    monkeypatch.setenv("GITHUB_TOKEN", "ghs_secret")
+    monkeypatch.setattr(subprocess, "run", remember)
+    assert _rendered(write("fine")) == "fine"
+    assert "GITHUB_TOKEN" not in asked
+
+
+def test_a_broken_template_loses_no_report(write: Write) -> None:
+    sample = samples.regressed()
+    broken = write("{{ nothing }}")
+    told: list[str] = []
+    for render, look in (
+        (render_comment, Presentation(comment_template=broken)),
+        (render_summary, Presentation(summary_template=broken)),
+    ):
+        text = render(sample.results, sample.gate, presentation=look, warn=told.append)
+        assert text.startswith("### ❌ agenteval: 2 cases got worse\n")
+        assert "⚠️ own.j2:1: there is no 'nothing'; there is: report, detail; the built-in template is used" in text
+    assert len(told) == 2
+
+
+def test_the_documented_example(write: Write) -> None:
+    text = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```jinja\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    lines = _rendered(write(example)).splitlines()
+    assert lines[0] == "### ❌ Support bot: 2 cases got worse"
+    assert lines[-2].startswith("<sub>Compared with")
+    assert lines[-1] == "<sub>bleu 0.03, f1&#95;score 0.52, numeric 0.75</sub>"
+
+
+def test_all_filters_and_blocks_are_documented() -> None:
+    documented = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
+    for name in {*FILTERS, *PLAIN_FILTERS}:
+        assert re.search(rf"`{name}[`(]", documented), name
+    source = (own_templates() / "comment.md.j2").read_text(encoding="utf-8")
+    listed = source.partition("#}")[0]
+    for block in re.findall(r"{% block (\w+)", source):
+        assert re.search(rf"\b{block}\b", listed), block
+
+
+def test_the_first_lines_that_stay_are_the_users(write: Write) -> None:
+    sample = samples.green()
+    look = Presentation(comment_template=write("**{{ report.headline }}**\n\n{{ report.summary.passed }} fine"))
+    assert render_comment(sample.results, sample.gate, presentation=look) == "**passed**\n\n3 fine"

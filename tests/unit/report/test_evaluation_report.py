@@ -1,0 +1,477 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment, nodes
+from markdown_it import MarkdownIt
+from tests.unit.report.samples import HOSTILE_TEXTS, check_golden
+from tests.unit.results.analysis.answers import AGGREGATE, answer, many
+
+from agenteval.core.errors import InfrastructureError
+from agenteval.report.evaluation import write as evaluation
+from agenteval.report.evaluation.answers import MOST_ANSWERS
+from agenteval.report.evaluation.user_template import script_json
+from agenteval.report.evaluation.wording import ORDER, SECTION_TITLES
+from agenteval.report.evaluation.write import (
+    HTML_FILTERS,
+    MARKDOWN_FILTERS,
+    render_html,
+    render_markdown,
+    write_evaluation,
+)
+from agenteval.report.html import svg as charts
+from agenteval.report.html.svg import Bar, Bars, Mark, score_histogram, svg, time_histogram
+from agenteval.report.markdown.render import template_directory
+from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.evaluate import as_json, evaluate, trace_json
+from agenteval.results.analysis.result import EvaluationResult
+from agenteval.suite.evaluation import (
+    AlertRule,
+    Analyses,
+    Criteria,
+    Evaluation,
+    EvaluationReport,
+    OutlierHandling,
+    Section,
+    Style,
+    Tone,
+)
+
+ANSWERS = many()
+NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+CRITERIA = Criteria(
+    all_successful=True,
+    avg_response_ms=2000,
+    error_rate_percent=5,
+    quality={"clarity": None, "missing": 0.5},
+    tool_calls=("all_calls_successful",),
+)
+ANALYSES = Analyses(
+    focus_personas=("expert",),
+    outliers=True,
+    trend=True,
+    failures=True,
+    failure_causes=True,
+    statistics=True,
+    alerts=(AlertRule("error_rate", ">", 1),),
+)
+PLACEHOLDERS = (
+    "TITLE", "DATE", "SUBTITLE", "LOGO_DATA_URI", "SUMMARY_JSON", "PER_TRACE_JSON", "CRITERIA_JSON", "ANALYSIS_JSON",
+)  # fmt: skip
+HOSTILE = (*HOSTILE_TEXTS, '"></script><script>alert(1)</script>', "[[SUMMARY_JSON]]", "' onmouseover=alert(1) x='")
+
+
+def _result(
+    report: EvaluationReport, answers: list[Evaluated] = ANSWERS, goal: str = "Serve everybody."
+) -> EvaluationResult:
+    return evaluate(answers, Evaluation(goal, CRITERIA, ANALYSES, report), AGGREGATE)
+
+
+def _markdown(report: EvaluationReport, answers: list[Evaluated] = ANSWERS) -> str:
+    return render_markdown(_result(report, answers), answers, report, "configs/evaluation.yaml", NOW)
+
+
+def _html(report: EvaluationReport, answers: list[Evaluated] = ANSWERS) -> str:
+    return render_html(_result(report, answers), answers, report, "configs/evaluation.yaml", NOW)
+
+
+def _hostile_answers() -> list[Evaluated]:
+    return [
+        replace(
+            answer(
+                0.1 + number / 100,
+                100.0 * number,
+                name=text,
+                persona=text,
+                metric_scores={text: 0.5, "clarity": 0.2},
+                reasons={"clarity": text, text: text},
+                absent={f"absent {text}": text},
+            ),
+            trace_id=text,
+        )
+        for number, text in enumerate(HOSTILE)
+    ]
+
+
+class Elements(HTMLParser):
+    """Names, attributes and balance of the elements of a page."""
+
+    VOID = frozenset({"meta", "input", "br"})
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.scripts: list[str] = []
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        (self.scripts if self._open[-1:] == ["script"] else self.text).append(data)
+
+    def count(self, tag: str) -> int:
+        """How many elements of a name there are."""
+        return sum(name == tag for name, _ in self.found)
+
+    def rows(self) -> Iterator[dict[str, str | None]]:
+        """Attributes of the rows of the table of answers."""
+        return (attributes for name, attributes in self.found if name == "tr" and "data-persona" in attributes)
+
+
+# What the report looks like, in all tones and styles.
+
+
+@pytest.mark.parametrize(
+    ("style", "tone"), [("quick", "technical"), ("standard", "executive"), ("detailed", "balanced")]
+)
+def test_golden_markdown(style: Style, tone: Tone) -> None:
+    check_golden(f"evaluation-{style}-{tone}.md", _markdown(EvaluationReport(style=style, tone=tone), many(60)))
+
+
+def test_golden_html() -> None:
+    check_golden("evaluation-detailed.html", _html(EvaluationReport(style="detailed"), many(60)))
+
+
+def test_golden_markdown_of_hostile_answers() -> None:
+    check_golden("evaluation-hostile.md", _markdown(EvaluationReport(style="detailed"), _hostile_answers()))
+
+
+def _sections(text: str) -> list[str]:
+    return [title for title in re.findall(r"^## (.*)$", text, re.MULTILINE) if title != "Conditions"]
+
+
+@pytest.mark.parametrize("tone", ORDER)
+def test_a_style_chooses_sections_and_a_tone_their_order(tone: Tone) -> None:
+    detailed = _sections(_markdown(EvaluationReport(style="detailed", tone=tone)))
+    assert detailed == [SECTION_TITLES[section] for section in ORDER[tone]]
+    standard = _sections(_markdown(EvaluationReport(style="standard", tone=tone)))
+    assert standard == [title for title in detailed if title not in {"Statistics", "Good answers"}]
+    assert _sections(_markdown(EvaluationReport(style="quick", tone=tone))) == ["Summary", "Key numbers"]
+
+
+@pytest.mark.parametrize("section", SECTION_TITLES)
+def test_each_section_can_be_turned_on_and_off(section: Section) -> None:
+    title = SECTION_TITLES[section]
+    assert title in _sections(_markdown(EvaluationReport(style="quick", sections={section: True})))
+    assert title not in _sections(_markdown(EvaluationReport(style="detailed", sections={section: False})))
+
+
+def test_tones_lead_with_different_words_and_numbers() -> None:
+    texts = {tone: _markdown(EvaluationReport(style="quick", tone=tone)) for tone in ORDER}
+    assert "pass&#95;rate" in texts["technical"]
+    assert "good enough" in texts["executive"]
+    leading = [re.findall(r"^- <b>(.*?)</b>", text, re.MULTILINE)[0] for text in texts.values()]
+    assert leading == ["Mean final&#95;score", "Good answers", "Pass rate"]
+
+
+def test_conditions_are_always_shown() -> None:
+    nothing: dict[Section, bool] = dict.fromkeys(SECTION_TITLES, False)
+    text = _markdown(EvaluationReport(sections=nothing))
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Conditions"]
+    assert "| ❌ not met | all traces successful | 94.6% | all |" in text
+    assert "| ⚪ no data | quality: missing | – | at least 0.500 |" in text
+
+
+def test_numbers_of_the_report_are_those_of_the_summary() -> None:
+    report = EvaluationReport(style="detailed")
+    content, text = as_json(_result(report)), _markdown(report)
+    assert f"{content['passed_traces']} of 240 answers passed ({content['pass_rate']:.1%})." in text
+    for name, stats in content["evaluator_stats"].items():
+        row = f"| {stats['average']:.2f} | {stats['min']:.2f} | {stats['max']:.2f} | "
+        assert any(line.startswith(f"| {name.replace('_', '&#95;')} {row}") for line in text.splitlines())
+    for name, stats in content["persona_breakdown"].items():
+        row = f"| {name} | {stats['pass_rate']:.1%} | {stats['average_score']:.2f} | "
+        assert any(line.startswith(row) for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("handling", "words"),
+    [("remove", "left out of the averages"), ("analyze_separately", "without them"), ("include", None)],
+)
+def test_outliers_are_called_out_as_their_handling_says(handling: OutlierHandling, words: str | None) -> None:
+    report = EvaluationReport()
+    analyses = replace(ANALYSES, outlier_handling=handling)
+    result = evaluate(ANSWERS, Evaluation(None, CRITERIA, analyses, report), AGGREGATE)
+    text = render_markdown(result, ANSWERS, report, "suite", NOW)
+    assert ("### Unusual times" in text) == (words is not None)
+    assert words is None or words in text
+
+
+def test_without_tables_markdown_lists_their_rows() -> None:
+    text = _markdown(EvaluationReport(style="detailed", tables=False))
+    assert "|" not in text
+    assert "- ❌ not met · Condition: all traces successful · Value: 94.6% · Wanted: all" in text
+
+
+def test_markdown_tables_are_well_formed() -> None:
+    page = MarkdownIt("commonmark").enable("table").render(_markdown(EvaluationReport(style="detailed")))
+    assert page.count("<table>") > 8
+    assert "|" not in re.sub(r"<[^>]*>", "", page)
+
+
+# The HTML page.
+
+
+def test_the_page_loads_nothing_and_runs_only_its_own_script() -> None:
+    page = Elements(_html(EvaluationReport(style="detailed")))
+    assert not [
+        name for name, _ in page.found if name in {"link", "img", "iframe", "object", "embed", "base", "form"}
+    ]
+    assert not [found for found in page.found if {"src", "href", "srcset", "style"} & found[1].keys()]
+    assert not [key for _, attributes in page.found for key in attributes if key.startswith("on")]
+    assert "http" not in "".join(page.scripts)
+    policy = next(found["content"] for _, found in page.found if found.get("http-equiv") == "Content-Security-Policy")
+    digest = base64.b64encode(hashlib.sha256("".join(page.scripts).encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+
+
+def test_charts_and_tables_and_interaction_can_be_left_out() -> None:
+    everything = Elements(_html(EvaluationReport(style="detailed")))
+    assert (everything.count("svg"), everything.count("script"), everything.count("input")) == (4, 1, 1)
+    plain = Elements(_html(EvaluationReport(style="detailed", charts=False, tables=False, interactive=False)))
+    assert [plain.count(name) for name in ("svg", "script", "input", "select", "table")] == [0] * 5
+    static = Elements(_html(EvaluationReport(interactive=False)))
+    assert len(list(static.rows())) == 240
+    assert static.count("script") == 0
+
+
+def test_the_table_of_answers_begins_with_the_worst() -> None:
+    rows = list(Elements(_html(EvaluationReport())).rows())
+    statuses = [row["data-status"] for row in rows]
+    failed = sum(item.passed is False for item in ANSWERS)
+    assert statuses == ["failed"] * failed + ["passed"] * (240 - failed)
+
+
+def test_a_large_run_says_what_is_left_out() -> None:
+    answers = [answer(0.9, 10.0, name=str(number), persona=f"p{number}") for number in range(MOST_ANSWERS + 500)]
+    answers.append(answer(0.1, 10.0, name="the only failure"))
+    text = _html(EvaluationReport(), answers)
+    page = Elements(text)
+    assert len(list(page.rows())) == MOST_ANSWERS
+    assert "the 2,000 answers that need a look most; 501 more are in per_trace.jsonl" in text
+    assert next(page.rows())["data-status"] == "failed"
+    assert "… and 2,451 more</p>" in text
+
+
+def test_hostile_answers_leave_only_our_own_elements() -> None:
+    page = Elements(_html(EvaluationReport(style="detailed"), _hostile_answers()))
+    ours = Elements(_html(EvaluationReport(style="detailed")))
+    assert {name for name, _ in page.found} <= {name for name, _ in ours.found}
+    known = {(name, key) for name, attributes in ours.found for key in attributes}
+    assert {(name, key) for name, attributes in page.found for key in attributes} <= known
+    assert page.count("script") == 1
+    assert page.scripts == ours.scripts
+    assert any("<script>alert(1)</script>" in text for text in page.text)
+
+
+def test_hostile_answers_leave_only_our_own_markdown() -> None:
+    text = _markdown(EvaluationReport(style="detailed"), _hostile_answers())
+    page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
+    ours = {
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "ul",
+        "li",
+        "b",
+        "sub",
+        "span",
+        "blockquote",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+    }
+    assert set(re.findall(r"</?([a-zA-Z][a-zA-Z0-9]*)", page)) <= ours
+    assert "<!--" not in text
+
+
+# An own template.
+
+
+def _template(tmp_path: Path, text: str) -> EvaluationReport:
+    path = tmp_path / "own.html"
+    path.write_text(text, encoding="utf-8")
+    return EvaluationReport(template=str(path))
+
+
+def test_an_own_template_gets_every_placeholder(tmp_path: Path) -> None:
+    lines = "\n".join(f"{name}={{}}".format(f"[[{name}]]") for name in PLACEHOLDERS)
+    report = _template(tmp_path, f"{lines}\nOTHER=[[OTHER]]")
+    values = dict(line.split("=", 1) for line in _html(report).split("\n"))
+    summary = as_json(_result(report))
+    assert values["TITLE"] == "configs/evaluation.yaml"
+    assert values["DATE"] == "2026-11-21T09:30:00Z"
+    assert values["SUBTITLE"] == "240 answers, 2026-11-21 09:30 UTC"
+    assert values["LOGO_DATA_URI"].startswith("data:image/svg+xml,%3Csvg")
+    assert values["OTHER"] == "[[OTHER]]"
+    assert json.loads(values["SUMMARY_JSON"]) == json.loads(json.dumps(summary))
+    assert json.loads(values["CRITERIA_JSON"]) == summary["success_criteria_results"]
+    assert json.loads(values["ANALYSIS_JSON"]) == json.loads(json.dumps(summary["analysis"]))
+    assert json.loads(values["PER_TRACE_JSON"]) == [trace_json(item) for item in ANSWERS]
+
+
+def test_hostile_answers_cannot_leave_the_script_of_a_template(tmp_path: Path) -> None:
+    report = _template(tmp_path, "<h1>[[TITLE]]</h1><script>const traces = [[PER_TRACE_JSON]];</script>")
+    answers = _hostile_answers()
+    result = _result(report, answers)
+    page = Elements(render_html(result, answers, report, "<b>[[SUMMARY_JSON]]</b>", NOW))
+    assert [name for name, _ in page.found] == ["h1", "script"]
+    assert page.text == ["<b>[[SUMMARY_JSON]]</b>"]
+    (script,) = page.scripts
+    names = [item["meta"]["name"] for item in json.loads(script.removeprefix("const traces = ").removesuffix(";"))]
+    assert names == [text.replace("\ud800", "\ufffd") for text in HOSTILE]
+
+
+def test_a_template_gets_no_more_traces_than_a_browser_bears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "_MOST_OWN_TRACES", 100)
+    subtitle, traces, summary = _html(
+        _template(tmp_path, "[[SUBTITLE]]\n[[PER_TRACE_JSON]]\n[[SUMMARY_JSON]]")
+    ).split("\n")
+    assert "140 of them only in per_trace.jsonl" in subtitle
+    assert len(json.loads(traces)) == 100
+    assert json.loads(summary)["per_trace_left_out"] == 140
+
+
+def test_a_template_that_cannot_be_read_is_replaced_and_named(tmp_path: Path) -> None:
+    missing = _html(EvaluationReport(template=str(tmp_path / "none.html")))
+    assert re.search(r"the template .*none\.html cannot be read: No such file", missing)
+    (tmp_path / "binary.html").write_bytes(b"\xff\xfe\x00")
+    assert "it is not UTF-8" in _html(EvaluationReport(template=str(tmp_path / "binary.html")))
+
+
+def test_json_in_scripts_has_no_markup() -> None:
+    text = script_json({"a": "</script><!-- & \u2028\u2029 \ud800"})
+    assert not set(text) & set("<>&\u2028\u2029\ud800")
+    assert json.loads(text) == {"a": "</script><!-- & \u2028\u2029 \ufffd"}
+
+
+# The files.
+
+
+@pytest.mark.parametrize(
+    ("markdown", "html", "names"),
+    [
+        (True, True, ["summary.json", "per_trace.jsonl", "report.md", "report.html"]),
+        (True, False, ["summary.json", "per_trace.jsonl", "report.md"]),
+        (False, True, ["summary.json", "per_trace.jsonl", "report.html"]),
+    ],
+)
+def test_files_are_written_as_the_settings_say(tmp_path: Path, markdown: bool, html: bool, names: list[str]) -> None:
+    report = EvaluationReport(markdown=markdown, html=html)
+    folder = tmp_path / "a" / "b"
+    files = write_evaluation(_result(report), ANSWERS, report, "suite", folder)
+    assert [file.name for file in files] == names
+    assert sorted(path.name for path in folder.iterdir()) == sorted(names)
+    assert json.loads((folder / "summary.json").read_text()) == json.loads(json.dumps(as_json(_result(report))))
+    traces = [json.loads(line) for line in (folder / "per_trace.jsonl").read_text().splitlines()]
+    assert traces == [trace_json(item) for item in ANSWERS]
+    assert (folder / "summary.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_hostile_answers_are_written_and_read_back(tmp_path: Path) -> None:
+    answers = _hostile_answers()
+    report = EvaluationReport(style="detailed")
+    write_evaluation(_result(report, answers), answers, report, "suite", tmp_path)
+    lines = (tmp_path / "per_trace.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+    assert [json.loads(line)["meta"]["name"] for line in lines] == list(HOSTILE)
+    assert json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["total_traces"] == len(HOSTILE)
+
+
+def test_a_run_without_answers_is_reported(tmp_path: Path) -> None:
+    report = EvaluationReport(style="detailed")
+    files = write_evaluation(_result(report, []), [], report, "suite", tmp_path)
+    assert "No answer could be judged." in files[2].read_text(encoding="utf-8")
+    assert Elements(files[3].read_text(encoding="utf-8")).count("svg") == 0
+
+
+def test_a_directory_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    report = EvaluationReport()
+    with pytest.raises(InfrastructureError, match="cannot make"):
+        write_evaluation(_result(report), ANSWERS, report, "suite", tmp_path / "file" / "folder")
+
+
+# Templates and charts.
+
+
+@pytest.mark.parametrize(
+    ("name", "filters"), [("evaluation.md.j2", MARKDOWN_FILTERS), ("evaluation.html.j2", HTML_FILTERS)]
+)
+def test_every_value_is_filtered(name: str, filters: dict[str, object]) -> None:
+    environment = Environment(autoescape=False)
+    environment.filters.update(filters)
+    tree = environment.parse((template_directory() / name).read_text(encoding="utf-8"))
+    macros = {macro.name for macro in tree.find_all(nodes.Macro)}
+    outputs = [node for output in tree.find_all(nodes.Output) for node in output.nodes]
+    assert [node for node in outputs if not _is_safe(node, macros, set(filters))] == []
+
+
+def _is_safe(node: nodes.Expr, macros: set[str], filters: set[str]) -> bool:
+    if isinstance(node, nodes.TemplateData):
+        return True
+    if isinstance(node, nodes.Filter):
+        ours = node.name != "trusted" or (
+            isinstance(node.node, nodes.Name) and node.node.name in {"policy", "script"}
+        )
+        return node.name in filters and ours
+    return isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and node.node.name in macros
+
+
+def test_every_score_is_in_one_bin() -> None:
+    chart = score_histogram("Scores", [0.0, 0.05, 0.15, 0.7, 0.95, 1.0], 0.7)
+    assert sum(chart.counts) == 6
+    filled = [place for place, count in enumerate(chart.counts) if count]
+    assert filled == [0, 1, 3, 14, 19]
+    assert chart.counts[19] == 2
+
+
+def test_a_long_tail_is_gathered_in_the_last_bin() -> None:
+    times = sorted([100.0 + number for number in range(100)] + [90_000.0])
+    chart = time_histogram("Times", times, [Mark(150.0, "half"), Mark(90_000.0, "longest")])
+    assert (chart.low, chart.high, chart.beyond) == (0.0, 500.0, 1)
+    assert sum(chart.counts) == 101
+    assert [mark.label for mark in chart.marks] == ["half"]
+    assert "and more: 1</title>" in svg(chart)
+    short = time_histogram("Times", [10.0, 20.0], [])
+    assert (short.high, short.beyond) == (20.0, 0)
+    assert time_histogram("Times", [0.0], []).high == 1.0
+
+
+def test_bars_stay_inside_and_labels_are_escaped() -> None:
+    drawing = svg(Bars("T<i>", (Bar("<script>" * 20, 7.0, "700%", (-1.0, 2.0)),), (Mark(0.7, "<b>"),)))
+    page = Elements(drawing)
+    assert {name for name, _ in page.found} == {"svg", "text", "rect", "path", "title"}
+    widths = [float(found["width"] or 0) for name, found in page.found if name == "rect"]
+    assert widths == [304.0, 304.0]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 10, 11, 99, 101, 1_500, 87_654, 100_000])
+def test_axes_of_counts_hold_the_largest_count(most: int) -> None:
+    axis = charts._count_axis(most)
+    assert most <= axis <= 2 * most

@@ -1,0 +1,115 @@
+"""Hostile text through every outlet that a runner reads line by line, and through XML."""
+
+from __future__ import annotations
+
+import io
+import re
+import unicodedata
+
+import pytest
+from lxml import etree
+from tests.unit.report import samples
+from tests.unit.report.samples import HOSTILE_TEXTS, Sample
+
+from agenteval.ci.github.checks.check_run import as_commands
+from agenteval.ci.github.runner import annotation
+from agenteval.core.errors import Problem
+from agenteval.report import junit
+from agenteval.report.markdown.placeholders import render_nothing_left, render_problems, render_unfinished
+from agenteval.report.markdown.render import GateView, render_comment, render_summary
+from agenteval.report.terminal import print_results
+from agenteval.report.view.annotations import annotate
+from agenteval.results.archive import InMemory
+
+_LONG = tuple(piece * 100_000 for piece in ("::error::x ", "##[error]x", "\x1b[31m", "\n::x::", "</a>]]>"))
+_CORPUS = (
+    *HOSTILE_TEXTS,
+    *_LONG,
+    "##[group]",
+    " ::notice::",
+    "\r::warning::",
+    "a\u2028::debug::b",
+    "@team #1",
+    "\x00",
+)
+# The runner: a command at the start of a line, after white space; one of the old form anywhere in it.
+_NEW = re.compile(r"\s*::(?P<name>[^\s:]+)(?: [^:]*)?::")
+_FENCED = re.compile(r"^(`{3,})text\n.*?\n\1$", re.MULTILINE | re.DOTALL)
+_OLD = re.compile(r"##\[[^\]]+\]")
+
+
+def _commands(text: str) -> list[str]:
+    """What a runner would obey, by the rules of actions/runner, ActionCommand.cs."""
+    found = []
+    for line in re.split("\r\n|\r|\n", text):
+        found += [line] if _NEW.match(line) or _OLD.search(line) else []
+    return found
+
+
+def _sample(text: str) -> Sample:
+    sample = samples.many_regressions(3, text)
+    return Sample(sample.results, GateView(False, text, (text,), (text,)))
+
+
+def test_the_check_itself_finds_commands() -> None:
+    text = "::error::a\n x ::error::b\n  ::set-output name=a::b\nc ##[error]d\r::notice::e"
+    assert len(_commands(text)) == 4
+
+
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("width", [60, 200])
+@pytest.mark.parametrize("text", _CORPUS)
+def test_a_terminal_gets_no_command_and_no_control(text: str, width: int, colour: bool) -> None:
+    stream = io.StringIO()
+    sample = _sample(text)
+    print_results(sample.results, sample.gate, stream, colour, width=width)
+    shown = stream.getvalue()
+    assert _commands(shown) == []
+    without_style = re.sub(r"\x1b\[[0-9;]*m", "", shown) if colour else shown
+    controls = {character for character in without_style if unicodedata.category(character) == "Cc"}
+    assert controls <= {"\n"}
+    assert len(shown) < 100_000
+
+
+@pytest.mark.parametrize("text", _CORPUS)
+def test_a_workflow_command_holds_one_text(text: str) -> None:
+    line = annotation("error", text, file=text, line=1, title=text)
+    assert len(re.split("\r\n|\r|\n", line)) == 1
+    assert len(_commands(line)) == 1
+    name, rest = line.removeprefix("::").split(" ", 1)
+    assert name == "error"
+    properties = rest.split("::", 1)[0]
+    assert [part.split("=")[0] for part in properties.split(",")] == ["file", "line", "title"]
+
+
+@pytest.mark.parametrize("text", _CORPUS)
+def test_annotations_are_one_command_each(text: str) -> None:
+    found = annotate(_sample(text).results, InMemory())
+    lines = list(as_commands(found.items, 9))
+    assert lines
+    for line in lines:
+        assert "\n" not in line
+        assert re.match(r"::(error|warning|notice)[ :]", line)
+
+
+@pytest.mark.parametrize("text", _CORPUS)
+def test_xml_parses(text: str) -> None:
+    document = "".join(junit.render(_sample(text).results, InMemory()))
+    root = etree.fromstring(document.encode())
+    assert {element.tag for element in root.iter()} == {"testsuites", "testsuite", "testcase", "failure"}
+
+
+@pytest.mark.parametrize("text", _CORPUS)
+def test_markdown_holds_no_marker_and_encodes(text: str) -> None:
+    sample = _sample(text)
+    problem = Problem(text, file=text, line=3, path=text)
+    for shown in (
+        render_comment(sample.results, sample.gate, text),
+        render_summary(sample.results, sample.gate),
+        render_problems([problem] * 60),
+        render_unfinished(text, "https://github.com/acme/widgets/actions/runs/1"),
+        render_nothing_left(text, "https://github.com/acme/widgets/actions/runs/1", "It was cancelled."),
+    ):
+        assert "<!--" not in shown
+        assert shown.encode()
+        assert "@octocat" not in _FENCED.sub("", shown)

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from junitparser import JUnitXml
+from lxml import etree
+from tests.support import ROOT
+from tests.unit.core.text.test_escape import TEXTS
+from tests.unit.report import samples
+
+from agenteval.report import junit
+from agenteval.results.archive import InMemory
+from agenteval.results.model import CaseResult, Results
+
+_DATA = ROOT / "tests" / "data"
+_SCHEMAS = ["junit-10.xsd", "junit-10-2014.xsd"]
+
+
+def _rendered(results: Results) -> str:
+    return "".join(junit.render(results, InMemory()))
+
+
+@pytest.mark.parametrize("name", samples.SAMPLES)
+def test_golden(name: str) -> None:
+    samples.check_golden(f"junit-{name}.xml", _rendered(samples.SAMPLES[name]().results))
+
+
+@pytest.mark.parametrize("schema", _SCHEMAS)
+@pytest.mark.parametrize("name", samples.SAMPLES)
+def test_valid_for_jenkins(name: str, schema: str) -> None:
+    _assert_valid(_rendered(samples.SAMPLES[name]().results), schema)
+
+
+def test_no_suite_and_no_case_are_valid() -> None:
+    for results in (samples.results(), samples.results(samples.suite())):
+        _assert_valid(_rendered(results), _SCHEMAS[0])
+
+
+@given(TEXTS)
+def test_any_text_is_valid_xml(text: str) -> None:
+    case = samples.failed_case(text, text, text, samples.score(text, 0.0, reason=text))
+    suite = samples.suite(case, path=text, name=text)
+    document = _rendered(samples.results(suite))
+    assert document.encode()
+    assert _parse(document).get("failures") == "1"
+
+
+@given(TEXTS)
+def test_a_passed_case_is_written_like_any_other(text: str) -> None:
+    cases = [samples.passed_case(text), samples.case(text, status="failed")]
+    document = _rendered(samples.results(samples.suite(*cases, path=text, name=text)))
+    passed, failed = (dict(element.attrib) for element in _parse(document).iter("testcase"))
+    assert passed | {"time": ""} == failed | {"time": ""}
+    assert list(passed) == list(failed)
+    # The same characters too, not only the same values.
+    first, second = re.findall(r"<testcase (.*) time=", document)
+    assert first == second
+
+
+def test_rendering_twice_gives_the_same() -> None:
+    results = samples.hostile().results
+    assert _rendered(results) == _rendered(results)
+
+
+def test_junitparser_reads_the_counts() -> None:
+    report: Any = JUnitXml.fromstring(_rendered(samples.broken().results).encode())
+    (suite,) = report
+    assert (report.tests, report.failures, report.errors) == (5, 0, 2)
+    assert (suite.name, suite.tests, suite.failures, suite.errors, suite.skipped) == ("support", 5, 0, 2, 1)
+    assert {case.name: type(case.result[0]).__name__ for case in suite if case.result} == {
+        "Crash": "Error",
+        "Judge down": "Error",
+        "Nothing to check": "Skipped",
+    }
+    assert {case.classname for case in suite} == {samples.SUITE}
+
+
+def test_root_sums_over_suites() -> None:
+    one = samples.suite(samples.passed_case("a"), path="one.yaml", name="one")
+    two = samples.suite(samples.failed_case("b", "1", "2"), path="two.yaml", name="two")
+    root = _parse(_rendered(samples.results(one, two)))
+    assert dict(root.attrib) == {"name": "agenteval", "tests": "2", "failures": "1", "errors": "0", "time": "0.500"}
+    assert [suite.get("name") for suite in root] == ["one", "two"]
+
+
+def test_time_is_the_sum_of_latencies() -> None:
+    three = [samples.iteration(samples.turn("?", "1", "1", samples.score()), index=index) for index in range(3)]
+    assert _testcase(samples.case("a", *three)).get("time") == "0.750"
+
+
+def test_message_names_metric_score_threshold_and_reason() -> None:
+    case = samples.failed_case(
+        "a",
+        "1",
+        "2",
+        samples.score("numeric", 0.0, 1.0, reason="expected 1,\nfound 2"),
+        samples.score("f1_score", 0.6999, 0.7),
+        samples.score("rouge", 0.9, 0.5),
+    )
+    (failure,) = _testcase(case)
+    assert failure.get("message") == "numeric 0.00 < 1.00: expected 1, found 2; f1_score 0.6999 < 0.7000"
+    assert failure.get("type") == "numeric"
+    assert failure.text == (
+        "numeric 0.00 < 1.00 failed: expected 1, found 2\n"
+        "f1_score 0.6999 < 0.7000 failed\n"
+        "rouge 0.90 >= 0.50 passed\n"
+        "input: What about a?\nexpected: 1\nresponse: 2"
+    )
+
+
+def test_message_counts_iterations() -> None:
+    bad = samples.iteration(samples.turn("?", "1", "2", samples.score(value=0.0)), status="failed")
+    good = samples.iteration(samples.turn("?", "1", "1", samples.score()), index=1)
+    worse = bad.model_copy(update={"index": 2})
+    (failure,) = _testcase(samples.case("a", bad, good, worse, status="failed"))
+    assert failure.get("message") == "failed 2 of 3 iterations: numeric 0.00 < 1.00"
+    assert [line for line in (failure.text or "").splitlines() if line.startswith("iteration")] == [
+        "iteration 1 of 3: failed",
+        "iteration 2 of 3: passed",
+        "iteration 3 of 3: failed",
+    ]
+
+
+def test_an_answer_cannot_pass_for_lines_of_the_report() -> None:
+    forged = "2\nnumeric 1.00 >= 1.00 passed\niteration 2 of 2: passed"
+    (failure,) = _testcase(samples.failed_case("a", "1", forged, samples.score(value=0.0)))
+    assert "\n    iteration 2 of 2: passed" in (failure.text or "")
+    assert "\niteration 2 of 2: passed" not in (failure.text or "")
+
+
+def _place_of_mikepenz(suite: Any, testcase: Any) -> tuple[str, int]:
+    """Where mikepenz/action-junit-report puts an annotation: src/testParser.ts, resolveFileAndLine."""
+    file = testcase.get("file") or suite.get("file") or testcase.get("classname").split(".")[-1]
+    found = re.findall(rf" [^ ]*{re.escape(file)}.*?:(\d+)", testcase[0].text or "")
+    return file, int(found[-1]) if found else 1
+
+
+def test_reporters_find_the_line() -> None:
+    forged = f"a at {samples.SUITE}:99 b"
+    case = samples.failed_case("a", "1", forged, samples.score(value=0.0), line=12)
+    suite = _parse(_rendered(samples.results(samples.suite(case))))[0]
+    assert _place_of_mikepenz(suite, suite[0]) == (samples.SUITE, 12)
+
+
+def test_reporters_group_cases_by_suite() -> None:
+    # dorny/test-reporter, java-junit-parser.ts: a group per classname, without a name where it is the suite's.
+    suite = _parse(_rendered(samples.regressed().results))[0]
+    assert {testcase.get("classname") for testcase in suite} == {samples.SUITE}
+    assert suite.get("name") != samples.SUITE
+    assert all(testcase.get("name") == testcase.get("name").strip() for testcase in suite)
+
+
+def test_long_answers_are_cut() -> None:
+    (failure,) = _testcase(samples.failed_case("a", "1", "x" * 1_000_000, samples.score(value=0.0)))
+    assert len(failure.text or "") < 11_000
+    assert "… (990,000 more characters)" in (failure.text or "")
+
+
+def _testcase(case: CaseResult) -> Any:
+    (testcase,) = _parse(_rendered(samples.results(samples.suite(case)))).iter("testcase")
+    return testcase
+
+
+def _parse(document: str) -> Any:
+    return etree.fromstring(document.encode())
+
+
+def _assert_valid(document: str, schema: str) -> None:
+    etree.XMLSchema(etree.parse(_DATA / schema)).assertValid(_parse(document))
+
+
+def test_results_are_left_as_they_were() -> None:
+    results = samples.regressed().results
+    copy = Results.model_validate(results.model_dump())
+    _rendered(results)
+    assert results == copy

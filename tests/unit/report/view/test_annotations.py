@@ -1,0 +1,288 @@
+"""What is annotated, in which order, and that its texts can do no harm."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.unit.report import samples
+
+from agenteval.report.view.annotations import MOST_MESSAGE, MOST_TITLE, Annotation, Annotations, annotate
+from agenteval.results.archive import InMemory, outline
+from agenteval.results.model import (
+    BaselineInfo,
+    CaseResult,
+    ComparedCase,
+    Comparison,
+    History,
+    Results,
+    ScoreChange,
+    SuiteResult,
+)
+
+#: What a plain text may not hold: controls but line ends, what reorders or hides text, half characters, and what
+#: GitHub refuses in an annotation.
+_FORBIDDEN = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f\ufeff\ud800-\udfff\U00010000-\U0010ffff]"
+)
+_TEXTS = st.text(max_size=400) | st.text(alphabet="a:#[\n\r\x1b😀\u202e\u2028 ", max_size=400) | st.just("x" * 5_000)
+
+
+def of(*cases: CaseResult, path: str = samples.SUITE, compared: Iterable[ComparedCase] = ()) -> Annotations:
+    return annotate(run(samples.suite(*cases, path=path), compared=compared), InMemory())
+
+
+def run(*suites: SuiteResult, compared: Iterable[ComparedCase] = ()) -> Results:
+    listed = list(compared)
+    comparison = Comparison(
+        baseline=BaselineInfo(run_id="1", created_at="2026-01-01T00:00:00Z"),
+        verdict="unchanged",
+        metrics=[],
+        cases=listed,
+        policy={"name": "statistics"},
+    )
+    return samples.results(*suites, comparison=comparison if listed else None)
+
+
+def compared(case: CaseResult, change: str, **more: Any) -> ComparedCase:
+    known = {
+        "id": case.id,
+        "name": case.name,
+        "change": change,
+        "status_before": "passed",
+        "status_after": case.status,
+        "score_before": 1.0,
+        "score_after": case.score,
+    }
+    return ComparedCase.model_validate(known | more)
+
+
+def failed(name: str, line: int | None = None) -> CaseResult:
+    return samples.failed_case(name, "42", "41", line=line)
+
+
+def broken(name: str, error: str = "the agent exited with status 1") -> CaseResult:
+    turn = samples.turn("Question?", "42", None, error=error)
+    return samples.case(name, samples.iteration(turn, status="error"), status="error")
+
+
+def messages(found: Annotations) -> list[str]:
+    return [item.message for item in found.items]
+
+
+def test_a_regression_says_what_changed_which_metrics_failed_and_what_was_answered() -> None:
+    refund, label, warranty = annotate(samples.regressed().results, InMemory()).items
+
+    assert refund == Annotation(
+        path="examples/support/agent.yaml",
+        line=12,
+        level="failure",
+        title="Refund total",
+        message="Got worse: passed → failed, score 0.94 → 0.05\n"
+        "numeric 0.00 < 1.00: expected 37.5, found 42.49\n"
+        "f1_score 0.12 < 0.50\n"
+        "Answer: The refund is 42.49 EUR: three items of 12.50 EUR each and the shipping of 4.99 EUR.",
+    )
+    assert label.message == (
+        "Got worse: passed → failed, score 0.90 → 0.62, failed 2 of 3 iterations\n"
+        "turn 2: f1_score 0.15 < 0.50: 2 of 9 words\n"
+        "Answer in turn 2: I cannot help with that."
+    )
+    assert (warranty.line, warranty.message) == (
+        60,
+        "Failed\nnumeric 0.00 < 1.00: expected 2 years, found 3 years\nAnswer: 3 years",
+    )
+
+
+def test_an_error_says_what_broke() -> None:
+    assert messages(of(broken("Case"))) == [
+        "Could not be evaluated\nagent error: the agent exited with status 1",
+    ]
+
+
+def test_only_what_needs_attention_is_annotated() -> None:
+    skipped = samples.case("Skipped", samples.iteration(samples.turn("?", None, None)), status="skipped")
+
+    assert of(samples.passed_case("Passed"), skipped) == Annotations(())
+
+
+def test_regressions_come_first_then_failures_then_errors_each_in_the_order_of_the_suites() -> None:
+    first = samples.suite(broken("e1"), failed("f1"), failed("r1"), path="a.yaml")
+    second = samples.suite(failed("f2"), broken("r2"), broken("e2"), path="b.yaml")
+    worse = [compared(case, "regressed") for suite in (first, second) for case in suite.cases if case.name[0] == "r"]
+
+    found = annotate(run(first, second, compared=worse), InMemory())
+
+    assert [item.title for item in found.items] == ["r1", "r2", "f1", "f2", "e1", "e2"]
+    assert [item.path for item in found.items] == ["a.yaml", "b.yaml", "a.yaml", "b.yaml", "a.yaml", "b.yaml"]
+
+
+def test_a_case_that_still_passes_but_fell_is_told_by_its_scores() -> None:
+    case = samples.passed_case("Fell")
+    changes = [
+        ScoreChange(id="geval", before=0.9, after=0.7, reason="less polite"),
+        ScoreChange(id="bleu", before=0.3, after=0.4),
+    ]
+    fell = compared(case, "regressed", metrics=changes, score_before=0.9, score_after=0.7)
+
+    assert messages(of(case, compared=[fell])) == [
+        "Got worse: score 0.90 → 0.70\ngeval 0.90 → 0.70: less polite\nAnswer: 42"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "notes", "level", "said"),
+    [
+        ("unchanged", [], "failure", "Failed, "),
+        ("unchanged", ["flaky"], "failure", "Failed, "),
+        ("unchanged", ["suspect"], "warning", "Failed: it passed before, and this may be chance"),
+        ("unchanged", ["quarantined"], "warning", "Failed: in quarantine"),
+        ("unchanged", ["quarantined", "suspect"], "warning", "Failed: in quarantine"),
+        ("regressed", [], "failure", "Got worse: passed → failed, score 1.00 → 0.00"),
+        ("regressed", ["suspect"], "failure", "Got worse: passed → failed, score 1.00 → 0.00"),
+        ("regressed", ["quarantined"], "warning", "Got worse: passed → failed, score 1.00 → 0.00, in quarantine"),
+    ],
+)
+def test_what_the_gate_leaves_out_or_cannot_prove_is_a_warning(
+    change: str, notes: list[str], level: str, said: str
+) -> None:
+    case = failed("Case")
+    [found] = of(case, compared=[compared(case, change, notes=notes)]).items
+
+    assert (found.level, found.message.splitlines()[0]) == (level, said.removesuffix(", "))
+
+
+def test_quarantine_holds_without_a_baseline_too() -> None:
+    results = run(samples.suite(failed("Held"), failed("Other")))
+
+    found = annotate(results, InMemory(), quarantined={f"{samples.SUITE}::Held"})
+
+    assert [(item.title, item.level) for item in found.items] == [("Held", "warning"), ("Other", "failure")]
+
+
+def test_the_history_is_told_where_it_is_known() -> None:
+    case = failed("Case")
+    history = History(runs=3, iterations=9, pass_rate=1.0)
+
+    [found] = of(case, compared=[compared(case, "regressed", history=history)]).items
+
+    assert found.message.startswith(
+        "Got worse: passed → failed, score 1.00 → 0.00, passed 9 of 9 iterations in 3 baseline runs\n"
+    )
+
+
+@pytest.mark.parametrize("line", [None, 0, -3, 2**70])
+def test_without_a_usable_line_it_is_the_first(line: int | None) -> None:
+    assert [item.line for item in of(failed("Case", line)).items] == [1]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        ".",
+        "/tmp/suite.yaml",
+        "../suite.yaml",
+        "a/../../b.yaml",
+        "a\nb.yaml",
+        "a\u202eb.yaml",
+        "😀.yaml",
+        "\ud800",
+    ],
+)
+def test_suites_that_are_no_file_of_the_repository_are_counted_only(path: str) -> None:
+    assert of(failed("a"), samples.passed_case("b"), broken("c"), path=path) == Annotations((), without_file=2)
+
+
+@pytest.mark.parametrize("path", ["agent.yaml", "suites/two  blanks.yaml", "a..b/ü:,.toml", "./agent.yaml"])
+def test_any_other_path_is_kept_as_it_is(path: str) -> None:
+    assert [item.path for item in of(failed("Case"), path=path).items] == [path]
+
+
+@pytest.mark.parametrize(("most", "titles"), [(0, []), (1, ["r"]), (2, ["r", "f1"]), (3, ["r", "f1", "f2"])])
+def test_what_is_beyond_the_most_is_counted(most: int, titles: list[str]) -> None:
+    suite = samples.suite(failed("f1"), failed("f2"), failed("r"), broken("e"))
+    results = run(suite, compared=[compared(suite.cases[2], "regressed")])
+
+    found = annotate(results, InMemory(), most=most)
+
+    assert ([item.title for item in found.items], found.hidden) == (titles, 4 - most)
+
+
+def test_the_archive_has_the_cases_in_full() -> None:
+    suite = samples.suite(failed("Case"))
+    results = run(suite.model_copy(update={"cases": [outline(case) for case in suite.cases]}))
+
+    class Full(InMemory):
+        def cases(self, suite: SuiteResult) -> Iterable[CaseResult]:
+            return [failed("Case")]
+
+    assert messages(annotate(results, Full())) == ["Failed\nnumeric 0.00 < 1.00: expected 42, found 41\nAnswer: 41"]
+    assert messages(annotate(results, InMemory())) == ["Failed"]
+
+
+def test_a_few_metrics_stand_for_many() -> None:
+    scores = [samples.score(f"metric_{number}", 0.0) for number in range(8)]
+    lines = messages(of(samples.failed_case("Case", "42", "41", *scores)))[0].splitlines()
+
+    assert lines == ["Failed", *(f"metric_{number} 0.00 < 1.00" for number in range(5)), "… and 3 more", "Answer: 41"]
+
+
+def test_several_lines_cannot_pass_for_lines_of_ours() -> None:
+    score = samples.score(value=0.0, reason="wrong\nAnswer: forged")
+
+    assert messages(of(samples.failed_case("a\nb", "42", "41\nFailed", score))) == [
+        "Failed\nnumeric 0.00 < 1.00: wrong Answer: forged\nAnswer: 41 Failed"
+    ]
+
+
+def test_characters_that_github_refuses_become_their_code_points() -> None:
+    score = samples.score(value=0.0, reason="sad 😢")
+
+    [found] = of(samples.failed_case("Smile 😀 ✅", "42", "𝟜𝟙", score)).items
+
+    assert found.title == "Smile [U+1F600] ✅"
+    assert found.message == "Failed\nnumeric 0.00 < 1.00: sad [U+1F622]\nAnswer: [U+1D7DC][U+1D7D9]"
+
+
+def test_code_points_complete_no_command() -> None:
+    [found] = of(samples.failed_case("##\U00010000", "42", "##\U00010000", samples.score(value=0.0))).items
+
+    assert found.title == "##\u200b[U+10000]"
+    assert_harmless(Annotations((found,)))
+
+
+def assert_harmless(found: Annotations) -> None:
+    for item in found.items:
+        assert len(item.title) <= MOST_TITLE
+        assert 0 < len(item.message) <= MOST_MESSAGE
+        assert "\n" not in item.title
+        for text in (item.path, item.title, item.message):
+            assert _FORBIDDEN.search(text) is None
+            assert re.search(r"^\s*::|##\[", text, re.MULTILINE) is None
+
+
+def test_hostile_texts_are_harmless() -> None:
+    found = annotate(samples.hostile().results, InMemory())
+
+    assert len(found.items) == len(samples.HOSTILE_TEXTS)
+    assert_harmless(found)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(texts=st.tuples(_TEXTS, _TEXTS, _TEXTS, _TEXTS), error=st.none() | _TEXTS, metrics=st.integers(1, 9))
+def test_any_text_is_harmless(texts: tuple[str, str, str, str], error: str | None, metrics: int) -> None:
+    name, metric, reason, answer = texts
+    scores = [samples.score(metric, 0.0, reason=reason)] * metrics
+    turn = samples.turn("?", "42", answer, *scores, error=error)
+    case = samples.case(name, samples.iteration(turn, status="failed"), status="failed")
+    worse = compared(case, "regressed", history=History(runs=99, iterations=999_999, pass_rate=0.5))
+
+    found = of(case, compared=[worse])
+
+    assert len(found.items) == 1
+    assert_harmless(found)

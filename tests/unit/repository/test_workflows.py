@@ -1,0 +1,183 @@
+"""Workflows, those that people copy and our own: GitHub accepts them, and they give away as little as they can."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support import ROOT
+
+WORKFLOWS = sorted(
+    [*(ROOT / "examples" / "workflows").glob("*.yml"), ROOT / "src/agenteval/cli/starters/workflow.yml"]
+)
+OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+OURS = "org/agenteval-action@v1"
+
+each_own = pytest.mark.parametrize("file", OWN, ids=lambda file: file.name)
+each_workflow = pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
+
+
+def jobs(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))["jobs"]
+    return found
+
+
+def steps(file: Path, uses: str) -> list[dict[str, Any]]:
+    return [step for job in jobs(file).values() for step in job["steps"] if step.get("uses", "").startswith(uses)]
+
+
+def test_github_accepts_them() -> None:
+    # The schema ships with the checker, so nothing is fetched.
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
+
+    checked = subprocess.run([*command, *map(str, [*WORKFLOWS, *OWN])], capture_output=True, text=True, check=False)
+
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@each_workflow
+def test_inputs_exist(file: Path) -> None:
+    ours = steps(file, OURS)
+
+    assert ours
+    for step in ours:
+        assert set(step.get("with", {})) <= set(ACTION["inputs"])
+
+
+@each_workflow
+def test_permissions_are_said_and_no_more_than_needed(file: Path) -> None:
+    workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
+    given = workflow["permissions"] or {}
+    for job in workflow["jobs"].values():
+        given |= job.get("permissions", {})
+
+    comments = any(step.get("with", {}).get("comment") != "never" for step in steps(file, OURS))
+    checks = any("check-name" in step.get("with", {}) for step in steps(file, OURS))
+
+    needed = {"contents": "read", "actions": "read"}
+    needed |= {"pull-requests": "write"} if comments else {}
+    needed |= {"checks": "write"} if checks else {}
+    # Another job writes the image that the service is made of.
+    needed |= {"packages": "read"} if any("services" in job for job in workflow["jobs"].values()) else {}
+    assert given == needed
+
+
+@each_workflow
+def test_no_token_stays_on_the_disk_where_the_agent_runs(file: Path) -> None:
+    assert all(step["with"]["persist-credentials"] is False for step in steps(file, "actions/checkout@"))
+
+
+@each_workflow
+def test_what_the_next_run_needs_is_uploaded_whatever_happened(file: Path) -> None:
+    uploads = steps(file, "actions/upload-artifact@")
+
+    assert all(step["if"] == "always()" for step in uploads)
+    assert all(step["with"]["path"] == f"{ACTION['inputs']['report-dir']['default']}/" for step in uploads)
+    if file.name != "fork-publish.yml":
+        assert uploads[-1]["with"]["name"] == ACTION["inputs"]["baseline-artifact"]["default"]
+
+
+def test_the_second_stage_waits_for_the_first_and_runs_nothing_of_it() -> None:
+    first, second = (ROOT / "examples" / "workflows" / f"fork-{stage}.yml" for stage in ("evaluate", "publish"))
+    name = yaml.safe_load(first.read_text(encoding="utf-8"))["name"]
+    # YAML 1.1 reads the key ``on`` as true.
+    trigger = yaml.safe_load(second.read_text(encoding="utf-8"))[True]
+
+    assert trigger == {"workflow_run": {"workflows": [name], "types": ["completed"]}}
+    assert [step["uses"] for step in jobs(second)["publish"]["steps"]] == [OURS]
+    assert "secrets" not in first.read_text(encoding="utf-8").replace("no secrets", "")
+
+
+def test_the_shards_are_all_there_and_merged() -> None:
+    file = ROOT / "examples" / "workflows" / "shards.yml"
+    evaluate, merge = jobs(file)["evaluate"], jobs(file)["merge"]
+    numbers = evaluate["strategy"]["matrix"]["shard"]
+
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert f"/{len(numbers)}" in steps(file, OURS)[0]["with"]["shard"]
+    assert (merge["needs"], merge["if"]) == ("evaluate", "always()")
+    [download] = steps(file, "actions/download-artifact@")
+    assert download["with"] == {"pattern": "agenteval-shard-*", "path": "agenteval-shards"}
+
+
+def zizmor(*files: Path) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("zizmor")
+    command = [
+        str(program),
+        "--offline",
+        "--no-progress",
+        "--strict-collection",
+        "--config",
+        str(ROOT / ".github/zizmor.yml"),
+    ]
+    return subprocess.run([*command, *map(str, files)], capture_output=True, text=True, check=False)
+
+
+def test_zizmor_finds_nothing() -> None:
+    files = [*WORKFLOWS, *OWN, ROOT / "action.yml", ROOT / ".github" / "dependabot.yml"]
+
+    audited = zizmor(*files)
+
+    assert audited.returncode == 0, audited.stdout + audited.stderr
+    assert audited.stderr.count("completed") == len(files)
+
+
+def test_zizmor_sees_mistakes(tmp_path: Path) -> None:
+    file = tmp_path / "workflow.yml"
+    text = WORKFLOWS[0].read_text(encoding="utf-8")
+    file.write_text(text.replace("persist-credentials: false", "fetch-depth: 0"), encoding="utf-8")
+
+    assert "artipacked" in zizmor(file).stdout
+
+
+@each_own
+def test_what_is_ours_is_pinned_and_says_its_version(file: Path) -> None:
+    used = re.findall(r"uses: (\S+)(.*)", file.read_text(encoding="utf-8"))
+
+    assert used
+    for action, rest in used:
+        pinned = re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}", action) and re.fullmatch(r" # v\d+\.\d+\.\d+", rest)
+        assert pinned or action == "./", f"{action}{rest}"
+
+
+def test_one_action_has_one_version() -> None:
+    texts = "".join(file.read_text(encoding="utf-8") for file in OWN)
+    used = set(re.findall(r"uses: (\S+@\S+) # (\S+)", texts))
+    assert len(used) == len({action.partition("@")[0] for action, _ in used})
+
+
+@each_own
+def test_our_jobs_start_without_rights(file: Path) -> None:
+    workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
+
+    assert workflow["permissions"] == {}
+    assert all(job["permissions"] for job in workflow["jobs"].values())
+    assert all("timeout-minutes" in job for job in workflow["jobs"].values())
+
+
+@each_own
+def test_no_expression_is_part_of_a_command(file: Path) -> None:
+    commands = [step["run"] for job in jobs(file).values() for step in job["steps"] if "run" in step]
+
+    assert [command for command in commands if "${{" in command] == []
+
+
+def test_a_release_publishes_only_what_was_tested() -> None:
+    release = jobs(ROOT / ".github" / "workflows" / "release.yml")
+
+    def comes_after(name: str, earlier: str) -> bool:
+        needs = release[name].get("needs", [])
+        needs = [needs] if isinstance(needs, str) else needs
+        return earlier in needs or any(comes_after(need, earlier) for need in needs)
+
+    publishing = [name for name, job in release.items() if "write" in job["permissions"].values()]
+    assert {"image", "index", "pypi", "tags"} <= set(publishing)
+    assert all(comes_after(name, "test") and comes_after(name, "check") for name in publishing)
+    # Nothing is done after what others see has changed: the tags move last.
+    assert all(comes_after("tags", name) for name in ("image", "index", "package", "pypi"))

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.results.analysis.answers import answer, many, summary_of
+
+from agenteval.results.analysis.alerts import check_alerts
+from agenteval.suite.evaluation import ALERT_METRICS, AlertRule, Operator, alert_problem, known_alert_metrics
+
+ANSWERS = many()
+SUMMARY = summary_of(ANSWERS)
+
+
+def _value(metric: str) -> float | None:
+    return check_alerts([AlertRule(metric, ">", 0)], SUMMARY)[0].value
+
+
+def test_every_known_metric_is_computed_directly() -> None:
+    times = np.array([item.duration_ms or 0 for item in ANSWERS])
+    finals = np.array([item.final_score or 0 for item in ANSWERS])
+    passed = sum(bool(item.passed) for item in ANSWERS)
+    means = {
+        name: np.mean([item.scores[name] for item in ANSWERS if name in item.scores])
+        for name in ("not_empty", "keywords", "clarity")
+    }
+    expected = {
+        "error_rate": 100 * np.mean([not item.success for item in ANSWERS]),
+        "pass_rate": passed / 240,
+        "avg_score": finals.mean(),
+        "average_score": finals.mean(),
+        "min_score": min(means.values()),
+        "total_traces": 240,
+        "passed_traces": passed,
+        "failed_traces": 240 - passed,
+        "absent_scores": sum(len(item.absent) for item in ANSWERS),
+        "avg_response_time": times.mean(),
+        "max_response_time": times.max(),
+        **{f"p{share}_response_time": np.percentile(times, share) for share in (50, 90, 95, 99)},
+        "avg_tokens": np.mean([item.tokens or 0 for item in ANSWERS]),
+        **means,
+    }
+    assert tuple(expected) == known_alert_metrics(means)
+    for name, value in expected.items():
+        assert _value(name) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("operator", "limit", "triggered"),
+    [
+        (">", 1, True), (">", 2, False), (">=", 2, True), (">=", 2.1, False), ("<", 3, True), ("<", 2, False),
+        ("<=", 2, True), ("<=", 1.9, False), ("==", 2, True), ("==", 2.1, False),
+    ],
+)  # fmt: skip
+def test_operators(operator: Operator, limit: float, triggered: bool) -> None:
+    found = check_alerts([AlertRule("total_traces", operator, limit)], summary_of([answer(0.9), answer(0.1)]))
+    assert found[0].triggered is triggered
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_exactly_one_of_less_equal_and_more_holds(value: float, limit: float) -> None:
+    summary = summary_of([answer(value)])
+    rules = [AlertRule("avg_score", operator, limit) for operator in ("<", "==", ">")]
+    assert sum(alert.triggered for alert in check_alerts(rules, summary)) == 1
+
+
+def test_without_data_an_alert_says_so_and_is_not_triggered() -> None:
+    (alert,) = check_alerts([AlertRule("avg_response_time", ">", 5)], summary_of([answer(0.9)]))
+    assert (alert.value, alert.triggered, str(alert)) == (None, False, "avg_response_time > 5: no data")
+
+
+def test_an_unknown_metric_names_the_known_ones() -> None:
+    problem = alert_problem(AlertRule("eror_rate", ">", 5), ["clarity"])
+    assert problem is not None
+    assert "did you mean 'error_rate'" in problem
+    assert all(name in problem for name in (*ALERT_METRICS, "clarity"))
+    assert alert_problem(AlertRule("clarity", "<", 0.5), ["clarity"]) is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "threshold", "fine"),
+    [
+        ("error_rate", 5, True),
+        ("error_rate", 101, False),
+        ("pass_rate", 0.9, True),
+        ("pass_rate", 90, False),
+        ("avg_score", -0.1, False),
+        ("clarity", 7, False),
+        ("p95_response_time", 2500, True),
+        ("pass_rate", math.nan, False),
+    ],
+)
+def test_thresholds_that_no_value_reaches_are_problems(metric: str, threshold: float, fine: bool) -> None:
+    assert (alert_problem(AlertRule(metric, ">", threshold), ["clarity"]) is None) == fine

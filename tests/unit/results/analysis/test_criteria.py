@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.results.analysis.answers import AGGREGATE, answer, many, summary_of
+
+from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.criteria import Check, check_criteria, overall
+from agenteval.results.analysis.evaluate import evaluate
+from agenteval.results.analysis.formatting import check_texts
+from agenteval.suite.evaluation import Analyses, Criteria, Evaluation
+
+ANSWERS = many()
+EVERYTHING = Criteria(
+    all_successful=True,
+    avg_response_ms=2000,
+    max_response_ms=5000,
+    error_rate_percent=5,
+    quality={"clarity": None, "not_empty": 0.99},
+    tool_calls=("all_calls_successful", "correct_parameters"),
+)
+
+
+def _check(answers: list[Evaluated], criteria: Criteria) -> dict[str, Check]:
+    return {check.name: check for check in check_criteria(summary_of(answers), criteria, AGGREGATE)}
+
+
+def test_every_criterion_is_computed_directly() -> None:
+    found = {check.name: check.criterion for check in check_criteria(summary_of(ANSWERS), EVERYTHING, AGGREGATE)}
+    times = [item.duration_ms or 0 for item in ANSWERS]
+    failed = np.mean([not item.success for item in ANSWERS])
+    clarity = np.mean([item.scores["clarity"] for item in ANSWERS if "clarity" in item.scores])
+    empty = np.mean([item.scores["not_empty"] for item in ANSWERS])
+    tools = np.mean([share for item in ANSWERS for share in item.tool_checks["all_calls_successful"]])
+    expected = {
+        "all_traces_successful": (False, 1 - failed, 1.0),
+        "avg_response_time": (np.mean(times) <= 2000, np.mean(times) / 1000, 2.0),
+        "max_response_time": (max(times) <= 5000, max(times) / 1000, 5.0),
+        "error_rate": (failed <= 0.05, failed, 0.05),
+        "quality.clarity": (clarity >= 0.7, clarity, 0.7),
+        "quality.not_empty": (empty >= 0.99, empty, 0.99),
+        "tool_calling.all_calls_successful": (False, tools, 1.0),
+        "tool_calling.correct_parameters": (None, None, 1.0),
+    }
+    assert list(found) == list(expected)
+    for name, (met, value, threshold) in expected.items():
+        assert found[name].met == met
+        assert found[name].value == (None if value is None else pytest.approx(value))
+        assert found[name].threshold == pytest.approx(threshold)
+
+
+def test_nothing_asked_for_is_nothing_checked() -> None:
+    assert check_criteria(summary_of(ANSWERS), Criteria(), AGGREGATE) == ()
+    assert overall([]) is None
+
+
+def test_limits_hold_with_equality() -> None:
+    answers = [answer(0.7, 1000, metric_scores={"clarity": 0.7}), answer(0.7, 3000, metric_scores={"clarity": 0.7})]
+    answers[0] = replace(answers[0], success=False)
+    criteria = Criteria(avg_response_ms=2000, max_response_ms=3000, error_rate_percent=50, quality={"clarity": None})
+    assert all(check.met for check in _check(answers, criteria).values())
+    tighter = Criteria(avg_response_ms=1999, max_response_ms=2999, error_rate_percent=49, quality={"clarity": 0.71})
+    assert [check.met for check in _check(answers, tighter).values()] == [False] * 4
+
+
+def test_without_data_a_criterion_is_neither_met_nor_missed() -> None:
+    found = _check([], EVERYTHING)
+    assert {check.met for check in found.values()} == {None}
+    assert overall(found.values()) is None
+    assert found["avg_response_time"].details["message"] == "no answer says how long it took"
+
+
+def test_overall_ignores_what_could_not_be_checked() -> None:
+    answers = [answer(0.9, None)]
+    found = _check(answers, Criteria(all_successful=True, avg_response_ms=10))
+    assert (found["all_traces_successful"].met, found["avg_response_time"].met) == (True, None)
+    assert overall(found.values()) is True
+
+
+def test_one_broken_tool_call_is_too_many() -> None:
+    good = answer(0.9, tool_checks={"proper_timing": (1.0,) * 999})
+    bad = answer(0.9, tool_checks={"proper_timing": (0.0,)})
+    criteria = Criteria(tool_calls=("proper_timing",))
+    assert _check([good], criteria)["tool_calling.proper_timing"].met is True
+    assert _check([good, bad], criteria)["tool_calling.proper_timing"].met is False
+
+
+def test_removed_outliers_count_in_maxima_and_rates_but_not_in_averages() -> None:
+    answers = [answer(0.9, 1000.0 + number, name=str(number)) for number in range(20)]
+    answers.append(replace(answer(0.9, 60_000.0, name="slow"), success=False))
+    criteria = Criteria(avg_response_ms=2000, max_response_ms=2000, error_rate_percent=1)
+    kept = evaluate(answers, Evaluation(criteria=criteria), AGGREGATE)
+    removed = evaluate(
+        answers, Evaluation(criteria=criteria, analyses=Analyses(outliers=True, outlier_handling="remove")), AGGREGATE
+    )
+    assert [criterion.met for criterion in kept.criteria] == [False, False, False]
+    assert [criterion.met for criterion in removed.criteria] == [True, False, False]
+    assert removed.criteria[0].value == pytest.approx(1.0095)
+
+
+@pytest.mark.parametrize(
+    ("criteria", "texts"),
+    [
+        (Criteria(avg_response_ms=2000), ("2.0004 s", "at most 2.0000 s")),
+        (Criteria(max_response_ms=5000), ("2.00 s", "at most 5.00 s")),
+        (Criteria(quality={"clarity": 0.7}), ("0.6999", "at least 0.7000")),
+        (Criteria(quality={"clarity": 0.6999}), ("0.700", "at least 0.700")),
+        (Criteria(all_successful=True), ("100.0%", "all")),
+        (Criteria(tool_calls=("proper_timing",)), ("–", "all")),
+        (Criteria(quality={"nothing": 0.5}), ("–", "at least 0.500")),
+    ],
+)
+def test_a_value_that_misses_its_limit_never_looks_like_it(criteria: Criteria, texts: tuple[str, str]) -> None:
+    found = _check([answer(0.6999, 2000.4, metric_scores={"clarity": 0.6999})], criteria)
+    assert [check_texts(check) for check in found.values()] == [texts]
+
+
+@given(
+    times=st.lists(st.floats(0, 1e5), min_size=1, max_size=20),
+    limit=st.floats(0, 1e5),
+    more=st.floats(0, 1e5),
+)
+def test_a_wider_limit_never_turns_met_into_unmet(times: list[float], limit: float, more: float) -> None:
+    answers = [answer(0.9, time) for time in times]
+    narrow = _check(answers, Criteria(avg_response_ms=limit, max_response_ms=limit))
+    wide = _check(answers, Criteria(avg_response_ms=limit + more, max_response_ms=limit + more))
+    for name, check in narrow.items():
+        assert wide[name].met or not check.met

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.results.analysis.answers import AGGREGATE, answer, many, shuffled
+
+from agenteval.results.analysis.evaluate import as_json, evaluate, trace_json
+from agenteval.suite.evaluation import AlertRule, Analyses, Criteria, Evaluation, EvaluationReport
+
+ANSWERS = many()
+EVALUATION = Evaluation(
+    goal="Serve everybody.",
+    criteria=Criteria(
+        all_successful=True,
+        avg_response_ms=2000,
+        max_response_ms=5000,
+        error_rate_percent=5,
+        quality={"clarity": None},
+        tool_calls=("all_calls_successful",),
+    ),
+    analyses=Analyses(
+        focus_personas=("expert", "nobody"),
+        outliers=True,
+        trend=True,
+        failures=True,
+        failure_causes=True,
+        statistics=True,
+        alerts=(AlertRule("error_rate", ">", 1), AlertRule("avg_score", "<", 0.1)),
+    ),
+    report=EvaluationReport(),
+)
+# What readers of FluxLoop's summary.json may rely on.
+FLUXLOOP_KEYS = {
+    "total_traces",
+    "passed_traces",
+    "pass_rate",
+    "average_score",
+    "threshold",
+    "aggregate_method",
+    "evaluators",
+    "evaluator_stats",
+    "persona_breakdown",
+    "top_reasons",
+    "evaluation_goal",
+    "success_criteria_results",
+    "overall_success",
+    "analysis",
+    "report",
+}
+
+
+def test_the_summary_has_fluxloops_form_and_direct_numbers() -> None:
+    content = as_json(evaluate(ANSWERS, EVALUATION, AGGREGATE))
+    finals = [item.final_score or 0 for item in ANSWERS]
+    assert content.keys() >= FLUXLOOP_KEYS
+    assert content["total_traces"] == 240
+    assert content["passed_traces"] == sum(bool(item.passed) for item in ANSWERS)
+    assert content["pass_rate"] == pytest.approx(content["passed_traces"] / 240)
+    assert content["average_score"] == pytest.approx(np.mean(finals))
+    assert (content["threshold"], content["aggregate_method"]) == (0.7, "weighted_sum")
+    assert content["evaluators"] == ["not_empty", "keywords", "clarity"]
+    clarity = [item.scores["clarity"] for item in ANSWERS if "clarity" in item.scores]
+    stats = content["evaluator_stats"]["clarity"]
+    assert stats["average"] == pytest.approx(np.mean(clarity))
+    assert (stats["min"], stats["max"], stats["count"]) == (min(clarity), max(clarity), len(clarity))
+    expert = [item for item in ANSWERS if item.persona == "expert"]
+    assert content["persona_breakdown"]["expert"]["count"] == len(expert)
+    assert content["persona_breakdown"]["expert"]["pass_rate"] == np.mean([bool(item.passed) for item in expert])
+    assert content["report"] == {"format": "both", "style": "standard", "tone": "balanced", "template": "default"}
+    assert json.loads(json.dumps(content, allow_nan=False)) == json.loads(json.dumps(content))
+
+
+def test_criteria_are_in_fluxloops_units() -> None:
+    content = as_json(evaluate(ANSWERS, EVALUATION, AGGREGATE))["success_criteria_results"]
+    times = [item.duration_ms or 0 for item in ANSWERS]
+    average = content["performance"]["avg_response_time"]
+    assert average["average_ms"] == pytest.approx(np.mean(times))
+    assert (average["threshold_ms"], average["trace_count"]) == (2000, 240)
+    assert content["performance"]["max_response_time"]["max_ms"] == max(times)
+    rate = content["performance"]["error_rate"]
+    assert rate["error_rate_percent"] == pytest.approx(100 * np.mean([not item.success for item in ANSWERS]))
+    assert rate["failure_count"] == sum(not item.success for item in ANSWERS)
+    assert content["quality"]["clarity"].keys() == {"met", "average_score", "threshold", "pass_rate", "trace_count"}
+    assert content["functionality"]["all_calls_successful"]["trace_count"] == 480
+    assert content["overall_success"] is False
+
+
+def test_analyses_are_there_when_asked_for() -> None:
+    analysis = as_json(evaluate(ANSWERS, EVALUATION, AGGREGATE))["analysis"]
+    assert set(analysis) == {"persona", "performance", "failures", "statistics", "alerts", "recommendations"}
+    assert list(analysis["persona"]["breakdown"]) == ["expert"]
+    assert set(analysis["performance"]["outliers"]) == {"duration_ms", "final_score"}
+    assert len(analysis["performance"]["trends"]["final_score"]["points"]) == 10
+    assert analysis["failures"]["count"] == sum(item.passed is False for item in ANSWERS)
+    assert [alert["triggered"] for alert in analysis["alerts"]] == [True, False]
+    assert len(analysis["statistics"]["tests"]) == 6
+
+
+def test_what_nobody_asks_for_is_not_there() -> None:
+    good = [answer(0.9, 10.0, name="a", metric_scores={"clarity": 0.9})]
+    result = evaluate(good, Evaluation(analyses=Analyses(personas=False)), AGGREGATE)
+    content = as_json(result)
+    assert not content.keys() & {
+        "analysis", "evaluation_goal", "success_criteria_results", "overall_success", "report",
+    }  # fmt: skip
+    assert content["persona_breakdown"] == {}
+    assert (result.criteria, result.success, result.warnings) == ([], None, [])
+
+
+def test_no_answers_at_all_are_no_crash() -> None:
+    result = evaluate([], EVALUATION, AGGREGATE)
+    content = as_json(result)
+    assert (content["total_traces"], content["pass_rate"], content["average_score"]) == (0, None, None)
+    assert result.success is None
+    assert "criterion error_rate could not be checked: no data" in result.warnings
+
+
+def test_warnings_name_triggered_alerts_only() -> None:
+    warnings = evaluate(ANSWERS, EVALUATION, AGGREGATE).warnings
+    assert any(text.startswith("alert: error_rate > 1: it is ") for text in warnings)
+    assert not any("avg_score" in text for text in warnings)
+
+
+@given(st.integers())
+def test_the_order_of_the_answers_does_not_matter(seed: int) -> None:
+    answers = ANSWERS[:60]
+    assert as_json(evaluate(shuffled(answers, seed), EVALUATION, AGGREGATE)) == as_json(
+        evaluate(answers, EVALUATION, AGGREGATE)
+    )
+
+
+def test_removing_outliers_changes_averages_as_a_direct_computation_does() -> None:
+    analyses = replace(EVALUATION.analyses, outlier_handling="remove")
+    result = evaluate(ANSWERS, replace(EVALUATION, analyses=analyses), AGGREGATE)
+    assert result.outliers is not None
+    slow = {item.answer.name for item in result.outliers.durations.outliers}
+    odd = {item.answer.name for item in result.outliers.scores.outliers}
+    assert slow
+    assert odd
+    content = as_json(result)
+    kept = [item.duration_ms or 0 for item in ANSWERS if item.name not in slow]
+    assert content["duration_stats"]["average"] == pytest.approx(np.mean(kept))
+    scores = [item.final_score or 0 for item in ANSWERS if item.name not in odd]
+    assert content["average_score"] == pytest.approx(np.mean(scores))
+    clarity = [item.scores["clarity"] for item in ANSWERS if item.name not in odd and "clarity" in item.scores]
+    assert content["evaluator_stats"]["clarity"]["average"] == pytest.approx(np.mean(clarity))
+    everything = as_json(evaluate(ANSWERS, EVALUATION, AGGREGATE))
+    for key in ("total_traces", "passed_traces", "pass_rate"):
+        assert content[key] == everything[key]
+
+
+def test_a_trace_has_fluxloops_form() -> None:
+    item = answer(
+        0.5, 12.5, name="n", order=3, persona="expert", metric_scores={"a": 0.5}, absent={"b": "sampled out"},
+        reasons={"a": "too short"}, tokens=7,
+    )  # fmt: skip
+    assert trace_json(item) == {
+        "trace_id": "trace-n",
+        "iteration": 3,
+        "persona": "expert",
+        "success": True,
+        "duration_ms": 12.5,
+        "scores": {"a": 0.5},
+        "final_score": 0.5,
+        "pass": False,
+        "reasons": {"a": "too short"},
+        "meta": {"case_id": "suite::n", "name": "n"},
+        "absent": {"b": "sampled out"},
+        "total_tokens": 7,
+    }
+    assert trace_json(replace(item, trace_id=""))["trace_id"] == "suite::n"

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.results.analysis.answers import answer, many, shuffled
+
+from agenteval.results.analysis.failures import CATEGORIES, category, count_failures, failed, find_causes
+
+
+@pytest.mark.parametrize(
+    ("metric", "reason", "expected"),
+    [
+        ("speed", "took 2400 ms, 1000 ms are allowed", "latency"),
+        ("quality", "the request timed out", "latency"),
+        ("latency_budget", "too much", "latency"),
+        ("budget", "5,000 tokens, 4,000 are allowed", "token_usage"),
+        ("quality", "It calls the wrong tool.", "tool_calls"),
+        ("intent_recognition", "It calls the wrong tool.", "intent_recognition"),
+        ("quality", "The user's intent was missed.", "intent_recognition"),
+        ("quality", "HTTP error 500", "runtime_error"),
+        ("basics", "the output is empty", "empty_output"),
+        ("words", "missing keywords: error, timeout", "content"),
+        ("quality", "A toolbox and an intentional terror.", "general"),
+        ("rules", "contains: output contains none of 'error'", "content"),
+        ("rules", "latency_under: 304947 ms is 204947 ms over 100000 ms", "latency"),
+        ("rules", "success: the trace says that it failed", "runtime_error"),
+        ("rules", "output_not_empty: output is empty", "empty_output"),
+        ("quality", "The answer contains a success story.", "general"),
+        ("quality", "", "general"),
+    ],
+)
+def test_reasons_belong_to_the_first_category_that_matches(metric: str, reason: str, expected: str) -> None:
+    assert category(metric, reason) == expected
+
+
+def test_only_the_beginning_of_a_reason_is_read() -> None:
+    assert category("quality", "x " * 300 + "timeout") == "general"
+
+
+def test_failed_answers_count_once_for_each_category() -> None:
+    both = answer(0.1, name="b", reasons={"m": "wrong tool", "n": "another tool", "intent": "missed"})
+    silent = answer(0.1, name="c")
+    crashed = replace(answer(0.1, name="d"), success=False)
+    fine = answer(0.9, name="e", reasons={"m": "wrong tool"})
+    unknown = answer(None, name="f", reasons={"m": "wrong tool"})
+    found = find_causes([both, silent, crashed, fine, unknown])
+    assert found.count == 3
+    assert found.causes is not None
+    assert {name: cause.count for name, cause in found.causes.items()} == {
+        "general": 1,
+        "intent_recognition": 1,
+        "runtime_error": 1,
+        "tool_calls": 1,
+    }
+    assert found.causes["tool_calls"].examples == ("b",)
+
+
+def test_counts_are_direct_and_do_not_depend_on_the_order() -> None:
+    answers = many()
+    found = find_causes(answers)
+    assert found.count == count_failures(answers).count == sum(item.passed is False for item in answers)
+    assert found.causes is not None
+    assert found.causes["content"].count == sum(failed(item) and "keywords" in item.reasons for item in answers)
+    assert find_causes(shuffled(answers, 3)) == found
+
+
+def test_categories_have_names_of_their_own() -> None:
+    names = [name for name, _ in CATEGORIES]
+    assert len(set(names)) == len(names)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.results.analysis.answers import AGGREGATE, many, summary_of
+
+from agenteval.results.analysis.evaluate import as_json, evaluate
+from agenteval.results.analysis.summary_baseline import Baseline, compare_with, read_baseline
+from agenteval.suite.evaluation import Aggregate, Analyses, Evaluation
+
+FLUXLOOP: dict[str, Any] = {
+    "total_traces": 6,
+    "passed_traces": 3,
+    "pass_rate": 0.5,
+    "average_score": 0.55,
+    "threshold": 0.7,
+    "evaluator_stats": {"clarity": {"average": 0.25, "min": 0.2, "max": 0.3, "count": 6}, "gone": {"average": 1.0}},
+    "persona_breakdown": {},
+}
+
+
+def _file(path: Path, content: object) -> Path:
+    file = path / "summary.json"
+    file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return file
+
+
+def test_a_summary_of_fluxloop_is_compared(tmp_path: Path) -> None:
+    summary = summary_of(many())
+    found = compare_with(read_baseline(_file(tmp_path, FLUXLOOP)), summary, AGGREGATE)
+    assert found.message is None
+    assert found.totals["pass_rate"].change == pytest.approx((summary.totals.pass_rate or 0) - 0.5)
+    assert found.totals["average_score"].change == pytest.approx(summary.totals.scores.mean - 0.55)
+    assert (found.totals["total_traces"].baseline, found.totals["passed_traces"].baseline) == (6, 3)
+    assert list(found.metrics) == ["clarity"]
+    assert found.metrics["clarity"].change == pytest.approx(summary.metrics["clarity"].scores.mean - 0.25)
+    assert found.baseline is not None
+    assert found.baseline.scores is None
+
+
+def test_our_own_summary_is_read_back_with_its_spread(tmp_path: Path) -> None:
+    result = evaluate(many(), Evaluation(), AGGREGATE)
+    found = read_baseline(_file(tmp_path, as_json(result)))
+    assert isinstance(found, Baseline)
+    assert found.scores is not None
+    assert found.scores.deviation == pytest.approx(result.summary.totals.scores.deviation)
+    earlier = found.metrics["clarity"].moments
+    assert earlier is not None
+    assert earlier.deviation == pytest.approx(result.summary.metrics["clarity"].scores.deviation)
+    same = compare_with(found, result.summary, AGGREGATE)
+    assert {delta.change for delta in (*same.totals.values(), *same.metrics.values())} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not valid JSON"),
+        ("[" * 100_000, "is not valid JSON"),
+        ("[1]", "is not a summary"),
+        ("{}", "is not a summary"),
+        ('{"pass_rate": "high", "average_score": true}', "is not a summary"),
+        ('{"pass_rate": NaN}', "is not a summary"),
+        ('{"evaluator_stats": {"a": 1, "b": {"average": null}}}', "is not a summary"),
+    ],
+)
+def test_a_broken_baseline_is_a_message(tmp_path: Path, content: str, message: str) -> None:
+    found = read_baseline(_file(tmp_path, content))
+    assert isinstance(found, str)
+    assert message in found
+
+
+def test_a_missing_baseline_is_a_message(tmp_path: Path) -> None:
+    missing = tmp_path / "none.json"
+    evaluation = Evaluation(analyses=Analyses(baseline=str(missing)))
+    result = evaluate(many(), evaluation, AGGREGATE)
+    assert result.comparison is not None
+    assert "there is no baseline at" in (result.comparison.message or "")
+    assert result.warnings == [result.comparison.message]
+    assert as_json(result)["analysis"]["comparison"] == {"message": result.comparison.message}
+    assert "cannot be read" in str(read_baseline(tmp_path))
+
+
+def test_odd_numbers_in_a_baseline_are_left_out(tmp_path: Path) -> None:
+    odd = {"pass_rate": 0.5, "total_traces": -1, "passed_traces": 2.5, "average_score": float("inf")}
+    found = read_baseline(_file(tmp_path, json.dumps(odd).replace("Infinity", "1e999")))
+    assert isinstance(found, Baseline)
+    assert (found.pass_rate, found.total, found.passed, found.average_score) == (0.5, None, None, None)
+    assert isinstance(
+        read_baseline(_file(tmp_path, '{"pass_rate": 0.5, "average_score": 1' + "0" * 400 + "}")), Baseline
+    )
+
+
+def test_another_threshold_is_pointed_out(tmp_path: Path) -> None:
+    baseline = read_baseline(_file(tmp_path, FLUXLOOP))
+    found = compare_with(baseline, summary_of(many()), Aggregate(threshold=0.8))
+    assert found.message == "the threshold was 0.7 in the baseline and is 0.8 now: pass rates differ by that"

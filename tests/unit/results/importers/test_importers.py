@@ -1,0 +1,1151 @@
+"""Runs that HoloDeck, FluxLoop and promptfoo recorded become results that ours can be compared with."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit import runs
+
+from agenteval.compare.pairing import pair_cases
+from agenteval.core.errors import ConfigError
+from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.export import trace_json
+from agenteval.results.importers import KnownCase, KnownSuite, detect, read_foreign, read_run, suites_of
+from agenteval.results.importers.known_cases import content_id, excerpt
+from agenteval.results.model import CaseResult, Results, Score
+from agenteval.suite import case_ids as case_names
+from agenteval.suite.formats.holodeck.suite import load_holodeck
+from agenteval.suite.model import Suite
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def write(folder: Path, content: Any, name: str = "run.json") -> Path:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return file
+
+
+def read(folder: Path, content: Any, suites: Sequence[KnownSuite] = ()) -> Results:
+    return read_foreign(write(folder, content), suites)
+
+
+def only(results: Results) -> CaseResult:
+    ((_, case),) = results.cases()
+    return case
+
+
+def scores(case: CaseResult, turn: int = 0) -> dict[str, Score]:
+    return {score.id: score for score in case.iterations[0].turns[turn].scores}
+
+
+def statuses(results: Results) -> dict[str, str]:
+    return {case.id.partition("::")[2]: case.status for _, case in results.cases()}
+
+
+def problems_of(folder: Path, content: Any, suites: Sequence[KnownSuite] = ()) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        read(folder, content, suites)
+    return [str(problem).replace(f"{folder}{os.sep}", "") for problem in caught.value.problems]
+
+
+def known(suite: Suite) -> KnownSuite:
+    return KnownSuite(
+        path=suite.path,
+        name=suite.name,
+        format=suite.format,
+        cases=tuple(
+            KnownCase(
+                id=case.id,
+                name=case.name,
+                inputs=tuple(turn.input for turn in case.turns),
+                ground_truths=tuple(turn.ground_truth for turn in case.turns),
+                persona=case.persona,
+            )
+            for case in suite.cases
+        ),
+        metrics=frozenset(metric.id for metric in suite.metrics),
+    )
+
+
+def known_suite(
+    path: str = "agent.yaml", *asked: str, name: str = "support", format_: str = "holodeck", **more: Any
+) -> KnownSuite:
+    """A suite with a case of each question, which is its name, too."""
+    cases = tuple(KnownCase(id=f"{path}::{text}", name=text, inputs=(text,)) for text in asked)
+    return KnownSuite(path=path, name=name, format=format_, cases=cases, **more)
+
+
+# HoloDeck
+
+
+def metric(
+    name: str = "numeric", score: float | None = 1.0, passed: bool | None = True, **more: Any
+) -> dict[str, Any]:
+    return {
+        "metric_name": name,
+        "kind": "standard",
+        "score": score,
+        "threshold": None,
+        "passed": passed,
+        "scale": "0-1",
+        "error": None,
+        "retry_count": 0,
+        "evaluation_time_ms": 10,
+        "model_used": None,
+        "reasoning": None,
+        **more,
+    }
+
+
+def holodeck_test(name: str | None = "refund", *metrics: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    results = list(metrics)
+    return {
+        "test_name": name,
+        "test_input": f"question {name}",
+        "processed_files": [],
+        "agent_response": "14 days",
+        "tool_calls": [],
+        "tool_invocations": [],
+        "expected_tools": None,
+        "tools_matched": None,
+        "metric_results": results,
+        "ground_truth": "14",
+        "passed": all(item["passed"] is not False for item in results),
+        "execution_time_ms": 150,
+        "errors": [],
+        "timestamp": "2026-03-01T10:00:00.000000+00:00",
+        "token_usage": None,
+        "turns": None,
+        **more,
+    }
+
+
+def holodeck_turn(index: int, *metrics: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    test = holodeck_test(None, *metrics)
+    left_out = ("test_name", "test_input", "agent_response", "processed_files", "timestamp", "turns")
+    return {
+        **{key: value for key, value in test.items() if key not in left_out},
+        "turn_index": index,
+        "input": f"question {index}",
+        "response": f"answer {index}",
+        "arg_match_details": None,
+        "skipped": False,
+        "grader_details": None,
+        **more,
+    }
+
+
+def report(*tests: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    passed = sum(bool(test["passed"]) for test in tests)
+    return {
+        "agent_name": "support",
+        "agent_config_path": "agents/support/agent.yaml",
+        "results": list(tests),
+        "summary": {
+            "total_tests": len(tests),
+            "passed": passed,
+            "failed": len(tests) - passed,
+            "pass_rate": 100 * passed / max(len(tests), 1),
+            "total_duration_ms": 2500,
+            "metrics_evaluated": {},
+            "average_scores": {},
+        },
+        "timestamp": "2026-03-01T10:00:10.500000+00:00",
+        "holodeck_version": "0.7.1",
+        "environment": {},
+        **more,
+    }
+
+
+AGENT = """\
+name: support
+model: {provider: openai, name: gpt-4o}
+instructions: {inline: Help.}
+evaluations:
+  metrics:
+    - {type: standard, metric: equality}
+test_cases:
+  - {name: refund, input: How long?, ground_truth: "14"}
+  - {input: Nameless, ground_truth: x}
+  - {input: Nameless, ground_truth: x}
+  - name: two turns
+    turns:
+      - {input: first, ground_truth: a}
+      - {input: second, ground_truth: b}
+  - turns:
+      - {input: first, ground_truth: a}
+      - {input: third, ground_truth: b}
+"""
+
+
+def test_holodeck_cases_have_the_ids_that_its_suite_gives_them(tmp_path: Path) -> None:
+    suite = known(load_holodeck(write(tmp_path, AGENT, "agent.yaml"), "agents/support/agent.yaml"))
+
+    def turns(*inputs: str) -> list[dict[str, Any]]:
+        return [holodeck_turn(index, input=text) for index, text in enumerate(inputs)]
+
+    content = report(
+        holodeck_test("refund", test_input="How long?"),
+        holodeck_test(None, test_input="Nameless"),
+        holodeck_test(None, test_input="Nameless"),
+        holodeck_test("two turns", test_input="first\n---\nsecond", turns=turns("first", "second")),
+        holodeck_test(None, test_input="first\n---\nthird", turns=turns("first", "third")),
+    )
+    expected = [case.id for case in suite.cases]
+    assert [case.id for _, case in read(tmp_path, content, [suite]).cases()] == expected
+    assert [case.id for _, case in read(tmp_path, content).cases()] == expected
+
+
+def test_a_holodeck_report_keeps_what_it_knows(tmp_path: Path) -> None:
+    test = holodeck_test(
+        "refund",
+        metric("numeric", 1.0, threshold=0.9),
+        metric("geval", 0.4, False, kind="geval", reasoning="too short", model_used="gpt-4o", evaluation_time_ms=90),
+        tools_matched=True,
+        tool_calls=["search"],
+        tool_invocations=[
+            {"name": "search", "args": {"q": 1}, "result": ["x"], "bytes": 5, "duration_ms": 7, "error": None}
+        ],
+        token_usage={"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15},
+    )
+    results = read(tmp_path, report(test))
+    case = only(results)
+    (turn,) = case.iterations[0].turns
+    assert (case.name, case.status) == ("refund", "failed")
+    assert case.score == pytest.approx((1 + 0.4 + 1) / 3)
+    assert (turn.input, turn.response, turn.ground_truth) == ("question refund", "14 days", "14")
+    assert [call.model_dump() for call in turn.tool_calls] == [
+        {"name": "search", "args": {"q": 1}, "result": ["x"], "error": None, "duration_ms": 7}
+    ]
+    assert turn.usage is not None
+    assert (turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cost_usd) == (12, 3, None)
+    # The time of a test of one turn includes its metrics, here 10 and 90 ms.
+    assert turn.latency_ms == 50
+    found = scores(case)
+    assert (found["numeric"].kind, found["numeric"].score, found["numeric"].threshold) == ("standard", 1.0, 0.9)
+    assert (found["geval"].kind, found["geval"].passed, found["geval"].reason) == ("geval", False, "too short")
+    assert (found["geval"].model, found["geval"].duration_ms) == ("gpt-4o", 90)
+    assert (found["tools"].kind, found["tools"].score, found["tools"].passed) == ("tools", 1.0, True)
+    assert results.summary.metrics["geval"].mean == 0.4
+    assert results.summary.usage.input_tokens == 12
+    assert (results.tool.name, results.tool.version) == ("holodeck", "0.7.1")
+    assert (results.run.started_at, results.run.finished_at) == (
+        "2026-03-01T10:00:08.000Z",
+        "2026-03-01T10:00:10.500Z",
+    )
+    assert (results.run.duration_s, results.run.commit, results.run.complete) == (2.5, None, True)
+
+
+def test_turns_of_a_holodeck_test_are_turns(tmp_path: Path) -> None:
+    turns = [holodeck_turn(0, metric(score=1.0)), holodeck_turn(1, metric(score=0.0, passed=False))]
+    case = only(read(tmp_path, report(holodeck_test("talk", turns=turns, passed=False))))
+    first, second = case.iterations[0].turns
+    assert [(turn.index, turn.input, turn.response) for turn in (first, second)] == [
+        (0, "question 0", "answer 0"),
+        (1, "question 1", "answer 1"),
+    ]
+    # A turn's time is that of the answer alone.
+    assert first.latency_ms == 150
+    assert (case.status, case.score) == ("failed", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("test", "status"),
+    [
+        (holodeck_test("a", metric()), "passed"),
+        (holodeck_test("a", metric(score=0.0, passed=False)), "failed"),
+        (holodeck_test("a", metric("bleu", 0.0, passed=True)), "passed"),
+        # HoloDeck passes what nobody checked, an empty answer included.
+        (holodeck_test("a"), "skipped"),
+        (holodeck_test("a", agent_response=""), "skipped"),
+        (holodeck_test("a", tools_matched=True), "passed"),
+        (holodeck_test("a", tools_matched=False, passed=False), "failed"),
+        (holodeck_test("a", agent_response="", tools_matched=False, passed=False, errors=["expected x"]), "failed"),
+        (holodeck_test("a", agent_response=None, passed=False, errors=["Agent invocation error: down"]), "error"),
+        (holodeck_test("a", agent_response=None, tools_matched=False, passed=False, errors=["timeout"]), "error"),
+        (holodeck_test("a", agent_response="", passed=False, errors=["Agent error: down"]), "error"),
+        (holodeck_test("a", metric(), passed=False, errors=["File error: gone"]), "failed"),
+        (holodeck_test("a", metric(score=0.0, passed=False, error="timeout")), "error"),
+        (holodeck_test("a", metric(), metric("geval", 0.0, False, error="timeout")), "error"),
+        (holodeck_test("a", metric(score=0.0, passed=False), metric("geval", 0.0, False, error="timeout")), "failed"),
+        (holodeck_test("a", metric("geval", 1.2, kind="geval")), "error"),
+    ],
+)
+def test_statuses_of_holodeck(tmp_path: Path, test: dict[str, Any], status: str) -> None:
+    assert only(read(tmp_path, report(test))).status == status
+
+
+def test_an_agent_that_broke_says_how(tmp_path: Path) -> None:
+    errors = ["Agent invocation error: down", "File error: gone"]
+    turn = only(read(tmp_path, report(holodeck_test("a", agent_response=None, passed=False, errors=errors))))
+    assert turn.iterations[0].turns[0].error == "Agent invocation error: down; File error: gone"
+
+
+@pytest.mark.parametrize(
+    ("scale", "written", "score"),
+    [
+        ("0-1", 0.7, 0.7),
+        (None, 0.7, 0.7),
+        ("0-10", 7, 0.7),
+        ("0-100", 70, 0.7),
+        ("1-5", 4, 0.8),
+        ("0 to 10", 7, 0.7),
+        ("0-0", 0.7, 0.7),
+        ("good", 0.7, 0.7),
+        ("0-1", 1.0000000000000004, 1.0),
+        ("0-1", -1e-12, 0.0),
+    ],
+)
+def test_scores_of_all_scales_become_0_to_1(tmp_path: Path, scale: str | None, written: float, score: float) -> None:
+    found = scores(only(read(tmp_path, report(holodeck_test("a", metric(score=written, scale=scale))))))["numeric"]
+    assert found.status == "scored"
+    assert found.score == pytest.approx(score)
+
+
+@pytest.mark.parametrize("written", [5.0, -1.0, 1.2, math.nan, math.inf, None, "0.5", True, [1]])
+def test_a_score_that_is_none_is_an_error(tmp_path: Path, written: Any) -> None:
+    found = scores(only(read(tmp_path, report(holodeck_test("a", metric(score=written), metric("f"))))))["numeric"]
+    assert (found.status, found.score, found.passed) == ("error", None, None)
+    assert found.error
+
+
+def test_metrics_of_one_name_are_told_apart_as_in_suites(tmp_path: Path) -> None:
+    test = holodeck_test("a", metric(score=0.1), metric(score=0.2), metric("tools", 0.3), tools_matched=True)
+    found = scores(only(read(tmp_path, report(test))))
+    assert {name: score.score for name, score in found.items()} == {
+        "numeric": 0.1,
+        "numeric#2": 0.2,
+        "tools": 0.3,
+        "tools#2": 1.0,
+    }
+
+
+def test_rouge_of_a_report_without_any_rouge_is_no_score(tmp_path: Path) -> None:
+    content = report(
+        holodeck_test("a", metric("rouge", 0.0, False), metric()),
+        holodeck_test("b", metric("rouge", 0.0, False)),
+        holodeck_test("c", metric("rouge", 0.0, False), metric(score=0.0, passed=False)),
+    )
+    results = read(tmp_path, content)
+    assert statuses(results) == {"a": "passed", "b": "skipped", "c": "failed"}
+    assert "rouge" not in results.summary.metrics
+    assert "0.7.1" in (scores(results.cases()[0][1])["rouge"].reason or "")
+
+
+def test_rouge_of_a_report_that_has_some_is_a_score(tmp_path: Path) -> None:
+    content = report(holodeck_test("a", metric("rouge", 0.0, False)), holodeck_test("b", metric("rouge", 0.8)))
+    assert statuses(read(tmp_path, content)) == {"a": "failed", "b": "passed"}
+
+
+def test_older_reports_say_less(tmp_path: Path) -> None:
+    old = holodeck_test("a", {"metric_name": "numeric", "score": 1.0, "passed": True}, tool_calls=["search"])
+    for key in ("tool_invocations", "token_usage", "turns"):
+        del old[key]
+    case = only(read(tmp_path, report(old)))
+    assert [call.name for call in case.iterations[0].turns[0].tool_calls] == ["search"]
+    assert case.status == "passed"
+
+
+def test_a_file_of_the_history_of_holodeck_knows_its_commit(tmp_path: Path) -> None:
+    history = {"report": report(holodeck_test("a", metric())), "metadata": {"git_commit": "abc", "cli_args": []}}
+    results = read(tmp_path, history)
+    assert (results.run.commit, results.pool[0].commit) == ("abc", "abc")
+    assert statuses(results) == {"a": "passed"}
+
+
+def test_a_report_belongs_to_the_suite_of_its_agent(tmp_path: Path) -> None:
+    content = report(holodeck_test("a", metric()))
+    suites = [
+        known_suite("x/agent.yaml", name="other"),
+        known_suite("here/support/agent.yaml", name="support"),
+        known_suite("agents/support/agent.yaml", name="support", format_="agentci"),
+    ]
+    assert only(read(tmp_path, content, suites)).id == "here/support/agent.yaml::a"
+
+
+def test_of_suites_with_the_same_agent_the_one_with_the_path_is_meant(tmp_path: Path) -> None:
+    content = report(holodeck_test("a", metric()), agent_config_path="/home/me/repo/b/agent.yaml")
+    suites = [known_suite(f"{folder}/agent.yaml", "a") for folder in "abc"]
+    assert only(read(tmp_path, content, suites)).id == "b/agent.yaml::a"
+
+
+def test_a_renamed_agent_is_found_by_path_and_cases(tmp_path: Path) -> None:
+    content = report(holodeck_test("a", metric()), agent_config_path="./agent.yaml")
+    renamed = known_suite("support/agent.yaml", "a", name="helper")
+    stranger = known_suite("other/agent.yaml", "z", name="stranger")
+    assert only(read(tmp_path, content, [stranger, renamed])).id == "support/agent.yaml::a"
+    assert only(read(tmp_path, content, [stranger])).id == "agent.yaml::a"
+
+
+def test_names_that_are_there_twice_are_two_cases(tmp_path: Path) -> None:
+    content = report(holodeck_test("a", metric()), holodeck_test("a", metric(score=0.0, passed=False)))
+    assert statuses(read(tmp_path, content)) == {"a": "passed", "a#2": "failed"}
+
+
+def current(*names: str, path: str = "agents/support/agent.yaml", **more: Any) -> Results:
+    return runs.results(
+        *(runs.case(name, "failed", [{"numeric": 0.0}], suite=path) for name in names), suite=path, **more
+    )
+
+
+def test_a_fall_since_a_foreign_run_is_found(tmp_path: Path) -> None:
+    now = current("refund")
+    content = report(holodeck_test("refund", metric(), test_input="question 0", ground_truth=None))
+    before = read(tmp_path, content, suites_of(now))
+    (case,) = pair_cases(now, before, {"agents/support/agent.yaml::refund"}).cases
+    assert (case.change, case.status_before, case.status_after) == ("regressed", "passed", "failed")
+    assert [(change.id, change.before, change.after) for change in case.metrics] == [("numeric", 1.0, 0.0)]
+
+
+@pytest.mark.parametrize("other", [{"test_input": "another question"}, {"ground_truth": "another answer"}])
+def test_a_case_that_asked_something_else_is_not_compared(tmp_path: Path, other: dict[str, Any]) -> None:
+    now = current("refund")
+    same = {"test_input": "question 0", "ground_truth": None}
+    before = read(tmp_path, report(holodeck_test("refund", metric(), **{**same, **other})), suites_of(now))
+    (case,) = pair_cases(now, before, {"agents/support/agent.yaml::refund"}).cases
+    assert (case.change, case.metrics) == ("changed", [])
+
+
+def test_cases_that_are_gone_are_removed(tmp_path: Path) -> None:
+    now = current("refund")
+    content = report(holodeck_test("gone", metric()), agent_name=now.suites[0].name)
+    before = read(tmp_path, content, suites_of(now))
+    cases = pair_cases(now, before, {"agents/support/agent.yaml::refund"}).cases
+    assert {case.name: case.change for case in cases} == {"refund": "new", "gone": "removed"}
+
+
+def test_a_foreign_run_is_one_run_of_the_pool(tmp_path: Path) -> None:
+    content = report(
+        holodeck_test("a", metric(score=0.25)),
+        holodeck_test("b", turns=[holodeck_turn(0, metric(score=0.5)), holodeck_turn(1, metric(score=1.0))]),
+    )
+    results = read(tmp_path, content)
+    (entry,) = results.pool
+    assert (entry.run_id, entry.created_at) == (results.run.id, results.run.started_at)
+    assert {name.partition("::")[2]: case.scores for name, case in entry.cases.items()} == {
+        "a": {"numeric": [0.25]},
+        "b": {"numeric": [0.75]},
+    }
+    assert {case.fingerprint for case in entry.cases.values()} == {""}
+
+
+# FluxLoop
+
+
+def trace(question: Any = "hi", persona: Any = "novice", **more: Any) -> dict[str, Any]:
+    meta = {} if question is None else {"input": question, "output": f"answer to {question}"}
+    return {
+        "trace_id": "8c48",
+        "iteration": 0,
+        "persona": persona,
+        "success": True,
+        "duration_ms": 1500.5,
+        "scores": {"not_empty": 1.0, "clarity": 0.5},
+        "final_score": 0.75,
+        "pass": True,
+        "reasons": {"clarity": "vague"},
+        "meta": meta,
+        **more,
+    }
+
+
+def lines(*traces: Mapping[str, Any]) -> str:
+    return "".join(json.dumps(item) + "\n" for item in traces)
+
+
+def summary(total: int = 1, **more: Any) -> dict[str, Any]:
+    return {
+        "total_traces": total,
+        "passed_traces": 1,
+        "pass_rate": 1 / max(total, 1),
+        "average_score": 0.75,
+        "threshold": 0.7,
+        "aggregate_method": "weighted_sum",
+        "evaluators": ["not_empty", "clarity"],
+        "evaluator_stats": {"clarity": {"average": 0.5, "min": 0.5, "max": 0.5, "count": total}},
+        "persona_breakdown": {},
+        "top_reasons": [["vague", 1]],
+        **more,
+    }
+
+
+def test_traces_have_the_ids_that_traces_get_here(tmp_path: Path) -> None:
+    content = lines(trace("hi"), trace("hi", None), trace("hi"), trace("ho", ""), trace({"a": "ü"}))
+    suite = known_suite("configs/evaluation.yaml", format_="fluxloop")
+    cases = [case for _, case in read(tmp_path, content, [suite]).cases()]
+
+    def own(persona: str | None, asked: str) -> str:
+        return f"configs/evaluation.yaml::{case_names.content_id([persona, asked])}"
+
+    assert [case.id for case in cases] == [
+        own("novice", "hi"),
+        own(None, "hi"),
+        f"{own('novice', 'hi')}#2",
+        own(None, "ho"),
+        own("novice", '{"a": "ü"}'),
+    ]
+    assert cases[0].tags == ["persona:novice"]
+    assert cases[1].tags == []
+    assert [case.cluster for case in cases] == [case.id.partition("::")[2].partition("#2")[0] for case in cases]
+
+
+def test_traces_keep_what_they_know(tmp_path: Path) -> None:
+    results = read(tmp_path, lines(trace()))
+    case = only(results)
+    (turn,) = case.iterations[0].turns
+    assert (case.name, case.status, case.score) == ("hi", "passed", 0.75)
+    assert (turn.input, turn.response, turn.latency_ms) == ("hi", "answer to hi", 1500.5)
+    assert {score.id: (score.score, score.passed, score.reason) for score in turn.scores} == {
+        "not_empty": (1.0, None, None),
+        "clarity": (0.5, None, "vague"),
+    }
+    assert (results.run.duration_s, results.tool.name) == (1.5, "fluxloop")
+    assert results.suites[0].threshold is None
+
+
+def test_passes_over_a_case_of_the_suite_are_its_iterations(tmp_path: Path) -> None:
+    case = KnownCase(id="e.yaml::own", name="own", inputs=("hi",), persona="novice")
+    suite = KnownSuite(path="e.yaml", name="e", format="fluxloop", cases=(case,))
+    content = lines(trace("hi"), trace("ho"), trace("hi", **{"iteration": 1, "pass": False, "final_score": 0.25}))
+    found = {case.id: case for _, case in read(tmp_path, content, [suite]).cases()}
+    assert list(found) == ["e.yaml::own", f"e.yaml::{case_names.content_id(['novice', 'ho'])}"]
+    own = found["e.yaml::own"]
+    assert [iteration.status for iteration in own.iterations] == ["passed", "failed"]
+    assert (own.status, own.score) == ("failed", 0.5)
+
+
+def test_traces_are_the_known_cases_of_their_question_one_after_another(tmp_path: Path) -> None:
+    cases = tuple(KnownCase(id=f"e.yaml::{number}", name="hi", inputs=("hi",), persona="novice") for number in "ab")
+    suite = KnownSuite(path="e.yaml", name="e", format="fluxloop", cases=cases)
+    found = {case.id: case for _, case in read(tmp_path, lines(trace(), trace(), trace()), [suite]).cases()}
+    assert {case_id: len(case.iterations) for case_id, case in found.items()} == {"e.yaml::a": 1, "e.yaml::b": 2}
+
+
+def test_inputs_that_a_template_changes_are_found_by_id(tmp_path: Path) -> None:
+    own = f"e.yaml::{case_names.content_id(['hi', 'novice'])}"
+    case = KnownCase(id=own, name="hi", inputs=("As a novice: hi",), persona="novice")
+    suite = KnownSuite(path="e.yaml", name="e", format="fluxloop", cases=(case,))
+    assert only(read(tmp_path, lines(trace("hi"), trace("hi")), [suite])).id == own
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "case_status"),
+    [
+        ("Skipped due to LLM sampling", "skipped", "skipped"),
+        ("LLM evaluation budget exhausted", "skipped", "skipped"),
+        ("LLM API key not provided. Set --llm-api-key or FLUXLOOP_LLM_API_KEY.", "error", "error"),
+        ("LLM call failed: 429", "error", "error"),
+        ("Score 85.0 outside expected range 0-10", "error", "error"),
+        ("Unknown parser 'json_score'", "error", "error"),
+        (["No numeric score found in response"], "error", "error"),
+        ("the answer is wrong", "scored", "failed"),
+        (None, "scored", "failed"),
+    ],
+)
+def test_judgements_that_fluxloop_lost_are_no_zeros(
+    tmp_path: Path, reason: Any, status: str, case_status: str
+) -> None:
+    lost = trace(scores={"rule": 1.0, "judge": 0.0}, reasons={"judge": reason}, final_score=0.5, **{"pass": False})
+    case = only(read(tmp_path, lines(lost)))
+    found = scores(case)["judge"]
+    assert (found.status, found.score) == (status, 0.0 if status == "scored" else None)
+    # The final score counts it as 0, so it is none.
+    assert (case.status, case.score) == (case_status, 0.5 if status == "scored" else None)
+
+
+def test_a_pass_in_spite_of_a_lost_judgement_is_one(tmp_path: Path) -> None:
+    lost = trace(scores={"rule": 1.0, "judge": 0.0}, reasons={"judge": "LLM call failed: x"})
+    assert only(read(tmp_path, lines(lost))).status == "passed"
+
+
+def test_nobody_knows_the_status_of_a_trace_without_scores(tmp_path: Path) -> None:
+    assert only(read(tmp_path, lines(trace(scores={})))).status == "skipped"
+    assert only(read(tmp_path, lines(trace(scores={}, **{"pass": False})))).status == "error"
+    assert only(read(tmp_path, lines(trace(**{"pass": None})))).status == "skipped"
+
+
+def test_both_files_of_an_evaluation_are_read_whichever_is_named(tmp_path: Path) -> None:
+    traces = write(tmp_path, lines(trace("a"), trace("b")), "exp/evaluation/per_trace.jsonl")
+    total = write(tmp_path, summary(2), "exp/evaluation/summary.json")
+    write(tmp_path, {"name": "exp", "date": "2026-01-01", "results": {"total_runs": 2}}, "exp/summary.json")
+    found = [read_foreign(path) for path in (traces, total, traces.parent, traces.parent.parent)]
+    assert len({results.run.id for results in found}) == 1
+    assert found[0].suites[0].threshold == 0.7
+    assert [case.name for _, case in found[1].cases()] == ["a", "b"]
+    assert next(iter(found[0].pool[0].cases.values())).scores["score"] == [0.75]
+
+
+def test_a_summary_of_another_evaluation_is_left_out(tmp_path: Path) -> None:
+    traces = write(tmp_path, lines(trace("a"), trace("b")), "per_trace.jsonl")
+    write(tmp_path, summary(7), "summary.json")
+    assert read_foreign(traces).suites[0].threshold is None
+    assert read_foreign(tmp_path / "summary.json").summary.cases == 7
+
+
+def test_a_summary_alone_has_numbers_but_no_cases(tmp_path: Path) -> None:
+    results = read(tmp_path, summary(4))
+    assert results.cases() == []
+    assert (results.summary.cases, results.summary.passed, results.summary.failed) == (4, 1, 3)
+    assert (results.summary.pass_rate, results.summary.score) == (0.25, 0.75)
+    assert (results.summary.metrics["clarity"].n, results.summary.metrics["clarity"].mean) == (4, 0.5)
+
+
+def test_success_criteria_are_taken_over_in_our_units(tmp_path: Path) -> None:
+    found = {
+        "performance": {
+            "all_traces_successful": {"met": False, "expected": True, "total_traces": 4, "successful_traces": 3},
+            "avg_response_time": {"met": True, "average_ms": 1500, "threshold_ms": 2000, "trace_count": 4},
+            "error_rate": {"met": False, "error_rate_percent": 25.0, "threshold_percent": 5},
+            "max_response_time": {"met": None, "max_ms": None, "threshold_ms": 5000, "message": "no data"},
+        },
+        "quality": {"clarity": {"met": False, "average_score": 0.5, "threshold": 0.7}},
+        "functionality": {"correct_parameters": {"met": False, "ratio": 0.5, "trace_count": 2}},
+        "overall_success": False,
+    }
+    (suite,) = read(tmp_path, summary(4, success_criteria_results=found)).suites
+    assert [(item.name, item.met, item.value, item.threshold) for item in suite.criteria] == [
+        ("all_traces_successful", False, 0.75, 1.0),
+        ("avg_response_time", True, 1.5, 2.0),
+        ("error_rate", False, 0.25, 0.05),
+        ("max_response_time", None, None, 5.0),
+        ("quality.clarity", False, 0.5, 0.7),
+        ("tool_calling.correct_parameters", False, 0.5, 1.0),
+    ]
+
+
+def test_an_evaluation_belongs_to_the_suite_with_its_metrics(tmp_path: Path) -> None:
+    suites = [
+        known_suite("a.yaml", format_="fluxloop", metrics=frozenset({"other"})),
+        known_suite("b.yaml", format_="fluxloop", metrics=frozenset({"clarity"})),
+        known_suite("c.yaml", metrics=frozenset({"clarity", "not_empty"})),
+    ]
+    assert only(read(tmp_path, lines(trace()), suites)).id.startswith("b.yaml::")
+    assert only(read(tmp_path, lines(trace()), suites[:1])).id.startswith("a.yaml::")
+    assert problems_of(tmp_path, lines(trace()), [suites[1], suites[1]]) == [
+        "run.json: does not say which suite it evaluates (b.yaml, b.yaml); compare one at a time"
+    ]
+
+
+def test_what_agenteval_writes_for_fluxloop_suites_is_read_too(tmp_path: Path) -> None:
+    answer = Evaluated(
+        case_id="e.yaml::#12",
+        name="the question",
+        trace_id="",
+        order=0,
+        persona="novice",
+        success=True,
+        duration_ms=20.0,
+        tokens=7,
+        scores={"rule": 0.5},
+        absent={"judge": "not sampled"},
+        final_score=0.5,
+        passed=False,
+        reasons={},
+        tool_checks={},
+    )
+    case = only(read(tmp_path, lines(trace_json(answer))))
+    assert (case.id, case.name, case.status, case.score) == ("e.yaml::#12", "the question", "failed", 0.5)
+    assert {name: (score.status, score.score) for name, score in scores(case).items()} == {
+        "rule": ("scored", 0.5),
+        "judge": ("skipped", None),
+    }
+
+
+def test_every_broken_line_is_named(tmp_path: Path) -> None:
+    good, bare = json.dumps(trace()), {"trace_id": "1", "input": "x"}
+    content = "\n".join([good, "", "{broken", json.dumps(bare), good.replace("1500.5", "NaN"), "[1]"])
+    assert problems_of(tmp_path, content) == [
+        "run.json:3: not valid JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+        "run.json:4: not a scored trace: it needs `scores`, `final_score` and `pass`",
+        "run.json:6: not a scored trace: it needs `scores`, `final_score` and `pass`",
+    ]
+
+
+def test_a_line_with_a_wrong_field_is_named(tmp_path: Path) -> None:
+    content = lines(trace(), trace(scores=[1]), trace(**{"pass": "perhaps"}))
+    found = problems_of(tmp_path, content)
+    assert [problem.partition(": ")[0] for problem in found] == ["run.json:2", "run.json:3"]
+    assert found[0].startswith("run.json:2: scores: ")
+    assert found[1].startswith("run.json:3: pass: ")
+
+
+def test_very_many_broken_lines_are_counted(tmp_path: Path) -> None:
+    found = problems_of(tmp_path, lines(trace()) + "{\n" * 30)
+    assert (len(found), found[-1]) == (21, "run.json: 10 more lines are wrong")
+
+
+# promptfoo
+
+
+def component(type_: str = "contains", score: float | None = 1.0, passed: bool = True, **more: Any) -> dict[str, Any]:
+    return {"pass": passed, "score": score, "reason": "because", "assertion": {"type": type_, "value": "x", **more}}
+
+
+def row(description: str | None = "greets", *components: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    results = list(components)
+    passed = all(item["pass"] for item in results)
+    variables = more.pop("vars", {"q": f"question {description}"})
+    return {
+        "id": "07471d6a",
+        "description": None,
+        "promptIdx": 0,
+        "testIdx": 0,
+        "promptId": "9e88",
+        "provider": {"id": "openai:gpt-4o", "label": ""},
+        "prompt": {"raw": f"Answer: {variables}", "label": "Answer: {{q}}"},
+        "vars": variables,
+        "response": {"output": "hello", "tokenUsage": {"total": 0, "prompt": 0, "completion": 0}, "cached": False},
+        "error": None if passed else "because",
+        "failureReason": 0 if passed else 1,
+        "success": passed,
+        "score": 1.0,
+        "latencyMs": 800,
+        "namedScores": {},
+        "cost": 0,
+        "tokenUsage": {"prompt": 0, "completion": 0, "cached": 0, "total": 0, "numRequests": 1},
+        "gradingResult": {
+            "pass": passed,
+            "score": 1.0,
+            "reason": "All assertions passed",
+            "componentResults": results,
+        },
+        "testCase": {
+            **({} if description is None else {"description": description}),
+            "vars": variables,
+            "assert": [item["assertion"] for item in results if "assertion" in item],
+            "options": {},
+            "metadata": {},
+        },
+        **more,
+    }
+
+
+def promptfoo(*rows: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "evalId": "eval-hNM-2026-11-21T19:41:13",
+        "results": {
+            "version": 3,
+            "timestamp": "2026-11-21T19:41:13.880Z",
+            "prompts": [],
+            "results": list(rows),
+            "stats": {"successes": 0, "failures": 0, "errors": 0, "durationMs": 2786},
+        },
+        "config": {"description": "Flights"},
+        "shareableUrl": None,
+        "metadata": {"promptfooVersion": "0.121.20"},
+        **more,
+    }
+
+
+def test_promptfoo_keeps_what_it_knows(tmp_path: Path) -> None:
+    tokens = {"prompt": 5, "completion": 7, "cached": 0, "total": 12}
+    results = read(tmp_path, promptfoo(row("greets", component(), tokenUsage=tokens, cost=0.002)))
+    case = only(results)
+    (turn,) = case.iterations[0].turns
+    assert (case.id, case.name, case.status, case.score) == ("promptfoo::greets", "greets", "passed", 1.0)
+    assert (turn.input, turn.response, turn.latency_ms) == ("Answer: {'q': 'question greets'}", "hello", 800)
+    assert turn.usage is not None
+    assert (turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cost_usd) == (5, 7, 0.002)
+    assert [(score.id, score.kind, score.passed, score.reason) for score in turn.scores] == [
+        ("contains", "match", True, "because")
+    ]
+    assert (results.run.started_at, results.run.finished_at) == (
+        "2026-11-21T19:41:13.880Z",
+        "2026-11-21T19:41:16.666Z",
+    )
+    assert (results.tool.name, results.tool.version, results.run.duration_s) == ("promptfoo", "0.121.20", 2.786)
+
+
+def test_what_evaluate_of_promptfoo_returns_is_read_too(tmp_path: Path) -> None:
+    assert statuses(read(tmp_path, promptfoo(row("a", component()))["results"])) == {"a": "passed"}
+
+
+def test_assertions_become_scores(tmp_path: Path) -> None:
+    group = {
+        "pass": True,
+        "score": 0.5,
+        "reason": "Aggregate score 0.50",
+        "componentResults": [component("equals", 0.0, passed=False)],
+        "metadata": {"assertionSet": {"type": "assert-set", "metric": "either", "threshold": 0.5}},
+    }
+    components = [
+        component("llm-rubric", 0.8, threshold=0.7),
+        component("not-contains"),
+        component("javascript", 0.19, metric="Tone"),
+        component("icontains", metric="Tone"),
+        component("contains", 0.0, weight=0),
+        component("levenshtein", 0.0, passed=False, threshold=1),
+        component("latency", threshold=0.5),
+        component("javascript", 7),
+        group,
+        component("equals", 0.0, passed=False),
+        None,
+        {**group, "metadata": None},
+    ]
+    grading = {"pass": True, "score": 1, "componentResults": components}
+    found = scores(only(read(tmp_path, promptfoo(row("a", gradingResult=grading)))))
+    assert [(score.id, score.kind, score.score, score.passed, score.threshold) for score in found.values()] == [
+        ("llm-rubric", "judge", 0.8, True, 0.7),
+        ("not-contains", "match", 1.0, True, None),
+        ("Tone", "code", 0.19, True, None),
+        ("Tone#2", "match", 1.0, True, None),
+        ("contains", "match", 0.0, None, None),
+        ("levenshtein", "match", 0.0, False, None),
+        ("latency", "performance", 1.0, True, None),
+        ("javascript", "code", None, None, None),
+        ("either", "custom", 0.5, True, None),
+        ("equals", "match", 0.0, False, None),
+        ("assert-set", "custom", 0.5, True, None),
+    ]
+
+
+def test_named_scores_stand_in_for_assertions_that_were_left_out(tmp_path: Path) -> None:
+    content = promptfoo(row("a", gradingResult=None, namedScores={"Tone": 0.5, "Sum": 3}))
+    assert {name: score.score for name, score in scores(only(read(tmp_path, content))).items()} == {
+        "Tone": 0.5,
+        "Sum": None,
+    }
+
+
+BROKEN = {"response": None, "gradingResult": None, "success": False}
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (row("a", component()), "passed"),
+        (row("a", component(score=0.0, passed=False)), "failed"),
+        # promptfoo passes what nobody checked.
+        (row("a"), "skipped"),
+        (row("a", component(), gradingResult=None), "passed"),
+        (row("a", **BROKEN, failureReason=2, error="Error: down\n    at callApi (/home/me/p.js:1:94)"), "error"),
+        (row("a", **BROKEN, failureReason=None, error="Error: down"), "error"),
+        (row("a", component(score=0.0, passed=False), failureReason=None), "failed"),
+    ],
+)
+def test_statuses_of_promptfoo(tmp_path: Path, content: dict[str, Any], status: str) -> None:
+    assert only(read(tmp_path, promptfoo(content))).status == status
+
+
+def test_older_results_of_promptfoo_say_less(tmp_path: Path) -> None:
+    old = {**row(None, component(), provider={"id": "openai:gpt-4o"}), "description": "greets"}
+    for key in ("testCase", "testIdx", "promptIdx", "promptId", "failureReason", "tokenUsage", "cost", "id"):
+        del old[key]
+    content = promptfoo(old)["results"] | {"version": 2, "table": {}, "stats": {"successes": 1, "failures": 0}}
+    results = read(tmp_path, {"evalId": None, "results": content, "config": {}, "shareableUrl": None})
+    assert statuses(results) == {"greets": "passed"}
+    assert (results.tool.version, results.run.duration_s) == ("", 0)
+
+
+def test_an_error_keeps_its_first_line(tmp_path: Path) -> None:
+    broken = row("a", **BROKEN, failureReason=2, error="Error: down\n    at callApi (/home/me/p.js:1:94)")
+    (turn,) = only(read(tmp_path, promptfoo(broken))).iterations[0].turns
+    assert (turn.error, turn.response, turn.latency_ms) == ("Error: down", None, None)
+
+
+def test_an_answer_from_the_cache_took_no_time(tmp_path: Path) -> None:
+    cached = row("a", component(), response={"output": {"a": ["ü"]}, "cached": True}, latencyMs=3)
+    (turn,) = only(read(tmp_path, promptfoo(cached))).iterations[0].turns
+    assert (turn.latency_ms, turn.response, turn.usage) == (None, '{"a": ["ü"]}', None)
+
+
+def test_repeated_tests_are_iterations_and_others_are_not(tmp_path: Path) -> None:
+    content = promptfoo(
+        row("many", component(), vars={"q": "one"}, testIdx=0),
+        row("many", component(), vars={"q": "two"}, testIdx=1),
+        row("many", component(score=0.0, passed=False), vars={"q": "one"}, testIdx=2),
+        row(None, component(), vars={"q": "three"}, testIdx=3),
+        row(None, component("equals"), vars={"q": "three"}, testIdx=4),
+    )
+    own = [case_names.content_id({"q": text}) for text in ("one", "two", "three")]
+    found = {case.id: case for _, case in read(tmp_path, content).cases()}
+    assert {name: len(case.iterations) for name, case in found.items()} == {
+        f"promptfoo::many {own[0]}": 2,
+        f"promptfoo::many {own[1]}": 1,
+        f"promptfoo::{own[2]}": 1,
+        f"promptfoo::{own[2]}#2": 1,
+    }
+    assert [case.name for case in found.values()] == ["many", "many", "three", "three"]
+    assert (next(iter(found.values())).status, next(iter(found.values())).score) == ("failed", 0.5)
+
+
+def test_tests_of_promptfoo_are_cases_of_any_suite(tmp_path: Path) -> None:
+    suites = [
+        known_suite("a.yaml", "greets", "How long?", "twice"),
+        known_suite("b.toml", "Answer: exact", "twice", format_="agentci"),
+    ]
+    content = promptfoo(
+        row("greets", component()),
+        row("by variable", component(), vars={"lang": "en", "q": "How long?"}),
+        row(None, component(), prompt={"raw": "Answer: exact", "label": "Answer: {{q}}"}),
+        row("twice", component()),
+        row("again", component(), vars={"q": "How long?"}),
+        row("nobody's", component()),
+    )
+    results = read(tmp_path, content, suites)
+    assert {suite.path: (suite.format, [case.id for case in suite.cases]) for suite in results.suites} == {
+        "a.yaml": ("holodeck", ["a.yaml::greets", "a.yaml::How long?"]),
+        "b.toml": ("agentci", ["b.toml::Answer: exact"]),
+        "promptfoo": ("promptfoo", ["promptfoo::twice", "promptfoo::again", "promptfoo::nobody's"]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "fingerprint"),
+    [({"q": "refund"}, ""), ({"q": {"text": "the refund"}}, ""), ({"q": "something else"}, "asked:")],
+)
+def test_a_test_of_a_known_name_may_ask_something_else(
+    tmp_path: Path, asked: dict[str, Any], fingerprint: str
+) -> None:
+    content = promptfoo(row("refund", component(), vars=asked))
+    (case,) = read(tmp_path, content, [known_suite("a.yaml", "refund")]).pool[0].cases.values()
+    assert case.fingerprint.startswith(fingerprint)
+    assert bool(case.fingerprint) == bool(fingerprint)
+
+
+def test_tests_come_in_the_order_of_the_suite(tmp_path: Path) -> None:
+    content = promptfoo(*(row(name, component(), testIdx=index) for index, name in ((2, "c"), (0, "a"), (1, "b"))))
+    assert list(statuses(read(tmp_path, content))) == ["a", "b", "c"]
+
+
+def two_providers() -> dict[str, Any]:
+    return promptfoo(
+        row("a", component(), provider={"id": "openai:gpt-4o", "label": "big"}),
+        row("a", component(), provider={"id": "openai:mini", "label": ""}, promptIdx=1),
+        row("a", component(), provider="echo", promptIdx=2),
+        row("a", component(), provider="echo", promptIdx=3, prompt={"raw": "x", "label": "Say\n{{q}}"}),
+    )
+
+
+def test_each_provider_and_prompt_is_a_suite(tmp_path: Path) -> None:
+    assert [case.id for _, case in read(tmp_path, two_providers()).cases()] == [
+        "promptfoo[big]::a",
+        "promptfoo[openai:mini]::a",
+        "promptfoo[echo, Answer: {{q}}]::a",
+        "promptfoo[echo, Say {{q}}]::a",
+    ]
+
+
+def test_several_providers_cannot_be_one_baseline(tmp_path: Path) -> None:
+    (problem,) = problems_of(tmp_path, two_providers(), [known_suite("a.yaml", "a")])
+    assert problem.startswith(
+        "run.json: has answers of several providers or prompts to the same cases (promptfoo[big], promptfoo[o"
+    )
+    assert "--filter-providers" in problem
+
+
+@pytest.mark.parametrize("content", [two_providers(), promptfoo(row("a", component()), row(None, component()))])
+def test_two_results_of_promptfoo_have_the_same_ids(tmp_path: Path, content: dict[str, Any]) -> None:
+    first = read(tmp_path, content)
+    second = read(tmp_path, content, suites_of(first))
+    assert [case.id for _, case in first.cases()] == [case.id for _, case in second.cases()]
+    ids = {case.id for _, case in first.cases()}
+    assert {case.change for case in pair_cases(first, second, ids).cases} == {"unchanged"}
+
+
+# All of them
+
+GOOD = {
+    "holodeck": report(holodeck_test("a", metric())),
+    "fluxloop": summary(),
+    "fluxloop traces": trace(),
+    "promptfoo": promptfoo(row("a", component())),
+}
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_a_run_is_the_same_wherever_its_file_lies(tmp_path: Path, kind: str) -> None:
+    one, other = write(tmp_path, GOOD[kind], "a.json"), write(tmp_path, GOOD[kind], "b/results.json")
+    os.utime(one, (1_700_000_000, 1_700_000_000))
+    assert read_foreign(one).run.id == read_foreign(other).run.id
+    assert read_foreign(one).run.id.startswith(kind.partition(" ")[0])
+
+
+def test_another_content_is_another_run(tmp_path: Path) -> None:
+    assert len({read(tmp_path, content).run.id for content in GOOD.values()}) == len(GOOD)
+
+
+def test_without_a_time_a_run_is_as_old_as_its_file(tmp_path: Path) -> None:
+    file = write(tmp_path, trace(duration_ms=2000))
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    run = read_foreign(file).run
+    assert (run.started_at, run.finished_at) == ("2023-11-14T22:13:18.000Z", "2023-11-14T22:13:20.000Z")
+
+
+@pytest.mark.parametrize("timestamp", ["yesterday", "", None, "0001-01-01T00:00:00+14:00"])
+def test_a_time_that_is_none_does_not_matter(tmp_path: Path, timestamp: str | None) -> None:
+    file = write(tmp_path, report(holodeck_test("a", metric()), timestamp=timestamp))
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    assert read_foreign(file).run.finished_at == "2023-11-14T22:13:20.000Z"
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_files_with_a_byte_order_mark_are_read(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "run.json"
+    file.write_bytes(b"\xef\xbb\xbf" + json.dumps(GOOD[kind]).encode())
+    assert read_foreign(file).tool.name == kind.partition(" ")[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "run.json:1: not valid JSON: Expecting value"),
+        ("# A readme", "run.json:1: not valid JSON: Expecting value"),
+        ('{"agent_name": "a",\n "results": [}', "run.json:2: not valid JSON: Expecting value"),
+        ("[" * 100_000, "run.json: not valid JSON: "),
+        ("9" * 5000, "run.json: not valid JSON: "),
+        ({}, "run.json: no run to compare with"),
+        ([], "run.json: no run to compare with"),
+        (None, "run.json: no run to compare with"),
+        ({"results": []}, "run.json: no run to compare with"),
+        ({"results": {"results": 1, "stats": {}, "timestamp": ""}}, "run.json: no run to compare with"),
+        ({"report": 1}, "run.json: no run to compare with"),
+        ({"name": "exp", "date": "2026", "results": {"total_runs": 1}}, "run.json: no run to compare with"),
+        ('{"trace_id": "1", "input": "a"}\n{"trace_id": "2", "input": "b"}\n', "run.json: no run to compare with"),
+    ],
+)
+def test_what_is_none_of_these_is_told_what_is_understood(tmp_path: Path, content: Any, message: str) -> None:
+    (problem,) = problems_of(tmp_path, content)
+    assert problem.startswith(message)
+    assert all(name in problem for name in ("agenteval", "HoloDeck", "FluxLoop", "promptfoo"))
+
+
+def test_mistakes_in_a_file_are_named_with_their_place(tmp_path: Path) -> None:
+    content = report(holodeck_test("a", metric()), holodeck_test("b", metric()))
+    del content["results"][0]["passed"]
+    content["results"][1]["metric_results"][0]["metric_name"] = 5
+    assert problems_of(tmp_path, content) == [
+        "run.json: report.results.0.passed: Field required",
+        "run.json: report.results.1.metric_results.0.metric_name: Input should be a valid string",
+    ]
+
+
+def test_mistakes_in_results_of_promptfoo_are_named_with_their_place(tmp_path: Path) -> None:
+    content = promptfoo(row("a"))
+    del content["results"]["results"][0]["success"]
+    assert problems_of(tmp_path, content) == ["run.json: results.results.0.success: Field required"]
+
+
+def test_very_many_mistakes_are_counted(tmp_path: Path) -> None:
+    found = problems_of(tmp_path, report(*({"passed": None} for _ in range(50))))
+    assert (len(found), found[-1]) == (21, "run.json: 30 more mistakes")
+
+
+def test_files_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(b"\x1f\x8b\x00\xff")
+    with pytest.raises(ConfigError, match="not UTF-8 text"):
+        read_foreign(tmp_path / "run.json")
+
+
+def test_huge_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detect, "LARGEST_FILE", 100)
+    (problem,) = problems_of(tmp_path, GOOD["holodeck"])
+    assert problem.startswith("run.json: larger than ")
+
+
+def test_missing_files_and_empty_folders_are_named(tmp_path: Path) -> None:
+    for read_it in (read_foreign, read_run):
+        with pytest.raises(ConfigError, match="no such"):
+            read_it(tmp_path / "gone.json")
+        with pytest.raises(ConfigError, match=r"no run in this folder \(looked for results.json, per_trace.jsonl"):
+            read_it(tmp_path)
+
+
+def test_results_of_our_own_are_read_as_ever(tmp_path: Path) -> None:
+    ours = current("a")
+    write(tmp_path, ours.model_dump_json(), "results.json")
+    assert read_run(tmp_path) == read_run(tmp_path / "results.json") == (ours, ())
+
+
+def test_foreign_runs_are_read_beside_our_own_and_what_they_lack_is_told(tmp_path: Path) -> None:
+    file = write(tmp_path, GOOD["promptfoo"], "results.json")
+    results, (note,) = read_run(file)
+    assert results == read_foreign(file)
+    assert note.startswith("promptfoo does not record how it judged")
+
+
+def test_totals_without_cases_are_told(tmp_path: Path) -> None:
+    _, notes = read_run(write(tmp_path, GOOD["fluxloop"]))
+    assert "totals but no cases" in notes[-1]
+
+
+def test_results_of_a_newer_agenteval_are_called_that(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="newer agenteval"):
+        read_run(write(tmp_path, {"schema_version": 99, "tool": {"version": "9"}}))
+
+
+def test_a_threshold_beyond_all_measure_is_none(tmp_path: Path) -> None:
+    test = holodeck_test("a", metric(score=0.001, threshold=1e308, scale="0-0.01"))
+    found = scores(only(read(tmp_path, report(test))))["numeric"]
+    assert found.threshold is None
+    assert found.score == pytest.approx(0.1)
+
+
+def test_numbers_beyond_all_measure_are_none(tmp_path: Path) -> None:
+    content = json.dumps(report(holodeck_test("a", metric(threshold=11), execution_time_ms=22)))
+    content = content.replace("11,", "1e999,").replace("22,", f"{10**300},").replace("2500", "1e300")
+    results = read(tmp_path, content)
+    assert scores(only(results))["numeric"].threshold is None
+    assert only(results).iterations[0].turns[0].latency_ms is None
+    assert results.run.duration_s == 0
+
+
+@given(data=st.data())
+@pytest.mark.parametrize("kind", GOOD)
+def test_whatever_a_file_says_becomes_sound_results_or_a_message(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
+) -> None:
+    content = json.loads(json.dumps(GOOD[kind]))
+    for _ in range(data.draw(st.integers(1, 4))):
+        _spoil(content, data)
+    folder = tmp_path_factory.getbasetemp() / "any"
+    suites = [known_suite("e.yaml", "a", "hi", format_="fluxloop"), known_suite("a.yaml", "a")]
+    results = _read_or_refuse(write(folder, content), suites)
+    if results is None:
+        return
+    written = results.model_dump_json()
+    assert Results.model_validate_json(written) == results
+    assert "NaN" not in json.dumps(json.loads(written, parse_constant=pytest.fail))
+    ids = [case.id for _, case in results.cases()]
+    assert len(ids) == len(set(ids))
+    turns = [turn for _, case in results.cases() for iteration in case.iterations for turn in iteration.turns]
+    assert all(score.score is None or 0 <= score.score <= 1 for turn in turns for score in turn.scores)
+
+
+def _read_or_refuse(file: Path, suites: Sequence[KnownSuite]) -> Results | None:
+    try:
+        return read_foreign(file, suites)
+    except ConfigError as error:
+        refusal = error
+    assert all(problem.file and problem.message for problem in refusal.problems)
+    return None
+
+
+def _spoil(content: Any, data: st.DataObject) -> None:
+    """Put anything in the place of one value."""
+    while isinstance(content, dict | list) and content:
+        key = data.draw(st.sampled_from(sorted(content) if isinstance(content, dict) else range(len(content))))
+        if not isinstance(content[key], dict | list) or not content[key] or data.draw(st.booleans()):
+            content[key] = data.draw(JSON)
+            return
+        content = content[key]
+
+
+@given(asked=JSON, text=st.text(st.characters()))
+def test_names_are_those_of_the_loaders(asked: Any, text: str) -> None:
+    assert content_id(asked) == case_names.content_id(asked)
+    assert excerpt(text) == case_names.excerpt(text)

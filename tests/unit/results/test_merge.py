@@ -1,0 +1,377 @@
+"""What is merged is all of what its parts say, once; what does not belong together is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.runs import case, iteration, results, score, turn
+
+from agenteval.compare.pairing import pool_entry
+from agenteval.core.errors import ConfigError
+from agenteval.core.version import __version__
+from agenteval.results.merge import Merged, merge
+from agenteval.results.merge_parts import Part
+from agenteval.results.model import (
+    CaseResult,
+    CaseStatus,
+    Criterion,
+    Results,
+    Run,
+    RunShard,
+    RunUsage,
+    SuiteResult,
+    Tool,
+)
+from agenteval.results.rollup import case_status, mean
+from agenteval.run.shard import divide
+
+STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]
+Pass = tuple[CaseStatus, float | None]
+PASSES = st.tuples(st.sampled_from(STATUSES), st.none() | st.sampled_from([0.0, 0.1, 0.3, 0.7, 1.0]))
+# Suites with cases, each with its iterations.
+SUITES = st.lists(st.lists(st.lists(PASSES, min_size=1, max_size=3), max_size=5), min_size=1, max_size=3)
+
+
+def built(name: str, passes: Sequence[Pass], suite: str = "agent.yaml") -> CaseResult:
+    """A case rolled up from its iterations."""
+    iterations = [
+        iteration(status, turn(score(value=value), response=f"{name} {index}"), index=index)
+        for index, (status, value) in enumerate(passes)
+    ]
+    return CaseResult(
+        id=f"{suite}::{name}",
+        name=name,
+        status=case_status([item.status for item in iterations]),
+        score=mean([item.score for item in iterations]),
+        iterations=iterations,
+    )
+
+
+def run_of(suites: Mapping[str, Sequence[CaseResult]], run_id: str = "whole", **run: Any) -> Results:
+    """A run of suites, with its entry in the pool."""
+    cases = [item for found in suites.values() for item in found]
+    made = results(*cases, run_id=run_id)
+    listed = [
+        SuiteResult(path=path, name=path, format="holodeck", fingerprint=f"f {path}", cases=list(found))
+        for path, found in suites.items()
+    ]
+    changes = {"suites": listed, "run": made.run.model_copy(update=run), "tool": Tool(version=__version__)}
+    made = made.model_copy(update=changes)
+    return with_pool(made, {item.id: f"print {item.id}" for item in cases})
+
+
+def with_pool(run: Results, fingerprints: Mapping[str, str]) -> Results:
+    bare = run.model_copy(update={"pool": []})
+    return bare.model_copy(update={"pool": [pool_entry(bare, fingerprints)] if run.cases() else []})
+
+
+def whole_run(suites: Sequence[Sequence[Sequence[Pass]]]) -> Results:
+    return run_of(
+        {
+            f"{number}.yaml": [
+                built(f"c{place}", passes, f"{number}.yaml") for place, passes in enumerate(reversed(cases))
+            ]
+            for number, cases in enumerate(suites)
+        }
+    )
+
+
+def shards_of(run: Results, count: int, divided_by: str | None = None, **fields: Any) -> list[Results]:
+    """The run as so many machines would have run it."""
+    ids = [item.id for _, item in run.cases()]
+    shards = []
+    for number, own in enumerate(divide(ids, count, {})):
+        suites = {suite.path: [item for item in suite.cases if item.id in own] for suite in run.suites}
+        shard = RunShard(index=number + 1, count=count, cases=ids, divided_by=divided_by)
+        shards.append(run_of(suites, f"shard {number + 1}", shard=shard, **fields))
+    return shards
+
+
+def merged(*runs: Results) -> Merged:
+    return merge([Part(f"{number}.json", run) for number, run in enumerate(runs)])
+
+
+def said(run: Results) -> dict[str, Any]:
+    """Everything that a run says but for its name, its times, and who wrote it."""
+    about = {"id", "merged", "started_at", "finished_at", "duration_s"}
+    return run.model_dump(exclude={"run": about, "tool": True, "pool": True})
+
+
+def problems(*runs: Results) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        merged(*runs)
+    return [str(problem) for problem in caught.value.problems]
+
+
+# Shards
+
+
+@given(suites=SUITES, count=st.integers(1, 5), data=st.data())
+def test_the_shards_of_a_run_make_the_run(suites: list[list[list[Pass]]], count: int, data: st.DataObject) -> None:
+    whole = whole_run(suites)
+    again = merged(*data.draw(st.permutations(shards_of(whole, count))))
+    assert said(again.results) == said(whole)
+    assert again.results.tool == Tool(version=__version__)
+    assert again.results.run.complete
+    assert again.warnings == ()
+    own = with_pool(again.results, again.fingerprints)
+    assert [entry.cases for entry in own.pool] == [entry.cases for entry in whole.pool]
+
+
+@given(data=st.data())
+def test_the_order_of_shards_does_not_matter(data: st.DataObject) -> None:
+    shards = shards_of(whole_run([[[("passed", 1.0)]] * 5]), 4, workflow_run_id="7")
+    assert merged(*data.draw(st.permutations(shards))).results == merged(*shards).results
+
+
+def test_shards_run_side_by_side() -> None:
+    moments = [("10:00:00.000", "10:01:00.000", 60.0), ("10:00:30.000", "10:02:00.500", 90.5)]
+    shards = [
+        shard.model_copy(
+            update={
+                "run": shard.run.model_copy(
+                    update={
+                        "started_at": f"2026-01-01T{start}Z",
+                        "finished_at": f"2026-01-01T{end}Z",
+                        "duration_s": took,
+                    }
+                )
+            }
+        )
+        for shard, (start, end, took) in zip(shards_of(run_of({"a": [case("x")]}), 2), moments, strict=True)
+    ]
+    run = merged(*shards).results.run
+    assert (run.started_at, run.finished_at) == ("2026-01-01T10:00:00.000Z", "2026-01-01T10:02:00.500Z")
+    assert run.duration_s == 120.5
+    assert run.shard is None
+
+
+def test_usage_is_that_of_all_shards() -> None:
+    usages = [
+        RunUsage(input_tokens=1, output_tokens=20, llm_calls=3, cost_usd=0.25),
+        RunUsage(input_tokens=4, output_tokens=50, llm_calls=6, cost_usd=0.5),
+    ]
+    shards = [
+        shard.model_copy(update={"summary": shard.summary.model_copy(update={"usage": usage})})
+        for shard, usage in zip(shards_of(run_of({"a": [case("x"), case("y")]}), 2), usages, strict=True)
+    ]
+    summary = merged(*shards).results.summary
+    assert summary.usage == RunUsage(input_tokens=5, output_tokens=70, llm_calls=9, cost_usd=0.75)
+    assert summary.cases == 2
+
+
+def test_criteria_stay_undecided() -> None:
+    decided = Criterion(name="error_rate", met=True, value=0.0, threshold=0.1)
+    runs = [
+        run.model_copy(update={"suites": [suite.model_copy(update={"criteria": [decided]}) for suite in run.suites]})
+        for run in (run_of({"a": [case("x")]}, "one"), run_of({"a": [case("x")]}, "two"))
+    ]
+    assert merged(*runs).results.suites[0].criteria == [Criterion(name="error_rate", met=None, threshold=0.1)]
+
+
+# Further iterations
+
+
+@given(passes=st.lists(st.lists(PASSES, min_size=1, max_size=3), min_size=1, max_size=4))
+def test_runs_of_a_case_make_a_run_with_all_iterations(passes: list[list[Pass]]) -> None:
+    runs = [run_of({"a": [built("x", some)]}, f"run {number}") for number, some in enumerate(passes)]
+    (found,) = (item for _, item in merged(*runs).results.cases())
+    everything = [one for some in passes for one in some]
+    expected = built("x", everything)
+    assert (found.status, found.score) == (expected.status, expected.score)
+    assert [item.index for item in found.iterations] == list(range(len(everything)))
+    answers = [item.turns for run in runs for _, one in run.cases() for item in one.iterations]
+    assert [item.turns for item in found.iterations] == answers
+
+
+@given(
+    passes=st.lists(
+        st.lists(st.lists(PASSES, min_size=1, max_size=2), min_size=2, max_size=2), min_size=3, max_size=3
+    ),
+    costs=st.lists(st.integers(0, 100), min_size=3, max_size=3),
+)
+def test_merging_iterations_is_associative(passes: list[list[list[Pass]]], costs: list[int]) -> None:
+    runs = []
+    for number, (cases, cost) in enumerate(zip(passes, costs, strict=True)):
+        run = run_of({"a": [built(f"c{place}", some) for place, some in enumerate(cases)]}, f"run {number}")
+        usage = RunUsage(llm_calls=cost, cost_usd=cost / 4)
+        runs.append(run.model_copy(update={"summary": run.summary.model_copy(update={"usage": usage})}))
+
+    def together(*some: Results) -> Results:
+        done = merged(*some)
+        return with_pool(done.results, done.fingerprints)
+
+    one, two, three = runs
+    expected = together(one, two, three)
+    for other in (together(together(one, two), three), together(one, together(two, three))):
+        assert said(other) == said(expected)
+        assert other.run == expected.run
+        assert [entry.cases for entry in other.pool] == [entry.cases for entry in expected.pool]
+
+
+def test_one_failed_iteration_fails_a_case_of_safety() -> None:
+    passes: list[Pass] = [("passed", 1.0), ("passed", 1.0)]
+
+    def run(run_id: str, some: list[Pass], form: str) -> Results:
+        made = run_of({"a": [built("x", some).model_copy(update={"tags": ["safety"]})]}, run_id)
+        suites = [suite.model_copy(update={"format": form}) for suite in made.suites]
+        return made.model_copy(update={"suites": suites})
+
+    for form, status in (("agentci", "failed"), ("holodeck", "passed")):
+        both = merged(run("one", passes, form), run("two", [("failed", 0.0)], form)).results
+        assert [item.status for _, item in both.cases()] == [status]
+
+
+def test_times_of_further_runs_add_up() -> None:
+    runs = [run_of({"a": [case("x")]}, str(number), duration_s=1.25) for number in range(3)]
+    assert merged(*runs).results.run.duration_s == 3.75
+
+
+def test_one_run_alone_is_itself() -> None:
+    run = run_of({"a": [case("x")]}, "only")
+    assert merged(run).results.run == run.run
+
+
+def test_a_run_is_not_counted_twice() -> None:
+    one, two, three = (run_of({"a": [case("x")]}, run_id) for run_id in ("one", "two", "three"))
+    done = merged(one, two)
+    assert done.results.run.merged == ["one", "two"]
+    both = with_pool(done.results, done.fingerprints)
+    for other in (two, both):
+        assert problems(both, three, other) == ["2.json: the same run is in 0.json"]
+    assert merged(both, three).results.run.merged == ["one", "two", "three"]
+
+
+def test_what_runs_do_not_share_is_left_out() -> None:
+    one = run_of({"a": [case("x")]}, "one", ref="refs/heads/main", workflow_run_id="7")
+    two = run_of({"a": [case("x")]}, "two", ref="refs/heads/other", workflow_run_id="7")
+    run = merged(one, two).results.run
+    assert (run.ref, run.workflow_run_id, run.commit) == (None, "7", "c" * 40)
+
+
+# What does not belong together
+
+WHOLE = run_of({"a.yaml": [case(name, suite="a.yaml") for name in "uvwxyz"]})
+
+
+def changed(run: Results, **fields: Any) -> Results:
+    return run.model_copy(update={"run": run.run.model_copy(update=fields)})
+
+
+def of_suite(run: Results, **fields: Any) -> Results:
+    return run.model_copy(update={"suites": [suite.model_copy(update=fields) for suite in run.suites]})
+
+
+def of_shard(run: Results, **fields: Any) -> Results:
+    assert run.run.shard is not None
+    return changed(run, shard=run.run.shard.model_copy(update=fields))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda run: changed(run, commit="d" * 40), "1.json: of another commit than 0.json"),
+        (lambda run: changed(run, commit=None), "1.json: of another commit than 0.json"),
+        (lambda run: changed(run, repository="a/b"), "1.json: of another repository than 0.json"),
+        (lambda run: of_suite(run, path="b.yaml"), "1.json: of other suites than 0.json"),
+        (
+            lambda run: of_suite(run, fingerprint="other"),
+            "1.json: of suites with other cases or metrics than 0.json",
+        ),
+        (
+            lambda run: run.model_copy(update={"tool": Tool(version="1.0")}),
+            "1.json: written by another version of agenteval than 0.json",
+        ),
+        (lambda run: changed(run, complete=False), "1.json: this run was interrupted; run it again"),
+        (lambda run: changed(run, finished_at="noon"), "1.json: `run` does not say when it started and finished"),
+        (
+            lambda run: run.model_copy(update={"pool": []}),
+            "1.json: this run scored recorded traces; score them all in one run, with --traces FOLDER",
+        ),
+        (
+            lambda run: of_suite(run, cases=run.suites[0].cases * 2),
+            "1.json: names 2 cases (a.yaml::v, a.yaml::y) more than once",
+        ),
+        (lambda run: of_shard(run, index=1), "1.json: shard 1 again, which is in 0.json too"),
+        (lambda run: of_shard(run, index=4), "1.json: shard 4 of 3, which cannot be"),
+        (lambda run: of_shard(run, count=4), "1.json: one of 4 shards; 0.json is one of 3"),
+        (
+            lambda run: of_shard(run, divided_by="base"),
+            "1.json: its cases were divided by another baseline than those of 0.json; give all shards the same one",
+        ),
+        (
+            lambda run: of_shard(run, cases=["a.yaml::v"]),
+            "1.json: part of a run of other cases than 0.json; give all shards the same suites and filters",
+        ),
+        (lambda run: changed(run, shard=None), "1.json: a whole run, and 0.json is a shard of one"),
+        (lambda run: with_pool(changed(run, id="shard 1"), {}), "1.json: the same run is in 0.json"),
+        (
+            lambda run: of_suite(run, cases=[*run.suites[0].cases, case("u", suite="a.yaml")]),
+            "1.json: has 1 case (a.yaml::u) that 0.json has too",
+        ),
+        (
+            lambda run: of_suite(run, cases=[*run.suites[0].cases, case("new", suite="a.yaml")]),
+            "1.json: has 1 case (a.yaml::new) not in its own list of cases",
+        ),
+        (lambda run: of_suite(run, cases=run.suites[0].cases[:1]), "in no shard: 1 case (a.yaml::y)"),
+    ],
+)
+def test_a_shard_that_does_not_belong(change: Callable[[Results], Results], reason: str) -> None:
+    first, second, third = shards_of(WHOLE, 3)
+    assert problems(first, change(second), third)[0] == reason
+
+
+def test_shards_that_are_missing() -> None:
+    shards = shards_of(WHOLE, 9)
+    assert problems(*shards[1:]) == ["shard 1 of 9 is missing"]
+    assert problems(*shards[7:]) == ["7 shards of 9 are missing: 1, 2, 3, 4, 5, …"]
+
+
+def test_every_file_is_given_its_reason() -> None:
+    first, second, third = shards_of(WHOLE, 3)
+    assert problems(first, changed(second, commit="d"), of_suite(third, path="b")) == [
+        "1.json: of another commit than 0.json",
+        "2.json: of other suites than 0.json",
+    ]
+
+
+def test_a_shard_is_no_further_run() -> None:
+    assert problems(WHOLE, shards_of(WHOLE, 3)[0]) == ["1.json: a shard of a run, and 0.json is a whole one"]
+
+
+def test_runs_of_other_cases() -> None:
+    other = run_of({"a.yaml": [case(name, suite="a.yaml") for name in "uvwxy!"]}, "other")
+    assert problems(WHOLE, other) == [
+        "1.json: lacks 1 case (a.yaml::z) that 0.json has",
+        "1.json: has 1 case (a.yaml::!) that 0.json lacks",
+    ]
+
+
+def test_what_is_judged_over_all_iterations_is_not_added_to() -> None:
+    alike = iteration("passed", turn(score("similar").model_copy(update={"kind": "consistency"})))
+    cases = [case("x").model_copy(update={"iterations": [alike, alike]})]
+    reason = "judges all iterations of 1 case (agent.yaml::x) together; run these once, with --iterations"
+    assert problems(run_of({"a": cases}, "one"), run_of({"a": cases}, "two")) == [
+        f"0.json: {reason}",
+        f"1.json: {reason}",
+    ]
+    assert merged(run_of({"a": cases}, "one")).results.summary.cases == 1
+
+
+def test_another_patch_version_is_told() -> None:
+    one, two = shards_of(WHOLE, 2)
+    versions = [
+        shard.model_copy(update={"tool": Tool(version=version)})
+        for shard, version in ((one, "0.1.1"), (two, "0.1.0"))
+    ]
+    assert merged(*versions).warnings == ("merged what several versions of agenteval wrote: 0.1.0, 0.1.1",)
+
+
+def test_only_shards_say_that_they_are() -> None:
+    assert "shard" not in WHOLE.run.model_dump()
+    (shard,) = shards_of(run_of({"a": [case("x")]}), 1)
+    assert Run.model_validate(shard.run.model_dump()) == shard.run

@@ -1,0 +1,168 @@
+"""results.json: what is written is read, and what is none is named."""
+
+from __future__ import annotations
+
+import json
+import math
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.runs import case, iteration, results, score, turn
+
+from agenteval.core.errors import ConfigError, InfrastructureError
+from agenteval.results.archive import InMemory
+from agenteval.results.model import Results, Score, ToolCall, TurnResult
+from agenteval.results.store import read_results, results_json, write_atomic
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+# What an agent may send, lone surrogates included.
+ANY_TEXT = st.text(st.characters())
+
+
+def run_with(only: TurnResult) -> Results:
+    return results(case("a").model_copy(update={"iterations": [iteration("passed", only)]}))
+
+
+def nested(depth: int) -> Any:
+    value: Any = "end"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def _text(results: Results) -> str:
+    return "".join(results_json(results, InMemory()))
+
+
+class TestRoundTrip:
+    def test_of_a_run(self, tmp_path: Path) -> None:
+        original = results(case("a", "failed", [{"numeric": 0.0}, {"numeric": 1 / 3}]), case("b", "skipped", []))
+        write_atomic(tmp_path / "results.json", _text(original))
+        assert read_results(tmp_path / "results.json") == original
+        assert read_results(tmp_path) == original
+
+    @given(response=ANY_TEXT, args=JSON, name=ANY_TEXT, reason=ANY_TEXT)
+    def test_of_whatever_an_agent_says(self, response: str, args: Any, name: str, reason: str) -> None:
+        call = ToolCall(name=name, args=args, result=response, error=reason)
+        original = run_with(
+            turn(score(reason=reason, details={"a": args}), response=response, tool_calls=[call], error=reason)
+        )
+        assert Results.model_validate_json(_text(original)) == original
+
+    def test_text_that_is_no_unicode_is_replaced(self) -> None:
+        said = turn(
+            response="a\ud800b",
+            retrieval_context=["\udfff"],
+            tool_calls=[ToolCall(name="t", args={"\ud800": "\udc00"})],
+        )
+        assert said.response == "a\ufffdb"
+        assert said.retrieval_context == ["\ufffd"]
+        assert said.tool_calls[0].args == {"\ufffd": "\ufffd"}
+
+    def test_all_other_text_is_kept(self) -> None:
+        text = "\x00\x1b[31m\u202e\ufeff\uffff🦊"
+        assert turn(response=text).response == text
+
+    @pytest.mark.parametrize("depth", [1, 99, 100])
+    def test_nesting_is_kept(self, depth: int) -> None:
+        assert ToolCall(name="t", args=nested(depth)).args == nested(depth)
+
+    @pytest.mark.parametrize("depth", [101, 300, 900])
+    def test_endless_nesting_is_cut(self, depth: int) -> None:
+        original = run_with(turn(tool_calls=[ToolCall(name="t", args=nested(depth), result={"a": nested(depth)})]))
+        assert "nested too deeply" in _text(original)
+        assert Results.model_validate_json(_text(original)) == original
+
+    @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+    def test_numbers_that_json_lacks_become_null(self, number: float) -> None:
+        original = run_with(turn(tool_calls=[ToolCall(name="t", args=[number])]))
+        read = Results.model_validate_json(_text(original))
+        assert read.suites[0].cases[0].iterations[0].turns[0].tool_calls[0].args == [None]
+
+    def test_keys_of_later_versions_are_ignored(self, tmp_path: Path) -> None:
+        original = results(case("a"))
+        content = json.loads(_text(original))
+        content["new"] = content["suites"][0]["new"] = content["summary"]["new"] = {"a": 1}
+        (tmp_path / "results.json").write_text(json.dumps(content))
+        assert read_results(tmp_path) == original
+
+
+class TestUnreadable:
+    def problem(self, folder: Path, content: bytes) -> str:
+        path = folder / "results.json"
+        path.write_bytes(content)
+        with pytest.raises(ConfigError) as caught:
+            read_results(path)
+        assert caught.value.exit_status == 2
+        return str(caught.value).removeprefix(str(path))
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"", ":1: not valid JSON: Expecting value"),
+            (b'{"schema_version": 1,\n "tool": }', ":2: not valid JSON: Expecting value"),
+            (b'{"schema_version": 1', ":1: not valid JSON: Expecting ',' delimiter"),
+            (b"\x89PNG\r\n", ": not valid JSON: "),
+            (b"[" * 100_000, ": not valid JSON: "),
+            (b"[]", ": not a results file of agenteval (it has no schema_version)"),
+            (b'"text"', ": not a results file of agenteval (it has no schema_version)"),
+            (b'{"results": []}', ": not a results file of agenteval (it has no schema_version)"),
+            (b'{"schema_version": 2}', ": written by a newer agenteval (schema_version 2, this one reads 1)"),
+            (b'{"schema_version": 1}', ": tool: not a results file of agenteval: Field required"),
+            (b'{"schema_version": 0}', ": schema_version: not a results file of agenteval: Input should be 1"),
+        ],
+    )
+    def test_what_is_no_results_file(self, tmp_path: Path, content: bytes, message: str) -> None:
+        assert self.problem(tmp_path, content).startswith(message)
+
+    def test_a_wrong_field_is_named(self, tmp_path: Path) -> None:
+        content = json.loads(_text(results(case("a"))))
+        content["suites"][0]["cases"][0]["status"] = "fine"
+        message = self.problem(tmp_path, json.dumps(content).encode())
+        assert message.startswith(
+            ": suites.0.cases.0.status: not a results file of agenteval: Input should be 'passed'"
+        )
+
+    def test_missing(self, tmp_path: Path) -> None:
+        for path in (tmp_path / "none.json", tmp_path):
+            with pytest.raises(ConfigError, match="no such results file"):
+                read_results(path)
+
+    def test_a_score_without_verdict_is_none(self) -> None:
+        with pytest.raises(ValueError, match="status"):
+            Score.model_validate({"id": "a", "kind": "standard", "score": 1.0, "passed": None})
+
+
+class TestWriteAtomic:
+    def test_everybody_may_read_it_and_nothing_else_is_left(self, tmp_path: Path) -> None:
+        write_atomic(tmp_path / "a.txt", "one\r\ntwo\n")
+        write_atomic(tmp_path / "a.txt", "größer\n")
+        assert (tmp_path / "a.txt").read_bytes() == "größer\n".encode()
+        assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o644
+        assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+    def test_lines_end_as_they_were_given(self, tmp_path: Path) -> None:
+        write_atomic(tmp_path / "a.txt", "one\r\ntwo\n")
+        assert (tmp_path / "a.txt").read_bytes() == b"one\r\ntwo\n"
+
+    def test_any_text_can_be_written(self, tmp_path: Path) -> None:
+        write_atomic(tmp_path / "a.txt", "a\ud800b")
+        assert (tmp_path / "a.txt").read_text() == "a\\ud800b"
+
+    def test_a_missing_directory_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(InfrastructureError, match=r"cannot write to .*none: No such file or directory"):
+            write_atomic(tmp_path / "none" / "a.txt", "x")
+
+    def test_what_cannot_be_replaced_is_left_alone(self, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").mkdir()
+        with pytest.raises(InfrastructureError, match=r"cannot write .*a\.txt: Is a directory"):
+            write_atomic(tmp_path / "a.txt", "x")
+        assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

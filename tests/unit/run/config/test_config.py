@@ -1,0 +1,266 @@
+"""``agenteval.yaml``: found, read, and asked for agents."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from agenteval.cli.schema import schema
+from agenteval.compare.gate import FAIL_ON, GatePolicy
+from agenteval.compare.policy import ComparePolicy, Quarantine
+from agenteval.compare.statistics.parameters import GateParameters
+from agenteval.core.errors import ConfigError
+from agenteval.run.config.gate import GateEntry
+from agenteval.run.config.model import CONFIG_FILE, Config
+from agenteval.run.config.read import find_config, read_config
+from agenteval.run.resolve.named_agent import resolve_agent
+from agenteval.suite.model import AgentSpec
+
+
+def read(folder: Path, text: str) -> Config:
+    path = folder / CONFIG_FILE
+    path.write_text(text)
+    return read_config(path)
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        read(folder, text)
+    return [str(problem).removeprefix(f"{folder / CONFIG_FILE}:") for problem in caught.value.problems]
+
+
+class TestFinding:
+    def tree(self, folder: Path, *files: str) -> Path:
+        (folder / "repo" / ".git").mkdir(parents=True)
+        (folder / "repo" / "suites" / "deep").mkdir(parents=True)
+        for name in files:
+            (folder / name).touch()
+        return folder / "repo" / "suites" / "deep"
+
+    @pytest.mark.parametrize(
+        ("files", "found"),
+        [
+            (["repo/suites/deep/agenteval.yaml", "repo/agenteval.yaml"], "repo/suites/deep/agenteval.yaml"),
+            (["repo/suites/agenteval.yaml", "repo/agenteval.yaml"], "repo/suites/agenteval.yaml"),
+            (["repo/agenteval.yaml"], "repo/agenteval.yaml"),
+            (["agenteval.yaml"], None),
+            ([], None),
+        ],
+    )
+    def test_the_nearest_up_to_the_repository(self, tmp_path: Path, files: list[str], found: str | None) -> None:
+        near = self.tree(tmp_path, *files)
+        assert find_config(None, [near]) == (tmp_path / found if found else None)
+
+    def test_the_first_directory_that_has_one(self, tmp_path: Path) -> None:
+        near = self.tree(tmp_path, "repo/suites/agenteval.yaml")
+        other = tmp_path / "other"
+        (other / ".git").mkdir(parents=True)
+        assert find_config(None, [other, near]) == tmp_path / "repo" / "suites" / "agenteval.yaml"
+
+    def test_the_one_that_was_asked_for(self, tmp_path: Path) -> None:
+        near = self.tree(tmp_path, "repo/agenteval.yaml")
+        assert find_config(Path("elsewhere.yaml"), [near]) == Path("elsewhere.yaml")
+
+
+class TestReading:
+    def test_nothing_means_the_defaults(self, tmp_path: Path) -> None:
+        for config in (read_config(None), read(tmp_path, ""), read(tmp_path, "agents: {}\ngate: {}\n")):
+            assert (config.agents, config.iterations, config.concurrency) == ({}, None, None)
+            assert (config.gate, config.compare) == (GatePolicy(), ComparePolicy())
+            assert (config.warnings, config.secrets) == ((), frozenset())
+
+    def test_everything(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SHOP_TOKEN", "s3cr3t-s3cr3t")
+        config = read(
+            tmp_path,
+            "agents:\n  default: {command: [python, agent.py], timeout: 5}\n"
+            "  remote: {http: 'https://example.org', headers: {Authorization: 'Bearer ${SHOP_TOKEN}'}}\n"
+            "  replayed: replay:answers.jsonl\n"
+            "iterations: 3\nconcurrency: 2\n"
+            "gate: {fail_on: [regressions], tolerance: 0.1, max_error_rate: 0.2}\n",
+        )
+        assert (config.iterations, config.concurrency, config.compare.parameters.tolerance) == (3, 2, 0.1)
+        assert config.gate == GatePolicy(frozenset({"regressions"}), 0.2)
+        assert {name: agent.kind for name, agent in config.agents.items()} == {
+            "default": "command",
+            "remote": "http",
+            "replayed": "replay",
+        }
+        assert config.agents["default"].where == f"{tmp_path / CONFIG_FILE}:2"
+        assert config.agents["replayed"].target == str(tmp_path / "answers.jsonl")
+        assert config.secrets == {"s3cr3t-s3cr3t"}
+        assert "s3cr3t" not in repr(config)
+
+    def test_how_runs_are_compared(self, tmp_path: Path) -> None:
+        config = read(
+            tmp_path,
+            """
+gate:
+  policy: mean-drop
+  confirm: off
+  window: 5
+  alpha_case: 0.02
+  max_cases: 3
+  metrics: {bleu: {gating: false}}
+  deterministic: true
+  max_cost_increase: 0.2
+  quarantine:
+    - {case: "ch*", until: 2026-03-31, reason: the judge disagrees with itself}
+""",
+        )
+        policy = config.compare
+        assert (policy.name, policy.deterministic, dict(policy.gating)) == ("mean-drop", True, {"bleu": False})
+        assert policy.parameters == GateParameters(confirm="off", window=5, alpha_case=0.02, max_cases=3)
+        assert (policy.max_cost_increase, policy.max_latency_increase) == (0.2, None)
+        expected = Quarantine("ch*", date(2026, 3, 31), "the judge disagrees with itself")
+        assert policy.quarantine == config.gate.quarantine == (expected,)
+
+    def test_the_defaults_of_the_file_are_those_of_the_gate(self) -> None:
+        assert GateEntry().compare_policy() == ComparePolicy()
+        assert GateEntry().gate_policy() == GatePolicy()
+
+    @pytest.mark.parametrize("written", ["off", "'off'", "false"])
+    def test_off_is_a_word_however_yaml_reads_it(self, tmp_path: Path, written: str) -> None:
+        assert read(tmp_path, f"gate: {{confirm: {written}}}").compare.parameters.confirm == "off"
+
+    def test_repeated_keys_are_a_warning(self, tmp_path: Path) -> None:
+        assert read(tmp_path, "iterations: 1\niterations: 2\n").warnings == (
+            f"{tmp_path / CONFIG_FILE}:2: key 'iterations' is given twice; the last one counts",
+        )
+
+    @pytest.mark.parametrize(
+        ("written", "fail_on"),
+        [
+            ("fail_on: failures", {"failures"}),
+            ("fail-on: failures", {"failures"}),
+            ("fail_on: failures,errors", {"failures", "errors"}),
+            ("fail_on: [failures, errors]", {"failures", "errors"}),
+            ("fail_on: none", set()),
+            ("fail_on: [none]", set()),
+            ("fail_on: [failures, regressions, errors, inconclusive]", set(FAIL_ON)),
+        ],
+    )
+    def test_what_fails_the_gate(self, tmp_path: Path, written: str, fail_on: set[str]) -> None:
+        assert read(tmp_path, f"gate:\n  {written}\n").gate.fail_on == fail_on
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            (
+                "agent: x",
+                ["1: agent: unknown key; did you mean 'agents'?; allowed: agents, tools, judge, embeddings, "],
+            ),
+            ("- x", [" must be a mapping (key: value), not a list"]),
+            ("agents: [x]", ["1: agents: must be a mapping (key: value), not a list"]),
+            ("agents: {default: {comand: [x]}}", ["1: agents.default.comand: unknown key; did you mean 'command'?"]),
+            ("agents:\n  1: {command: [x]}", ["2: agents[1]: a key must be text; put it in quotes"]),
+            ("iterations: 0", ["1: iterations: must be greater than or equal to 1"]),
+            ("iterations: many", ["1: iterations: must be a valid integer"]),
+            ("concurrency: 0", ["1: concurrency: must be greater than or equal to 1"]),
+            ("gate:", ["1: gate: must be a mapping (key: value), not empty"]),
+            ("gate: {fail: x}", ["1: gate.fail: unknown key; did you mean 'fail_on'?"]),
+            (
+                "gate: {fail_on: failure}",
+                ["1: gate.fail_on: 'failure' is not allowed; allowed: failures, regressions,"],
+            ),
+            ("gate: {fail_on: []}", ["1: gate.fail_on: an empty list is not allowed"]),
+            ("gate: {fail_on: }", ["1: gate.fail_on: 'None' is not allowed"]),
+            ("gate: {fail_on: no}", ["1: gate.fail_on: 'False' is not allowed"]),
+            ("gate: {fail_on: [failures, none]}", ["1: gate.fail_on: 'none' is not allowed"]),
+            ("gate: {policy: strict}", ["1: gate.policy: 'strict' is not allowed; allowed: statistics, any-flip,"]),
+            ("gate: {policy: threshold}", ["1: gate: `policy: threshold` needs `min_pass_rate`"]),
+            ("gate: {confirm: twice}", ["1: gate.confirm: 'twice' is not allowed; allowed: head, base, both, off"]),
+            ("gate: {confirm: on}", ["1: gate.confirm: a boolean is not allowed"]),
+            ("gate: {max_repeats: 2}", ["1: gate.max_repeats: must be greater than or equal to 3"]),
+            (
+                "gate: {metrics: {bleu: {gates: false}}}",
+                ["1: gate.metrics.bleu.gating: this key is required", "1: gate.metrics.bleu.gates: unknown key"],
+            ),
+            ("gate: {quarantine: [{case: a}]}", ["1: gate.quarantine[0].until: this key is required"]),
+            ("gate: {quarantine: [{case: a, until: soon}]}", ["1: gate.quarantine[0].until: must be a valid date"]),
+            ("gate: {tolerance: 2}", ["1: gate.tolerance: must be less than or equal to 1"]),
+            ("gate: {tolerance: .nan}", ["1: gate.tolerance: must be "]),
+            ("gate: {max_error_rate: -1}", ["1: gate.max_error_rate: must be greater than or equal to 0"]),
+            (
+                "iteration: 1\nagents:\n  a: {comand: [x]}\n  b: {python: x}\n",
+                [
+                    "1: iteration: unknown key; did you mean 'iterations'?",
+                    "3: agents.a.comand: unknown key",
+                    "4: agents.b.python: 'x' is not of the form module:callable",
+                ],
+            ),
+        ],
+    )
+    def test_mistakes(self, tmp_path: Path, text: str, expected: list[str]) -> None:
+        found = problems(tmp_path, text)
+        assert len(found) == len(expected)
+        assert all(problem.startswith(start) for problem, start in zip(found, expected, strict=True))
+
+    def test_unset_variables_are_named_beside_other_mistakes(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("SHOP_NAME", raising=False)
+        found = problems(tmp_path, "agents: {default: {command: ['${SHOP_NAME}']}}\niteration: 1\n")
+        assert [problem.partition(":")[0] for problem in found] == ["1", "2"]
+        assert "environment variable SHOP_NAME is not set" in found[0]
+
+    def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="no such file"):
+            read_config(tmp_path / CONFIG_FILE)
+
+
+class TestAgents:
+    DEFAULT = AgentSpec(kind="command", target=("a",), directory="/")
+    OTHER = AgentSpec(kind="command", target=("b",), directory="/")
+    CONFIG = Config(agents={"default": DEFAULT, "shop": OTHER})
+
+    @pytest.mark.parametrize(
+        ("asked", "agent"), [(None, DEFAULT), ("default", DEFAULT), ("shop", OTHER), (OTHER, OTHER)]
+    )
+    def test_which(self, asked: AgentSpec | str | None, agent: AgentSpec) -> None:
+        assert resolve_agent(asked, self.CONFIG, "agent.yaml") is agent
+
+    def test_one_given_in_place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        spec = resolve_agent("replay:answers.jsonl", self.CONFIG, "agent.yaml")
+        assert (spec.kind, spec.target) == ("replay", str(tmp_path / "answers.jsonl"))
+
+    @pytest.mark.parametrize(
+        ("asked", "config", "message"),
+        [
+            ("shpo", CONFIG, "no agent is called 'shpo'; did you mean 'shop'?; defined: default, shop"),
+            ("xyz", Config(), "no agent is called 'xyz'; defined: none"),
+            (None, Config(agents={"shop": OTHER}), "no agent to run: add one to agenteval.yaml, for instance\n"),
+        ],
+    )
+    def test_none(self, asked: str | None, config: Config, message: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            resolve_agent(asked, config, "agent.yaml")
+        assert str(caught.value).startswith(f"agent.yaml: {message}")
+
+
+class TestPublishedSchema:
+    @pytest.mark.parametrize(
+        ("text", "valid"),
+        [
+            ("agents: {default: {command: [python, agent.py]}}", True),
+            ("agents: {default: [python, agent.py]}", True),
+            ("agents: {default: 'replay:a.jsonl'}\ngate: {tolerance: 0.1}", True),
+            ("agents: {default: {comand: [x]}}", False),
+            ("iterations: 0", False),
+            ("itertions: 1", False),
+        ],
+    )
+    def test_editors_say_what_the_program_says(self, tmp_path: Path, text: str, valid: bool) -> None:
+        value: Any = yaml.safe_load(text)
+        validator = jsonschema.Draft202012Validator(schema("config"))
+        assert validator.is_valid(value) is valid
+        if valid:
+            read(tmp_path, text)
+        else:
+            assert problems(tmp_path, text)

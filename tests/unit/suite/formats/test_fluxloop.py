@@ -1,0 +1,600 @@
+"""FluxLoop's ``evaluation.yaml`` as a suite: what is read, what is meant, and what is wrong in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import ROOT
+
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.suite.evaluation import Aggregate, AlertRule, Analyses, Criteria, EvaluationReport, JudgeLimits
+from agenteval.suite.formats.fluxloop.prebuilt_judges import prebuilt_names, prebuilt_template
+from agenteval.suite.formats.fluxloop.suite import load_fluxloop
+from agenteval.suite.formats.registry import discover, load_suites
+from agenteval.suite.model import AgentSpec, Suite
+from agenteval.suite.prompt_template import template_warnings
+
+DATA = ROOT / "tests" / "data" / "fluxloop"
+RULE = "{name: a, type: rule_based, rules: [{check: success}]}"
+EVALUATORS = f"evaluators:\n- {RULE}\n"
+JUDGE = "evaluators:\n- {name: tone, type: llm_judge, model: gpt-4o-mini, prompt_template: 'Kind? {output}'"
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "FLUXLOOP_LLM_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def load(folder: Path, text: str) -> Suite:
+    path = folder / "evaluation.yaml"
+    path.write_text(text)
+    return load_fluxloop(path, "suites/evaluation.yaml")
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(folder, text)
+    return [str(problem).removeprefix("suites/evaluation.yaml:") for problem in caught.value.problems]
+
+
+def options(suite: Suite, number: int = 0) -> dict[str, Any]:
+    return dict(suite.metrics[number].options)
+
+
+def complete() -> Suite:
+    return load_fluxloop(DATA / "complete.yaml", "complete.yaml")
+
+
+@pytest.mark.parametrize("name", ["quick_start", "minimal", "standard", "production"])
+def test_the_documented_examples_load(name: str) -> None:
+    suite = load_fluxloop(DATA / f"{name}.yaml", f"{name}.yaml")
+    assert suite.format == "fluxloop"
+    assert suite.metrics
+    assert suite.aggregate is not None
+    assert suite.aggregate.weights.keys() == {metric.id for metric in suite.metrics}
+
+
+def test_the_documented_standard_example() -> None:
+    suite = load_fluxloop(DATA / "standard.yaml", "standard.yaml")
+    assert [(metric.id, metric.type, metric.kind) for metric in suite.metrics] == [
+        ("completeness", "rules", "rule"),
+        ("intent_recognition", "trace_judge", "judge"),
+        ("response_clarity", "trace_judge", "judge"),
+    ]
+    weights = {"completeness": 0.3, "intent_recognition": 0.35, "response_clarity": 0.35}
+    assert suite.aggregate == Aggregate("weighted_sum", 0.75, weights)
+    assert options(suite, 1)["limits"] == JudgeLimits(0.5, 100, 60.0, "evaluation_cache.jsonl")
+    assert options(suite, 1)["template"] == prebuilt_template("intent_recognition", "first_number_1_10", 10)
+    assert suite.warnings == ()
+
+
+def test_the_documented_production_example_says_what_it_leaves_open() -> None:
+    suite = load_fluxloop(DATA / "production.yaml", "production.yaml")
+    (warning,) = suite.warnings
+    assert warning.startswith("production.yaml:30: evaluators[3]: response_quality has no prompt_template")
+    assert suite.evaluation is not None
+    assert suite.evaluation.criteria.quality == {"intent_recognition": None, "response_quality": None}
+
+
+def test_documented_defaults(tmp_path: Path) -> None:
+    suite = load(tmp_path, JUDGE + "}\n")
+    assert suite.aggregate == Aggregate("weighted_sum", 0.7, {"tone": 1.0})
+    assert suite.evaluation is not None
+    assert suite.evaluation.goal is None
+    assert suite.evaluation.criteria == Criteria()
+    assert suite.evaluation.analyses == Analyses(personas=True)
+    assert suite.evaluation.report == EvaluationReport()
+    assert options(suite)["limits"] == JudgeLimits(1.0, 50, 60.0, "evaluation_cache.jsonl")
+    assert options(suite)["parser"] == "first_number_1_10"
+    assert options(suite)["max_score"] == 10
+    assert options(suite)["model"] == ModelSpec("openai", "gpt-4o-mini", temperature=0.0)
+    assert options(suite)["asked"] == {}
+    assert (suite.cases, suite.agent, suite.iterations) == ((), None, None)
+
+
+def test_every_rule_of_the_complete_example() -> None:
+    assert options(complete())["rules"] == (
+        {"check": "output_not_empty", "target": "final"},
+        {"check": "success"},
+        {"check": "latency_under", "budget_ms": 1500.0},
+        {
+            "check": "token_usage_under",
+            "max_total_tokens": 4000.0,
+            "max_prompt_tokens": 3000.0,
+            "max_completion_tokens": 2000.0,
+        },
+        {
+            "check": "contains",
+            "keywords": ["help", "42", "yes"],
+            "target": "metadata.topic",
+            "case_sensitive": True,
+        },
+        {"check": "not_contains", "keywords": ["sorry"], "target": "input", "case_sensitive": False},
+        {
+            "check": "matches_regex",
+            "pattern": r"^order \d+$",
+            "target": "output",
+            "flags": ["IGNORECASE", "MULTILINE"],
+        },
+        {
+            "check": "similarity",
+            "expected_path": "metadata.expected",
+            "target": "output",
+            "method": "levenshtein",
+            "threshold": 0.6,
+        },
+    )
+
+
+def test_the_judge_of_the_complete_example() -> None:
+    judge = options(complete(), 1)
+    assert judge["model"] == ModelSpec("openai", "gpt-5-mini", temperature=0.2, max_tokens=300, top_p=0.9)
+    assert judge["asked"] == {
+        "reasoning_effort": "low",
+        "verbosity": "high",
+        "presence_penalty": 0.5,
+        "frequency_penalty": -0.5,
+        "seed": 7,
+        "response_format": {"type": "json_object"},
+    }
+    assert judge["parameters"]["reasoning"] == {"effort": "low"}
+    assert (judge["parser"], judge["max_score"], judge["name"]) == ("json_score", 5.0, "tone")
+    assert judge["limits"] == JudgeLimits(0.5, 10, 5.0, "judged.jsonl")
+
+
+def test_the_rest_of_the_complete_example() -> None:
+    suite = complete()
+    assert [metric.id for metric in suite.metrics] == ["checks", "tone"]
+    assert suite.aggregate == Aggregate("average", 0.8, {"checks": 0.25, "tone": 0.5})
+    evaluation = suite.evaluation
+    assert evaluation is not None
+    assert evaluation.goal == "Answers are kind and short."
+    assert evaluation.criteria == Criteria(
+        all_successful=True,
+        avg_response_ms=2000.0,
+        max_response_ms=5000.0,
+        error_rate_percent=5.0,
+        quality={"checks": None, "tone": 0.9},
+        tool_calls=(
+            "all_calls_successful",
+            "appropriate_selection",
+            "correct_parameters",
+            "proper_timing",
+            "handles_failures",
+        ),
+    )
+    assert evaluation.analyses == Analyses(
+        personas=True,
+        focus_personas=("expert_user", "novice_user"),
+        outliers=True,
+        outlier_handling="remove",
+        trend=True,
+        failures=True,
+        failure_causes=True,
+        baseline=str(DATA / "earlier" / "summary.json"),
+        statistics=True,
+        significance=0.01,
+        confidence=0.99,
+        alerts=(
+            AlertRule("error_rate", ">", 10),
+            AlertRule("avg_score", "<", 0.7),
+            AlertRule("tone", "<=", 0.5),
+            AlertRule("pass_rate", "==", 1),
+            AlertRule("max_response_time", ">=", 9000),
+        ),
+    )
+    assert evaluation.report == EvaluationReport(
+        style="detailed",
+        tone="executive",
+        sections={
+            "executive_summary": False,
+            "key_metrics": True,
+            "detailed_results": False,
+            "statistical_analysis": True,
+            "failure_cases": False,
+            "success_examples": True,
+            "recommendations": False,
+            "action_items": True,
+        },
+        charts=False,
+        tables=False,
+        interactive=False,
+        markdown=True,
+        html=False,
+        template=str(DATA / "complete.yaml"),
+    )
+    assert suite.agent == AgentSpec(
+        kind="command",
+        target=("python", "agent.py"),
+        directory=str(DATA),
+        timeout_s=9,
+        options={"headers": {}, "response_path": None},
+        where="complete.yaml:2",
+    )
+    assert suite.warnings == ()
+
+
+def test_a_metric_says_where_it_stands() -> None:
+    tone = complete().metrics[1]
+    assert (tone.where.directory, tone.where.file, tone.where.line) == (str(DATA), "complete.yaml", 42)
+    assert (tone.threshold, tone.timeout_s, tone.requested_by) == (None, None, "suite")
+
+
+def test_keys_without_a_value_mean_their_defaults_but_null_lifts_limits(tmp_path: Path) -> None:
+    text = EVALUATORS + "aggregate:\nreport: {style: , template_path: null}\nsuccess_criteria: {performance: }\n"
+    suite = load(tmp_path, text)
+    assert suite.aggregate == Aggregate("weighted_sum", 0.7, {"a": 1.0})
+    unlimited = load(tmp_path, JUDGE + "}\nlimits: {max_llm_calls: null, timeout_seconds: null, cache: null}\n")
+    assert options(unlimited)["limits"] == JudgeLimits(1.0, None, None, None)
+
+
+@pytest.mark.parametrize("name", [name for name in prebuilt_names() if name != "response_quality"])
+def test_prebuilt_judges_need_no_template(tmp_path: Path, name: str) -> None:
+    for template in (
+        "",
+        "  prompt_template: '# automatically filled in'\n",
+        "  prompt_template: |\n    # a\n\n    # b\n",
+    ):
+        suite = load(tmp_path, f"evaluators:\n- name: {name}\n  type: llm_judge\n  model: gpt-4o\n{template}")
+        assert options(suite)["template"] == prebuilt_template(name, "first_number_1_10", 10)
+        assert suite.warnings == ()
+
+
+def test_a_template_of_ones_own_wins(tmp_path: Path) -> None:
+    text = "evaluators:\n- name: response_clarity\n  type: llm_judge\n  model: gpt-4o\n"
+    suite = load(tmp_path, text + "  prompt_template: |\n    # Title\n    Clear? {output}\n")
+    assert options(suite)["template"] == "# Title\nClear? {output}\n"
+
+
+@pytest.mark.parametrize("name", prebuilt_names())
+def test_built_in_prompts_hold_only_known_placeholders(name: str) -> None:
+    text = prebuilt_template(name, "first_number_1_10", 10)
+    assert template_warnings(text) == []
+    assert {"{input}", "{output}"} <= {f"{{{part.split('}')[0]}}}" for part in text.split("{")[1:]}
+    assert "from 1 (worst) to 10 (best)" in text
+
+
+def test_built_in_prompts_ask_for_what_the_parser_reads() -> None:
+    assert '{"score": <number>' in prebuilt_template("response_clarity", "json_score", 100)
+    assert "to 100 (best)" in prebuilt_template("response_clarity", "json_score", 100)
+    assert "to 10 (best)" in prebuilt_template("response_clarity", "first_number_1_10", 100)
+    assert "from 0 (worst) to 1 (best)" in prebuilt_template("response_clarity", "first_float", 1)
+
+
+def test_min_score_is_an_older_name_of_threshold(tmp_path: Path) -> None:
+    rule = "{check: similarity, expected_path: x, min_score: 0.4}"
+    suite = load(tmp_path, f"evaluators:\n- {{name: a, type: rule_based, rules: [{rule}]}}\n")
+    (only,) = options(suite)["rules"]
+    assert only["threshold"] == 0.4
+    assert "min_score" not in only
+
+
+def test_variables_are_replaced_and_secret_ones_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOD", "0.9")
+    monkeypatch.setenv("MY_TOKEN", "tok-123456789")
+    monkeypatch.setenv("FLUXLOOP_LLM_API_KEY", "sk-flux-123456")
+    text = JUDGE + "}\naggregate: {threshold: '${GOOD}'}\nevaluation_goal: {text: '${MY_TOKEN}'}\n"
+    suite = load(tmp_path, text)
+    assert suite.aggregate is not None
+    assert suite.aggregate.threshold == 0.9
+    assert suite.secrets == {"tok-123456789", "sk-flux-123456"}
+    assert options(suite)["model"].api_key == "sk-flux-123456"
+    monkeypatch.delenv("GOOD")
+    assert problems(tmp_path, text)[0].startswith("3: environment variable GOOD is not set")
+
+
+@pytest.mark.parametrize(
+    ("value", "agent"),
+    [("support", "support"), ("python:agent:reply", "python"), ("https://example.org/chat", "http")],
+)
+def test_the_agent(tmp_path: Path, value: str, agent: str) -> None:
+    found = load(tmp_path, f"{EVALUATORS}agent: {value}\n").agent
+    assert found == agent if isinstance(found, str) else found is not None and found.kind == agent
+
+
+def test_limits_do_not_show_in_what_identifies_a_case(tmp_path: Path) -> None:
+    (tmp_path / "input.yaml").write_text("base_inputs: [{input: Hello}]\n")
+    few, many = (load(tmp_path, JUDGE + f"}}\nlimits: {{max_llm_calls: {calls}}}\n").fingerprint for calls in (1, 99))
+    assert few == many
+    assert few != load(tmp_path, JUDGE.replace("Kind", "Nice") + "}\n").fingerprint
+
+
+def test_paths_start_at_the_file_and_then_at_the_project(tmp_path: Path) -> None:
+    configs = tmp_path / "configs"
+    configs.mkdir()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "summary.json").write_text("{}")
+    (tmp_path / "page.html").write_text("project")
+    (configs / "page.html").write_text("configs")
+    text = EVALUATORS + (
+        "additional_analysis: {comparison: {enabled: true, baseline_path: old/summary.json}}\n"
+        "report: {template_path: page.html}\n"
+    )
+    evaluation = load(configs, text).evaluation
+    assert evaluation is not None
+    assert evaluation.report is not None
+    assert evaluation.analyses.baseline == str(tmp_path / "old" / "summary.json")
+    assert evaluation.report.template == str(configs / "page.html")
+
+
+SUITE_WARNINGS = [
+    ("additional_analysis: {comparison: {enabled: false, baseline_path: ''}}", None),
+    ("success_criteria: {performance: {avg_response_time: {threshold_ms: 5}}}", "without `enabled: true`"),
+    ("success_criteria: {performance: {avg_response_time: {enabled: false, threshold_ms: 5}}}", None),
+    ("success_criteria: {functionality: {tool_calling: {enabled: true}}}", "asks for nothing"),
+    ("success_criteria: {functionality: {tool_calling: {proper_timing: true}}}", "without `enabled: true`"),
+    ("success_criteria: {quality: {response_clarity: true}}", "no evaluator of this name is enabled"),
+    ("success_criteria: {quality: {response_clarity: false}}", None),
+    ("advanced: {alerts: {enabled: true}}", "has no `conditions`"),
+    ("advanced: {alerts: {enabled: false, conditions: [{metric: nobody knows, threshold: 1}]}}", None),
+]
+
+
+@pytest.mark.parametrize(("text", "warning"), SUITE_WARNINGS)
+def test_what_is_odd_is_a_warning(tmp_path: Path, text: str, warning: str | None) -> None:
+    found = load(tmp_path, f"{EVALUATORS}{text}\n").warnings
+    if warning is None:
+        assert found == ()
+    else:
+        assert len(found) == 1
+        assert found[0].startswith("suites/evaluation.yaml:3: ")
+        assert warning in found[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        (
+            ", model_parameters: {temprature: 1}}",
+            "model_parameters.temprature: not used; did you mean 'temperature'?",
+        ),
+        (", model_parameters: {reasoning: {summary: auto}}}", "model_parameters.reasoning.summary: not used"),
+        (", max_score: 100}", "max_score: first_number_1_10 reads 0 to 10, so 100 is never reached"),
+        (", weight: 0}", "no evaluator is enabled with a weight above 0"),
+        (", enabled: false}", "no evaluator is enabled with a weight above 0"),
+    ],
+)
+def test_what_is_odd_about_an_evaluator_is_a_warning(tmp_path: Path, text: str, warning: str) -> None:
+    (found,) = load(tmp_path, JUDGE + text).warnings
+    assert warning in found
+
+
+def test_placeholders_that_nobody_knows_are_warnings(tmp_path: Path) -> None:
+    text = JUDGE.replace("'Kind? {output}'", "'{outptu} {input} as {\"score\": 1}'")
+    warnings = load(tmp_path, text + "}").warnings
+    assert [warning.partition("prompt_template: ")[2].partition(";")[0] for warning in warnings] == [
+        "{outptu} is no placeholder and stays as it is",
+        "braces that hold no placeholder stay as they are",
+    ]
+
+
+MISTAKES = [
+    ("", " must be a mapping with `evaluators`"),
+    ("[]", " must be a mapping with `evaluators`"),
+    ("evaluators: []", "1: evaluators: must have at least 1 entry, not 0"),
+    ("evaluators: {a: 1}", "1: evaluators: must be a list, not a mapping"),
+    ("aggregate: {}", " evaluators: this key is required"),
+    (f"{EVALUATORS}agregate: {{}}", "3: agregate: unknown key; did you mean 'aggregate'?; allowed: evaluation_goal"),
+    (f"{EVALUATORS}aggregate: {{treshold: 1}}", "3: aggregate.treshold: unknown key; did you mean 'threshold'?"),
+    (f"{EVALUATORS}aggregate: {{treshold: null}}", "3: aggregate.treshold: unknown key; did you mean 'threshold'?"),
+    (f"{EVALUATORS}aggregate: {{threshold: 70}}", "3: aggregate.threshold: must be less than or equal to 1"),
+    (f"{EVALUATORS}aggregate: {{threshold: yes}}", "3: aggregate.threshold: must be a number, not a boolean"),
+    (f"{EVALUATORS}aggregate: {{method: median}}", "3: aggregate.method: 'median' is not allowed"),
+    (f"{EVALUATORS}aggregate: 3", "3: aggregate: must be a mapping (key: value), not 3"),
+    (f"{EVALUATORS}limits: {{sample_rate: 30}}", "3: limits.sample_rate: must be less than or equal to 1"),
+    (f"{EVALUATORS}limits: {{max_llm_calls: -1}}", "3: limits.max_llm_calls: must be greater than or equal to 0"),
+    (f"{EVALUATORS}limits: {{timeout_seconds: 0}}", "3: limits.timeout_seconds: must be greater than 0"),
+    (f"{EVALUATORS}limits: {{cache: [a]}}", "3: limits.cache: must be text, not a list"),
+    (
+        f"{EVALUATORS}success_criteria:\n  performance:\n    error_rate: {{enabled: true}}",
+        "5: success_criteria.performance.error_rate: needs `threshold_percent` where it is enabled",
+    ),
+    (
+        f"{EVALUATORS}success_criteria:\n  performance:\n    max_response_time: {{enabled: true}}",
+        "5: success_criteria.performance.max_response_time: needs `threshold_ms` where it is enabled",
+    ),
+    (
+        f"{EVALUATORS}success_criteria:\n  quality:\n    tone: true",
+        "5: success_criteria.quality.tone: no evaluator has this name; there are: a",
+    ),
+    (
+        f"{EVALUATORS}success_criteria:\n  quality:\n    a: very",
+        "5: success_criteria.quality.a: must be true or false, or the mean score that is needed, 0 to 1",
+    ),
+    (
+        f"{EVALUATORS}success_criteria:\n  quality:\n    a: 1{'0' * 400}",
+        "5: success_criteria.quality.a: must be true or false, or the mean score that is needed, 0 to 1",
+    ),
+    (
+        f"{EVALUATORS}success_criteria:\n  functionality:\n    tool_calling: {{enabeld: true}}",
+        "5: success_criteria.functionality.tool_calling.enabeld: unknown key; did you mean 'enabled'?",
+    ),
+    (
+        f"{EVALUATORS}additional_analysis: {{comparison: {{enabled: true}}}}",
+        "3: additional_analysis.comparison: needs `baseline_path`",
+    ),
+    (f"{EVALUATORS}report: {{style: fancy}}", "3: report.style: 'fancy' is not allowed"),
+    (f"{EVALUATORS}report: {{output: pdf}}", "3: report.output: 'pdf' is not allowed; allowed: md, html, both"),
+    (f"{EVALUATORS}report: {{sections: {{summary: true}}}}", "3: report.sections.summary: unknown key"),
+    (f"{EVALUATORS}report: {{template_path: none.html}}", "3: report.template_path: there is no file none.html"),
+    (
+        f"{EVALUATORS}advanced: {{statistical_tests: {{significance_level: 5}}}}",
+        "3: advanced.statistical_tests.significance_level: must be less than 1",
+    ),
+    (
+        f"{EVALUATORS}advanced: {{outliers: {{handling: drop}}}}",
+        "3: advanced.outliers.handling: 'drop' is not allowed",
+    ),
+    (
+        f"{EVALUATORS}advanced: {{alerts: {{enabled: true, conditions:\n [{{metric: eror_rate, threshold: 1}}]}}}}",
+        "4: advanced.alerts.conditions[0]: unknown alert metric 'eror_rate' (did you mean 'error_rate'?)",
+    ),
+    (
+        f"{EVALUATORS}advanced: {{alerts: {{conditions: [{{metric: error_rate, threshold: 1, operator: '!='}}]}}}}",
+        "3: advanced.alerts.conditions[0].operator: '!=' is not allowed",
+    ),
+    ("evaluators:\n- 3", "2: evaluators[0]: an evaluator is a mapping with `name` and `type`"),
+    ("evaluators:\n- {name: a}", "2: evaluators[0].type: this key is required; allowed: rule_based, llm_judge"),
+    (
+        "evaluators:\n- name: a\n  type: rule_base\n",
+        "3: evaluators[0].type: 'rule_base' is not allowed; did you mean 'rule_based'?; allowed: rule_based,",
+    ),
+    ("evaluators:\n- {name: a, type: rule_based}", "2: evaluators[0].rules: this key is required"),
+    ("evaluators:\n- {name: a, type: rule_based, rules: []}", "2: evaluators[0].rules: must have at least 1 entry"),
+    ("evaluators:\n- {type: rule_based, rules: [{check: success}]}", "2: evaluators[0].name: this key is required"),
+    (
+        "evaluators:\n- {name: a, type: rule_based, weight: -1, rules: [{check: success}]}",
+        "2: evaluators[0].weight: must be greater than or equal to 0",
+    ),
+    (
+        "evaluators:\n- {name: a, type: rule_based, weigth: 1, rules: [{check: success}]}",
+        "2: evaluators[0].weigth: unknown key; did you mean 'weight'?",
+    ),
+    (
+        f"evaluators:\n- {RULE}\n- {RULE}\n",
+        "3: evaluators[1].name: the name 'a' is given twice (first in line 2); scores go by name",
+    ),
+    ("evaluators:\n- {name: x, type: llm_judge}", "2: evaluators[0].model: this key is required"),
+    (
+        "evaluators:\n- {name: tone, type: llm_judge, model: gpt-4o}",
+        "2: evaluators[0].prompt_template: a judge needs a template; only these names have a built-in one: "
+        "intent_recognition, response_consistency, response_clarity, information_completeness",
+    ),
+    (
+        "evaluators:\n- {name: response_clarty, type: llm_judge, model: gpt-4o}",
+        "2: evaluators[0].prompt_template: a judge needs a template; only these names have a built-in one: "
+        "intent_recognition, response_consistency, response_clarity, information_completeness; "
+        "did you mean 'response_clarity'?",
+    ),
+    (JUDGE + ", parser: regex_score}", "2: evaluators[0].parser: 'regex_score' is not allowed"),
+    (JUDGE + ", max_score: 0}", "2: evaluators[0].max_score: must be greater than 0"),
+    (JUDGE + ", rules: []}", "2: evaluators[0].rules: unknown key"),
+    (JUDGE.replace("gpt-4o-mini", "nobody/best") + "}", "2: evaluators[0].model: no provider is called 'nobody'"),
+    (
+        JUDGE + ", model_parameters: {reasoning: {effort: huge}}}",
+        "2: evaluators[0].model_parameters.reasoning.effort: 'huge' is not allowed",
+    ),
+    (JUDGE + ", model_parameters: [a]}", "2: evaluators[0].model_parameters: must be a mapping (key: value)"),
+    (f"{EVALUATORS}agent: {{command: []}}", "3: agent.command: must name a program"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES)
+def test_mistakes(tmp_path: Path, text: str, message: str) -> None:
+    (found,) = problems(tmp_path, text)
+    assert found.startswith(message)
+
+
+RULE_MISTAKES = [
+    ("3", "[0]: a rule is a mapping with `check`"),
+    ("{budget_ms: 3}", "[0].check: this key is required; allowed: output_not_empty, success, latency_under"),
+    ("{check: latency}", "[0].check: 'latency' is not allowed; did you mean 'latency_under'?"),
+    ("{check: success, target: output}", "[0].target: unknown key; allowed: check"),
+    ("{check: latency_under}", "[0].budget_ms: this key is required"),
+    ("{check: latency_under, budget_ms: 0}", "[0].budget_ms: must be greater than 0"),
+    ("{check: latency_under, budget_ms: .inf}", "[0].budget_ms: must be a finite number"),
+    ("{check: latency_under, budget_ms: fast}", "[0].budget_ms: must be a valid number"),
+    ("{check: token_usage_under}", "[0]: needs max_total_tokens, max_prompt_tokens or max_completion_tokens"),
+    ("{check: token_usage_under, max_total_tokens: 0}", "[0].max_total_tokens: must be greater than 0"),
+    ("{check: contains}", "[0].keywords: this key is required"),
+    ("{check: contains, keywords: []}", "[0].keywords: must have at least 1 entry, not 0"),
+    ("{check: contains, keywords: ['']}", "[0].keywords[0]: "),
+    ("{check: not_contains, keyword: a}", "[0].keyword: unknown key; did you mean 'keywords'?"),
+    ("{check: matches_regex}", "[0].pattern: this key is required"),
+    ("{check: matches_regex, pattern: '('}", "[0].pattern: '(' is not a regular expression: "),
+    ("{check: matches_regex, pattern: a, flags: [X]}", "[0].flags[0]: 'X' is not allowed"),
+    ("{check: similarity}", "[0].expected_path: this key is required"),
+    ("{check: similarity, expected_path: a, method: cosine}", "[0].method: 'cosine' is not allowed"),
+    ("{check: similarity, expected_path: a, threshold: 2}", "[0].threshold: must be less than or equal to 1"),
+    (
+        "{check: similarity, expected_path: a, threshold: 1, min_score: 1}",
+        "[0]: give `threshold` or `min_score`, which mean the same, not both",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "message"), RULE_MISTAKES)
+def test_mistakes_in_rules(tmp_path: Path, rule: str, message: str) -> None:
+    found = problems(tmp_path, f"evaluators:\n- name: a\n  type: rule_based\n  rules:\n  - {rule}\n")
+    assert any(problem.startswith(f"5: evaluators[0].rules{message}") for problem in found), found
+
+
+def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
+    (tmp_path / "input.yaml").write_text("base_inputs: [{}]\niterations: 0\n")
+    text = (
+        "evaluators:\n"
+        "- {name: a, type: rule_based, rules: [{check: latency}, {check: contains}]}\n"
+        "- {name: b, type: judge}\n"
+        "- {name: c, type: llm_judge, model: '${NO_SUCH_MODEL}', parser: x}\n"
+        "agregate: {}\n"
+        "limits: {sample_rate: 7}\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    places = [(problem.file, problem.line, problem.path) for problem in caught.value.problems]
+    own = "suites/evaluation.yaml"
+    assert sorted(places, key=str) == sorted(
+        [
+            (own, 4, ""),
+            (own, 5, "agregate"),
+            (own, 6, "limits.sample_rate"),
+            (own, 2, "evaluators[0].rules[0].check"),
+            (own, 2, "evaluators[0].rules[1].keywords"),
+            (own, 3, "evaluators[1].type"),
+            (own, 4, "evaluators[2].parser"),
+            ("suites/input.yaml", 2, "iterations"),
+        ],
+        key=str,
+    )
+
+
+def test_a_mistake_in_an_evaluator_is_the_only_one(tmp_path: Path) -> None:
+    text = JUDGE + ", max_score: 0}\nsuccess_criteria: {quality: {tone: true}}\n"
+    alert = "advanced: {alerts: {enabled: true, conditions: [{metric: tone, threshold: 1}]}}\n"
+    (found,) = problems(tmp_path, text + alert)
+    assert found.startswith("2: evaluators[0].max_score")
+
+
+def test_broken_yaml_is_a_problem_with_its_line(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, "evaluators:\n- name: [a\n")
+    assert "not valid YAML" in found
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("anything.yaml", EVALUATORS, "fluxloop"),
+        ("agent.yaml", EVALUATORS, "fluxloop"),
+        ("quality.yml", f'{{"evaluators": [{RULE}]}}', "fluxloop"),
+        ("bom.yaml", "\ufeff" + EVALUATORS, "fluxloop"),
+        ("evaluation.yaml", "test_cases:\n- input: Hi\n  evaluators: 3\n", None),
+        ("evaluation.yaml", "test_cases: [{input: Hi}]\n", "holodeck"),
+        ("other.yaml", "test_cases: [{input: 'evaluators: none'}]\n", "holodeck"),
+    ],
+)
+def test_the_format_is_told_by_the_content(tmp_path: Path, name: str, text: str, expected: str | None) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    found: list[Problem] = []
+    assert [suite.format for suite in load_suites([path], found)] == ([expected] if expected else [])
+    assert all("holodeck" in str(problem) or "evaluators" in str(problem) for problem in found)
+
+
+def test_a_broken_evaluation_is_read_by_the_loader_that_knows_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "evaluation.yaml"
+    path.write_text("aggregate: {threshold: 70}\n")
+    found: list[Problem] = []
+    assert load_suites([path], found) == []
+    assert {problem.path for problem in found} == {"evaluators", "aggregate.threshold"}
+
+
+def test_evaluations_are_found_in_projects(tmp_path: Path) -> None:
+    (tmp_path / "configs").mkdir()
+    path = tmp_path / "configs" / "evaluation.yaml"
+    path.write_text(EVALUATORS)
+    (tmp_path / "evaluation.yaml").write_text(EVALUATORS)
+    assert discover(tmp_path) == [path]

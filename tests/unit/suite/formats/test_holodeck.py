@@ -1,0 +1,785 @@
+"""HoloDeck's ``agent.yaml`` as a suite: what is read, what is meant, and what is wrong in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support import ROOT
+
+from agenteval.core.errors import ConfigError
+from agenteval.run.resolve.agents import with_limit
+from agenteval.suite.formats.holodeck.suite import load_holodeck
+from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite
+
+DATA = ROOT / "tests" / "data" / "holodeck"
+NUMERIC = "evaluations:\n  metrics:\n  - {type: standard, metric: numeric}\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("suites")
+
+
+def load(folder: Path, text: str) -> Suite:
+    path = folder / "agent.yaml"
+    path.write_text(text)
+    return load_holodeck(path, "suites/agent.yaml")
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(folder, text)
+    return [str(problem).removeprefix("suites/agent.yaml:") for problem in caught.value.problems]
+
+
+def case(folder: Path, text: str) -> Case:
+    (only,) = load(folder, text).cases
+    return only
+
+
+def metrics(suite: Suite, number: int = 0, turn: int = 0) -> tuple[MetricConfig, ...]:
+    return suite.cases[number].turns[turn].metrics
+
+
+def metric_ids(case: Case) -> list[list[str]]:
+    return [[metric.id for metric in turn.metrics] for turn in case.turns]
+
+
+class TestCompleteSuite:
+    @pytest.fixture
+    def suite(self) -> Suite:
+        return load_holodeck(DATA / "complete.yaml", "complete.yaml")
+
+    def test_the_suite(self, suite: Suite) -> None:
+        assert (suite.path, suite.name, suite.format) == ("complete.yaml", "warehouse-assistant", "holodeck")
+        assert suite.concurrency == 3
+        assert suite.warnings == ()
+        assert isinstance(suite.agent, AgentSpec)
+        assert suite.agent.target == ("python", "agent.py")
+        assert with_limit(suite.agent, suite).limit_s == 30
+
+    def test_the_cases(self, suite: Suite) -> None:
+        assert [case.name for case in suite.cases] == ["price of a bolt", "Do you sell nuts?", "two questions"]
+        assert [len(case.turns) for case in suite.cases] == [1, 1, 3]
+        first = suite.cases[0].turns[0]
+        assert first.ground_truth == "60.940"
+        assert first.retrieval_context == ("A bolt costs 60.94.",)
+        assert [turn.ground_truth for turn in suite.cases[2].turns] == ["1,204", "2e3", None]
+        assert [dict(turn.config) for turn in suite.cases[2].turns] == [{}, {"unit": "pieces"}, {}]
+
+    def test_the_metrics(self, suite: Suite) -> None:
+        assert metric_ids(suite.cases[0]) == [["numeric", "rouge", "tools"]]
+        assert metric_ids(suite.cases[1]) == [["equality"]]
+        assert metric_ids(suite.cases[2]) == [["numeric"], ["f1_score"], ["numeric"]]
+
+    def test_the_expected_tools(self, suite: Suite) -> None:
+        tools = metrics(suite)[2]
+        assert (tools.type, tools.kind, tools.threshold) == ("tools", "tools", None)
+        assert tools.options["expected"] == [
+            {"name": "stock", "args": None, "count": 1},
+            {
+                "name": "price",
+                "args": {
+                    "item": {"fuzzy": "Bolt"},
+                    "code": {"regex": "B-[0-9]+"},
+                    "amount": {"fuzzy": "1_000"},
+                    "packs": 2,
+                },
+                "count": 2,
+            },
+        ]
+
+
+class TestSourceText:
+    @pytest.mark.parametrize(
+        "written", ["60.940", "1e3", "yes", "No", "0x1F", "010", "2024-01-01", "2024-02-31", "1_000", "+5", "1:30"]
+    )
+    def test_numbers_booleans_and_dates_are_the_text_that_is_written(self, folder: Path, written: str) -> None:
+        single = case(folder, f"test_cases:\n- {{name: {written}, input: {written}, ground_truth: {written}}}\n")
+        assert (single.name, single.turns[0].input, single.turns[0].ground_truth) == (written, written, written)
+        (turn,) = case(folder, f"test_cases:\n- turns: [{{input: {written}, ground_truth: {written}}}]\n").turns
+        assert (turn.input, turn.ground_truth) == (written, written)
+
+    @pytest.mark.parametrize("written", ["null", "~", ""])
+    def test_nothing_is_no_ground_truth(self, folder: Path, written: str) -> None:
+        assert case(folder, f"test_cases:\n- input: q\n  ground_truth: {written}\n").turns[0].ground_truth is None
+
+    def test_an_empty_text_is_one(self, folder: Path) -> None:
+        assert case(folder, "test_cases:\n- {input: q, ground_truth: ''}\n").turns[0].ground_truth == ""
+
+    def test_through_anchors(self, folder: Path) -> None:
+        text = "observability: &shared {ground_truth: 60.940}\ntest_cases:\n- {<<: *shared, input: q}\n"
+        assert case(folder, text).turns[0].ground_truth == "60.940"
+
+    @pytest.mark.parametrize(
+        ("written", "matcher"),
+        [
+            ("{fuzzy: 60.940}", {"fuzzy": "60.940"}),
+            ("{fuzzy: yes}", {"fuzzy": "yes"}),
+            ("{regex: 2024-01-01}", {"regex": "2024-01-01"}),
+            ("60.940", 60.94),
+            ("yes", True),
+            ("2024-01-01", "2024-01-01"),
+            ("{other: 1}", {"other": 1}),
+        ],
+    )
+    def test_patterns_of_tool_arguments(self, folder: Path, written: str, matcher: object) -> None:
+        text = f"test_cases:\n- input: q\n  expected_tools:\n  - {{name: t, args: {{a: {written}}}}}\n"
+        assert metrics(load(folder, text))[0].options["expected"][0]["args"] == {"a": matcher}
+
+
+class TestCaseIds:
+    def test_named_cases_are_known_by_suite_and_name(self, folder: Path) -> None:
+        suite = load(folder, "test_cases:\n- {name: first, input: q}\n- {name: '#2', input: q}\n")
+        assert [case.id for case in suite.cases] == ["suites/agent.yaml::first", "suites/agent.yaml::#2"]
+        assert [case.line for case in suite.cases] == [2, 3]
+
+    def test_others_by_what_is_asked_wherever_they_stand(self, folder: Path) -> None:
+        before = load(folder, "test_cases:\n- {input: one}\n- {input: two}\n")
+        after = load(folder, "test_cases:\n- {input: two, ground_truth: new}\n- {input: zero}\n- {input: one}\n")
+        ids = {case.name: case.id for case in after.cases}
+        assert {case.name: case.id for case in before.cases}.items() <= ids.items()
+        assert len(set(ids.values())) == 3
+
+    def test_the_same_question_twice_is_told_apart_by_order(self, folder: Path) -> None:
+        one, two, three = load(folder, "test_cases: [{input: q}, {input: q}, {input: q}]").cases
+        assert [two.id, three.id] == [f"{one.id}#2", f"{one.id}#3"]
+
+    @pytest.mark.parametrize("name", ["same", "'#1'", "'5'"])
+    def test_a_name_can_be_given_once(self, folder: Path, name: str) -> None:
+        text = f"test_cases:\n- {{name: {name}, input: a}}\n- {{name: b, input: b}}\n- {{name: {name}, input: c}}\n"
+        shown = repr(name.strip("'"))
+        assert problems(folder, text) == [
+            f"4: test_cases: the name {shown} is given twice (first in line 2); "
+            "names identify cases, so each needs its own"
+        ]
+
+    @pytest.mark.parametrize(
+        ("text", "name"),
+        [
+            ("short", "short"),
+            ("  a \\n b\\t c ", "a b c"),
+            ("x" * 60, "x" * 60),
+            ("x" * 61, "x" * 59 + "…"),
+        ],
+    )
+    def test_an_unnamed_case_is_called_by_its_question(self, folder: Path, text: str, name: str) -> None:
+        assert case(folder, f'test_cases:\n- input: "{text}"\n').name == name
+
+
+class TestFingerprints:
+    BASE = NUMERIC + "test_cases:\n- {name: a, input: q, ground_truth: g}\n"
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("input: q", "input: r"),
+            ("ground_truth: g", "ground_truth: h"),
+            ("ground_truth: g", "ground_truth: g, retrieval_context: [x]"),
+            ("ground_truth: g", "ground_truth: g, expected_tools: [x]"),
+            ("metric: numeric", "metric: equality"),
+            ("metric: numeric", "metric: numeric, threshold: 1"),
+            ("metric: numeric", "metric: numeric, relative_tolerance: 0.1"),
+            ("metric: numeric", "metric: numeric, response_path: a"),
+        ],
+    )
+    def test_what_is_asked_and_how_it_is_judged_counts(self, folder: Path, old: str, new: str) -> None:
+        before = load(folder, self.BASE)
+        after = load(folder, self.BASE.replace(old, new))
+        assert before.cases[0].fingerprint != after.cases[0].fingerprint
+        assert before.fingerprint != after.fingerprint
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("evaluations:", "# comment\n\nevaluations:"),
+            ("test_cases:", "agent: other\ntest_cases:"),
+            ("metric: numeric", "metric: numeric, fail_on_error: true"),
+            ("metric: numeric", "metric: numeric, absolute_tolerance: 0.000001"),
+            ("- {name: a", "- {name: a, expected_tools: []"),
+        ],
+    )
+    def test_nothing_else_does(self, folder: Path, old: str, new: str) -> None:
+        before = load(folder, self.BASE).cases[0].fingerprint
+        assert load(folder, self.BASE.replace(old, new)).cases[0].fingerprint == before
+
+    @pytest.mark.parametrize("value", ["{1: a, b: c}", "!!set {a}", "2024-01-01", ".nan", "{~: 1}"])
+    def test_free_values_of_any_kind_have_one(self, folder: Path, value: str) -> None:
+        text = f"test_cases:\n- turns:\n  - {{input: q, turn_config: {{nested: {value}}}}}\n"
+        assert case(folder, text).fingerprint == case(folder, text).fingerprint
+
+
+class TestMetricIds:
+    @pytest.mark.parametrize(
+        ("names", "ids"),
+        [
+            (["numeric"], ["numeric"]),
+            (["numeric", "numeric"], ["numeric", "numeric#2"]),
+            (["numeric", "bleu", "numeric", "numeric"], ["numeric", "bleu", "numeric#2", "numeric#3"]),
+        ],
+    )
+    def test_two_of_one_kind_are_two_metrics(self, folder: Path, names: list[str], ids: list[str]) -> None:
+        listed = "".join(f"  - {{type: standard, metric: {name}}}\n" for name in names)
+        suite = load(folder, f"evaluations:\n  metrics:\n{listed}test_cases: [{{input: q}}]\n")
+        assert metric_ids(suite.cases[0]) == [ids]
+
+    def test_each_keeps_its_own_options(self, folder: Path) -> None:
+        suite = load(
+            folder,
+            "evaluations:\n  metrics:\n"
+            "  - {type: standard, metric: numeric, absolute_tolerance: 1}\n"
+            "  - {type: standard, metric: numeric, absolute_tolerance: 2, threshold: 1}\n"
+            "test_cases: [{input: q}]\n",
+        )
+        assert [metric.options["absolute_tolerance"] for metric in metrics(suite)] == [1, 2]
+        assert [metric.threshold for metric in metrics(suite)] == [None, 1]
+
+    def test_disabled_ones_take_no_number(self, folder: Path) -> None:
+        text = (
+            "evaluations:\n  metrics:\n  - {type: standard, metric: numeric, enabled: false}\n"
+            "  - {type: standard, metric: numeric}\ntest_cases: [{input: q}]\n"
+        )
+        assert metric_ids(case(folder, text)) == [["numeric"]]
+
+    def test_the_kinds_are_those_of_the_registry(self, folder: Path) -> None:
+        names = ("equality", "numeric", "f1_score", "bleu", "rouge", "meteor")
+        listed = "".join(f"  - {{type: standard, metric: {name}}}\n" for name in names)
+        found = metrics(load(folder, f"evaluations:\n  metrics:\n{listed}test_cases: [{{input: q}}]\n"))
+        assert [(metric.type, metric.kind) for metric in found] == [(name, "standard") for name in names]
+
+
+class TestMetricSettings:
+    @pytest.mark.parametrize(
+        ("written", "attribute", "value"),
+        [
+            ("metric: numeric", "threshold", None),
+            ("metric: numeric, threshold: 0.5", "threshold", 0.5),
+            ("metric: numeric, threshold: '0.5'", "threshold", 0.5),
+            ("metric: numeric, threshold: 0", "threshold", 0.0),
+            ("metric: bleu, threshold: 4, scale: 5", "threshold", 0.8),
+            ("metric: bleu, threshold: 5, scale: 5", "threshold", 1.0),
+            ("metric: bleu, threshold: 0.7, scale: 5", "threshold", 0.7),
+            ("metric: bleu, threshold: 1, scale: 5", "threshold", 1.0),
+            ("metric: bleu, scale: 5", "threshold", None),
+            ("metric: numeric", "fail_on_error", False),
+            ("metric: numeric, fail_on_error: true", "fail_on_error", True),
+            ("metric: numeric, fail_on_error: 'yes'", "fail_on_error", True),
+            ("metric: numeric", "retries", 0),
+            ("metric: numeric, retry_on_failure: 3", "retries", 3),
+            ("metric: numeric", "timeout_s", None),
+            ("metric: numeric, timeout_ms: 1500", "timeout_s", 1.5),
+            ("metric: numeric", "response_path", None),
+            ("metric: numeric, response_path: 'a.b[0]'", "response_path", "a.b[0]"),
+            ("metric: numeric", "requested_by", "suite"),
+            ("metric: f1_score, absolute_tolerance: 5", "options", {}),
+            ("metric: rouge", "options", {"variant": "rougeL"}),
+            ("metric: rouge, variant: rouge2", "options", {"variant": "rouge2"}),
+            (
+                "metric: equality, strip_whitespace: true",
+                "options",
+                {"case_insensitive": False, "strip_whitespace": True, "strip_punctuation": False},
+            ),
+            (
+                "metric: numeric, accept_percent: true, relative_tolerance: 0.1",
+                "options",
+                {
+                    "absolute_tolerance": 1e-6,
+                    "relative_tolerance": 0.1,
+                    "accept_percent": True,
+                    "accept_thousands_separators": False,
+                },
+            ),
+        ],
+    )
+    def test_what_is_written_is_what_is_meant(
+        self, folder: Path, written: str, attribute: str, value: object
+    ) -> None:
+        suite = load(
+            folder, f"evaluations:\n  metrics:\n  - {{type: standard, {written}}}\ntest_cases: [{{input: q}}]\n"
+        )
+        assert getattr(metrics(suite)[0], attribute) == value
+
+    @pytest.mark.parametrize("written", ["false", "'no'", "off", "'${ENABLED:-false}'"])
+    def test_a_disabled_metric_does_not_run(self, folder: Path, written: str) -> None:
+        text = f"evaluations:\n  metrics:\n  - {{type: standard, metric: bleu, enabled: {written}}}\n"
+        assert metric_ids(case(folder, text + "test_cases: [{input: q}]\n")) == [[]]
+
+    def test_a_model_where_none_is_needed_is_a_warning(self, folder: Path) -> None:
+        text = (
+            "evaluations:\n  metrics:\n  - type: standard\n    metric: bleu\n"
+            "    model: {provider: ollama, name: x}\ntest_cases: [{input: q}]\n"
+        )
+        assert load(folder, text).warnings == (
+            "suites/agent.yaml:5: evaluations.metrics[0].model: bleu needs no model; this one is not used",
+        )
+
+    @pytest.mark.parametrize(
+        ("written", "problem"),
+        [
+            (
+                "metric: numerc",
+                "metric: 'numerc' is not allowed; did you mean 'numeric'?; allowed: equality, numeric,",
+            ),
+            ("metric: 5", "metric: 5 is not allowed; allowed: equality, numeric,"),
+            ("threshold: 1", "metric: this key is required"),
+            ("metric: bleu, treshold: 1", "treshold: unknown key; did you mean 'threshold'?; allowed: threshold,"),
+            ("metric: bleu, threshold: high", "threshold: must be a valid number"),
+            ("metric: bleu, threshold: .nan", "threshold: must be a finite number"),
+            ("metric: bleu, threshold: .inf", "threshold: must be a finite number"),
+            ("metric: bleu, enabled: perhaps", "enabled: must be a valid boolean"),
+            ("metric: bleu, scale: 0", "scale: must be greater than 0"),
+            ("metric: bleu, retry_on_failure: 4", "retry_on_failure: must be less than or equal to 3"),
+            ("metric: bleu, retry_on_failure: 0", "retry_on_failure: must be greater than or equal to 1"),
+            ("metric: bleu, timeout_ms: 0", "timeout_ms: must be greater than 0"),
+            ("metric: bleu, custom_prompt: ' '", "custom_prompt: must not be empty"),
+            ("metric: numeric, absolute_tolerance: -1", "absolute_tolerance: must be greater than or equal to 0"),
+            ("metric: numeric, relative_tolerance: -1", "relative_tolerance: must be greater than or equal to 0"),
+            ("metric: numeric, response_path: 'a['", "response_path: 'a[' is not a path like answer"),
+            ("metric: rouge, variant: rouge3", "variant: 'rouge3' is not allowed; did you mean 'rouge"),
+        ],
+    )
+    def test_mistakes(self, folder: Path, written: str, problem: str) -> None:
+        text = f"evaluations:\n  metrics:\n  - {{type: standard, {written}}}\n"
+        (found,) = problems(folder, text + "test_cases: [{input: q}]\n")
+        assert found.startswith(f"3: evaluations.metrics[0].{problem}")
+        (found,) = problems(folder, f"test_cases:\n- input: q\n  ground_truth: g\n  evaluations: [{{{written}}}]\n")
+        assert found.startswith(f"4: test_cases[0].evaluations[0].{problem}")
+
+    def test_a_variant_is_for_rouge(self, folder: Path) -> None:
+        text = "evaluations:\n  metrics: [{type: standard, metric: bleu, variant: rouge1}]\ntest_cases: [{input: q}]"
+        assert problems(folder, text) == ["2: evaluations.metrics[0]: `variant` is for rouge, not bleu"]
+
+    @pytest.mark.parametrize(
+        ("written", "problem"),
+        [
+            ("metrics: []", "2: evaluations.metrics: must have at least 1 entry, not 0"),
+            ("model: {provider: ollama, name: x}", "1: evaluations.metrics: this key is required"),
+            ("metrics: [numeric]", "2: evaluations.metrics[0]: must be a mapping (key: value), not 'numeric'"),
+            ("metrics: [{metric: numeric}]", "2: evaluations.metrics[0]: the key 'type' is required"),
+            (
+                "metrics: [{type: standart, metric: numeric}]",
+                "2: evaluations.metrics[0].type: type 'standart' is not allowed; did you mean 'standard'?; "
+                "allowed: standard, geval, rag, code",
+            ),
+            ("metrics: {numeric: 1}", "2: evaluations.metrics: must be a list, not a mapping"),
+        ],
+    )
+    def test_mistakes_in_the_list(self, folder: Path, written: str, problem: str) -> None:
+        found = problems(folder, f"evaluations:\n  {written}\ntest_cases: [{{input: q}}]\n")
+        assert found == [problem]
+
+
+class TestPrecedence:
+    """Turn before case before suite; an empty list asks for nothing of its own."""
+
+    SUITE = NUMERIC + "test_cases:\n"
+
+    @pytest.mark.parametrize(
+        ("written", "ids", "asked_by"),
+        [
+            ("{input: q, ground_truth: g}", ["numeric"], "suite"),
+            ("{input: q, ground_truth: g, evaluations: []}", ["numeric"], "suite"),
+            ("{input: q, ground_truth: g, evaluations: }", ["numeric"], "suite"),
+            ("{input: q, ground_truth: g, evaluations: [{metric: bleu}]}", ["bleu"], "case"),
+        ],
+    )
+    def test_of_a_case(self, folder: Path, written: str, ids: list[str], asked_by: str) -> None:
+        found = metrics(load(folder, f"{self.SUITE}- {written}\n"))
+        assert [metric.id for metric in found] == ids
+        assert {metric.requested_by for metric in found} == {asked_by}
+
+    @pytest.mark.parametrize(
+        ("of_case", "of_turn", "ids", "asked_by"),
+        [
+            ("", "", ["numeric"], "suite"),
+            ("[]", "[]", ["numeric"], "suite"),
+            ("[{metric: bleu}]", "", ["bleu"], "case"),
+            ("[{metric: bleu}]", "[]", ["bleu"], "case"),
+            ("[{metric: bleu}]", "[{metric: equality}]", ["equality"], "turn"),
+            ("", "[{metric: equality}]", ["equality"], "turn"),
+        ],
+    )
+    def test_of_a_turn(self, folder: Path, of_case: str, of_turn: str, ids: list[str], asked_by: str) -> None:
+        text = (
+            f"{self.SUITE}- evaluations: {of_case}\n  turns:\n  - input: q\n    ground_truth: g\n"
+            f"    evaluations: {of_turn}\n"
+        )
+        found = metrics(load(folder, text))
+        assert [metric.id for metric in found] == ids
+        assert {metric.requested_by for metric in found} == {asked_by}
+
+    @pytest.mark.parametrize("turns", ["input: q", "turns: [{input: q}]"])
+    def test_a_list_of_disabled_metrics_asks_for_none(self, folder: Path, turns: str) -> None:
+        text = f"{self.SUITE}- {turns}\n  evaluations: [{{metric: bleu, enabled: false}}]\n"
+        assert metric_ids(case(folder, text)) == [[]]
+
+    def test_types_may_be_left_out_below_the_suite(self, folder: Path) -> None:
+        asked = "[{metric: bleu}, {type: standard, metric: bleu}]"
+        text = f"test_cases:\n- {{input: q, ground_truth: g, evaluations: {asked}}}"
+        assert metric_ids(case(folder, text)) == [["bleu", "bleu#2"]]
+
+    @pytest.mark.parametrize(
+        ("written", "problem"),
+        [
+            ("numeric", ": must be a mapping (key: value), not 'numeric'"),
+            ("{type: standart, metric: bleu}", ".type: type 'standart' is not allowed; did you mean 'standard'?"),
+        ],
+    )
+    def test_mistakes(self, folder: Path, written: str, problem: str) -> None:
+        (found,) = problems(folder, f"test_cases:\n- input: q\n  evaluations: [{written}]\n")
+        assert found.startswith(f"3: test_cases[0].evaluations[0]{problem}")
+        (found,) = problems(folder, f"test_cases:\n- turns:\n  - input: q\n    evaluations: [{written}]\n")
+        assert found.startswith(f"4: test_cases[0].turns[0].evaluations[0]{problem}")
+
+
+class TestGroundTruth:
+    def test_a_metric_of_the_suite_may_find_none(self, folder: Path) -> None:
+        assert metric_ids(case(folder, NUMERIC + "test_cases: [{input: q}]\n")) == [["numeric"]]
+
+    @pytest.mark.parametrize("metric", ["equality", "numeric", "f1_score", "bleu", "rouge", "meteor"])
+    def test_a_case_that_asks_must_have_one(self, folder: Path, metric: str) -> None:
+        text = f"test_cases:\n- input: q\n  evaluations:\n  - metric: {metric}\n"
+        assert problems(folder, text) == [
+            f"4: test_cases[0]: {metric} compares with `ground_truth`, and this case has none; "
+            "add one, or drop the metric"
+        ]
+
+    def test_so_must_a_turn(self, folder: Path) -> None:
+        text = (
+            "test_cases:\n- turns:\n  - {input: a, ground_truth: b}\n"
+            "  - input: c\n    evaluations: [{metric: bleu}]\n"
+        )
+        assert problems(folder, text) == [
+            "5: test_cases[0]: bleu compares with `ground_truth`, and this turn has none; add one, or drop the metric"
+        ]
+
+    @pytest.mark.parametrize(
+        ("first", "second", "wrong"),
+        [("", "", True), ("ground_truth: g", "", False), ("", "ground_truth: g", False)],
+    )
+    def test_one_of_the_turns_is_enough_for_a_case(self, folder: Path, first: str, second: str, wrong: bool) -> None:
+        text = (
+            "test_cases:\n- evaluations: [{metric: bleu}]\n  turns:\n"
+            f"  - {{input: a, {first}}}\n  - {{input: b, {second}}}\n"
+        )
+        if wrong:
+            assert len(problems(folder, text)) == 1
+        else:
+            assert len(load(folder, text).cases) == 1
+
+    def test_a_disabled_metric_needs_none(self, folder: Path) -> None:
+        text = "test_cases:\n- input: q\n  evaluations: [{metric: numeric, enabled: false}]\n"
+        assert metric_ids(case(folder, text)) == [[]]
+
+
+class TestExpectedTools:
+    def tools(self, folder: Path, written: str) -> Sequence[Any]:
+        (metric,) = metrics(load(folder, f"test_cases:\n- input: q\n  expected_tools: {written}\n"))
+        expected: Sequence[Any] = metric.options["expected"]
+        return expected
+
+    @pytest.mark.parametrize(
+        ("written", "expected"),
+        [
+            ("[a, b]", [{"name": "a", "args": None, "count": 1}, {"name": "b", "args": None, "count": 1}]),
+            ("[{name: a}]", [{"name": "a", "args": None, "count": 1}]),
+            ("[{name: a, args: , count: 2}]", [{"name": "a", "args": None, "count": 2}]),
+            ("[{name: a, count: true}]", [{"name": "a", "args": None, "count": 1}]),
+            ("[{name: a, args: {}}]", [{"name": "a", "args": {}, "count": 1}]),
+            (
+                "[{name: a, args: {x: {y: {fuzzy: z}}}}]",
+                [{"name": "a", "args": {"x": {"y": {"fuzzy": "z"}}}, "count": 1}],
+            ),
+        ],
+    )
+    def test_forms(self, folder: Path, written: str, expected: object) -> None:
+        assert self.tools(folder, written) == expected
+
+    @pytest.mark.parametrize("written", ["[]", ""])
+    def test_nothing_expected_is_nothing_checked(self, folder: Path, written: str) -> None:
+        assert metric_ids(case(folder, f"test_cases:\n- input: q\n  expected_tools: {written}\n")) == [[]]
+
+    def test_they_join_the_metrics_of_their_turn(self, folder: Path) -> None:
+        text = NUMERIC + "test_cases:\n- turns:\n  - {input: a, expected_tools: [x]}\n  - {input: b}\n"
+        assert metric_ids(case(folder, text)) == [["numeric", "tools"], ["numeric"]]
+
+    @pytest.mark.parametrize(
+        ("written", "problem"),
+        [
+            ("text", ": must be a list, not 'text'"),
+            ("[5]", "[0]: must be the name of a tool, or a mapping with `name`"),
+            ("[[a]]", "[0]: must be the name of a tool, or a mapping with `name`"),
+            ("[{}]", "[0].name: this key is required"),
+            ("['']", "[0].name: must not be empty"),
+            ("[{name: ' '}]", "[0].name: must not be empty"),
+            ("[{name: a, arg: {}}]", "[0].arg: unknown key; did you mean 'args'?; allowed: name, args, count"),
+            ("[{name: a, count: 0}]", "[0].count: must be greater than or equal to 1"),
+            ("[{name: a, count: 1.0}]", "[0].count: must be a whole number, not 1.0"),
+            ("[{name: a, args: [x]}]", "[0].args: must be a mapping (key: value), not a list"),
+            ("[{name: a, args: {1: x}}]", "[0].args[1]: a key must be text; put it in quotes"),
+            (
+                "[{name: a, args: {x: {fuzzy: a, regex: b}}}]",
+                "[0].args: args.x: a matcher is exactly one of {fuzzy: …} and {regex: …}",
+            ),
+            (
+                "[{name: a, args: {x: {fuzzy: a, other: b}}}]",
+                "[0].args: args.x: a matcher is exactly one of {fuzzy: …} and {regex: …}",
+            ),
+            ("[{name: a, args: {x: {fuzzy: [b]}}}]", "[0].args: args.x: fuzzy takes text, not ['b']"),
+            ("[{name: a, args: {x: {regex: }}}]", "[0].args: args.x: regex takes text, not None"),
+            ("[{name: a, args: {x: {regex: '('}}}]", "[0].args: args.x: '(' is not a regular expression"),
+        ],
+    )
+    def test_mistakes(self, folder: Path, written: str, problem: str) -> None:
+        (found,) = problems(folder, f"test_cases:\n- input: q\n  expected_tools: {written}\n")
+        assert found.startswith(f"3: test_cases[0].expected_tools{problem}")
+
+
+class TestCases:
+    @pytest.mark.parametrize(
+        ("written", "expected"),
+        [
+            ("- name: x", ["2: test_cases[0]: `input` is required (or `turns` for a case of several turns)"]),
+            ("- {input: ' '}", ["2: test_cases[0].input: must not be empty"]),
+            ("- {input: q, name: ''}", ["2: test_cases[0].name: must not be empty"]),
+            ("- {input: [q]}", ["2: test_cases[0].input: must be text, not a list"]),
+            ("- {input: q, ground_truth: {a: b}}", ["2: test_cases[0].ground_truth: must be text, not a mapping"]),
+            (
+                "- {input: q, retrieval_context: text}",
+                ["2: test_cases[0].retrieval_context: must be a list, not 'text'"],
+            ),
+            ("- text", ["2: test_cases[0]: must be a mapping (key: value), not 'text'"]),
+            ("- ", ["2: test_cases[0]: must be a mapping (key: value), not empty"]),
+            (
+                "- {input: q, grund_truth: g}",
+                [
+                    "2: test_cases[0].grund_truth: unknown key; did you mean 'ground_truth'?; allowed: name, input, "
+                    "ground_truth, expected_tools, files, retrieval_context, evaluations, turns"
+                ],
+            ),
+            ("- turns: []", ["2: test_cases[0].turns: must have at least 1 entry, not 0"]),
+            ("- turns: [{}]", ["2: test_cases[0].turns[0].input: this key is required"]),
+            ("- turns: [{input: ''}]", ["2: test_cases[0].turns[0].input: must not be empty"]),
+            (
+                "- turns:\n  - input: a\n    turn_cfg: {}",
+                [
+                    "4: test_cases[0].turns[0].turn_cfg: unknown key; did you mean 'turn_config'?; allowed: input, "
+                    "ground_truth, expected_tools, files, retrieval_context, evaluations, turn_config"
+                ],
+            ),
+            (
+                "- {turns: [{input: a}], input: q, retrieval_context: []}",
+                ["2: test_cases[0]: with `turns`, these keys belong into the turns: input, retrieval_context"],
+            ),
+            ("- {turns: [{input: a, turn_config: x}]}", ["2: test_cases[0].turns[0].turn_config: must be a mapping"]),
+            (
+                "- {input: a, nam: b}\n- {input: c}\n- {inpt: d}",
+                [
+                    "2: test_cases[0].nam: unknown key; did you mean 'name'?",
+                    "4: test_cases[2].inpt: unknown key; did you mean 'input'?",
+                ],
+            ),
+        ],
+    )
+    def test_mistakes(self, folder: Path, written: str, expected: list[str]) -> None:
+        found = problems(folder, f"test_cases:\n{written}\n")
+        assert len(found) == len(expected)
+        assert all(problem.startswith(start) for problem, start in zip(found, expected, strict=True))
+
+    def test_no_cases_are_no_mistake(self, folder: Path) -> None:
+        for text in ("name: x\n", "test_cases:\n", "test_cases: []\n"):
+            assert load(folder, text).cases == ()
+
+    @given(
+        names=st.lists(st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1), unique=True, max_size=5)
+    )
+    def test_any_name_identifies_its_case(self, folder: Path, names: list[str]) -> None:
+        names = [name for name in names if name.strip()]
+        quoted = ["'" + name.replace("'", "''") + "'" for name in names]
+        text = "".join(f"- {{name: {name}, input: q}}\n" for name in quoted)
+        suite = load(folder, f"test_cases:\n{text}" if text else "test_cases: []")
+        assert [case.id for case in suite.cases] == [f"suites/agent.yaml::{name}" for name in names]
+
+
+class TestCaseFiles:
+    def load(self, folder: Path, cases: str | None, text: str = "test_cases_file: more/cases.yaml\n") -> Suite:
+        (folder / "more").mkdir(exist_ok=True)
+        file = folder / "more" / "cases.yaml"
+        file.unlink(missing_ok=True)
+        if cases is not None:
+            file.write_text(cases)
+        return load(folder, text)
+
+    def problems(
+        self, folder: Path, cases: str | None, text: str = "test_cases_file: more/cases.yaml\n"
+    ) -> list[str]:
+        with pytest.raises(ConfigError) as caught:
+            self.load(folder, cases, text)
+        return [str(problem) for problem in caught.value.problems]
+
+    @pytest.mark.parametrize(
+        "cases",
+        ["- {name: a, input: q, ground_truth: 1.0}\n", "test_cases: [{name: a, input: q, ground_truth: 1.0}]\n"],
+    )
+    def test_a_list_or_a_mapping(self, tmp_path: Path, cases: str) -> None:
+        (found,) = self.load(tmp_path, cases, NUMERIC + "test_cases_file: more/cases.yaml\n").cases
+        assert found.id == "suites/agent.yaml::a"
+        assert found.line == 1
+        assert found.turns[0].ground_truth == "1.0"
+        assert metric_ids(found) == [["numeric"]]
+
+    @pytest.mark.parametrize("cases", ["", "# nothing\n", "[]", "test_cases:", "test_cases: []"])
+    def test_an_empty_file_holds_no_cases(self, tmp_path: Path, cases: str) -> None:
+        assert self.load(tmp_path, cases).cases == ()
+
+    def test_an_absolute_path(self, tmp_path: Path) -> None:
+        suite = self.load(tmp_path, "- input: q\n", f"test_cases_file: {tmp_path}/more/cases.yaml\n")
+        assert len(suite.cases) == 1
+
+    @pytest.mark.parametrize("cases", ["text", "5", "test_cases: text", "other: []", "test_cases: {a: b}"])
+    def test_anything_else_is_a_mistake(self, tmp_path: Path, cases: str) -> None:
+        (problem,) = self.problems(tmp_path, cases)
+        assert problem.startswith("suites/more/cases.yaml")
+        assert problem.endswith("must be a list of cases, or a mapping with `test_cases`")
+
+    def test_mistakes_stand_in_that_file(self, tmp_path: Path) -> None:
+        cases = (
+            "test_cases:\n- {name: a, input: q}\n- {name: a, input: q}\n- inptu: q\n"
+            "- {input: q, evaluations: [{metric: bleu}]}\n"
+        )
+        found = self.problems(tmp_path, cases)
+        assert [problem.split(" ")[0] for problem in found] == [
+            "suites/more/cases.yaml:4:",
+            "suites/more/cases.yaml:5:",
+            "suites/more/cases.yaml:3:",
+        ]
+
+    def test_missing(self, tmp_path: Path) -> None:
+        assert self.problems(tmp_path, None) == ["suites/more/cases.yaml: test_cases_file: no such file"]
+
+    def test_broken(self, tmp_path: Path) -> None:
+        (problem,) = self.problems(tmp_path, "- input: 'q\n")
+        assert problem.startswith("suites/more/cases.yaml:2: test_cases_file: not valid YAML: ")
+
+    @pytest.mark.parametrize("inline", ["[]", "[{input: q}]", ""])
+    def test_not_beside_inline_cases(self, tmp_path: Path, inline: str) -> None:
+        text = f"test_cases: {inline}\ntest_cases_file: more/cases.yaml\n"
+        assert self.problems(tmp_path, "- input: q\n", text) == [
+            "suites/agent.yaml:2: test_cases_file: give `test_cases` or `test_cases_file`, not both"
+        ]
+
+    def test_variables_secrets_and_warnings_count_there_too(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SHOP_TOKEN", "s3cr3t-s3cr3t")
+        suite = self.load(tmp_path, "- input: ${SHOP_TOKEN}\n  name: a\n  name: b\n")
+        assert suite.cases[0].turns[0].input == "s3cr3t-s3cr3t"
+        assert suite.secrets == {"s3cr3t-s3cr3t"}
+        assert suite.warnings == ("suites/more/cases.yaml:3: key 'name' is given twice; the last one counts",)
+
+    def test_unset_variables_are_named_beside_other_mistakes(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("SHOP_NAME", raising=False)
+        text = "nam: ${SHOP_NAME}\ntest_cases_file: more/cases.yaml\n"
+        found = self.problems(tmp_path, "- input: ${SHOP_NAME}\n  nam: x\n", text)
+        starts = (
+            "suites/agent.yaml:1: environment variable SHOP_NAME is not set",
+            "suites/agent.yaml:1: nam: unknown key",
+            "suites/more/cases.yaml:1: environment variable SHOP_NAME is not set",
+            "suites/more/cases.yaml:2: [0].nam: unknown key",
+        )
+        assert len(found) == len(starts)
+        assert all(problem.startswith(start) for problem, start in zip(found, starts, strict=True))
+
+
+class TestTopLevel:
+    @pytest.mark.parametrize("text", ["- a\n", "text\n", "5\n", "", "# nothing\n"])
+    def test_must_be_a_mapping(self, folder: Path, text: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            load(folder, text)
+        assert str(caught.value) == "suites/agent.yaml: must be a mapping with `test_cases`"
+
+    @pytest.mark.parametrize(
+        ("text", "problem"),
+        [
+            (
+                "evalutions: {}",
+                "1: evalutions: unknown key; did you mean 'evaluations'?; allowed: name, description,",
+            ),
+            ("test_cases: text", "1: test_cases: must be a list, not 'text'"),
+            ("test_cases: {a: b}", "1: test_cases: must be a list, not a mapping"),
+            ("test_cases_file: 5", "1: test_cases_file: must be text, not 5"),
+            ("evaluations: text", "1: evaluations: must be a mapping (key: value), not 'text'"),
+            (
+                "evaluations: {metrics: [{type: standard, metric: bleu}], metric: x}",
+                "1: evaluations.metric: unknown key",
+            ),
+            ("execution: {llm_timeout: soon}", "1: execution.llm_timeout: must be a valid number"),
+            ("execution: {parallel_test_cases: 0}", "1: execution.parallel_test_cases: must be greater than"),
+            ("model: {provider: gpt, name: x}", "1: model.provider: 'gpt' is not allowed; allowed: openai,"),
+            ("model: {provider: openai, name: x, temprature: 1}", "1: model.temprature: unknown key; did you mean"),
+            ("agent: {comand: [x]}", "1: agent.comand: unknown key; did you mean 'command'?"),
+            ("{1: x}", "1: [1]: a key must be text; put it in quotes"),
+        ],
+    )
+    def test_mistakes(self, folder: Path, text: str, problem: str) -> None:
+        (found,) = problems(folder, f"{text}\n")
+        assert found.startswith(problem)
+
+    def test_all_of_them_are_named_at_once(self, folder: Path) -> None:
+        found = problems(
+            folder,
+            "nam: x\nevaluations:\n  metrics:\n  - {type: standard, metric: blue}\n"
+            "test_cases:\n- {input: a, evaluations: [{metric: bleu}]}\n- {inptu: b}\nagent: {comand: [x]}\n",
+        )
+        assert [problem.partition(":")[0] for problem in found] == ["4", "1", "6", "7", "8"]
+
+    def test_the_name_is_the_directory_where_none_is_given(self, folder: Path) -> None:
+        assert load(folder, "test_cases: []").name == folder.name
+
+    def test_a_number_is_a_name(self, folder: Path) -> None:
+        assert load(folder, "name: 1.10").name == "1.10"
+
+
+class TestAgent:
+    @pytest.mark.parametrize(
+        ("text", "timeout_s"),
+        [
+            ("agent: {command: [x]}", 60.0),
+            ("agent: {command: [x]}\nexecution: {llm_timeout: 5}", 5.0),
+            ("agent: {command: [x], timeout: 9}\nexecution: {llm_timeout: 5}", 9.0),
+            ("agent: [x]\nexecution: {llm_timeout: 5}", 5.0),
+            ("agent: 'command:x'\nexecution: {}", 60.0),
+        ],
+    )
+    def test_the_time_limit(self, folder: Path, text: str, timeout_s: float) -> None:
+        suite = load(folder, f"{text}\ntest_cases: []")
+        assert isinstance(suite.agent, AgentSpec)
+        assert (suite.agent.kind, suite.agent.target) == ("command", ("x",))
+        assert with_limit(suite.agent, suite).limit_s == timeout_s
+
+    @pytest.mark.parametrize(("text", "agent"), [("", None), ("agent:\n", None), ("agent: shop\n", "shop")])
+    def test_it_may_be_named_or_left_out(self, folder: Path, text: str, agent: str | None) -> None:
+        assert load(folder, f"{text}test_cases: []\n").agent == agent
+
+    def test_secrets_are_collected(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SHOP_API_KEY", "s3cr3t-s3cr3t")
+        monkeypatch.setenv("SHOP_NAME", "nuts-and-bolts")
+        suite = load(folder, "name: ${SHOP_NAME}\nagent: {command: [x, '--key=${SHOP_API_KEY}']}\ntest_cases: []")
+        assert suite.secrets == {"s3cr3t-s3cr3t"}
+        assert "s3cr3t" not in repr(replace(suite, agent=None))
+
+
+def test_a_threshold_out_of_reach_is_a_warning(folder: Path) -> None:
+    metric = "{type: standard, metric: bleu, threshold: 80}"
+    suite = load(folder, f"evaluations: {{metrics: [{metric}]}}\ntest_cases: [{{input: a, ground_truth: a}}]\n")
+
+    [warning] = suite.warnings
+    assert "evaluations.metrics[0].threshold: scores are 0 to 1, so bleu can never reach 80" in warning

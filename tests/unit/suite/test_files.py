@@ -1,0 +1,286 @@
+"""The files of HoloDeck cases: what is read, what is wrong with them, and what a fingerprint knows of them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.core import extras
+from agenteval.core.errors import ConfigError
+from agenteval.core.extras import missing_extra
+from agenteval.suite.files import content_problem, decode_text, shown_url
+from agenteval.suite.formats.holodeck.suite import load_holodeck
+from agenteval.suite.model import Case, FileKind, FileRef, Suite, Turn
+
+PDF = b"%PDF-1.4\n"
+OFFICE = b"PK\x03\x04"
+OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    contents = {
+        "notes.txt": b"Helmets are free.",
+        "old.txt": "Öffnungszeiten".encode("cp1252"),
+        "rules.pdf": PDF,
+        "prices.xlsx": OFFICE,
+        "prices.xls": OLD_OFFICE,
+        "binary.txt": b"a\0b",
+    }
+    for name, data in contents.items():
+        (tmp_path / name).write_bytes(data)
+    return tmp_path
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(name: str) -> ModuleSpec | None:
+        if "." in name:
+            raise ModuleNotFoundError(name)
+        return None
+
+    monkeypatch.setattr(extras, "find_spec", find)
+
+
+def load(folder: Path, *files: str, above: str = "") -> Suite:
+    """A suite with one case that has these files; each is a mapping in one line."""
+    lines = "".join(f"  - {file}\n" for file in files)
+    path = folder / "agent.yaml"
+    path.write_text(f"{above}test_cases:\n- input: hello\n  files:\n{lines}")
+    return load_holodeck(path, "suites/agent.yaml")
+
+
+def file(folder: Path, line: str, above: str = "") -> FileRef:
+    (found,) = load(folder, line, above=above).cases[0].turns[0].files
+    return found
+
+
+def problems(folder: Path, *files: str, above: str = "") -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(folder, *files, above=above)
+    return [str(problem).removeprefix("suites/agent.yaml:") for problem in caught.value.problems]
+
+
+class TestRead:
+    def test_a_path(self, folder: Path) -> None:
+        found = file(folder, "{path: ./notes.txt, type: text, description: What we say}")
+        assert found == FileRef(
+            name="./notes.txt",
+            kind="text",
+            path=str(folder / "notes.txt"),
+            description="What we say",
+            digest=hashlib.sha256(b"Helmets are free.").hexdigest(),
+        )
+
+    def test_an_address(self, folder: Path) -> None:
+        found = file(folder, "{url: 'https://me:secret@example.org/a.pdf?sig=secret', type: pdf, pages: [3, 1]}")
+        assert found == FileRef(
+            name="https://example.org/a.pdf",
+            kind="pdf",
+            url="https://me:secret@example.org/a.pdf?sig=secret",
+            pages=(3, 1),
+        )
+
+    def test_parts_of_a_workbook(self, folder: Path) -> None:
+        found = file(folder, "{path: prices.xlsx, type: excel, sheet: Prices, range: 'A1:B7'}")
+        assert (found.sheet, found.range) == ("Prices", "A1:B7")
+
+    def test_no_pages_are_all_pages(self, folder: Path) -> None:
+        assert file(folder, "{path: rules.pdf, type: pdf, pages: []}").pages is None
+
+    @pytest.mark.parametrize(
+        ("written", "above", "cache", "seconds"),
+        [
+            ("", "", True, (30, 30)),
+            (", cache: false", "", False, (30, 30)),
+            ("", "execution: {download_timeout: 5, file_timeout: 7, cache_enabled: false}\n", False, (5, 7)),
+            (", cache: true", "execution: {cache_enabled: false}\n", True, (30, 30)),
+        ],
+    )
+    def test_limits(self, folder: Path, written: str, above: str, cache: bool, seconds: tuple[int, int]) -> None:
+        found = file(folder, f"{{url: 'http://example.org', type: text{written}}}", above)
+        assert (found.cache, (found.download_s, found.convert_s)) == (cache, seconds)
+
+    def test_of_turns(self, folder: Path) -> None:
+        (folder / "agent.yaml").write_text(
+            "test_cases:\n- turns:\n  - input: a\n    files: [{path: notes.txt, type: text}]\n  - input: b\n"
+        )
+        (found,) = load_holodeck(folder / "agent.yaml", "agent.yaml").cases
+        assert [len(turn.files) for turn in found.turns] == [1, 0]
+
+    def test_paths_start_beside_the_file_that_names_them(self, folder: Path) -> None:
+        (folder / "data").mkdir()
+        (folder / "data" / "near.csv").write_text("a;b")
+        (folder / "data" / "cases.yaml").write_text("- input: a\n  files: [{path: near.csv, type: csv}]\n")
+        (folder / "agent.yaml").write_text("test_cases_file: data/cases.yaml\n")
+        (found,) = load_holodeck(folder / "agent.yaml", "agent.yaml").cases[0].turns[0].files
+        assert (found.name, found.path) == ("near.csv", str(folder / "data" / "near.csv"))
+
+    def test_another_encoding_is_a_warning_said_once(self, folder: Path) -> None:
+        line = "{path: old.txt, type: text}"
+        assert load(folder, line, line).warnings == (
+            "suites/agent.yaml:4: test_cases[0].files[0]: old.txt is not UTF-8; it is read as Windows-1252",
+        )
+
+    def test_images_without_tesseract_are_a_warning(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        line = "{path: notes.txt, type: image}"
+        monkeypatch.setenv("PATH", str(folder))
+        assert load(folder, line, line).warnings == (
+            "suites/agent.yaml:4: test_cases[0].files[0]: the text in images is read by tesseract, "
+            "which is not installed here: agents get the path only",
+        )
+
+
+class TestProblems:
+    @pytest.mark.parametrize(
+        ("line", "said"),
+        [
+            ("{path: gone.txt, type: text}", "path: there is no file gone.txt; paths start in the directory of"),
+            ("{path: ., type: text}", "path: . is a directory or a device, not a file"),
+            ("{path: notes.txt/x, type: text}", "path: notes.txt/x cannot be read: Not a directory"),
+            ('{path: "a\\0b", type: text}', "path: 'a\\x00b' is no path: embedded null byte"),
+            ("{path: binary.txt, type: text}", "path: binary.txt is no text file"),
+            ("{path: notes.txt, type: pdf}", "path: notes.txt is no PDF file"),
+            ("{path: rules.pdf, type: word}", "path: rules.pdf is no .docx file"),
+            ("{path: prices.xls, type: powerpoint}", "path: prices.xls has the old binary format, or a password"),
+            (
+                "{path: prices.xls, type: excel, sheet: A}",
+                "path: prices.xls: a sheet or range can be chosen in .xlsx",
+            ),
+            ("{path: notes.txt, type: text, pages: [1]}", "pages: can be chosen in pdf and powerpoint files, not in"),
+            ("{path: rules.pdf, type: pdf, sheet: A}", "sheet: can be chosen in excel files, not in pdf"),
+            ("{path: rules.pdf, type: pdf, range: A1}", "range: can be chosen in excel files, not in pdf"),
+            (
+                "{path: prices.xlsx, type: excel, range: all}",
+                "range: 'all' is no range of cells; write it like A1:E100",
+            ),
+            ("{path: prices.xlsx, type: excel, range: 'B!A1'}", "range: 'B!A1' is no range of cells"),
+            ("{url: 'ftp://example.org/a', type: text}", "url: 'ftp://example.org/a' is no address that begins with"),
+            ("{url: 'file:///etc/passwd', type: text}", "url: 'file:///etc/passwd' is no address"),
+            ("{url: 'https://', type: text}", "url: 'https://' is no address"),
+            ("{url: 'http://[::1', type: text}", "url: 'http://[::1' is no address"),
+        ],
+    )
+    def test_names_the_key(self, folder: Path, line: str, said: str) -> None:
+        (problem,) = problems(folder, line)
+        assert problem.startswith(f"4: test_cases[0].files[0].{said}")
+
+    def test_all_at_once(self, folder: Path) -> None:
+        found = problems(
+            folder,
+            "{path: gone.txt, type: text, pages: [2]}",
+            "{url: x, type: text}",
+            "{path: notes.txt, type: text}",
+        )
+        assert [problem.split(":")[0] for problem in found] == ["4", "4", "5"]
+
+    def test_more_than_ten(self, folder: Path) -> None:
+        (problem,) = problems(folder, *["{path: notes.txt, type: text}"] * 11)
+        assert problem == "3: test_cases[0].files: must have at most 10 entries, not 11"
+
+    @pytest.mark.usefixtures("nothing_installed")
+    def test_the_extra_is_named_once(self, folder: Path) -> None:
+        found = problems(folder, "{path: notes.txt, type: text}", *["{path: rules.pdf, type: pdf}"] * 2)
+        assert found == [
+            "5: test_cases[0].files[1].type: reading pdf files takes an extra that is not installed: "
+            "pip install 'agenteval-action[files]'"
+        ]
+
+    @pytest.mark.usefixtures("nothing_installed")
+    def test_plain_text_needs_no_extra(self, folder: Path) -> None:
+        assert file(folder, "{path: notes.txt, type: text}").name == "notes.txt"
+
+    @pytest.mark.usefixtures("nothing_installed")
+    @pytest.mark.parametrize("extra", ["files", "azure"])
+    def test_extras_that_are_not_there(self, extra: str) -> None:
+        assert missing_extra(extra) == f"pip install 'agenteval-action[{extra}]'"
+
+
+class TestFingerprint:
+    FILE = FileRef(name="docs/a.pdf", kind="pdf", path="/here/docs/a.pdf", digest="1")
+
+    def of(self, *files: FileRef) -> str:
+        return Case(id="a", name="a", turns=(Turn(input="a", files=files),)).fingerprint
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"path": "/elsewhere/docs/a.pdf"},
+            {"name": "/elsewhere/docs/a.pdf"},
+            {"cache": False},
+            {"download_s": 1.0},
+            {"convert_s": 1.0},
+        ],
+    )
+    def test_same_question(self, change: dict[str, Any]) -> None:
+        assert self.of(replace(self.FILE, **change)) == self.of(self.FILE)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"digest": "2"},
+            {"name": "docs/b.pdf"},
+            {"kind": "text"},
+            {"description": "The rules"},
+            {"pages": (1,)},
+            {"sheet": "A"},
+            {"range": "A1"},
+            {"url": "https://example.org/a.pdf"},
+        ],
+    )
+    def test_another_question(self, change: dict[str, Any]) -> None:
+        assert self.of(replace(self.FILE, **change)) != self.of(self.FILE)
+        assert self.of(self.FILE) != self.of()
+
+    def test_content_counts(self, folder: Path) -> None:
+        line = "{path: notes.txt, type: text}"
+        before = load(folder, line).fingerprint
+        assert load(folder, line).fingerprint == before
+        (folder / "notes.txt").write_text("Helmets are two euros.")
+        assert load(folder, line).fingerprint != before
+
+
+class TestContent:
+    @pytest.mark.parametrize(
+        ("kind", "data"),
+        [
+            ("text", b""),
+            ("csv", b"a;b"),
+            ("pdf", PDF),
+            ("pdf", b"something before it\n" + PDF),
+            ("word", OFFICE),
+            ("excel", OFFICE),
+            ("excel", OLD_OFFICE),
+            ("powerpoint", OFFICE),
+            ("image", b"anything"),
+        ],
+    )
+    def test_nothing_speaks_against_it(self, kind: FileKind, data: bytes) -> None:
+        assert content_problem(kind, data) is None
+
+    @pytest.mark.parametrize(
+        ("data", "encoding"),
+        [
+            ("ä".encode(), "utf-8"),
+            ("ä".encode("utf-8-sig"), "utf-8"),
+            ("ä".encode("utf-16"), "utf-16"),
+            (b"\xe4", "cp1252"),
+        ],
+    )
+    def test_encodings(self, data: bytes, encoding: str) -> None:
+        assert decode_text(data) == ("ä", encoding)
+
+    @pytest.mark.parametrize(
+        ("url", "shown"),
+        [
+            ("https://example.org/a%20b.pdf", "https://example.org/a%20b.pdf"),
+            ("https://me:secret@example.org:8080/a?sig=secret#part", "https://example.org:8080/a"),
+        ],
+    )
+    def test_addresses_are_shown_without_secrets(self, url: str, shown: str) -> None:
+        assert shown_url(url) == shown
