@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.end_to_end.conftest import Command
-from tests.integration.model_server import KEY, Answer, Asked, ModelServer, embeds, says, serving, words
+from tests.integration.model_server import KEY, Answer, ModelServer, RecordedQuestion, embeds, says, serving, words
 from tests.support import results_in
 
 from agenteval.results.model import CaseResult
@@ -183,7 +183,7 @@ JUDGED = Guide(
 )
 
 
-def respond(asked: Asked) -> Answer:
+def respond(asked: RecordedQuestion) -> Answer:
     """Vectors by words; and from judges what the answer asks for, in the form that is wanted."""
     if asked.embedded is not None:
         return embeds(asked, words(asked.embedded))

@@ -136,7 +136,7 @@ def test_templates_are_understood(block: Block) -> None:
 
 
 def commands_of(block: Block) -> list[list[str]]:
-    """The words of each command of a block, without variables before it and remarks behind it."""
+    """The words of each command of a block, without variables before it and notices behind it."""
     lines = re.sub(r"\\\n\s*", "", block.text).splitlines()
     split = [shlex.split(line, comments=True) for line in lines]
     return [words for words in map(_without_variables, split) if words]

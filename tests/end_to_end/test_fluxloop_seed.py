@@ -49,7 +49,7 @@ from tests.end_to_end.fluxloop_known import (
     success,
     tokens_under,
 )
-from tests.integration.model_server import KEY, Asked, ModelServer, says, serving
+from tests.integration.model_server import KEY, ModelServer, RecordedQuestion, says, serving
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "fluxloop"
 CONFIG = Path("configs/evaluation.yaml")
@@ -125,7 +125,7 @@ def write_traces(traces: Sequence[Known]) -> None:
     Path("traces.jsonl").write_text("".join(f"{json.dumps(trace.record)}\n" for trace in traces), encoding="utf-8")
 
 
-def question(asked: Asked) -> tuple[str, int]:
+def question(asked: RecordedQuestion) -> tuple[str, int]:
     """Which judge is asked about which trace."""
     (judge,) = (name for text, name in QUESTIONS_OF_JUDGES.items() if text in asked.prompt)
     found = re.search(r"Do it like this \[(\d+)\]", asked.prompt)

@@ -37,7 +37,7 @@ def reply(request):
 
 
 @dataclass(frozen=True)
-class Asked:
+class RecordedQuestion:
     """One request that reached the agent."""
 
     case: str
@@ -91,14 +91,14 @@ class Project:
         """Of the last run that used the default directory."""
         return read_results(self.folder / "agenteval-report")
 
-    def asked(self) -> Sequence[Asked]:
+    def asked(self) -> Sequence[RecordedQuestion]:
         """What the agent was asked in the last run."""
         if not self.log.exists():
             return []
         lines = map(json.loads, self.log.read_text(encoding="utf-8").splitlines())
-        return [Asked(line["case"], line["session"], line["from"]) for line in lines]
+        return [RecordedQuestion(line["case"], line["session"], line["from"]) for line in lines]
 
-    def asked_again(self) -> Sequence[Asked]:
+    def asked_again(self) -> Sequence[RecordedQuestion]:
         """What it was asked in confirming runs."""
         return [item for item in self.asked() if not item.session.startswith("agent.yaml")]
 

@@ -29,7 +29,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class RecordedQuestion:
     """One request; the names of headers are in lower case."""
 
     path: str
@@ -60,7 +60,7 @@ class Answer:
 
 
 HANG_UP = Answer(status=0)
-Respond = Callable[[Asked], Answer]
+Respond = Callable[[RecordedQuestion], Answer]
 
 
 @dataclass
@@ -69,7 +69,7 @@ class ModelServer:
 
     url: str = ""
     respond: Respond = lambda asked: says(asked, '{"ok": true}')
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[RecordedQuestion] = field(default_factory=list)
     most_at_once: int = 0
     _at_once: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -78,7 +78,7 @@ class ModelServer:
         """Give these answers in turn; the last one from then on. Text is what the model says."""
         left = list(answers)
 
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             with self._lock:
                 answer = left.pop(0) if len(left) > 1 else left[0]
             return says(asked, answer) if isinstance(answer, str) else answer
@@ -95,7 +95,7 @@ class ModelServer:
         }
         return ModelSpec(provider, name or _NAMES[provider], **values)
 
-    def handle(self, asked: Asked) -> Answer:
+    def handle(self, asked: RecordedQuestion) -> Answer:
         """Record a request and answer it."""
         with self._lock:
             self.asked.append(asked)
@@ -108,7 +108,7 @@ class ModelServer:
                 self._at_once -= 1
 
 
-def says(asked: Asked, text: str | None, finish: str = "stop", **message: Any) -> Answer:
+def says(asked: RecordedQuestion, text: str | None, finish: str = "stop", **message: Any) -> Answer:
     """A model's answer, in the form of the provider whose path was asked."""
     if asked.path.startswith("/api/chat"):
         return Answer(
@@ -158,7 +158,7 @@ def says(asked: Asked, text: str | None, finish: str = "stop", **message: Any) -
     )
 
 
-def embeds(asked: Asked, vector: Sequence[float]) -> Answer:
+def embeds(asked: RecordedQuestion, vector: Sequence[float]) -> Answer:
     """A vector, in the form of the provider whose path was asked."""
     if asked.path == "/api/embeddings":
         return Answer({"embedding": list(vector)})
@@ -211,7 +211,7 @@ def serving() -> Iterator[ModelServer]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            answer = played.handle(Asked(self.path, headers, body))
+            answer = played.handle(RecordedQuestion(self.path, headers, body))
             if answer.status == 0:
                 self.close_connection = True
                 return

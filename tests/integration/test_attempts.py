@@ -21,8 +21,8 @@ from agenteval.metrics.resources.grader_pool import GraderPool
 from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.model import CaseResult, IterationResult
-from agenteval.run.plan import BoundAgent, Job, Pace
-from agenteval.run.runner.attempts import Answer, Attempts, CaseClock
+from agenteval.run.plan import AgentSlot, Job, RunLimits
+from agenteval.run.runner.attempts import Answer, CaseDeadline, Retrying
 from agenteval.run.runner.scheduler import run_jobs
 from agenteval.suite.model import Case, MetricConfig, Suite, Turn
 
@@ -56,12 +56,12 @@ class Scripted:
 
 def asked(agent: Scripted, times: int = 1, concurrency: int = 1, seed: int = 0, **fields: Any) -> list[Answer]:
     """The answers to so many turns, one after the other."""
-    attempts = Attempts(agent_spec("http", "unused", Path(), **fields), concurrency, seed)
+    attempts = Retrying(agent_spec("http", "unused", Path(), **fields), concurrency, seed)
     found: list[Answer] = []
 
     async def ask() -> None:
         for turn in range(times):
-            answer = await attempts.ask(agent, request(turn=turn), CaseClock(), refusals=False)
+            answer = await attempts.ask(agent, request(turn=turn), CaseDeadline(), exception_is_answer=False)
             found.append(answer)
 
     in_virtual_time(ask())
@@ -136,14 +136,14 @@ def test_an_agent_that_comes_back_is_trusted_again() -> None:
 
 def iteration(agent: Scripted, turns: int, case_s: float | None, **fields: Any) -> IterationResult:
     """The one iteration of a case with so many turns."""
-    (found,) = cases(agent, 1, Pace(1, case_s), turns=turns, **fields)
+    (found,) = cases(agent, 1, RunLimits(1, case_s), turns=turns, **fields)
     return found.iterations[0]
 
 
 def cases(
     agent: Scripted,
     count: int,
-    pace: Pace,
+    pace: RunLimits,
     *,
     turns: int = 1,
     iterations: int = 1,
@@ -154,7 +154,7 @@ def cases(
     equality = MetricConfig(id="equality", type="equality", kind="standard")
     turn = Turn(input="hello", ground_truth="hello", metrics=(equality,))
     suite = Suite(path="suite", name="suite", format="holodeck", cases=())
-    bound = BoundAgent(agent, agent_spec("http", "unused", Path(), **fields))
+    bound = AgentSlot(agent, agent_spec("http", "unused", Path(), **fields))
     jobs = [
         Job(suite, Case(id=f"suite::{number}", name=str(number), turns=(turn,) * turns), bound, iterations)
         for number in range(count)
@@ -200,21 +200,21 @@ def test_a_case_does_not_wait_for_an_attempt_beyond_its_time() -> None:
 
 
 def test_what_has_not_run_when_the_time_is_up_is_an_error() -> None:
-    found = cases(Scripted([10]), 6, Pace(2, run_s=25.0))
+    found = cases(Scripted([10]), 6, RunLimits(2, run_s=25.0))
     assert [case.status for case in found] == ["passed"] * 4 + ["error"] * 2
     assert [errors(case.iterations[0]) for case in found[4:]] == [["not run: the time is up"]] * 2
     assert [case.name for case in found] == [str(number) for number in range(6)]
 
 
 def test_iterations_that_had_finished_by_then_count() -> None:
-    (found,) = cases(Scripted([10]), 1, Pace(1, run_s=25.0), iterations=4)
+    (found,) = cases(Scripted([10]), 1, RunLimits(1, run_s=25.0), iterations=4)
     assert [each.index for each in found.iterations] == [0, 1, 2, 3]
     assert [errors(each)[0] for each in found.iterations] == [None, None, *["not run: the time is up"] * 2]
 
 
 def test_without_time_nothing_is_asked() -> None:
     agent = Scripted(["hello"])
-    found = cases(agent, 3, Pace(2, run_s=0.0))
+    found = cases(agent, 3, RunLimits(2, run_s=0.0))
     assert (agent.asked_at, [case.status for case in found]) == ([], ["error"] * 3)
 
 
@@ -235,7 +235,7 @@ def test_an_agent_is_asked_no_more_at_once_than_it_takes(run_wide: int, own: int
             finally:
                 under_way -= 1
 
-    found = cases(Counting([1]), count, Pace(run_wide), concurrency=own)
+    found = cases(Counting([1]), count, RunLimits(run_wide), concurrency=own)
     assert len(found) == count
     assert most == min(run_wide, own, count)
 
@@ -246,8 +246,8 @@ def test_a_slow_agent_does_not_keep_others_from_being_asked() -> None:
     suite = Suite(path="suite", name="suite", format="holodeck", cases=())
     slow, fast = Scripted([100]), Scripted([1])
     bound = [
-        BoundAgent(slow, agent_spec("http", "slow", Path(), concurrency=1, timeout_s=200)),
-        BoundAgent(fast, agent_spec("http", "fast", Path())),
+        AgentSlot(slow, agent_spec("http", "slow", Path(), concurrency=1, timeout_s=200)),
+        AgentSlot(fast, agent_spec("http", "fast", Path())),
     ]
     jobs = [
         Job(suite, Case(id=f"{number}", name=str(number), turns=(turn,)), bound[number >= 10], 1)
@@ -258,7 +258,7 @@ def test_a_slow_agent_does_not_keep_others_from_being_asked() -> None:
     async def run() -> None:
         catalog = MetricCatalog(Resources(gateway=Gateway(LlmSettings()), graders=GraderPool({}, 1)))
         loop = asyncio.get_running_loop()
-        await run_jobs(jobs, catalog, Pace(2), lambda job, _: ended.update({job.case.id: loop.time()}))
+        await run_jobs(jobs, catalog, RunLimits(2), lambda job, _: ended.update({job.case.id: loop.time()}))
 
     in_virtual_time(run())
     assert max(time for case_id, time in ended.items() if int(case_id) >= 10) == pytest.approx(10)
@@ -277,6 +277,6 @@ def test_no_more_cases_are_under_way_than_may_be_at_once(concurrency: int, itera
             most = max(most, len(begun - ended))
             return await super().send(request)
 
-    cases(Watched([1]), 40, Pace(concurrency), iterations=iterations, then=lambda case: ended.add(case.id))
+    cases(Watched([1]), 40, RunLimits(concurrency), iterations=iterations, then=lambda case: ended.add(case.id))
     assert len(ended) == 40
     assert most <= concurrency

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.integration.model_server import Answer, Asked, ModelServer, embeds, says, serving, words
+from tests.integration.model_server import Answer, ModelServer, RecordedQuestion, embeds, says, serving, words
 from tests.support import Ended, agenteval, results_in, write_suite
 
 CASES = 16
@@ -26,7 +26,7 @@ SIMILAR = '\n[[eval.cases]]\nprompt = "question {number}"\noutput = {{ similar =
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
-    def respond(asked: Asked) -> Answer:
+    def respond(asked: RecordedQuestion) -> Answer:
         if asked.embedded is not None:
             return embeds(asked, words(asked.embedded))
         if "score" in str(asked.body):

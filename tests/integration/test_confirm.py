@@ -14,7 +14,7 @@ import pytest
 import yaml
 from tests.end_to_end.conftest import Command
 from tests.integration.gated_suite import CASES, K, Project, names
-from tests.integration.model_server import Answer, Asked, ModelServer, says, serving
+from tests.integration.model_server import Answer, ModelServer, RecordedQuestion, says, serving
 from tests.support import AGENTEVAL, PATIENCE_S, case, environment, eventually, write_suite
 
 from agenteval.results.model import Comparison, Results
@@ -265,7 +265,7 @@ def instruct(project: Project, instructions: str) -> None:
     )
 
 
-def obey(asked: Asked) -> Answer:
+def obey(asked: RecordedQuestion) -> Answer:
     return says(asked, "wrong" if "Be wrong" in json.dumps(asked.body) else "hello")
 
 

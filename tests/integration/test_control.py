@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.conftest import Command
-from tests.integration.gated_suite import AGENT, CASES, Asked, Project, names
+from tests.integration.gated_suite import AGENT, CASES, Project, RecordedQuestion, names
 from tests.support import Answer, case, python_agent, serving, write_suite
 
 from agenteval.results.model import Comparison
@@ -71,7 +71,7 @@ def worktrees(project: Project) -> list[str]:
     return [line for line in listed if str(project.folder) not in line] + left
 
 
-def asked_of(asked: Iterable[Asked], prefix: str) -> list[Asked]:
+def asked_of(asked: Iterable[RecordedQuestion], prefix: str) -> list[RecordedQuestion]:
     return [item for item in asked if item.session.startswith(prefix)]
 
 

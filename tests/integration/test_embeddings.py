@@ -14,8 +14,8 @@ from tests.integration.model_server import (
     INPUT_TOKENS,
     KEY,
     Answer,
-    Asked,
     ModelServer,
+    RecordedQuestion,
     embeds,
     error,
     serving,
@@ -128,7 +128,7 @@ def test_a_server_that_knows_no_packed_numbers(server: ModelServer) -> None:
 
 
 def test_a_server_that_knows_only_the_older_form_of_ollama(server: ModelServer) -> None:
-    def respond(asked: Asked) -> Answer:
+    def respond(asked: RecordedQuestion) -> Answer:
         return Answer({"embedding": [9.0]}) if asked.path == "/api/embed" else embeds(asked, [1.0, 2.0])
 
     server.respond = respond

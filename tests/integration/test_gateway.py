@@ -20,8 +20,8 @@ from tests.integration.model_server import (
     OUTPUT_TOKENS,
     PROVIDERS,
     Answer,
-    Asked,
     ModelServer,
+    RecordedQuestion,
     error,
     says,
     serving,
@@ -309,7 +309,7 @@ class TestTheSameCallTwice:
     def test_who_waits_goes_on_when_the_first_is_cancelled(self, server: ModelServer, tmp_path: Path) -> None:
         arrived, release = Event(), Event()
 
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             if len(server.asked) == 1:
                 arrived.set()
                 release.wait(PATIENCE_S)
@@ -338,7 +338,7 @@ class TestTheSameCallTwice:
     def test_who_waits_can_be_cancelled_alone(self, server: ModelServer, tmp_path: Path) -> None:
         arrived, release = Event(), Event()
 
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             arrived.set()
             release.wait(PATIENCE_S)
             return says(asked, "here")
@@ -447,7 +447,7 @@ class TestRepeats:
         before = len(server.asked)
         release = Event()
 
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             release.wait(PATIENCE_S)
             return says(asked, "too late")
 
@@ -506,7 +506,7 @@ class TestOptionsThatAreRefused:
 
     @staticmethod
     def _refused(server: ModelServer, model: ModelSpec, option: str, message: str) -> None:
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             return error(400, message) if option in asked.body else says(asked, "yes")
 
         server.respond = respond
@@ -522,7 +522,7 @@ class TestOptionsThatAreRefused:
         assert server.asked[1].body == left
 
     def test_the_older_name_of_a_limit(self, server: ModelServer) -> None:
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             message = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
             refused = error(400, message, param="max_tokens", code="unsupported_parameter")
             return refused if "max_tokens" in asked.body else says(asked, "yes")
@@ -534,7 +534,7 @@ class TestOptionsThatAreRefused:
         assert server.asked[1].body["max_completion_tokens"] == 500
 
     def test_log_probabilities_go_together(self, server: ModelServer) -> None:
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             named = next((name for name in ("top_logprobs", "logprobs") if name in asked.body), None)
             return error(400, f"Unsupported parameter: '{named}'", param=named) if named else says(asked, "yes")
 
@@ -549,7 +549,7 @@ class TestOptionsThatAreRefused:
         ]
 
     def test_many_at_once(self, server: ModelServer) -> None:
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             return error(400, "no temperature here") if "temperature" in asked.body else says(asked, "yes")
 
         server.respond = respond
@@ -571,7 +571,7 @@ class TestLimits:
         # Nobody gets an answer before three have asked, so fewer than three at once would not come through.
         barrier = Barrier(3)
 
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             barrier.wait(PATIENCE_S)
             return says(asked, "yes")
 
@@ -584,7 +584,7 @@ class TestLimits:
     def test_each_provider_for_itself(self, server: ModelServer) -> None:
         barrier = Barrier(4)
 
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             barrier.wait(PATIENCE_S)
             return says(asked, "yes")
 
@@ -597,7 +597,7 @@ class TestLimits:
         barrier = Barrier(2)
         broken = []
 
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             try:
                 barrier.wait(0.2)
             except BrokenBarrierError:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from tests.support import agent_spec, answer, eventually, is_alive, number_in
 
-from agenteval.ci.github.action.isolation import can_open, give_back, hidden_files, owner_of
+from agenteval.ci.github.action.isolation import can_open, hidden_files, owner_of, restore_ownership
 from agenteval.ci.github.action.outputs import RunnerFiles
 from agenteval.core.errors import AgentError
 from agenteval.core.process.confinement import Owner, confined, launch
@@ -222,7 +222,7 @@ def test_the_end_of_the_step_gives_back_what_a_killed_run_took(workspace: Path, 
     broken.__enter__()
     assert files.stat().st_uid == 0
 
-    give_back(environment)
+    restore_ownership(environment)
 
     assert files.stat().st_uid == SOMEBODY.uid
     assert files.stat().st_mode & 0o777 == 0o755
@@ -237,8 +237,8 @@ def test_reports_are_handed_over_and_nothing_behind_a_link(workspace: Path, plac
     link.symlink_to(elsewhere)
     (report / "link").symlink_to(elsewhere)
 
-    files.hand_over(report)
-    files.hand_over(link)
+    files.give_to_user(report)
+    files.give_to_user(link)
 
     assert {path.lstat().st_uid for path in (report, *report.rglob("*"))} == {SOMEBODY.uid}
     assert {path.stat().st_uid for path in (elsewhere, *elsewhere.rglob("*"))} == {0}

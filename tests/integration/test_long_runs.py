@@ -35,7 +35,7 @@ from tests.support import (
 )
 from tests.unit import runs
 
-from agenteval.compare.gate import GatePolicy, is_named, judge, quarantined
+from agenteval.compare.gate import GatePolicy, decide_gate, is_named, quarantined
 from agenteval.compare.pairing import entry_without_cases, pool_entry
 from agenteval.compare.policy import Quarantine
 from agenteval.report.view.annotations import annotate
@@ -126,7 +126,7 @@ def run_of(collected: Collected, found: Sequence[CaseResult], order: Sequence[in
 def reports(directory: Path, collected: Collected, results: Results, policy: GatePolicy) -> dict[str, Any]:
     """Everything that is said of a run, by file."""
     directory.mkdir()
-    gate = judge(results, policy, date(2026, 1, 1))
+    gate = decide_gate(results, policy, date(2026, 1, 1))
     view = GateView(
         passed=gate.passed, headline=gate.headline, reasons=gate.reasons, warnings=collected.retries.warnings
     )

@@ -17,8 +17,8 @@ from tests.integration.model_server import (
     INPUT_TOKENS,
     PROVIDERS,
     Answer,
-    Asked,
     ModelServer,
+    RecordedQuestion,
     error,
     says,
     serving,
@@ -132,7 +132,7 @@ class TestAnswers:
 
 class TestWhatProvidersTake:
     def test_an_option_that_is_refused_is_left_out_from_then_on(self, server: ModelServer, tmp_path: Path) -> None:
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             for option in ("temperature", "max_tokens"):
                 if option in asked.body:
                     return error(400, f"Unsupported parameter: '{option}' is not supported with this model.")
@@ -149,7 +149,7 @@ class TestWhatProvidersTake:
     def test_requests_under_way_may_be_refused_the_same(self, server: ModelServer, tmp_path: Path) -> None:
         together = Barrier(4)
 
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             if "temperature" not in asked.body:
                 return says(asked, "5 USD")
             together.wait(PATIENCE_S)
@@ -222,7 +222,7 @@ class TestLimits:
         assert errors == ["the model was not asked: max_cost_usd (0.008) is used up: 0.0072 USD spent"] * 2
 
     def test_time(self, server: ModelServer, tmp_path: Path) -> None:
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             import time
 
             time.sleep(1)

@@ -17,8 +17,8 @@ from tests.integration.model_server import (
     OUTPUT_TOKENS,
     PROVIDERS,
     Answer,
-    Asked,
     ModelServer,
+    RecordedQuestion,
     error,
     says,
     serving,
@@ -71,7 +71,7 @@ def ask(call: Call, **settings: Any) -> Completion:
     return asyncio.run(run())
 
 
-def sent(server: ModelServer, model: ModelSpec, **fields: Any) -> Asked:
+def sent(server: ModelServer, model: ModelSpec, **fields: Any) -> RecordedQuestion:
     """The request for a question with a schema."""
     ask(Call(model, "Is it?", **{"schema": SCHEMA, "schema_name": "Judged", **fields}))
     (asked,) = server.asked
@@ -198,7 +198,7 @@ class TestReplies:
         assert (answer.logprobs, answer.cached) == (None, False)
 
     def test_without_usage_nothing_is_made_up(self, server: ModelServer, provider: str) -> None:
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             body = dict(says(asked, "It is.").body)
             for name in ("usage", "prompt_eval_count", "eval_count"):
                 body.pop(name, None)
@@ -459,7 +459,7 @@ class TestGEval:
         assert asked.prompt.count("{{ 7 * 7 }} {% raw %} {input} %s") == 5
 
 
-def replies(**by_schema: Any) -> Callable[[Asked], Answer]:
+def replies(**by_schema: Any) -> Callable[[RecordedQuestion], Answer]:
     """Answers by the name of the schema that is asked for; OpenAI's requests hold it."""
     return lambda asked: says(asked, json.dumps(by_schema[asked.body["response_format"]["json_schema"]["name"]]))
 
@@ -511,7 +511,7 @@ class TestRag:
         assert problem in str(outcome)
 
     def test_a_passage_that_nothing_is_said_about(self, server: ModelServer) -> None:
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             about_bread = "Bread" in asked.prompt
             verdicts = [] if about_bread else [{"statement": "a", **YES}]
             return says(asked, json.dumps({"verdicts": verdicts}))
@@ -524,7 +524,7 @@ class TestRag:
     def test_a_failed_judgement_leaves_nothing_running(self, server: ModelServer) -> None:
         release = Event()
 
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             if "Bread" in asked.prompt:
                 return says(asked, "no idea")
             release.wait(PATIENCE_S)
@@ -560,7 +560,7 @@ class TestManyCases:
     """One metric and one model, judging many cases at once."""
 
     def test_everyone_gets_their_own_score_and_reason(self, server: ModelServer) -> None:
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             number = int(asked.prompt.partition("answer number ")[2].split()[0])
             return says(asked, scored(number % 11, f"about {number}"))
 
@@ -575,7 +575,7 @@ class TestManyCases:
     def test_over_several_steps_too(self, server: ModelServer) -> None:
         """Every reply carries the number of its case on to the next question."""
 
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             number = int(asked.prompt.rpartition("case-")[2][:3])
             mark = f"case-{number:03}"
             verdicts = [{"verdict": "yes" if index < number else "no", "reason": mark} for index in range(50)]
@@ -598,7 +598,7 @@ class TestManyCases:
         ]
 
     def test_one_broken_answer_concerns_one_case(self, server: ModelServer) -> None:
-        def respond(asked: Asked) -> Answer:
+        def respond(asked: RecordedQuestion) -> Answer:
             return error(400, "too bad") if "number 3" in asked.prompt else says(asked, scored(8))
 
         server.respond = respond

@@ -18,7 +18,7 @@ from tests.unit.results.importers import test_importers as foreign
 
 from agenteval.agents.base import Reply, Request
 from agenteval.agents.replay.formats import read_recording
-from agenteval.agents.replay.recording import Asked
+from agenteval.agents.replay.recording import RecordedQuestion
 from agenteval.agents.replay.results import read_recorded_results
 from agenteval.core.errors import AgentError, ConfigError
 from agenteval.results.archive import InMemory
@@ -183,7 +183,7 @@ def test_a_large_file_is_never_held_as_a_whole(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert peak < file.stat().st_size / 4
     for index, found in enumerate(cases):
-        reply = recording.find(Asked(found.id, found.name, ()))[0][0].answer
+        reply = recording.find(RecordedQuestion(found.id, found.name, ()))[0][0].answer
         assert isinstance(reply, Reply)
         assert reply.response == str(index)
 
@@ -247,4 +247,4 @@ def test_a_run_of_another_tool_is_replayed(
 def test_lines_of_replies_are_no_run(tmp_path: Path, name: str, content: str) -> None:
     file = tmp_path / name
     file.write_text(content, encoding="utf-8")
-    assert read_recording(file).find(Asked("a", "a", ()))[0].keys() == {0}
+    assert read_recording(file).find(RecordedQuestion("a", "a", ()))[0].keys() == {0}

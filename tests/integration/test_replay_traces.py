@@ -16,7 +16,7 @@ from agenteval.agents.base import Reply
 from agenteval.agents.replay.formats import read_recording
 from agenteval.agents.replay.otel.answer import OtelAnswer
 from agenteval.agents.replay.otel.read import read_answers
-from agenteval.agents.replay.recording import Asked, RecordedCase, Recording
+from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, Recording
 from agenteval.agents.replay.trace import BadLine, Trace
 from agenteval.agents.replay.trace_files import read_traces
 from agenteval.core.errors import ConfigError
@@ -30,7 +30,7 @@ BROKEN = "BadRequestError: Error code: 400 - no such model here"
 
 
 def find(recording: Recording, *inputs: str, name: str = "a case") -> RecordedCase:
-    return recording.find(Asked(f"agent.yaml::{name}", name, inputs))
+    return recording.find(RecordedQuestion(f"agent.yaml::{name}", name, inputs))
 
 
 def answers(file: Path) -> list[OtelAnswer]:
@@ -105,17 +105,17 @@ def test_a_failure_is_found_by_what_was_asked() -> None:
 
 def test_traces_of_no_case_are_counted() -> None:
     recording = read_recording(DATA / "openai-v2.jsonl")
-    weather = Asked("a::weather", "weather", (WEATHER,))
-    names = Asked("a::names", "names", ())
-    broken = Asked("a::broken", "broken", ())
-    assert recording.remarks([weather, names, broken]) == ()
-    assert recording.remarks([weather, names]) == (
+    weather = RecordedQuestion("a::weather", "weather", (WEATHER,))
+    names = RecordedQuestion("a::names", "names", ())
+    broken = RecordedQuestion("a::broken", "broken", ())
+    assert recording.notices([weather, names, broken]) == ()
+    assert recording.notices([weather, names]) == (
         "openai-v2.jsonl: 1 of 5 traces belongs to no case of this run: none has its input or name",
     )
-    assert recording.remarks([broken]) == (
+    assert recording.notices([broken]) == (
         "openai-v2.jsonl: 4 of 5 traces belong to no case of this run: none has their input or name",
     )
-    (nothing,) = recording.remarks([Asked("a::other", "other", ("Anything else?",))])
+    (nothing,) = recording.notices([RecordedQuestion("a::other", "other", ("Anything else?",))])
     assert "5 of 5 traces" in nothing
     assert "agenteval.case" in nothing
 

@@ -18,7 +18,7 @@ from agenteval.metrics.resources.grader_pool import GraderPool
 from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.model import CaseResult, ToolCall
-from agenteval.run.plan import BoundAgent, Job, Pace
+from agenteval.run.plan import AgentSlot, Job, RunLimits
 from agenteval.run.runner.scheduler import run_jobs
 from agenteval.suite.model import Case, MetricConfig, Suite, Turn
 
@@ -87,7 +87,7 @@ def run(
     """The results by case name, in the order in which the cases ended."""
     spec = agent_spec("python", "unused", Path(), timeout_s=timeout_s, config=config or {})
     suite = Suite(path="suite", name="suite", format="holodeck", cases=tuple(cases))
-    jobs = [Job(suite, case, BoundAgent(agent, spec), iterations) for case in cases]
+    jobs = [Job(suite, case, AgentSlot(agent, spec), iterations) for case in cases]
     results: dict[str, CaseResult] = {}
 
     def keep(_job: Job, result: CaseResult) -> None:
@@ -97,7 +97,7 @@ def run(
     async def run_them() -> None:
         catalog = MetricCatalog(Resources(gateway=Gateway(LlmSettings()), graders=GraderPool({}, 1)))
         async with asyncio.timeout(PATIENCE_S):
-            await run_jobs(jobs, catalog, Pace(concurrency), keep)
+            await run_jobs(jobs, catalog, RunLimits(concurrency), keep)
 
     asyncio.run(run_them())
     return results

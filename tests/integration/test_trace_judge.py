@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.integration.model_server import KEY, Answer, Asked, ModelServer, error, says, serving
+from tests.integration.model_server import KEY, Answer, ModelServer, RecordedQuestion, error, says, serving
 
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
@@ -162,7 +162,7 @@ def test_parameters_of_the_model_are_passed_on(server: ModelServer, tmp_path: Pa
 
 
 def test_a_parameter_that_the_model_refuses_is_left_out(server: ModelServer, tmp_path: Path) -> None:
-    def respond(asked: Asked) -> Answer:
+    def respond(asked: RecordedQuestion) -> Answer:
         if "reasoning_effort" in asked.body:
             return error(400, "Unrecognized request argument supplied: reasoning_effort")
         return says(asked, "6")
@@ -225,7 +225,7 @@ def test_a_judge_that_fails_gives_no_score(server: ModelServer, tmp_path: Path) 
 def test_a_judge_that_is_slow_is_given_up_after_the_suites_limit(server: ModelServer, tmp_path: Path) -> None:
     done = threading.Event()
 
-    def respond(asked: Asked) -> Answer:
+    def respond(asked: RecordedQuestion) -> Answer:
         done.wait(60)
         return says(asked, "5")
 
@@ -355,7 +355,7 @@ def test_judgements_from_the_cache_and_failures_do_not_count(server: ModelServer
     judge(load(tmp_path), *map(trace, range(5)))
     suite = load(tmp_path, JUDGE + "limits: {max_llm_calls: 2}\n")
 
-    def respond(asked: Asked) -> Answer:
+    def respond(asked: RecordedQuestion) -> Answer:
         return error(400, "no") if "Question 5" in asked.prompt else says(asked, "7")
 
     server.respond = respond

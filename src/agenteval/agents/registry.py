@@ -63,7 +63,7 @@ def _tool(spec: AgentSpec, concurrency: int) -> Agent:
 _LOCAL = frozenset({"command", "python", "replay", "command_tool", "python_tool"})
 
 
-def obstacles(specs: Iterable[AgentSpec]) -> list[Problem]:
+def unavailable_agents(specs: Iterable[AgentSpec]) -> list[Problem]:
     """Programs, modules, functions and recordings that are not here, in the order of the agents that name them."""
     return asyncio.run(_obstacles([spec for spec in specs if spec.kind in _LOCAL]))
 

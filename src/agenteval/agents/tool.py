@@ -16,7 +16,7 @@ from agenteval.agents.framework import check_target
 from agenteval.agents.http.agent import HttpService
 from agenteval.agents.http.response import text_of
 from agenteval.agents.worker.pool import WorkerPool
-from agenteval.core.errors import AgentError, ToolRefusedError, TransientAgentError
+from agenteval.core.errors import AgentError, ToolRaisedError, TransientAgentError
 from agenteval.suite.model import AgentSpec
 
 _CALL = "agenteval.agents.worker.calls:call_tool"
@@ -67,7 +67,7 @@ class Caller(Protocol):
         """Call the tool with arguments by name, or without any with the prompt alone.
 
         Raises:
-            ToolRefusedError: the tool raised an exception.
+            ToolRaisedError: the tool raised an exception.
             AgentError: it could not be called.
         """
         ...
@@ -94,7 +94,7 @@ class PythonCaller:
         """Call it in the worker."""
         result = await self._workers.call(_CALL, [*self._target, dict(context) or None, prompt])
         if "raised" in result:
-            raise ToolRefusedError(result["raised"])
+            raise ToolRaisedError(result["raised"])
         return as_text(result["value"])
 
     async def close(self) -> None:
@@ -120,7 +120,7 @@ class CommandCaller:
         if ended.status < 0 or ended.status in _NOT_RUN:
             raise AgentError(f"the tool's command {ended.failure}")
         if ended.status > 0:
-            raise ToolRefusedError(f"the tool's command {ended.failure}")
+            raise ToolRaisedError(f"the tool's command {ended.failure}")
         return _body(without_last_break(ended.output.decode("utf-8", "replace")))
 
     async def close(self) -> None:
@@ -144,7 +144,7 @@ class HttpCaller:
             return _body(text_of(response))
         refusal = self._service.refusal(response)
         refused = response.is_client_error and response.status not in _NOT_REFUSED
-        raise ToolRefusedError(str(refusal)) if refused else refusal
+        raise ToolRaisedError(str(refusal)) if refused else refusal
 
     async def close(self) -> None:
         """Close the connections."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.init import AGENT_KINDS, FORMATS
 from agenteval.cli.schema import TITLES
-from agenteval.core.errors import AgentEvalError, ConfigError, Problem, unforeseen
+from agenteval.core.errors import AgentEvalError, ConfigError, Problem, unexpected_error
 from agenteval.core.version import __version__
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("RUNNER_DEBUG") == "1":
             raise
-        return _fail(unforeseen(error))
+        return _fail(unexpected_error(error))
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -216,15 +216,17 @@ def _schema(arguments: argparse.Namespace) -> int:
 
 
 def _publish(arguments: argparse.Namespace) -> int:
-    from agenteval.ci.github.publish.publisher import Wishes
+    from agenteval.ci.github.publish.publisher import PublishOptions
     from agenteval.ci.github.publish.saved_results import Target, dry_run, publish_file
     from agenteval.core.text.escape import terminal
 
-    wishes = Wishes(arguments.comment, arguments.comment_id, arguments.check_name, not arguments.no_annotations)
+    options = PublishOptions(
+        arguments.comment, arguments.comment_id, arguments.check_name, not arguments.no_annotations
+    )
     target = Target(arguments.repository, arguments.pull_request, arguments.commit)
     config = _path(arguments.config)
     publish = dry_run if arguments.dry_run else publish_file
-    for text in publish(Path(arguments.results), target, wishes, config, os.environ):
+    for text in publish(Path(arguments.results), target, options, config, os.environ):
         print(terminal(text, multiline=True))
     return 0
 

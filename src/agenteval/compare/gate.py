@@ -88,7 +88,7 @@ class _Counts:
         )
 
 
-def judge(results: Results, policy: GatePolicy, today: date | None = None) -> Gate:
+def decide_gate(results: Results, policy: GatePolicy, today: date | None = None) -> Gate:
     """Apply a policy to a run with its comparison.
 
     Args:

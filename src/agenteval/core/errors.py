@@ -71,11 +71,11 @@ class TransientAgentError(AgentError):
         self.retry_after_s = retry_after_s
 
 
-class ToolRefusedError(AgentError):
+class ToolRaisedError(AgentError):
     """A tool under test raised an exception of its own: an error, or the refusal that was wanted."""
 
 
-def unforeseen(error: Exception) -> AgentEvalError:
+def unexpected_error(error: Exception) -> AgentEvalError:
     """What people are told of an exception that nothing was made for."""
     try:
         Path.cwd()

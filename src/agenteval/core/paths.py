@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def shown_path(path: Path) -> str:
+def display_path(path: Path) -> str:
     """How a file is called in messages and case ids, with forward slashes.
 
     Relative to its repository, so that it is the same on every machine and from every directory; outside

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 
 @contextlib.contextmanager
-def nothing_to_collect() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """All that is made meanwhile stays: looking for garbage in it, now and later, takes as long as making it."""
     was_enabled = gc.isenabled()
     gc.disable()

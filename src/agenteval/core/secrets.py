@@ -7,6 +7,6 @@ import re
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 
 
-def looks_secret(variable: str) -> bool:
+def is_secret_name(variable: str) -> bool:
     """Whether the name of an environment variable says that its value is a secret."""
     return _SECRET_NAME.search(variable) is not None

@@ -18,7 +18,7 @@ from agenteval.metrics.registry import build
 from agenteval.metrics.resources.resources import Resources
 from agenteval.results.model import Score
 from agenteval.suite.model import MetricConfig
-from agenteval.suite.response_path import leaf_text
+from agenteval.suite.response_path import text_at_path
 
 # Rounding may leave a score this far outside 0..1; further out it is an error.
 _ROUNDING = 1e-9
@@ -163,7 +163,7 @@ def _skipped(config: MetricConfig, reason: str) -> Score:
 async def _measure(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome:
     if config.response_path is not None:
         try:
-            observation = replace(observation, response=leaf_text(observation.response, config.response_path))
+            observation = replace(observation, response=text_at_path(observation.response, config.response_path))
         except ValueError as error:
             return Outcome(0.0, passed=False, decided=True, reason=str(error))
     for attempt in range(config.retries + 1):

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import RootModel, ValidationError
 
 from agenteval.core.errors import ConfigError, InfrastructureError, Problem
-from agenteval.core.runtime import nothing_to_collect
+from agenteval.core.runtime import gc_paused
 from agenteval.results.archive import Archive
 from agenteval.results.model import SCHEMA_VERSION, PoolCase, PoolEntry, Results
 
@@ -126,7 +126,7 @@ def parse_results(content: bytes, name: str) -> Results:
         ConfigError: no results of agenteval, or of a newer version of it.
     """
     try:
-        with nothing_to_collect():
+        with gc_paused():
             return Results.model_validate_json(content)
     except ValidationError as error:
         raise ConfigError(_unreadable(content, name, error)) from None

@@ -12,14 +12,14 @@ from agenteval.results.model import Results
 from agenteval.suite.model import Suite
 
 if TYPE_CHECKING:
-    from agenteval.results.analysis.answers import Evaluated
+    from agenteval.results.analysis.answers import EvaluatedAnswer
     from agenteval.results.analysis.evaluate import EvaluationResult
 
 FOLDER = "evaluation"
 
 
 @dataclass(frozen=True)
-class Evaluations:
+class SuiteAnalyses:
     """The evaluations of a run.
 
     Attributes:
@@ -29,7 +29,7 @@ class Evaluations:
 
     results: Results
     warnings: tuple[str, ...] = ()
-    of_suites: Sequence[tuple[Suite, Sequence[Evaluated], EvaluationResult]] = field(default_factory=tuple)
+    of_suites: Sequence[tuple[Suite, Sequence[EvaluatedAnswer], EvaluationResult]] = field(default_factory=tuple)
 
     def write(self, directory: Path) -> None:
         """Write the reports that suites ask for: below ``evaluation``, each suite in a folder of its own if several.
@@ -52,8 +52,8 @@ def _slug(path: str) -> str:
 
 
 def evaluate_suites(
-    suites: Sequence[Suite], answers: Mapping[str, Sequence[Evaluated]], results: Results
-) -> Evaluations:
+    suites: Sequence[Suite], answers: Mapping[str, Sequence[EvaluatedAnswer]], results: Results
+) -> SuiteAnalyses:
     """Evaluate every suite that asks for it.
 
     Args:
@@ -74,7 +74,7 @@ def evaluate_suites(
         suite.model_copy(update={"criteria": criteria[suite.path]}) if suite.path in criteria else suite
         for suite in results.suites
     ]
-    return Evaluations(
+    return SuiteAnalyses(
         results=results.model_copy(update={"suites": with_criteria}),
         warnings=tuple(f"{suite.path}: {text}" for suite, _, result in done for text in result.warnings),
         of_suites=done,

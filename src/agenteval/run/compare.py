@@ -28,7 +28,7 @@ _PULL_REQUEST = "refs/pull/"
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedRun:
     """The run with its comparison and its pool.
 
     Attributes:
@@ -43,27 +43,27 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class FirstLook:
+class FirstComparison:
     """What one run says.
 
     Attributes:
         compared: the run compared as it is.
         comparer: what compares it; ``None`` without a baseline.
-        is_open: further runs would settle what looks worse.
+        needs_confirmation: further runs would settle what looks worse.
     """
 
-    compared: Compared
+    compared: ComparedRun
     comparer: Comparer | None = None
-    is_open: bool = False
+    needs_confirmation: bool = False
 
 
-def compare_once(results: Results, loaded: Loaded, settings: Settings, execution: Execution) -> FirstLook:
+def compare_first(results: Results, loaded: Loaded, settings: Settings, execution: Execution) -> FirstComparison:
     """Compare a run with its baseline, without running anything."""
     _forget_earlier_confirmation(settings)
     # With fingerprints: cases that ask something else than the baseline's are not compared.
     results = _pooled(results, execution)
     if loaded.baseline is None:
-        return FirstLook(Compared(results))
+        return FirstComparison(ComparedRun(results))
     # Imported here: most runs compare nothing.
     from agenteval.compare.comparer import Comparer
 
@@ -73,11 +73,13 @@ def compare_once(results: Results, loaded: Loaded, settings: Settings, execution
     comparer = Comparer(results, baseline.results, known, policy, notes=baseline.notes, distance=baseline.distance)
     first = comparer.first_stage
     wanted = first is not None and policy.parameters.confirm != "off" and (first.second_run or bool(first.reruns))
-    compared = Compared(_with(comparer.decide(), results, loaded))
-    return FirstLook(_noted(compared), comparer, is_open=wanted and execution.complete)
+    compared = ComparedRun(_with(comparer.decide(), results, loaded))
+    return FirstComparison(_noted(compared), comparer, needs_confirmation=wanted and execution.complete)
 
 
-def settle(look: FirstLook, loaded: Loaded, settings: Settings, execution: Execution) -> Compared:
+def confirm_and_compare(
+    look: FirstComparison, loaded: Loaded, settings: Settings, execution: Execution
+) -> ComparedRun:
     """Make the runs that a first look asks for, within what it left of the budget, and compare again.
 
     What keeps them from being made leaves the comparison undecided, and says why.
@@ -113,11 +115,11 @@ def settle(look: FirstLook, loaded: Loaded, settings: Settings, execution: Execu
     )
 
 
-def _decided(comparer: Comparer, loaded: Loaded, confirmation: Confirmation) -> Compared:
-    return _noted(Compared(_with(comparer.decide(confirmation), comparer.current, loaded)))
+def _decided(comparer: Comparer, loaded: Loaded, confirmation: Confirmation) -> ComparedRun:
+    return _noted(ComparedRun(_with(comparer.decide(confirmation), comparer.current, loaded)))
 
 
-def _noted(compared: Compared) -> Compared:
+def _noted(compared: ComparedRun) -> ComparedRun:
     comparison = compared.results.comparison
     return replace(compared, warnings=tuple(comparison.notes) if comparison else ())
 

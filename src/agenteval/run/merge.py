@@ -12,21 +12,21 @@ from typing import TextIO
 
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.report.write import print_table, render_reports
-from agenteval.results.analysis.answers import Evaluated, evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.archive import InMemory
 from agenteval.results.history import read_history
 from agenteval.results.merge import Merged, merge
 from agenteval.results.merge_parts import Part
 from agenteval.results.model import Results, RunUsage, SuiteResult
 from agenteval.results.store import RESULTS_FILE, read_results, results_json, write_atomic
-from agenteval.run.analyse import Evaluations
+from agenteval.run.analyse import SuiteAnalyses
 from agenteval.run.baseline import FoundBaseline, Search, masked
-from agenteval.run.compare import compare_once
+from agenteval.run.compare import compare_first
 from agenteval.run.config.model import Config
 from agenteval.run.config.read import find_config, read_config
-from agenteval.run.pipeline import Outcome, check_baseline, judged, make_directory
+from agenteval.run.pipeline import Outcome, check_baseline, decide, make_directory
 from agenteval.run.resolve.agents import bind
-from agenteval.run.resolve.defaults import with_own_wishes
+from agenteval.run.resolve.defaults import with_config_defaults
 from agenteval.run.resolve.presentation import presentation
 from agenteval.run.resolve.spec import Loaded, redactor
 from agenteval.run.runner.execution import Execution
@@ -57,8 +57,8 @@ def merge_files(files: Sequence[Path], out: Path, settings: Settings, stream: Te
     evaluations = _evaluated(merged.results, loaded, execution)
     make_directory(target.parent)
     past = read_history(settings.history)
-    look = compare_once(evaluations.results, loaded, replace(settings, out=target.parent), execution)
-    outcome = judged(look.compared, loaded, settings, execution, (*evaluations.warnings, *past.warnings))
+    look = compare_first(evaluations.results, loaded, replace(settings, out=target.parent), execution)
+    outcome = decide(look.compared, loaded, settings, execution, (*evaluations.warnings, *past.warnings))
     write_atomic(target, results_json(outcome.results, execution.archive))
     view = render_reports(
         outcome.results,
@@ -139,7 +139,7 @@ def _baseline_in(path: Path, results: Results) -> FoundBaseline:
 
 
 def _place(path: str) -> Path | None:
-    """Where a suite lies here, if it does: the inverse of `shown_path`."""
+    """Where a suite lies here, if it does: the inverse of `display_path`."""
     here = Path.cwd()
     root = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
     try:
@@ -154,7 +154,7 @@ def _suites_here(suites: Sequence[SuiteResult], places: Sequence[Path], config: 
     fingerprints = {suite.path: suite.fingerprint for suite in suites}
     # What is wrong with a suite here is no matter: then it is another than that of the run.
     found = load_suites(places, [])
-    wished = (_bound(with_own_wishes(suite, config), config) for suite in found)
+    wished = (_bound(with_config_defaults(suite, config), config) for suite in found)
     return [suite for suite in wished if fingerprints.get(suite.path) == suite.fingerprint]
 
 
@@ -185,7 +185,7 @@ def _execution(merged: Merged, loaded: Loaded) -> Execution:
     )
 
 
-def _answers(results: Results, loaded: Loaded) -> dict[str, list[Evaluated]]:
+def _answers(results: Results, loaded: Loaded) -> dict[str, list[EvaluatedAnswer]]:
     """What analyses need, of the suites that want to know something of the run as a whole."""
     asking = {suite.path: suite for suite in loaded.suites if suite.evaluation is not None}
     return {
@@ -195,16 +195,16 @@ def _answers(results: Results, loaded: Loaded) -> dict[str, list[Evaluated]]:
     }
 
 
-def _answers_of(results: SuiteResult, suite: Suite) -> Iterator[Evaluated]:
+def _answers_of(results: SuiteResult, suite: Suite) -> Iterator[EvaluatedAnswer]:
     personas = {case.id: case.persona for case in suite.cases}
     for case in results.cases:
         for iteration in case.iterations:
             yield evaluated(case, iteration, personas.get(case.id), {"success": iteration.status != "error"})
 
 
-def _evaluated(results: Results, loaded: Loaded, execution: Execution) -> Evaluations:
+def _evaluated(results: Results, loaded: Loaded, execution: Execution) -> SuiteAnalyses:
     """The run with the criteria of its suites, as far as these are here to say what they mean."""
-    evaluations = Evaluations(results)
+    evaluations = SuiteAnalyses(results)
     if execution.answers:
         from agenteval.run.analyse import evaluate_suites
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from agenteval.compare.gate import BROKEN, PASSED, Gate, GatePolicy, judge, quarantined
+from agenteval.compare.gate import BROKEN, PASSED, Gate, GatePolicy, decide_gate, quarantined
 from agenteval.core.errors import ConfigError, InfrastructureError, Problem
 from agenteval.core.version import __version__
 from agenteval.report.presentation import Presentation
@@ -19,8 +19,8 @@ from agenteval.report.write import print_table, write_reports
 from agenteval.results.archive import Archive
 from agenteval.results.history import EarlierRun, read_history
 from agenteval.results.model import Results, Run, RunShard, SuiteResult, Tool
-from agenteval.run.analyse import Evaluations
-from agenteval.run.compare import Compared, compare_once, settle
+from agenteval.run.analyse import SuiteAnalyses
+from agenteval.run.compare import ComparedRun, compare_first, confirm_and_compare
 from agenteval.run.provenance import Provenance, provenance
 from agenteval.run.resolve.plan import make_plan, make_trace_plan, one_shard
 from agenteval.run.resolve.spec import Loaded, load
@@ -75,14 +75,14 @@ def _run(
     execution = _executed(loaded, settings)
     results = _results(loaded, execution, place or provenance(os.environ, Path.cwd()), part, settings.seed)
     evaluations = _evaluated(loaded, execution, results)
-    look = compare_once(evaluations.results, loaded, settings, execution)
+    look = compare_first(evaluations.results, loaded, settings, execution)
     further = (*evaluations.warnings, *past.warnings)
-    outcome = _reported(judged(look.compared, loaded, settings, execution, further), settings.out, past.runs)
+    outcome = _reported(decide(look.compared, loaded, settings, execution, further), settings.out, past.runs)
     evaluations.write(settings.out)
-    if look.is_open:
+    if look.needs_confirmation:
         # Whatever becomes of the runs that settle it, the reports of the first one are there.
-        compared = settle(look, loaded, settings, execution)
-        outcome = _reported(judged(compared, loaded, settings, execution, further), settings.out, past.runs)
+        compared = confirm_and_compare(look, loaded, settings, execution)
+        outcome = _reported(decide(compared, loaded, settings, execution, further), settings.out, past.runs)
     print_table(outcome.results, outcome.view, stream)
     return outcome
 
@@ -153,13 +153,13 @@ def _executed(loaded: Loaded, settings: Settings) -> Execution:
     return score_traces(make_trace_plan(loaded, settings, settings.traces))
 
 
-def _evaluated(loaded: Loaded, execution: Execution, results: Results) -> Evaluations:
+def _evaluated(loaded: Loaded, execution: Execution, results: Results) -> SuiteAnalyses:
     if results.run.shard is not None:
         from agenteval.run.shard import with_open_criteria
 
-        return Evaluations(with_open_criteria(loaded.suites, results))
+        return SuiteAnalyses(with_open_criteria(loaded.suites, results))
     if not execution.answers:
-        return Evaluations(results)
+        return SuiteAnalyses(results)
     from agenteval.run.analyse import evaluate_suites
 
     return evaluate_suites(loaded.suites, execution.answers, results)
@@ -203,8 +203,8 @@ def _timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def judged(
-    compared: Compared, loaded: Loaded, settings: Settings, execution: Execution, further: Sequence[str]
+def decide(
+    compared: ComparedRun, loaded: Loaded, settings: Settings, execution: Execution, further: Sequence[str]
 ) -> Outcome:
     """Let the gate decide, and put what there is to say into words.
 
@@ -260,6 +260,6 @@ def _gate(results: Results, policy: GatePolicy) -> Gate:
     """The gate's decision; it makes none on a part of a run."""
     part = results.run.shard
     if part is None:
-        return judge(results, policy)
+        return decide_gate(results, policy)
     cases = f"{results.summary.cases} of {count(len(part.cases), 'case')}"
     return Gate(PASSED, f"shard {part.index} of {part.count}, {cases}; agenteval merge decides", ())

@@ -15,7 +15,7 @@ from agenteval.suite.model import AgentSpec, Case, Suite
 
 
 @dataclass(frozen=True, slots=True)
-class BoundAgent:
+class AgentSlot:
     """A started agent with what the scheduler must know of its definition."""
 
     agent: Agent
@@ -33,7 +33,7 @@ class Job:
 
     suite: Suite
     case: Case
-    agent: BoundAgent
+    agent: AgentSlot
     iterations: int
     first_iteration: int = 0
     done: tuple[IterationResult, ...] = ()
@@ -48,7 +48,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Earlier:
+class ResumedRun:
     """What an interrupted run left.
 
     Attributes:
@@ -73,7 +73,7 @@ class Earlier:
 
 
 @dataclass(frozen=True)
-class Pace:
+class RunLimits:
     """How much at once, and for how long.
 
     Attributes:
@@ -94,7 +94,7 @@ class PlannedCase:
     """A case with everything that was decided about it.
 
     Attributes:
-        as_recorded: nobody asked for a number of iterations, so that an agent with a recording repeats all of it.
+        follow_recording: no number of iterations was asked for; an agent with a recording repeats all of it.
     """
 
     suite: Suite
@@ -102,7 +102,7 @@ class PlannedCase:
     agent: AgentSpec
     iterations: int
     first_iteration: int = 0
-    as_recorded: bool = False
+    follow_recording: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,11 @@ class Plan:
 
     run_id: str
     cases: Sequence[PlannedCase]
-    pace: Pace
+    pace: RunLimits
     catalog: MetricCatalog
     journal: Path
     redact: Redactor = field(repr=False)
     progress: Progress
     compared: bool
     named: Callable[[CaseResult], bool]
-    earlier: Earlier | None = None
+    earlier: ResumedRun | None = None

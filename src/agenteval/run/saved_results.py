@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agenteval.compare.comparer import Comparer
-from agenteval.compare.gate import FailOn, Gate, judge, parse_fail_on
+from agenteval.compare.gate import FailOn, Gate, decide_gate, parse_fail_on
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.report.view.view import GateView
 from agenteval.report.write import print_table, render_reports
@@ -41,7 +41,7 @@ def compare_files(current: Path, baseline: Path, fail_on: str | None) -> int:
     known = {case.id for _, case in now.cases()}
     comparison = Comparer(now, then, known, config.compare, notes=notes).decide()
     results = now.model_copy(update={"comparison": comparison})
-    gate = judge(results, config.gate if fail_on is None else replace(config.gate, fail_on=words))
+    gate = decide_gate(results, config.gate if fail_on is None else replace(config.gate, fail_on=words))
     print_table(results, _view(gate, results), sys.stdout)
     return gate.exit_status
 
@@ -63,7 +63,7 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     look = presentation(settings, config, os.environ)
     directory = out or (path if path.is_dir() else path.parent)
     make_directory(directory)
-    gate = judge(results, config.gate)
+    gate = decide_gate(results, config.gate)
     past = read_history(settings.history)
     view = _view(gate, results)
     view = replace(view, warnings=(*view.warnings, *past.warnings))

@@ -77,7 +77,7 @@ def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Ma
         return
     folder = Path(tempfile.mkdtemp(prefix="agenteval-setup-")).resolve()
     try:
-        hand_over(folder)
+        give_to_user(folder)
         # The limits are an agent's, and compilers need more; nothing is taken from what another one installed.
         others = {key: value for key, value in confinement().variables.items() if key not in {"PATH", "VIRTUAL_ENV"}}
         with confined(memory_mb=None, cpu_s=None, variables=others):
@@ -87,7 +87,7 @@ def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Ma
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def hand_over(path: Path) -> None:
+def give_to_user(path: Path) -> None:
     """Give a file or directory to whom users' code runs as."""
     owner = confinement().owner
     if owner is not None:

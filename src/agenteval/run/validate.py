@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agenteval.agents.registry import obstacles
+from agenteval.agents.registry import unavailable_agents
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.paths import shown_path
+from agenteval.core.paths import display_path
 from agenteval.core.text.escape import terminal
 from agenteval.report.view.view import count
 from agenteval.run.config.model import CONFIG_FILE, DEFAULT_AGENT, Config
@@ -46,9 +46,9 @@ def validate_files(suites: Sequence[Path], config: Path | None) -> int:
         problems += error.problems
     if found is not None and settings is not None:
         tools = f", {count(len(settings.tools), 'tool')}" if settings.tools else ""
-        _say(f"{shown_path(found)}: ok, {count(len(settings.agents), 'agent')}{tools}")
+        _say(f"{display_path(found)}: ok, {count(len(settings.agents), 'agent')}{tools}")
         # They may be installed where the suite is run.
-        for obstacle in obstacles([*settings.agents.values(), *settings.tools.values()]):
+        for obstacle in unavailable_agents([*settings.agents.values(), *settings.tools.values()]):
             _say(f"  warning: {obstacle}")
     if not paths and found is None:
         problems.append(Problem(f"nothing to check: no suite and no {CONFIG_FILE} in this directory"))

@@ -77,7 +77,7 @@ def decode_text(data: bytes) -> tuple[str, str]:
         raise ValueError("is neither UTF-8 nor Windows-1252 text") from None
 
 
-def shown_url(url: str) -> str:
+def display_url(url: str) -> str:
     """An address without user, query and fragment, which may hold secrets."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

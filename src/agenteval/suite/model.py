@@ -141,7 +141,7 @@ class Turn:
         context: named values for the agent or tool under test.
         config: free-form values for code graders.
         metrics: what is measured on the reply.
-        refusals: an exception that a tool under test raises is its answer: it refused.
+        exception_is_answer: an exception that a tool under test raises is its answer: it refused.
     """
 
     input: str
@@ -151,7 +151,7 @@ class Turn:
     context: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     metrics: tuple[MetricConfig, ...] = ()
-    refusals: bool = False
+    exception_is_answer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

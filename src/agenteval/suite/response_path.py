@@ -20,7 +20,7 @@ def check_response_path(path: str) -> str:
     return path
 
 
-def leaf_text(response: str, path: str) -> str:
+def text_at_path(response: str, path: str) -> str:
     """The leaf as text, the way Python prints it (``null`` is ``None``, ``true`` is ``True``).
 
     Raises:

@@ -8,17 +8,20 @@ from tests.fuzz.scratch import as_file
 
 from agenteval.agents.base import Reply
 from agenteval.agents.replay.formats import read_recording
-from agenteval.agents.replay.recording import Asked
+from agenteval.agents.replay.recording import RecordedQuestion
 from agenteval.core.errors import ConfigError
 
-_ASKED = (Asked("agent.yaml::capital", "capital", ("What is the capital of France?",)), Asked("x", "x", ()))
+_ASKED = (
+    RecordedQuestion("agent.yaml::capital", "capital", ("What is the capital of France?",)),
+    RecordedQuestion("x", "x", ()),
+)
 
 
 def target(data: bytes) -> None:
     for name in ("recorded.jsonl", "recorded.json"):
         with suppress(ConfigError):
             recording = read_recording(as_file(data, f"replay/{name}"))
-            recording.remarks(_ASKED)
+            recording.notices(_ASKED)
             for asked in _ASKED:
                 for iteration in recording.find(asked).values():
                     for turn in iteration.values():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.runs import case, results
 
 from agenteval.compare.comparer import Comparer
-from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy, judge, parse_fail_on
+from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy, decide_gate, parse_fail_on
 from agenteval.compare.policy import ComparePolicy
 from agenteval.results.model import CaseStatus, Criterion, Results
 
@@ -60,7 +60,7 @@ class TestExitStatus:
         ],
     )
     def test_by_default(self, now: str, before: str | None, status: int, headline: str) -> None:
-        gate = judge(run(now, before), GatePolicy())
+        gate = decide_gate(run(now, before), GatePolicy())
         assert (gate.exit_status, gate.headline) == (status, headline)
         assert gate.passed is (status == 0)
         assert gate.verdict == {0: "passed", 1: "failed", 3: "error"}[status]
@@ -87,7 +87,7 @@ class TestExitStatus:
         ],
     )
     def test_by_policy(self, fail_on: list[FailOn], now: str, before: str | None, status: int) -> None:
-        assert judge(run(now, before), policy(*fail_on)).exit_status == status
+        assert decide_gate(run(now, before), policy(*fail_on)).exit_status == status
 
     @pytest.mark.parametrize(
         ("errors", "others", "skipped", "limit", "broken"),
@@ -107,11 +107,11 @@ class TestExitStatus:
     def test_so_many_cases_may_break(
         self, errors: int, others: int, skipped: int, limit: float, broken: bool
     ) -> None:
-        gate = judge(run("e" * errors + "p" * others + "s" * skipped), policy("failures", max_error_rate=limit))
+        gate = decide_gate(run("e" * errors + "p" * others + "s" * skipped), policy("failures", max_error_rate=limit))
         assert (gate.exit_status == 3) is broken
 
     def test_a_run_of_which_nothing_could_be_evaluated_does_not_pass(self) -> None:
-        gate = judge(run("es"), policy("failures", max_error_rate=1.0))
+        gate = decide_gate(run("es"), policy("failures", max_error_rate=1.0))
         assert gate.exit_status == 1
         assert gate.reasons == (
             "nothing was checked: no case could be evaluated",
@@ -136,7 +136,7 @@ class TestReasons:
                 ],
             }
         )
-        assert judge(now, GatePolicy()).reasons == (
+        assert decide_gate(now, GatePolicy()).reasons == (
             "1 case got worse",
             "the mean of rouge fell from 0.90 to 0.20",
             "1 case failed",
@@ -146,7 +146,7 @@ class TestReasons:
 
     def test_a_fallen_mean_alone_is_a_regression(self) -> None:
         now, then = results(case("a", scores=[{"rouge": 0.7}])), results(case("a", scores=[{"rouge": 0.9}]))
-        gate = judge(compared(now, then), GatePolicy())
+        gate = decide_gate(compared(now, then), GatePolicy())
         assert gate.exit_status == 1
         assert gate.headline == "the mean of rouge fell"
 
@@ -164,8 +164,8 @@ class TestMonotony:
         index %= len(statuses)
         assume(statuses[index] == "p")
         worse = [*statuses[:index], "f", *statuses[index + 1 :]]
-        if not judge(run("".join(statuses), before), chosen).passed:
-            assert not judge(run("".join(worse), before), chosen).passed
+        if not decide_gate(run("".join(statuses), before), chosen).passed:
+            assert not decide_gate(run("".join(worse), before), chosen).passed
 
     @given(
         statuses=st.text("pfes", max_size=8),
@@ -177,12 +177,12 @@ class TestMonotony:
         self, statuses: str, before: str | None, chosen: GatePolicy, more: frozenset[FailOn]
     ) -> None:
         stricter = GatePolicy(chosen.fail_on | more, chosen.max_error_rate / 2)
-        if not judge(run(statuses, before), chosen).passed:
-            assert not judge(run(statuses, before), stricter).passed
+        if not decide_gate(run(statuses, before), chosen).passed:
+            assert not decide_gate(run(statuses, before), stricter).passed
 
     @given(statuses=st.text("pfes", max_size=8), chosen=POLICIES)
     def test_a_green_check_means_that_something_was_checked(self, statuses: str, chosen: GatePolicy) -> None:
-        if judge(run(statuses), chosen).passed and chosen.fail_on:
+        if decide_gate(run(statuses), chosen).passed and chosen.fail_on:
             assert "p" in statuses or "f" in statuses
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.compare.gate_runs import TODAY, case_named, compared, policy, scored
 from tests.unit.runs import SUITE, case, iteration, results, score, turn
 
-from agenteval.compare.gate import GatePolicy, judge
+from agenteval.compare.gate import GatePolicy, decide_gate
 from agenteval.compare.policy import ComparePolicy, Quarantine, quarantine_warnings
 from agenteval.results.model import CaseResult, Results
 
@@ -53,7 +53,7 @@ def test_mean_drop_looks_at_means_alone(before: tuple[float, ...], after: tuple[
 def test_the_gate_names_the_mean_where_that_is_the_rule() -> None:
     now, then = run(1, 0), run(1, 1, run_id="then")
     comparison = compared(now, then, policy(name="mean-drop"))
-    gate = judge(now.model_copy(update={"comparison": comparison}), REGRESSIONS)
+    gate = decide_gate(now.model_copy(update={"comparison": comparison}), REGRESSIONS)
     assert gate.headline == "the mean of numeric fell"
 
 
@@ -85,7 +85,7 @@ def test_threshold_looks_at_this_run_alone(scores: tuple[float, ...], least: flo
 def test_the_gate_names_the_share_where_that_is_the_rule() -> None:
     now, then = run(1, 0, 0), run(1, 1, 1, run_id="then")
     comparison = compared(now, then, policy(name="threshold", min_pass_rate=0.9))
-    gate = judge(now.model_copy(update={"comparison": comparison}), REGRESSIONS)
+    gate = decide_gate(now.model_copy(update={"comparison": comparison}), REGRESSIONS)
     assert (gate.exit_status, gate.headline) == (1, "33.3% of the cases passed, 90.0% are needed")
 
 
@@ -178,15 +178,15 @@ def test_what_to_tidy_up() -> None:
 
 
 def test_a_gate_whose_cases_are_all_in_quarantine_checked_nothing() -> None:
-    gate = judge(run(1, 0), GatePolicy(quarantine=quarantine("*")), TODAY)
+    gate = decide_gate(run(1, 0), GatePolicy(quarantine=quarantine("*")), TODAY)
     assert (gate.exit_status, gate.headline) == (1, "nothing was checked: every case is in quarantine")
 
 
 def test_failures_and_errors_in_quarantine_do_not_fail_the_gate() -> None:
     now = results(scored("fine", 1), scored("bad", 0), case("broken", "error", []))
     entries = (*quarantine("bad"), *quarantine("broken"))
-    assert judge(now, GatePolicy(quarantine=entries), TODAY).exit_status == 0
-    assert judge(now, GatePolicy(quarantine=entries), TODAY + timedelta(days=1)).exit_status == 3
+    assert decide_gate(now, GatePolicy(quarantine=entries), TODAY).exit_status == 0
+    assert decide_gate(now, GatePolicy(quarantine=entries), TODAY + timedelta(days=1)).exit_status == 3
 
 
 # Which answers are always the same

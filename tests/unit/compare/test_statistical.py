@@ -21,7 +21,7 @@ from tests.unit.compare.gate_runs import (
 )
 from tests.unit.runs import SUITE, broken, case, iteration, results, score, turn
 
-from agenteval.compare.gate import DEFAULT_FAIL_ON, GatePolicy, judge
+from agenteval.compare.gate import DEFAULT_FAIL_ON, GatePolicy, decide_gate
 from agenteval.compare.policy import ComparePolicy, Quarantine
 from agenteval.compare.samples import Confirmation, run_scores
 from agenteval.results.model import CaseResult, Comparison, Results, Usage
@@ -134,7 +134,7 @@ def test_a_rise_is_an_improvement_and_never_fails_the_gate() -> None:
     (metric,) = comparison.metrics
     assert metric.p is not None
     assert metric.p <= 0.04
-    assert judge(now.model_copy(update={"comparison": comparison}), GatePolicy()).passed
+    assert decide_gate(now.model_copy(update={"comparison": comparison}), GatePolicy()).passed
 
 
 def test_a_small_suite_is_told_what_it_could_have_seen() -> None:
@@ -205,7 +205,7 @@ def test_one_that_recovers_is_a_suspect_no_more_than_that() -> None:
     found = case_named(comparison, "c00")
     assert (found.change, found.notes) == ("unchanged", ["suspect"])
     assert (found.status_before, found.status_after) == ("passed", "failed")
-    gate = judge(now.model_copy(update={"comparison": comparison}), GatePolicy(frozenset({"regressions"})))
+    gate = decide_gate(now.model_copy(update={"comparison": comparison}), GatePolicy(frozenset({"regressions"})))
     assert gate.passed
 
 
@@ -338,7 +338,7 @@ def test_a_metric_that_only_informs_does_not_gate() -> None:
     comparison = compared(now, then)
     bleu = next(metric for metric in comparison.metrics if metric.id == "bleu")
     assert (bleu.gating, bleu.verdict, comparison.verdict) == (False, "regressed", "unchanged")
-    assert judge(now.model_copy(update={"comparison": comparison}), GatePolicy()).passed
+    assert decide_gate(now.model_copy(update={"comparison": comparison}), GatePolicy()).passed
 
 
 # Errors
@@ -450,7 +450,7 @@ def test_time_gates_where_a_limit_is_set(before: float, after: float, allowed: f
     comparison = compared(now, then, policy(max_latency_increase=allowed))
     assert resources(comparison)["latency_ms"].exceeded is exceeded
     assert comparison.verdict == "unchanged"
-    gate = judge(now.model_copy(update={"comparison": comparison}), GatePolicy(DEFAULT_FAIL_ON))
+    gate = decide_gate(now.model_copy(update={"comparison": comparison}), GatePolicy(DEFAULT_FAIL_ON))
     assert gate.passed is not exceeded
     if exceeded:
         assert gate.headline == "the latency rose by 21%, 20% is allowed"
@@ -460,7 +460,7 @@ def test_what_cost_nothing_may_not_begin_to() -> None:
     now, then = results(*priced(steady(5), 100, 0.01)), past(1, priced(steady(5), 100, 0.0))
     comparison = compared(now, then, policy(max_cost_increase=0.5))
     assert resources(comparison)["cost_usd"].exceeded
-    gate = judge(now.model_copy(update={"comparison": comparison}), GatePolicy())
+    gate = decide_gate(now.model_copy(update={"comparison": comparison}), GatePolicy())
     assert gate.headline == "the cost of an answer rose from nothing, 50% is allowed"
 
 

@@ -31,7 +31,7 @@ from agenteval.report.evaluation.write import (
 from agenteval.report.html import svg as charts
 from agenteval.report.html.svg import Bar, Bars, Mark, score_histogram, svg, time_histogram
 from agenteval.report.markdown.render import template_directory
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import as_json, evaluate, trace_json
 from agenteval.results.analysis.result import EvaluationResult
 from agenteval.suite.evaluation import (
@@ -71,20 +71,20 @@ HOSTILE = (*HOSTILE_TEXTS, '"></script><script>alert(1)</script>', "[[SUMMARY_JS
 
 
 def _result(
-    report: EvaluationReport, answers: list[Evaluated] = ANSWERS, goal: str = "Serve everybody."
+    report: EvaluationReport, answers: list[EvaluatedAnswer] = ANSWERS, goal: str = "Serve everybody."
 ) -> EvaluationResult:
     return evaluate(answers, Evaluation(goal, CRITERIA, ANALYSES, report), AGGREGATE)
 
 
-def _markdown(report: EvaluationReport, answers: list[Evaluated] = ANSWERS) -> str:
+def _markdown(report: EvaluationReport, answers: list[EvaluatedAnswer] = ANSWERS) -> str:
     return render_markdown(_result(report, answers), answers, report, "configs/evaluation.yaml", NOW)
 
 
-def _html(report: EvaluationReport, answers: list[Evaluated] = ANSWERS) -> str:
+def _html(report: EvaluationReport, answers: list[EvaluatedAnswer] = ANSWERS) -> str:
     return render_html(_result(report, answers), answers, report, "configs/evaluation.yaml", NOW)
 
 
-def _hostile_answers() -> list[Evaluated]:
+def _hostile_answers() -> list[EvaluatedAnswer]:
     return [
         replace(
             answer(

@@ -13,7 +13,7 @@ import pytest
 from agenteval.core import extras
 from agenteval.core.errors import ConfigError
 from agenteval.core.extras import missing_extra
-from agenteval.suite.files import content_problem, decode_text, shown_url
+from agenteval.suite.files import content_problem, decode_text, display_url
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 from agenteval.suite.model import Case, FileKind, FileRef, Suite, Turn
 
@@ -283,4 +283,4 @@ class TestContent:
         ],
     )
     def test_addresses_are_shown_without_secrets(self, url: str, shown: str) -> None:
-        assert shown_url(url) == shown
+        assert display_url(url) == shown

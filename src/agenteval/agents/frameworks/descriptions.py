@@ -20,7 +20,7 @@ from agenteval.agents.frameworks.dependencies import normal_name
 from agenteval.core.documents.toml.read import read_toml
 from agenteval.core.documents.validation import validate
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.paths import shown_path
+from agenteval.core.paths import display_path
 
 DIRECTORY = Path(".agentci", "frameworks")
 
@@ -169,7 +169,7 @@ def read_framework(path: Path) -> Framework:
     Raises:
         ConfigError: with everything that is wrong in it.
     """
-    document = read_toml(path, shown_as=shown_path(path))
+    document = read_toml(path, shown_as=display_path(path))
     framework, problems = validate(Framework, document.data, document)
     if framework is None:
         raise ConfigError(problems)

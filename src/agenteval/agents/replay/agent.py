@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agenteval.agents.base import Reply, Request, as_text
-from agenteval.agents.replay.recording import Asked, RecordedCase, RecordedTurn, Recording
+from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, RecordedTurn, Recording
 from agenteval.core.errors import AgentError, ConfigError, agent_problem
 from agenteval.suite.case_ids import excerpt
 from agenteval.suite.model import AgentSpec, Case
@@ -42,7 +42,7 @@ class ReplayAgent:
             return ()
         if self._recording.is_run:
             self._found = {asked.case_id: self._recording.find(asked) for asked in map(_case_asked, cases)}
-        return self._recording.remarks(map(_case_asked, cases))
+        return self._recording.notices(map(_case_asked, cases))
 
     def iterations(self, case_id: str) -> int | None:
         """How often an expected case was run; 1 where it was not, so that this is told once."""
@@ -56,7 +56,7 @@ class ReplayAgent:
     async def send(self, request: Request) -> Reply:
         """The recorded answer."""
         asked = _asked(request)
-        case = self._found.get(request.case_id) or self._find(Asked(request.case_id, request.case, asked))
+        case = self._found.get(request.case_id) or self._find(RecordedQuestion(request.case_id, request.case, asked))
         iteration = case.get(request.iteration, {})
         turn = iteration.get(request.turn)
         if turn is None:
@@ -73,7 +73,7 @@ class ReplayAgent:
     async def close(self) -> None:
         """Nothing is open."""
 
-    def _find(self, asked: Asked) -> RecordedCase:
+    def _find(self, asked: RecordedQuestion) -> RecordedCase:
         return self._recording.find(asked) if self._recording is not None else {}
 
     def _what_is_missing(self, request: Request, case: RecordedCase) -> str:
@@ -93,9 +93,9 @@ class ReplayAgent:
         return f"{name}, turn {request.turn}, iteration {request.iteration}: this turn was not recorded"
 
 
-def _case_asked(case: Case) -> Asked:
+def _case_asked(case: Case) -> RecordedQuestion:
     """What will be asked, all turns of it."""
-    return Asked(case.id, case.name, tuple(turn.input for turn in case.turns))
+    return RecordedQuestion(case.id, case.name, tuple(turn.input for turn in case.turns))
 
 
 def _asked(request: Request) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from agenteval.agents.base import Reply, is_number, reply_from_json
-from agenteval.agents.replay.recording import Asked, RecordedCase, RecordedTurn
+from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, RecordedTurn
 from agenteval.core.documents.lines import read_lines
 from agenteval.core.errors import AgentError, ConfigError, Problem
 
@@ -33,14 +33,14 @@ class RecordedLines:
     def __init__(self, records: Mapping[str, str | bytes]) -> None:
         self._records = records
 
-    def find(self, asked: Asked) -> RecordedCase:
+    def find(self, asked: RecordedQuestion) -> RecordedCase:
         """What was recorded of a case; where its name and its id both are, the name wins turn by turn."""
         by_id, by_name = (_case(self._records.get(key, b"")) for key in (asked.case_id, asked.name))
         if not by_id or not by_name:
             return by_name or by_id
         return {key: {**by_id.get(key, {}), **by_name.get(key, {})} for key in by_id.keys() | by_name.keys()}
 
-    def remarks(self, asked: Iterable[Asked]) -> tuple[str, ...]:  # noqa: ARG002 - other recordings need it
+    def notices(self, asked: Iterable[RecordedQuestion]) -> tuple[str, ...]:  # noqa: ARG002 - other recordings need it
         """Nothing: such a file may serve several suites."""
         return ()
 

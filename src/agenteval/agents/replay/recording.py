@@ -28,7 +28,7 @@ RecordedCase = Mapping[int, RecordedIteration]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedQuestion:
     """The case that answers are looked for.
 
     Attributes:
@@ -49,10 +49,10 @@ class Recording(Protocol):
 
     is_run: ClassVar[bool]
 
-    def find(self, asked: Asked) -> RecordedCase:
+    def find(self, asked: RecordedQuestion) -> RecordedCase:
         """What was recorded of a case; empty where nothing was."""
         ...
 
-    def remarks(self, asked: Iterable[Asked]) -> tuple[str, ...]:
+    def notices(self, asked: Iterable[RecordedQuestion]) -> tuple[str, ...]:
         """What is worth saying once it is known which cases are asked for."""
         ...

@@ -10,7 +10,7 @@ from typing import ClassVar
 from pydantic import ValidationError
 
 from agenteval.agents.base import Reply
-from agenteval.agents.replay.recording import Asked, RecordedCase, RecordedTurn
+from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, RecordedTurn
 from agenteval.core.documents.lines import read_head, read_lines
 from agenteval.core.errors import ConfigError
 from agenteval.results.model import CaseResult, TurnResult
@@ -40,11 +40,11 @@ class RecordedResults:
             self._by_id[case.id] = recorded
             self._by_name[case.name] = None if case.name in self._by_name else recorded
 
-    def find(self, asked: Asked) -> RecordedCase:
+    def find(self, asked: RecordedQuestion) -> RecordedCase:
         """What was recorded of a case."""
         return self._by_id.get(asked.case_id) or self._by_name.get(asked.name) or {}
 
-    def remarks(self, asked: Iterable[Asked]) -> tuple[str, ...]:  # noqa: ARG002 - other recordings need it
+    def notices(self, asked: Iterable[RecordedQuestion]) -> tuple[str, ...]:  # noqa: ARG002 - other recordings need it
         """Nothing: a run of more cases may be scored in part."""
         return ()
 

@@ -12,7 +12,7 @@ from agenteval.agents.replay.otel.answer import OtelAnswer
 from agenteval.agents.replay.otel.read import read_answers
 from agenteval.agents.replay.otel.span import CASE_ATTRIBUTES
 from agenteval.agents.replay.otel.traces import NO_CONTENT
-from agenteval.agents.replay.recording import Asked, RecordedCase, RecordedTurn
+from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, RecordedTurn
 from agenteval.agents.replay.trace import BadLine
 from agenteval.core.errors import ConfigError, Problem
 
@@ -48,11 +48,11 @@ class RecordedTraces:
             elif first is not None:
                 self._by_input[first.strip()].append(conversation)
 
-    def find(self, asked: Asked) -> RecordedCase:
+    def find(self, asked: RecordedQuestion) -> RecordedCase:
         """The conversations of a case as its iterations, in the order of time."""
         return {number: _turns(found) for number, found in enumerate(self._conversations(asked))}
 
-    def remarks(self, asked: Iterable[Asked]) -> tuple[str, ...]:
+    def notices(self, asked: Iterable[RecordedQuestion]) -> tuple[str, ...]:
         """How many traces answer none of the cases."""
         used = {id(found): len(found) for case in asked for found in self._conversations(case)}
         left = self._count - sum(used.values())
@@ -65,7 +65,7 @@ class RecordedTraces:
             f"none has {their} input or name{hint}",
         )
 
-    def _conversations(self, asked: Asked) -> Sequence[_Conversation]:
+    def _conversations(self, asked: RecordedQuestion) -> Sequence[_Conversation]:
         named = [found for key in dict.fromkeys((asked.name, asked.case_id)) for found in self._by_case.get(key, ())]
         if named:
             return sorted(named, key=lambda conversation: conversation[0].start_ns)

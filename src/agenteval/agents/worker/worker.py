@@ -202,7 +202,7 @@ def describe(error: BaseException) -> str:
     return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
 
 
-class OwnModules(importlib.abc.MetaPathFinder):
+class WorkerFinder(importlib.abc.MetaPathFinder):
     """Provides what calls graders and tools where agenteval is not installed, graders also under HoloDeck's name.
 
     It is asked last, so that packages that are installed win.
@@ -214,13 +214,13 @@ class OwnModules(importlib.abc.MetaPathFinder):
             file = pathlib.Path(__file__).resolve().parents[2] / OWN_FILES[fullname]
             return importlib.util.spec_from_file_location(fullname, str(file))
         if fullname in OTHER_NAMES:
-            return importlib.machinery.ModuleSpec(fullname, SameModule(OTHER_NAMES[fullname]))
+            return importlib.machinery.ModuleSpec(fullname, AliasLoader(OTHER_NAMES[fullname]))
         if any(name.startswith(fullname + ".") for name in (*OWN_FILES, *OTHER_NAMES)):
             return importlib.machinery.ModuleSpec(fullname, None, is_package=True)
         return None
 
 
-class SameModule(importlib.abc.Loader):
+class AliasLoader(importlib.abc.Loader):
     """Loads a module that is already there under another name."""
 
     def __init__(self, name: str) -> None:
@@ -241,7 +241,7 @@ def main() -> None:
     directory, threads = sys.argv[1], int(sys.argv[2])
     # The script's own folder is no place to import from; the agent's is.
     sys.path[0] = directory
-    sys.meta_path.append(OwnModules())
+    sys.meta_path.append(WorkerFinder())
     # Requests and replies move to descriptors that the user's code and its children do not know.
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")

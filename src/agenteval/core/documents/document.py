@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.secrets import looks_secret
+from agenteval.core.secrets import is_secret_name
 
 KeyPath = Sequence[str | int]
 
@@ -159,7 +159,7 @@ class Variables:
                 message = f"environment variable {variable} {problem}"
                 self.problems.append(Problem(message, file=self._file, line=line))
                 return match.group()
-            if found and looks_secret(variable):
+            if found and is_secret_name(variable):
                 self.secrets.add(found)
             return found
 

@@ -49,7 +49,7 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def one_of(names: Iterable[str]) -> str:
+def join_choices(names: Iterable[str]) -> str:
     """A list of allowed names for a message."""
     return ", ".join(names)
 
@@ -80,7 +80,7 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     kind, context = detail["type"], detail.get("ctx") or {}
     if kind == "extra_forbidden":
         allowed = _fields_at(model, detail["loc"][:-1])
-        return f"unknown key{did_you_mean(str(detail['loc'][-1]), allowed)}; allowed: {one_of(allowed)}"
+        return f"unknown key{did_you_mean(str(detail['loc'][-1]), allowed)}; allowed: {join_choices(allowed)}"
     if kind == "missing":
         return "this key is required"
     if kind in {"literal_error", "enum"}:
@@ -98,7 +98,7 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
 def _not_allowed(given: Any, expected: str) -> str:
     allowed = [part.strip().strip("'") for part in expected.split(",")]
     close = did_you_mean(given, allowed) if isinstance(given, str) else ""
-    return f"{_named(given)} is not allowed{close}; allowed: {one_of(allowed)}"
+    return f"{_named(given)} is not allowed{close}; allowed: {join_choices(allowed)}"
 
 
 def _wrong_type(detail: ErrorDetails) -> str:

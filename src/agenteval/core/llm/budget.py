@@ -37,7 +37,7 @@ class _Prices:
 
 
 @dataclass(eq=False)
-class Booking:
+class BudgetReservation:
     """A call under way.
 
     Attributes:
@@ -71,7 +71,7 @@ class Budget:
     calls: int = 0
     cost_usd: float = 0.0
     refused: int = 0
-    _under_way: list[Booking] = field(default_factory=list)
+    _under_way: list[BudgetReservation] = field(default_factory=list)
     _measuring: int = 0
     _prices: dict[str, _Prices] = field(default_factory=dict)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -98,7 +98,7 @@ class Budget:
             return True
         return self.limits.max_calls - self.calls >= (self._measuring + 1) * _CALLS_OF_A_MEASUREMENT
 
-    async def open(self, model: str, size: int) -> Booking:
+    async def open(self, model: str, size: int) -> BudgetReservation:
         """Reserve one call with a prompt of so many characters.
 
         Raises:
@@ -111,12 +111,12 @@ class Budget:
             if problem:
                 self.refused += 1
                 raise BudgetSpentError(problem)
-            booking = Booking(model, size, expected)
+            booking = BudgetReservation(model, size, expected)
             self.calls += 1
             self._under_way.append(booking)
             return booking
 
-    async def settle(self, booking: Booking) -> None:
+    async def settle(self, booking: BudgetReservation) -> None:
         """End a call that ``open`` reserved."""
         async with self._changed:
             self._under_way.remove(booking)

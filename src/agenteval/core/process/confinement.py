@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from agenteval.core.process.process_groups import new_mark
-from agenteval.core.secrets import looks_secret
+from agenteval.core.secrets import is_secret_name
 
 # Not the PATH of the job: these run before the rights are given up.
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -173,8 +173,8 @@ def user_environment(
 
 def is_private(name: str) -> bool:
     """Whether a variable is the runner's own, or may hold a secret."""
-    return name in _NAMES or name.startswith(_PREFIXES) or looks_secret(name)
+    return name in _NAMES or name.startswith(_PREFIXES) or is_secret_name(name)
 
 
 def _may_pass(name: str, patterns: tuple[str, ...]) -> bool:
-    return not looks_secret(name) or any(fnmatchcase(name, pattern) for pattern in patterns)
+    return not is_secret_name(name) or any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -61,7 +61,7 @@ def kill_marked(mark: int, own_child: int | None) -> None:
     """
     ended: set[int] = set()
     for _ in range(_ROUNDS):
-        if not _strike(mark, own_child, ended):
+        if not _kill_group(mark, own_child, ended):
             return
         time.sleep(_PAUSE_S)
 
@@ -98,7 +98,7 @@ def _reap_for_good() -> None:
         before = dead
 
 
-def _strike(mark: int, own_child: int | None, ended: set[int]) -> bool:
+def _kill_group(mark: int, own_child: int | None, ended: set[int]) -> bool:
     """Kill what has a mark, the newest first; whether there may be more.
 
     What starts the next one and ends is dead or gone when it is looked at, and the next one is not in the list.

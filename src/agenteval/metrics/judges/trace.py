@@ -16,7 +16,7 @@ from agenteval.core.text.json_text import text_of
 from agenteval.metrics.base import MetricError, Observation, Outcome, record_of
 from agenteval.metrics.judges.parsers import PARSERS, Judgement
 from agenteval.metrics.judges.template import render
-from agenteval.metrics.resources.judge_quota import Book
+from agenteval.metrics.resources.judge_quota import QuotaEntry
 from agenteval.metrics.resources.judgement_cache import judgement_key
 from agenteval.metrics.resources.resources import Resources
 from agenteval.results.record.fields import Record
@@ -108,7 +108,7 @@ class TraceJudge:
             book.cache.put(key, judgement.raw, judgement.reason, completion.text, self.parameters)
         return self._outcome(judgement, completion.text, cached=completion.cached, cost_usd=completion.cost_usd)
 
-    def _known(self, book: Book, key: str) -> tuple[Judgement, str] | None:
+    def _known(self, book: QuotaEntry, key: str) -> tuple[Judgement, str] | None:
         """An earlier judgement, if it can still be read."""
         said = book.cache.get(key) if book.cache is not None else None
         if said is None:

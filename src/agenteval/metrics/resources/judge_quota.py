@@ -23,7 +23,7 @@ class Judgements:
     """
 
     remembers: bool = True
-    _books: dict[str, Book] = field(default_factory=dict)
+    _books: dict[str, QuotaEntry] = field(default_factory=dict)
     _earlier: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -35,7 +35,7 @@ class Judgements:
         """Count what an earlier part of the run took; before any judge is asked."""
         self._earlier = dict(answered)
 
-    def of(self, suite: Place, limits: JudgeLimits) -> Book:
+    def of(self, suite: Place, limits: JudgeLimits) -> QuotaEntry:
         """The account of a suite.
 
         Args:
@@ -46,7 +46,7 @@ class Judgements:
         if key not in self._books:
             wanted = limits.cache if self.remembers else None
             cache = JudgementCache(Path(suite.directory) / wanted) if wanted else None
-            self._books[key] = Book(limits.max_calls, cache, self._earlier.get(key, 0))
+            self._books[key] = QuotaEntry(limits.max_calls, cache, self._earlier.get(key, 0))
         return self._books[key]
 
 
@@ -58,7 +58,7 @@ class Question:
 
 
 @dataclass
-class Book:
+class QuotaEntry:
     """Counts the answers of models for one suite.
 
     Attributes:

@@ -10,7 +10,7 @@ from agenteval.core.text.json_text import text_of
 from agenteval.metrics.base import MetricError
 from agenteval.metrics.text.patterns import found
 from agenteval.metrics.values import shown
-from agenteval.results.record.fields import Record, said_success, value_at
+from agenteval.results.record.fields import Record, reported_success, value_at
 from agenteval.results.record.token_usage import token_usage
 
 # As they are written in a suite, and inside a pattern.
@@ -40,7 +40,7 @@ def output_not_empty(record: Record, *, target: str = "output") -> RuleScore:
 
 def success(record: Record) -> RuleScore:
     """1 if the trace says that it succeeded, by ``success`` or else by ``status``, and names no error."""
-    said = said_success(record)
+    said = reported_success(record)
     if said is None:
         return RuleScore(0.0, "the trace does not say whether it succeeded")
     if not said:

@@ -9,7 +9,7 @@ from typing import Any
 from agenteval.report.evaluation.parts import AnswerRow, AnswerStatus, Item, State
 from agenteval.report.evaluation.wording import time
 from agenteval.report.view.view import number
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.personas import persona_of
 
 #: Answers in the table of the HTML report; browsers get slow with more.
@@ -17,26 +17,26 @@ MOST_ANSWERS = 2_000
 _RANKS: dict[AnswerStatus, int] = {"failed": 0, "skipped": 1, "passed": 2}
 
 
-def example(answer: Evaluated, state: State) -> Item:
+def example(answer: EvaluatedAnswer, state: State) -> Item:
     """One answer with its score and the reasons for it."""
     details = (persona_of(answer), f"iteration {answer.order}", time(answer.duration_ms), answer.trace_id)
     facts = " · ".join(text for text in details if text)
     return Item(answer.name, number(answer.final_score), state, (facts, *_reasons(answer)))
 
 
-def worst_first(answer: Evaluated) -> tuple[Any, ...]:
+def worst_first(answer: EvaluatedAnswer) -> tuple[Any, ...]:
     """Sorts by score, those without one first; the same answers always come out in the same order."""
     score = -1.0 if answer.final_score is None else answer.final_score
     return score, answer.name, answer.order, answer.trace_id, answer.case_id
 
 
-def best_first(answer: Evaluated) -> tuple[Any, ...]:
+def best_first(answer: EvaluatedAnswer) -> tuple[Any, ...]:
     """Sorts the other way round."""
     score, *rest = worst_first(answer)
     return -score, *rest
 
 
-def answer_rows(answers: Iterable[Evaluated]) -> tuple[AnswerRow, ...]:
+def answer_rows(answers: Iterable[EvaluatedAnswer]) -> tuple[AnswerRow, ...]:
     """The rows of the table: failed ones first, then those that were not judged, the worst of each first."""
     ordered = heapq.nsmallest(
         MOST_ANSWERS, answers, key=lambda answer: (_RANKS[_status(answer)], *worst_first(answer))
@@ -55,7 +55,7 @@ def answer_rows(answers: Iterable[Evaluated]) -> tuple[AnswerRow, ...]:
     )
 
 
-def _reasons(answer: Evaluated) -> Iterator[str]:
+def _reasons(answer: EvaluatedAnswer) -> Iterator[str]:
     if not answer.success:
         yield "no success: there was no answer, or it says itself that it failed"
     for name, reason in answer.reasons.items():
@@ -63,7 +63,7 @@ def _reasons(answer: Evaluated) -> Iterator[str]:
         yield f"{name}: {reason}" if score is None else f"{name} {number(score)}: {reason}"
 
 
-def _status(answer: Evaluated) -> AnswerStatus:
+def _status(answer: EvaluatedAnswer) -> AnswerStatus:
     if answer.passed is None:
         return "skipped"
     return "passed" if answer.passed else "failed"

@@ -14,9 +14,9 @@ from agenteval.report.evaluation.parts import Item, Page, Part, State, Table
 from agenteval.report.evaluation.wording import ORDER, SECTION_TITLES, headlines, time, verdict
 from agenteval.report.html.svg import Bar, Bars, Chart, Mark, score_histogram, time_histogram
 from agenteval.report.view.view import count, number
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.failures import failed
-from agenteval.results.analysis.outliers import Unusual
+from agenteval.results.analysis.outliers import OutlierReport
 from agenteval.results.analysis.result import EvaluationResult
 from agenteval.results.analysis.summary import passed
 from agenteval.suite.evaluation import EvaluationReport, Section, Style
@@ -39,7 +39,7 @@ class Source:
     """What a page is made of."""
 
     result: EvaluationResult
-    answers: Sequence[Evaluated]
+    answers: Sequence[EvaluatedAnswer]
     report: EvaluationReport
 
 
@@ -145,7 +145,7 @@ def _outlier_notes(result: EvaluationResult) -> Iterator[str]:
     if result.outliers is None:
         return
     removed = result.evaluation.analyses.outlier_handling == "remove"
-    measures: tuple[tuple[str, Unusual, Callable[[float | None], str]], ...] = (
+    measures: tuple[tuple[str, OutlierReport, Callable[[float | None], str]], ...] = (
         ("took unusually long or short", result.outliers.durations, time),
         ("scored unusually", result.outliers.scores, number),
     )

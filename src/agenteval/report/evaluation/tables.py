@@ -11,7 +11,7 @@ from agenteval.report.view.view import NOTHING, number, signed
 from agenteval.results.analysis.criteria import Check
 from agenteval.results.analysis.formatting import check_label, check_texts
 from agenteval.results.analysis.inference import Statistics
-from agenteval.results.analysis.outliers import Unusual
+from agenteval.results.analysis.outliers import OutlierReport
 from agenteval.results.analysis.personas import PersonaStats
 from agenteval.results.analysis.result import EvaluationResult
 from agenteval.results.analysis.summary import Counted
@@ -141,21 +141,21 @@ def causes(result: EvaluationResult) -> Table:
     return table("What failures have to do with", ("Category", "#Answers", "For example"), rows)
 
 
-def unusual_times(unusual: Unusual) -> Table:
+def unusual_times(unusual: OutlierReport) -> Table:
     """Unusual times, the farthest outside first."""
     limits = unusual.fences
     usual = f"{time(max(0.0, limits.lower))} to {time(limits.upper)}" if limits else ""
     return _outliers("Unusual times", unusual, time, usual)
 
 
-def unusual_scores(unusual: Unusual) -> Table:
+def unusual_scores(unusual: OutlierReport) -> Table:
     """Unusual final scores, the farthest outside first."""
     limits = unusual.fences
     usual = f"{number(max(0.0, limits.lower))} to {number(min(1.0, limits.upper))}" if limits else ""
     return _outliers("Unusual scores", unusual, number, usual)
 
 
-def _outliers(title: str, unusual: Unusual, write: Callable[[float], str], usual: str) -> Table:
+def _outliers(title: str, unusual: OutlierReport, write: Callable[[float], str], usual: str) -> Table:
     rows = (
         (item.answer.name, item.answer.trace_id or NOTHING, write(item.value), usual) for item in unusual.outliers
     )

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.core.paths import shown_path
+from agenteval.core.paths import display_path
 from agenteval.core.text import escape
 from agenteval.report.evaluation import user_template as own_template
 from agenteval.report.evaluation.page import Source, make_page
@@ -29,7 +29,7 @@ from agenteval.report.evaluation.wording import time
 from agenteval.report.html import svg as charts
 from agenteval.report.markdown.render import template_directory
 from agenteval.report.view.view import number
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import as_json, trace_json
 from agenteval.results.analysis.result import EvaluationResult
 from agenteval.suite.evaluation import EvaluationReport
@@ -44,7 +44,11 @@ _LINES_AT_ONCE = 1_000
 
 
 def write_evaluation(
-    result: EvaluationResult, answers: Sequence[Evaluated], report: EvaluationReport, title: str, directory: Path
+    result: EvaluationResult,
+    answers: Sequence[EvaluatedAnswer],
+    report: EvaluationReport,
+    title: str,
+    directory: Path,
 ) -> list[Path]:
     """Write the files that the settings ask for into a directory, which is made where it is missing.
 
@@ -82,7 +86,11 @@ def write_evaluation(
 
 
 def render_markdown(
-    result: EvaluationResult, answers: Sequence[Evaluated], report: EvaluationReport, title: str, created: datetime
+    result: EvaluationResult,
+    answers: Sequence[EvaluatedAnswer],
+    report: EvaluationReport,
+    title: str,
+    created: datetime,
 ) -> str:
     """The report as Markdown, without charts.
 
@@ -98,7 +106,11 @@ def render_markdown(
 
 
 def render_html(
-    result: EvaluationResult, answers: Sequence[Evaluated], report: EvaluationReport, title: str, created: datetime
+    result: EvaluationResult,
+    answers: Sequence[EvaluatedAnswer],
+    report: EvaluationReport,
+    title: str,
+    created: datetime,
 ) -> str:
     """The report as one HTML file that loads nothing, or the user's own template with its placeholders filled.
 
@@ -117,7 +129,7 @@ def render_html(
             template = Path(report.template).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            notice = f"the template {shown_path(Path(report.template))} cannot be read: {why}"
+            notice = f"the template {display_path(Path(report.template))} cannot be read: {why}"
         else:
             return _own(template, result, answers, title, created)
     page = make_page(Source(result, answers, report), title, created)
@@ -127,7 +139,9 @@ def render_html(
     )
 
 
-def _own(template: str, result: EvaluationResult, answers: Sequence[Evaluated], title: str, created: datetime) -> str:
+def _own(
+    template: str, result: EvaluationResult, answers: Sequence[EvaluatedAnswer], title: str, created: datetime
+) -> str:
     summary = as_json(result)
     traces = [trace_json(answer) for answer in itertools.islice(answers, _MOST_OWN_TRACES)]
     subtitle = f"{len(answers):,} answers, {created:%Y-%m-%d %H:%M} UTC"

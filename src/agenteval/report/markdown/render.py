@@ -102,11 +102,11 @@ def render_summary(
 
 def _rendered(kind: _Kind, source: Source, own: Path | None, warn: Warn) -> str:
     if own is not None:
-        from agenteval.report.markdown.user_template import OwnTemplateError, render_own
+        from agenteval.report.markdown.user_template import UserTemplateError, render_user_template
 
         try:
-            return render_own(own, source, kind.size, kind.limit, kind.levels)
-        except OwnTemplateError as error:
+            return render_user_template(own, source, kind.size, kind.limit, kind.levels)
+        except UserTemplateError as error:
             warn(str(error))
             # It may be known already, from the file that was written before.
             source = replace(source, warnings=tuple(dict.fromkeys((str(error), *source.warnings))))

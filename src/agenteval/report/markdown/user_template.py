@@ -69,7 +69,7 @@ MEMORY = 2 << 30
 _WORKER = "agenteval.report.markdown.user_template_worker"
 
 
-class OwnTemplateError(AgentEvalError):
+class UserTemplateError(AgentEvalError):
     """A user's template cannot be used; the message names file and line, and what to do."""
 
 
@@ -84,7 +84,7 @@ class Order:
     memory: int
 
 
-def render_own(
+def render_user_template(
     template: Path,
     source: Source,
     size: Callable[[str], int],
@@ -104,7 +104,7 @@ def render_own(
         time_limit_s: for all of them together.
 
     Raises:
-        OwnTemplateError: it cannot be read, is wrong, takes too long, or makes what cannot be published.
+        UserTemplateError: it cannot be read, is wrong, takes too long, or makes what cannot be published.
     """
     end = time.monotonic() + time_limit_s
 
@@ -150,7 +150,7 @@ def _asked(order: Order, seconds: float, allowed: float) -> str:
         raise _wrong(order.template, _broken(done)) from None
     if "text" in reply:
         return str(reply["text"])
-    raise OwnTemplateError(f"{reply['problem']}; the built-in template is used instead")
+    raise UserTemplateError(f"{reply['problem']}; the built-in template is used instead")
 
 
 def _broken(done: subprocess.CompletedProcess[bytes]) -> str:
@@ -163,5 +163,5 @@ def _broken(done: subprocess.CompletedProcess[bytes]) -> str:
     return f"its process ended with status {done.returncode}: {one_line(last, 200)}"
 
 
-def _wrong(template: Path, message: str) -> OwnTemplateError:
-    return OwnTemplateError(f"{template}: {message}; the built-in template is used instead")
+def _wrong(template: Path, message: str) -> UserTemplateError:
+    return UserTemplateError(f"{template}: {message}; the built-in template is used instead")

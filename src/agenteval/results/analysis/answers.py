@@ -9,13 +9,13 @@ from typing import Any
 
 from agenteval.results.analysis.tool_checks import tool_checks
 from agenteval.results.model import CaseResult, IterationResult, Score, TurnResult
-from agenteval.results.record.fields import succeeded
+from agenteval.results.record.fields import was_successful
 from agenteval.results.record.token_usage import token_usage
 from agenteval.results.rollup import turn_means
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class EvaluatedAnswer:
     """One answer, or one recorded trace, with its scores.
 
     Attributes:
@@ -59,7 +59,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 def evaluated(
     case: CaseResult, iteration: IterationResult, persona: str | None, trace: Mapping[str, Any]
-) -> Evaluated:
+) -> EvaluatedAnswer:
     """One pass through a case, or one recorded trace.
 
     Args:
@@ -71,7 +71,7 @@ def evaluated(
     turns = iteration.turns
     scores = [score for turn in turns for score in turn.scores]
     durations = [turn.latency_ms for turn in turns if turn.latency_ms is not None]
-    return Evaluated(
+    return EvaluatedAnswer(
         case_id=case.id,
         name=case.name,
         trace_id=str(trace.get("trace_id") or ""),
@@ -93,7 +93,7 @@ def _success(trace: Mapping[str, Any], iteration: IterationResult) -> bool:
     """What the trace says of itself; where it says nothing, whether it is good enough."""
     if any(turn.error for turn in iteration.turns):
         return False
-    said = succeeded(trace)
+    said = was_successful(trace)
     return iteration.status not in {"failed", "error"} if said is None else said
 
 

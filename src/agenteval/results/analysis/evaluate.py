@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agenteval.results.analysis.alerts import check_alerts
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.criteria import check_criteria
 from agenteval.results.analysis.export import as_json, trace_json
 from agenteval.results.analysis.failures import Failures, count_failures, find_causes
@@ -23,7 +23,7 @@ from agenteval.suite.evaluation import Aggregate, Analyses, Evaluation
 __all__ = ["EvaluationResult", "as_json", "evaluate", "trace_json"]
 
 
-def evaluate(answers: Sequence[Evaluated], evaluation: Evaluation, aggregate: Aggregate) -> EvaluationResult:
+def evaluate(answers: Sequence[EvaluatedAnswer], evaluation: Evaluation, aggregate: Aggregate) -> EvaluationResult:
     """Everything that the suite wants to know of the run; the order of the answers does not matter.
 
     Reads the baseline, where the suite names one; one that is missing or broken becomes a message in the result.
@@ -58,7 +58,7 @@ def evaluate(answers: Sequence[Evaluated], evaluation: Evaluation, aggregate: Ag
     )
 
 
-def _failures(answers: Sequence[Evaluated], analyses: Analyses) -> Failures | None:
+def _failures(answers: Sequence[EvaluatedAnswer], analyses: Analyses) -> Failures | None:
     if not analyses.failures:
         return None
     return find_causes(answers) if analyses.failure_causes else count_failures(answers)

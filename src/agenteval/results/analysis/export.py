@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.paths import shown_path
+from agenteval.core.paths import display_path
 from agenteval.results.analysis.alerts import Alert
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.criteria import Check, overall
 from agenteval.results.analysis.failures import Failures
 from agenteval.results.analysis.inference import Statistics
 from agenteval.results.analysis.moments import Moments
-from agenteval.results.analysis.outliers import Unusual
+from agenteval.results.analysis.outliers import OutlierReport
 from agenteval.results.analysis.personas import PersonaStats
 from agenteval.results.analysis.recommendations import Recommendation
 from agenteval.results.analysis.result import EvaluationResult
@@ -147,7 +147,7 @@ def _performance(result: EvaluationResult) -> dict[str, Any]:
     return content
 
 
-def _outliers(unusual: Unusual) -> list[dict[str, Any]]:
+def _outliers(unusual: OutlierReport) -> list[dict[str, Any]]:
     if unusual.fences is None:
         return []
     thresholds = {"lower": unusual.fences.lower, "upper": unusual.fences.upper}
@@ -157,7 +157,7 @@ def _outliers(unusual: Unusual) -> list[dict[str, Any]]:
     ]
 
 
-def _effect(unusual: Unusual) -> dict[str, Any]:
+def _effect(unusual: OutlierReport) -> dict[str, Any]:
     return {
         "count": len(unusual.outliers),
         "average_with": unusual.everything.average,
@@ -241,11 +241,11 @@ def _report(report: EvaluationReport) -> dict[str, Any]:
         "format": formats.get((report.markdown, report.html), "none"),
         "style": report.style,
         "tone": report.tone,
-        "template": shown_path(Path(report.template)) if report.template else "default",
+        "template": display_path(Path(report.template)) if report.template else "default",
     }
 
 
-def trace_json(answer: Evaluated) -> dict[str, Any]:
+def trace_json(answer: EvaluatedAnswer) -> dict[str, Any]:
     """One line of per_trace.jsonl."""
     content: dict[str, Any] = {
         "trace_id": answer.trace_id or answer.case_id,

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.summary import judged, passed
 
 #: A reason belongs to the first category that its metric's id, else its text speaks of; underscores part words.
@@ -57,7 +57,7 @@ class Failures:
     causes: Mapping[str, Cause] | None
 
 
-def failed(answer: Evaluated) -> bool:
+def failed(answer: EvaluatedAnswer) -> bool:
     """Whether the answer was judged and is not good enough."""
     return judged(answer) and not passed(answer)
 
@@ -71,14 +71,14 @@ def category(metric: str, reason: str) -> str:
     return GENERAL
 
 
-def count_failures(answers: Iterable[Evaluated]) -> Failures:
+def count_failures(answers: Iterable[EvaluatedAnswer]) -> Failures:
     """How many failed, without their causes."""
     return Failures(sum(map(failed, answers)), None)
 
 
-def find_causes(answers: Iterable[Evaluated]) -> Failures:
+def find_causes(answers: Iterable[EvaluatedAnswer]) -> Failures:
     """How many failed, and of what."""
-    found: dict[str, list[Evaluated]] = defaultdict(list)
+    found: dict[str, list[EvaluatedAnswer]] = defaultdict(list)
     count = 0
     known: dict[tuple[str, str], str] = {}
     for answer in filter(failed, answers):
@@ -89,7 +89,7 @@ def find_causes(answers: Iterable[Evaluated]) -> Failures:
     return Failures(count, {name: Cause(len(cases), _examples(cases)) for name, cases in ordered})
 
 
-def _categories(answer: Evaluated, known: dict[tuple[str, str], str]) -> set[str]:
+def _categories(answer: EvaluatedAnswer, known: dict[tuple[str, str], str]) -> set[str]:
     found = set() if answer.success else {NO_SUCCESS}
     for item in answer.reasons.items():
         if item not in known:
@@ -98,5 +98,5 @@ def _categories(answer: Evaluated, known: dict[tuple[str, str], str]) -> set[str
     return found or {GENERAL}
 
 
-def _examples(answers: Iterable[Evaluated]) -> tuple[str, ...]:
+def _examples(answers: Iterable[EvaluatedAnswer]) -> tuple[str, ...]:
     return tuple(heapq.nsmallest(_EXAMPLES, {answer.name for answer in answers}))

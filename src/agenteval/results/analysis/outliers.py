@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.moments import Moments
 from agenteval.suite.evaluation import Analyses
 
@@ -30,12 +30,12 @@ class Fences:
 class Outlier:
     """One unusual value and its answer."""
 
-    answer: Evaluated
+    answer: EvaluatedAnswer
     value: float
 
 
 @dataclass(frozen=True, slots=True)
-class Unusual:
+class OutlierReport:
     """What is unusual in one measure.
 
     Attributes:
@@ -55,8 +55,8 @@ class Unusual:
 class Outliers:
     """Unusual times in ms, and unusual final scores."""
 
-    durations: Unusual
-    scores: Unusual
+    durations: OutlierReport
+    scores: OutlierReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class Averaged:
         timed: for averages of times.
     """
 
-    scored: Sequence[Evaluated]
-    timed: Sequence[Evaluated]
+    scored: Sequence[EvaluatedAnswer]
+    timed: Sequence[EvaluatedAnswer]
 
 
 def fences(values: Sequence[float]) -> Fences | None:
@@ -81,12 +81,12 @@ def fences(values: Sequence[float]) -> Fences | None:
     return Fences(lower - reach, upper + reach) if reach > 0 else None
 
 
-def find_outliers(answers: Sequence[Evaluated]) -> Outliers:
+def find_outliers(answers: Sequence[EvaluatedAnswer]) -> Outliers:
     """Unusual times and final scores among all answers that have them."""
     return Outliers(_unusual(answers, _duration), _unusual(answers, _score))
 
 
-def averaged(answers: Sequence[Evaluated], outliers: Outliers | None, analyses: Analyses) -> Averaged:
+def averaged(answers: Sequence[EvaluatedAnswer], outliers: Outliers | None, analyses: Analyses) -> Averaged:
     """What averages are made of: with ``remove``, times without unusual times and scores without unusual scores."""
     if outliers is None or analyses.outlier_handling != "remove":
         return Averaged(answers, answers)
@@ -96,29 +96,29 @@ def averaged(answers: Sequence[Evaluated], outliers: Outliers | None, analyses: 
     )
 
 
-def _duration(answer: Evaluated) -> float | None:
+def _duration(answer: EvaluatedAnswer) -> float | None:
     return answer.duration_ms
 
 
-def _score(answer: Evaluated) -> float | None:
+def _score(answer: EvaluatedAnswer) -> float | None:
     return answer.final_score
 
 
-def _unusual(answers: Sequence[Evaluated], measure: Callable[[Evaluated], float | None]) -> Unusual:
+def _unusual(answers: Sequence[EvaluatedAnswer], measure: Callable[[EvaluatedAnswer], float | None]) -> OutlierReport:
     values = [(answer, value) for answer in answers if (value := measure(answer)) is not None]
     everything = Moments.of([value for _, value in values])
     limits = fences([value for _, value in values])
     if limits is None:
-        return Unusual(None, (), everything, everything)
+        return OutlierReport(None, (), everything, everything)
     found = [Outlier(answer, value) for answer, value in values if limits.excess(value) > 0]
     found.sort(key=lambda outlier: (-limits.excess(outlier.value), outlier.answer.order, outlier.answer.name))
     usual = Moments.of([value for _, value in values if limits.excess(value) == 0])
-    return Unusual(limits, tuple(found), everything, usual)
+    return OutlierReport(limits, tuple(found), everything, usual)
 
 
 def _inside(
-    answers: Sequence[Evaluated], limits: Fences | None, measure: Callable[[Evaluated], float | None]
-) -> Sequence[Evaluated]:
+    answers: Sequence[EvaluatedAnswer], limits: Fences | None, measure: Callable[[EvaluatedAnswer], float | None]
+) -> Sequence[EvaluatedAnswer]:
     if limits is None:
         return answers
     return [answer for answer in answers if (value := measure(answer)) is None or limits.excess(value) == 0]

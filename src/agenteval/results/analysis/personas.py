@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.moments import Moments
 from agenteval.results.analysis.outliers import Averaged
 from agenteval.results.analysis.summary import (
@@ -48,12 +48,12 @@ class PersonaStats:
         return self.passed / self.judged if self.judged else None
 
 
-def persona_of(answer: Evaluated) -> str:
+def persona_of(answer: EvaluatedAnswer) -> str:
     """Who asked; ``default`` where nobody says."""
     return answer.persona or NO_PERSONA
 
 
-def by_persona(answers: Iterable[Evaluated], averages: Averaged) -> dict[str, PersonaStats]:
+def by_persona(answers: Iterable[EvaluatedAnswer], averages: Averaged) -> dict[str, PersonaStats]:
     """Persona → its numbers, by name.
 
     Args:
@@ -64,14 +64,16 @@ def by_persona(answers: Iterable[Evaluated], averages: Averaged) -> dict[str, Pe
     return {name: _stats(everyone[name], scored.get(name, ()), timed.get(name, ())) for name in sorted(everyone)}
 
 
-def _grouped(answers: Iterable[Evaluated]) -> dict[str, list[Evaluated]]:
-    groups: dict[str, list[Evaluated]] = defaultdict(list)
+def _grouped(answers: Iterable[EvaluatedAnswer]) -> dict[str, list[EvaluatedAnswer]]:
+    groups: dict[str, list[EvaluatedAnswer]] = defaultdict(list)
     for answer in answers:
         groups[persona_of(answer)].append(answer)
     return groups
 
 
-def _stats(answers: Sequence[Evaluated], scored: Iterable[Evaluated], timed: Iterable[Evaluated]) -> PersonaStats:
+def _stats(
+    answers: Sequence[EvaluatedAnswer], scored: Iterable[EvaluatedAnswer], timed: Iterable[EvaluatedAnswer]
+) -> PersonaStats:
     return PersonaStats(
         count=len(answers),
         judged=sum(map(judged, answers)),
@@ -84,7 +86,7 @@ def _stats(answers: Sequence[Evaluated], scored: Iterable[Evaluated], timed: Ite
     )
 
 
-def _metric_means(answers: Iterable[Evaluated]) -> dict[str, float]:
+def _metric_means(answers: Iterable[EvaluatedAnswer]) -> dict[str, float]:
     values: dict[str, list[float]] = defaultdict(list)
     for answer in answers:
         for name, score in answer.scores.items():

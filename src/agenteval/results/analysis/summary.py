@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.results.analysis.aggregate import passes
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.moments import Moments, quantile
 from agenteval.results.analysis.outliers import Averaged
 from agenteval.suite.evaluation import Aggregate
@@ -111,7 +111,7 @@ class Summary:
     tokens: Moments
 
 
-def summarise(answers: Sequence[Evaluated], averages: Averaged, aggregate: Aggregate) -> Summary:
+def summarise(answers: Sequence[EvaluatedAnswer], averages: Averaged, aggregate: Aggregate) -> Summary:
     """Counts and averages everything.
 
     Args:
@@ -132,12 +132,12 @@ def summarise(answers: Sequence[Evaluated], averages: Averaged, aggregate: Aggre
     )
 
 
-def judged(answer: Evaluated) -> bool:
+def judged(answer: EvaluatedAnswer) -> bool:
     """Whether the answer passed or not; one that nothing could be scored of says nothing."""
     return answer.passed is not None
 
 
-def passed(answer: Evaluated) -> bool:
+def passed(answer: EvaluatedAnswer) -> bool:
     """Whether the answer is good enough."""
     return bool(answer.passed)
 
@@ -146,17 +146,17 @@ def _present(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def scores_of(answers: Iterable[Evaluated]) -> Moments:
+def scores_of(answers: Iterable[EvaluatedAnswer]) -> Moments:
     """Final scores, as far as there are any."""
     return Moments.of(_present(answer.final_score for answer in answers))
 
 
-def durations_of(answers: Iterable[Evaluated]) -> Moments:
+def durations_of(answers: Iterable[EvaluatedAnswer]) -> Moments:
     """Times in ms, as far as they are known."""
     return Moments.of(_present(answer.duration_ms for answer in answers))
 
 
-def _totals(answers: Sequence[Evaluated], scored: Iterable[Evaluated]) -> Totals:
+def _totals(answers: Sequence[EvaluatedAnswer], scored: Iterable[EvaluatedAnswer]) -> Totals:
     return Totals(
         answers=len(answers),
         judged=sum(map(judged, answers)),
@@ -167,7 +167,7 @@ def _totals(answers: Sequence[Evaluated], scored: Iterable[Evaluated]) -> Totals
 
 
 def _metrics(
-    answers: Iterable[Evaluated], scored: Iterable[Evaluated], aggregate: Aggregate
+    answers: Iterable[EvaluatedAnswer], scored: Iterable[EvaluatedAnswer], aggregate: Aggregate
 ) -> dict[str, MetricStats]:
     values: dict[str, list[float]] = defaultdict(list)
     for answer in scored:
@@ -193,7 +193,7 @@ def _metric(scores: Sequence[float], absent: Counter[str], threshold: float) -> 
     )
 
 
-def _tool_checks(answers: Iterable[Evaluated]) -> dict[str, Moments]:
+def _tool_checks(answers: Iterable[EvaluatedAnswer]) -> dict[str, Moments]:
     shares: dict[str, list[float]] = defaultdict(list)
     for answer in answers:
         for name, found in answer.tool_checks.items():
@@ -201,7 +201,7 @@ def _tool_checks(answers: Iterable[Evaluated]) -> dict[str, Moments]:
     return {name: Moments.of(shares[name]) for name in sorted(shares)}
 
 
-def reasons(answers: Iterable[Evaluated]) -> Counter[str]:
+def reasons(answers: Iterable[EvaluatedAnswer]) -> Counter[str]:
     """How often each reason is given."""
     return Counter(reason for answer in answers for reason in answer.reasons.values())
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.paths import shown_path
+from agenteval.core.paths import display_path
 from agenteval.results.analysis.moments import Moments
 from agenteval.results.analysis.summary import Summary
 from agenteval.suite.evaluation import Aggregate
@@ -82,7 +82,7 @@ def read_baseline(path: Path) -> Baseline | str:
     Returns:
         What it says, or one sentence on why it says nothing: it is missing, broken, or something else.
     """
-    shown = shown_path(path)
+    shown = display_path(path)
     try:
         if path.stat().st_size > _LARGEST_FILE:
             return f"the baseline {shown} is too large for a summary"

@@ -72,7 +72,7 @@ def value_at(record: Record, path: str) -> Any:
     return unknown[path] if path in unknown else _nested(unknown, path.split("."))
 
 
-def said_success(record: Record) -> bool | None:
+def reported_success(record: Record) -> bool | None:
     """What a trace says of its success, by ``success`` or else by ``status``; ``None`` where it says nothing."""
     said = value_at(record, "success")
     if said is not None:
@@ -82,9 +82,9 @@ def said_success(record: Record) -> bool | None:
     return status.strip().lower() == "success" if isinstance(status, str) else None
 
 
-def succeeded(record: Record) -> bool | None:
+def was_successful(record: Record) -> bool | None:
     """Whether an answer succeeded: one that names an error did not, whatever else its trace says."""
-    return False if value_at(record, "error") else said_success(record)
+    return False if value_at(record, "error") else reported_success(record)
 
 
 def _nested(record: Record, path: Sequence[str]) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.suite.files import shown_url
+from agenteval.suite.files import display_url
 from agenteval.suite.model import FileKind
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Downloader:
                         raise
                     self.sleep(self.backoff_s * 2**attempt)
         except OSError as error:
-            raise DownloadError(f"{shown_url(url)} cannot be stored: {error.strerror}") from None
+            raise DownloadError(f"{display_url(url)} cannot be stored: {error.strerror}") from None
         raise AssertionError("the last attempt returns or raises")
 
     def _place(self, name: Path, *, keep: bool) -> Path:
@@ -111,7 +111,7 @@ class Downloader:
         # Imported here: most runs download nothing.
         import httpx
 
-        shown = shown_url(url)
+        shown = display_url(url)
         try:
             with httpx.stream("GET", url, follow_redirects=True, timeout=timeout_s) as reply:
                 if reply.status_code >= 400:

@@ -12,7 +12,7 @@ from agenteval.run.cases.long_cases import LongCases
 from agenteval.run.cases.store import Retries
 
 if TYPE_CHECKING:
-    from agenteval.results.analysis.answers import Evaluated
+    from agenteval.results.analysis.answers import EvaluatedAnswer
     from agenteval.run.plan import PlannedCase
 
 
@@ -59,9 +59,9 @@ class AllCases:
             cases[item.suite.path].append(result)
         return cases
 
-    def answers(self) -> dict[str, list[Evaluated]]:
+    def answers(self) -> dict[str, list[EvaluatedAnswer]]:
         """What analyses need, by path of each suite that has some."""
-        found: dict[str, list[Evaluated]] = {}
+        found: dict[str, list[EvaluatedAnswer]] = {}
         for item, result in self._ordered():
             if item.suite.evaluation is not None:
                 found.setdefault(item.suite.path, []).extend(_answers(item, result))
@@ -78,7 +78,7 @@ class AllCases:
                 yield item, self._finished[position]
 
 
-def _answers(item: PlannedCase, result: CaseResult) -> Iterator[Evaluated]:
+def _answers(item: PlannedCase, result: CaseResult) -> Iterator[EvaluatedAnswer]:
     # Imported here: few suites want to know anything of a run as a whole.
     from agenteval.results.analysis.answers import evaluated
 

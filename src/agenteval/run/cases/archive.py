@@ -14,7 +14,7 @@ from agenteval.core.errors import InfrastructureError
 from agenteval.results.archive import Passed, agent_seconds
 from agenteval.results.model import CaseResult, CaseStatus, PoolCase, PoolEntry, SuiteResult
 from agenteval.results.rollup import total
-from agenteval.run.cases.compact_scores import put
+from agenteval.run.cases.compact_scores import set_at
 from agenteval.run.journal.journal import case_text, parsed
 
 # Cases end nearly in the order of their suite: what is read with one is wanted soon. In bytes.
@@ -61,7 +61,7 @@ class JournalArchive:
             case: itself; it is not held.
             place: byte of the journal where its line begins.
         """
-        put(self._places, position, place)
+        set_at(self._places, position, place)
         self._count(suite, position, case)
 
     def add_unwritten(self, suite: str, position: int, case: CaseResult) -> None:
@@ -70,7 +70,7 @@ class JournalArchive:
         self._count(suite, position, case)
 
     def _count(self, suite: str, position: int, case: CaseResult) -> None:
-        put(self._seconds, position, agent_seconds(case))
+        set_at(self._seconds, position, agent_seconds(case))
         self._counts[suite][case.status] += 1
         known = self._positions.get(suite, range(position, position))
         if position not in known:

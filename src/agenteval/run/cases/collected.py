@@ -14,7 +14,7 @@ from agenteval.run.cases.streamed_cases import StreamedCases
 from agenteval.suite.model_agent import KIND as MODEL_AGENT
 
 if TYPE_CHECKING:
-    from agenteval.results.analysis.answers import Evaluated
+    from agenteval.results.analysis.answers import EvaluatedAnswer
     from agenteval.run.plan import Plan
 
 #: A run of more cases does not hold them all.
@@ -59,7 +59,7 @@ class Collected(Protocol):
         """What is held, by suite path, in the order of the plan."""
         ...
 
-    def answers(self) -> dict[str, list[Evaluated]]:
+    def answers(self) -> dict[str, list[EvaluatedAnswer]]:
         """What analyses need, by path of each suite that has some."""
         ...
 

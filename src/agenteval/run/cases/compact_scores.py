@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 
 
-def put(numbers: array[int] | array[float], position: int, value: float) -> None:
+def set_at(numbers: array[int] | array[float], position: int, value: float) -> None:
     """Set a number that may lie beyond the end; what lies between is 0."""
     missing = position + 1 - len(numbers)
     if missing > 0:
@@ -32,8 +32,8 @@ class CompactScores:
         if number is None:
             number = self._shapes[shape] = len(self._by_number)
             self._by_number.append(shape)
-        put(self._shape_of, position, number)
-        put(self._starts, position, len(self._values))
+        set_at(self._shape_of, position, number)
+        set_at(self._starts, position, len(self._values))
         for values in scores.values():
             self._values.extend(values)
 

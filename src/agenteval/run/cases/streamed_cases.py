@@ -14,7 +14,7 @@ from agenteval.run.cases.retention import Keeping, Rest
 from agenteval.run.cases.store import Retries
 
 if TYPE_CHECKING:
-    from agenteval.results.analysis.answers import Evaluated
+    from agenteval.results.analysis.answers import EvaluatedAnswer
     from agenteval.run.cases.run_pool import RunPool
 
 
@@ -61,7 +61,7 @@ class StreamedCases:
         """What is held, by suite path, in the order of the positions."""
         return {suite: self._keeping.cases(self.archive.positions(suite)) for suite in self.archive.suites}
 
-    def answers(self) -> dict[str, list[Evaluated]]:
+    def answers(self) -> dict[str, list[EvaluatedAnswer]]:
         """Nothing: analyses need all cases."""
         return {}
 

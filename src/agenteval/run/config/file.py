@@ -18,7 +18,7 @@ from agenteval.core.llm.cache import ResponseCache, default_directory
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.llm.names import chat_model, embedding_model
 from agenteval.core.llm.spec import ModelSpec
-from agenteval.core.paths import shown_path
+from agenteval.core.paths import display_path
 from agenteval.run.config.gate import GateEntry
 from agenteval.run.config.model import DEFAULT_CONCURRENCY, Config, ProcessLimits
 from agenteval.suite.agents import AgentEntry, read_agent, read_tool
@@ -131,7 +131,7 @@ def read_config_file(path: Path) -> Config:
         ConfigError: with every problem of the file.
     """
     problems: list[Problem] = []
-    document = read_yaml(path, shown_as=shown_path(path), unset=problems)
+    document = read_yaml(path, shown_as=display_path(path), unset=problems)
     entry, wrong = validate(ConfigFile, {} if document.data is None else document.data, document)
     problems += wrong
     agents = _specs(document, "agents", read_agent, problems)

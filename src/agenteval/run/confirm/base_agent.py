@@ -15,7 +15,7 @@ from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.process.run_confined import run_confined
 from agenteval.run.resolve.spec import load, redactor
 from agenteval.run.settings import Settings
-from agenteval.run.setup import SetupError, hand_over, provisioned
+from agenteval.run.setup import SetupError, give_to_user, provisioned
 from agenteval.suite.model import AgentSpec
 
 _TIMEOUT_S = 120
@@ -50,7 +50,7 @@ def base_agents(settings: Settings, baseline_commit: str | None) -> Iterator[Map
     folder = Path(tempfile.mkdtemp(prefix="agenteval-base-")).resolve()
     worktree = folder / "worktree"
     try:
-        hand_over(folder)
+        give_to_user(folder)
         _git(root, "worktree", "add", "--detach", "--force", str(worktree), commit)
         places = _Places(root, worktree)
         agents = _agents(settings, places)

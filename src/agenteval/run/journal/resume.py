@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.results.model import CaseResult, IterationResult, RunUsage
 from agenteval.run.journal.run_key import changes, conditions
-from agenteval.run.plan import Earlier
+from agenteval.run.plan import ResumedRun
 
 if TYPE_CHECKING:
     from agenteval.run.plan import Plan
@@ -49,7 +49,7 @@ def _problem(message: str, path: Path) -> Problem:
     return Problem(f"--resume: {message}", file=str(path))
 
 
-def _read(path: Path) -> tuple[Earlier, Mapping[str, str]]:
+def _read(path: Path) -> tuple[ResumedRun, Mapping[str, str]]:
     """What is in a journal, and under which conditions its run ran.
 
     Raises:
@@ -66,7 +66,7 @@ def _read(path: Path) -> tuple[Earlier, Mapping[str, str]]:
         raise ConfigError(_problem(f"cannot be read: {error.strerror}", path)) from None
 
 
-def _found(lines: Iterator[tuple[int, bytes]], path: Path, modified: float) -> tuple[Earlier, Mapping[str, str]]:
+def _found(lines: Iterator[tuple[int, bytes]], path: Path, modified: float) -> tuple[ResumedRun, Mapping[str, str]]:
     _, first = next(lines, (0, b""))
     head = _value(first)
     if not _is_head(head):
@@ -78,7 +78,7 @@ def _found(lines: Iterator[tuple[int, bytes]], path: Path, modified: float) -> t
         # What cannot be read is run again.
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
             left.add(place, _value(line))
-    earlier = Earlier(
+    earlier = ResumedRun(
         run_id=head["run"],
         active_s=left.active_s + max(0.0, modified - left.since),
         end=left.end,

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.core.documents.validation import did_you_mean, one_of
+from agenteval.core.documents.validation import did_you_mean, join_choices
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.run.config.model import CONFIG_FILE, DEFAULT_AGENT, Config
 from agenteval.run.resolve.named_agent import resolve_agent
@@ -28,7 +28,7 @@ def discover_targets(root: Path) -> Discovered:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundSuite:
     """A suite with every ``*`` written out, and who answers each case, by its id."""
 
     suite: Suite
@@ -37,7 +37,7 @@ class Bound:
 
 def bind(
     suite: Suite, asked: str | None, config: Config, discover: Callable[[Path], Discovered] = discover_targets
-) -> Bound:
+) -> BoundSuite:
     """Find who answers the cases of a suite.
 
     Args:
@@ -51,7 +51,7 @@ def bind(
     """
     if not any(case.target for case in suite.cases):
         spec = with_limit(resolve_agent(asked or suite.agent, config, suite.path, suite.fallback_agent), suite)
-        return Bound(suite, {case.id: spec for case in suite.cases})
+        return BoundSuite(suite, {case.id: spec for case in suite.cases})
     return _Binder(suite, asked, config, discover).bind()
 
 
@@ -69,7 +69,7 @@ class _Binder:
     config: Config
     discover: Callable[[Path], Discovered]
 
-    def bind(self) -> Bound:
+    def bind(self) -> BoundSuite:
         problems: list[Problem] = []
         specs: dict[Target, AgentSpec] = {}
         cases: list[Case] = []
@@ -87,7 +87,7 @@ class _Binder:
         cases = _named(cases) if len(specs) > 1 else cases
         agents = {case.id: specs[case.target] for case in cases if case.target}
         warnings = dict.fromkeys((*self.suite.warnings, *self._left_out))
-        return Bound(replace(self.suite, cases=tuple(cases), warnings=tuple(warnings)), agents)
+        return BoundSuite(replace(self.suite, cases=tuple(cases), warnings=tuple(warnings)), agents)
 
     def _names(self, target: Target, problems: list[Problem]) -> Sequence[str]:
         """What a target stands for: itself, or all that are known."""
@@ -140,7 +140,7 @@ class _Binder:
     def _unknown(self, target: Target, known: Iterable[str]) -> str:
         names = list(known)
         hint = did_you_mean(target.name, names)
-        listed = f"known: {one_of(names)}" if names else f"none is known{self._why()}"
+        listed = f"known: {join_choices(names)}" if names else f"none is known{self._why()}"
         return (
             f"no {target.kind} is called {target.name!r}{hint} ({listed}); define it in {CONFIG_FILE}:\n"
             f"{_example(target)}"

@@ -9,7 +9,7 @@ from agenteval.run.config.model import Config
 from agenteval.suite.model import Case, Suite
 
 
-def with_own_wishes(suite: Suite, config: Config) -> Suite:
+def with_config_defaults(suite: Suite, config: Config) -> Suite:
     """The suite with the criteria and personas of the configuration, where it has none of its own."""
     if config.personas:
         suite = replace(suite, cases=tuple(_with_persona(case, config) for case in suite.cases))

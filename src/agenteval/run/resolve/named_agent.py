@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agenteval.core.documents.validation import did_you_mean, one_of
+from agenteval.core.documents.validation import did_you_mean, join_choices
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.run.config.model import CONFIG_FILE, DEFAULT_AGENT, Config
 from agenteval.suite.agents import agent_from_text, is_inline_agent
@@ -47,6 +47,6 @@ def resolve_agent(
             "  or give one with --agent, or give the suite `model` and `instructions` to run these"
         )
     else:
-        defined = one_of(config.agents) or "none; a program is given as a list, like [python, agent.py]"
+        defined = join_choices(config.agents) or "none; a program is given as a list, like [python, agent.py]"
         message = f"no agent is called {name!r}{did_you_mean(name, config.agents)}; defined: {defined}"
     raise ConfigError(Problem(message, file=suite))

@@ -17,7 +17,7 @@ from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.model import RunShard
 from agenteval.run.config.model import DEFAULT_CONCURRENCY, llm_settings, time_limit_s
 from agenteval.run.journal.journal import CONFIRMATION_FILE, JOURNAL_FILE
-from agenteval.run.plan import Pace, Plan, PlannedCase
+from agenteval.run.plan import Plan, PlannedCase, RunLimits
 from agenteval.run.progress import make_progress
 from agenteval.run.resolve.spec import Loaded, is_selected
 from agenteval.run.settings import Settings
@@ -123,7 +123,7 @@ def planned_cases(loaded: Loaded, settings: Settings) -> list[PlannedCase]:
             case=case,
             agent=loaded.agents[case.id],
             iterations=iterations or config.iterations or 1,
-            as_recorded=iterations is None,
+            follow_recording=iterations is None,
         )
         for suite, case, iterations in asked
     ]
@@ -143,7 +143,9 @@ def assemble_plan(cases: Sequence[PlannedCase], kind: tuple[str, str], loaded: L
     return Plan(
         run_id=_run_id(),
         cases=cases,
-        pace=Pace(concurrency, loaded.config.case_timeout_s, time_limit_s(settings, loaded.config), settings.seed),
+        pace=RunLimits(
+            concurrency, loaded.config.case_timeout_s, time_limit_s(settings, loaded.config), settings.seed
+        ),
         catalog=MetricCatalog(_resources(loaded, settings, concurrency)),
         journal=settings.out / journal,
         redact=loaded.redact,

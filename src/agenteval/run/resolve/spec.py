@@ -11,15 +11,15 @@ from pathlib import Path
 
 from agenteval.compare.policy import quarantine_warnings
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.runtime import nothing_to_collect
-from agenteval.core.secrets import looks_secret
+from agenteval.core.runtime import gc_paused
+from agenteval.core.secrets import is_secret_name
 from agenteval.core.text.redact import Redactor
 from agenteval.report.presentation import Presentation
 from agenteval.run.baseline import FoundBaseline, Search, masked, read_baseline_file
 from agenteval.run.config.model import Config
 from agenteval.run.config.read import find_config, read_config
 from agenteval.run.resolve.agents import bind, discover_targets
-from agenteval.run.resolve.defaults import with_own_wishes
+from agenteval.run.resolve.defaults import with_config_defaults
 from agenteval.run.resolve.named_agent import resolve_agent
 from agenteval.run.resolve.presentation import presentation
 from agenteval.run.settings import Settings
@@ -73,7 +73,7 @@ def load(settings: Settings, where: Path | None = None) -> Loaded:
         message = f"no suite given, and none in this directory (looked for {conventional_places()})"
         raise ConfigError(Problem(f"{message}; name one: agenteval run path/to/agent.yaml"))
     problems: list[Problem] = []
-    with nothing_to_collect():
+    with gc_paused():
         suites = load_suites(paths, problems)
     some_are_broken = bool(problems)
     config = Config()
@@ -84,7 +84,7 @@ def load(settings: Settings, where: Path | None = None) -> Loaded:
     try:
         config = read_config(find_config(settings.config, [here, *map(directory_of, paths)]))
         # Only here: what a broken configuration should define would seem to be missing.
-        suites = [with_own_wishes(suite, config) for suite in suites]
+        suites = [with_config_defaults(suite, config) for suite in suites]
         agents = _bind_all(suites, settings.agent, config, problems) if settings.traces is None else {}
         control = resolve_agent(settings.control, config, "--control") if settings.control else None
         look = presentation(settings, config, os.environ)
@@ -168,7 +168,7 @@ def redactor(secrets: Iterable[str] = ()) -> Redactor:
     ambient = (
         value
         for name, value in os.environ.items()
-        if looks_secret(name) and len(value) >= _SECRET_LENGTH and not _is_path(value)
+        if is_secret_name(name) and len(value) >= _SECRET_LENGTH and not _is_path(value)
     )
     return Redactor([*secrets, *ambient])
 

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from agenteval.agents.base import Reply, Request, Session
-from agenteval.core.errors import AgentError, ToolRefusedError, TransientAgentError
+from agenteval.core.errors import AgentError, ToolRaisedError, TransientAgentError
 from agenteval.suite.model import AgentSpec
 
 # Before the second attempt; it doubles, and is spread by up to a half.
@@ -36,14 +36,14 @@ def _now() -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseClock:
+class CaseDeadline:
     """The time that one iteration of a case may take; without a limit there is none."""
 
     limit_s: float = math.inf
     _end: float = math.inf
 
     @classmethod
-    def start(cls, limit_s: float) -> CaseClock:
+    def start(cls, limit_s: float) -> CaseDeadline:
         """A limit from now on, in seconds; inside an event loop."""
         return cls(limit_s, _now() + limit_s)
 
@@ -52,7 +52,7 @@ class CaseClock:
         return self._end if self._end == math.inf else self._end - _now()
 
 
-class Attempts:
+class Retrying:
     """Asks one agent, for all conversations with it.
 
     Args:
@@ -67,19 +67,21 @@ class Attempts:
         self._most_failures = max(_MOST_FAILURES, _MOST_FAILURES_OF_EACH * concurrency)
         self._failures = 0
 
-    async def ask(self, session: Session, request: Request, clock: CaseClock, *, refusals: bool) -> Answer:
+    async def ask(
+        self, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
+    ) -> Answer:
         """The agent's answer to one turn, or what kept it from answering.
 
         Args:
             session: the conversation.
             request: the turn.
             clock: what the case has left; waits for another attempt are part of it.
-            refusals: whether an exception of a tool under test is its answer.
+            exception_is_answer: whether an exception of a tool under test is its answer.
         """
         retries = 0
         while True:
             try:
-                answer = await self._attempt(session, request, clock, refusals=refusals)
+                answer = await self._attempt(session, request, clock, exception_is_answer=exception_is_answer)
             except TransientAgentError as failure:
                 self._failures += 1
                 wait_s = self._wait_s(request, retries, failure)
@@ -92,7 +94,9 @@ class Attempts:
             await asyncio.sleep(wait_s)
             retries += 1
 
-    async def _attempt(self, session: Session, request: Request, clock: CaseClock, *, refusals: bool) -> Answer:
+    async def _attempt(
+        self, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
+    ) -> Answer:
         left_s = clock.left_s()
         if left_s <= 0:
             return Answer(error=f"not asked: the {clock.limit_s:g} s of the case are over")
@@ -106,8 +110,8 @@ class Attempts:
             return Answer(error=f"no answer within {limit}")
         except TransientAgentError:
             raise
-        except ToolRefusedError as failure:
-            if not refusals:
+        except ToolRaisedError as failure:
+            if not exception_is_answer:
                 return Answer(error=str(failure))
             reply = Reply(response=f"raised {failure}", raised=str(failure))
         except AgentError as failure:

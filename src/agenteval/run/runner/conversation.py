@@ -11,7 +11,7 @@ from agenteval.agents.base import Reply, Request, Session
 from agenteval.results.model import ToolCall
 from agenteval.run.attachments.attachments import AttachmentError, Attachments
 from agenteval.run.plan import Job
-from agenteval.run.runner.attempts import Answer, Attempts, CaseClock
+from agenteval.run.runner.attempts import Answer, CaseDeadline, Retrying
 from agenteval.suite.model import Turn
 
 # How HoloDeck's backends name the tools that search a vector store.
@@ -57,7 +57,7 @@ def _chunks(result: Any) -> list[str]:
 # After so many turns in a row without an answer the session is given up.
 _BROKEN_TURNS = 2
 
-_NO_LIMIT = CaseClock()
+_NO_LIMIT = CaseDeadline()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Conversing:
     """
 
     attachments: Attachments
-    attempts: Attempts
+    attempts: Retrying
     case_s: float | None = None
 
     async def converse(self, job: Job, iteration: int) -> list[Exchange]:
@@ -93,7 +93,7 @@ class Conversing:
 
     async def _turns(self, job: Job, iteration: int, session: Session) -> list[Exchange]:
         retrieval = Retrieval(job.suite.retrieval_tools)
-        clock = _NO_LIMIT if self.case_s is None else CaseClock.start(self.case_s)
+        clock = _NO_LIMIT if self.case_s is None else CaseDeadline.start(self.case_s)
         history: list[Mapping[str, str]] = []
         exchanges: list[Exchange] = []
         unanswered = 0
@@ -113,16 +113,20 @@ class Conversing:
             exchanges.append(Exchange(request, answer, passages))
         return exchanges
 
-    async def _ask(self, session: Session, request: Request, turn: Turn, clock: CaseClock) -> tuple[Request, Answer]:
+    async def _ask(
+        self, session: Session, request: Request, turn: Turn, clock: CaseDeadline
+    ) -> tuple[Request, Answer]:
         """The request as it was sent, with the turn's files, and what came of it."""
         if not turn.files:
-            return request, await self.attempts.ask(session, request, clock, refusals=turn.refusals)
+            return request, await self.attempts.ask(
+                session, request, clock, exception_is_answer=turn.exception_is_answer
+            )
         try:
             attached = await self.attachments.get(turn.files)
         except AttachmentError as failure:
             return request, Answer(error=str(failure))
         request = replace(request, files=attached.paths, file_texts=attached.texts)
-        return request, await self.attempts.ask(session, request, clock, refusals=turn.refusals)
+        return request, await self.attempts.ask(session, request, clock, exception_is_answer=turn.exception_is_answer)
 
 
 def _request(job: Job, iteration: int, number: int, history: tuple[Mapping[str, str], ...]) -> Request:

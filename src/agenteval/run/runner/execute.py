@@ -17,7 +17,7 @@ from agenteval.run.cases.all_cases import AllCases
 from agenteval.run.cases.collected import Collected, collected
 from agenteval.run.journal.journal import Journal, case_text, parsed
 from agenteval.run.journal.run_key import conditions
-from agenteval.run.plan import BoundAgent, Job, Pace, Plan, PlannedCase
+from agenteval.run.plan import AgentSlot, Job, Plan, PlannedCase, RunLimits
 from agenteval.run.runner.execution import Execution, asked_models, budget_warnings
 from agenteval.run.runner.preflight import checkable, skipped, why_unchecked
 from agenteval.run.runner.recorder import Recorder
@@ -25,7 +25,7 @@ from agenteval.run.runner.scheduler import run_jobs
 from agenteval.run.runner.scoring import case_of
 
 if TYPE_CHECKING:
-    from agenteval.run.plan import Earlier
+    from agenteval.run.plan import ResumedRun
 
 
 def execute(plan: Plan) -> Execution:
@@ -50,7 +50,7 @@ def execute(plan: Plan) -> Execution:
     asyncio.run(runner.run())
     execution = _execution(plan, runner.collected, started, earlier_s + time.perf_counter() - clock)
     warnings = (
-        *runner.remarks,
+        *runner.notices,
         *budget_warnings(plan.catalog.resources.gateway),
         *runner.collected.retries.warnings,
     )
@@ -113,7 +113,7 @@ class _Runner:
         self.collected = collected(plan)
         self.unfinished = 0
         self.signal: int | None = None
-        self.remarks: tuple[str, ...] = ()
+        self.notices: tuple[str, ...] = ()
 
     async def run(self) -> None:
         agents: dict[int, Agent] = {}
@@ -133,7 +133,7 @@ class _Runner:
         if left:
             await plan.catalog.resources.start()
             await self._start(agents, (plan.cases[number] for number in left))
-            self.remarks = _remarks(plan, agents)
+            self.notices = _notices(plan, agents)
         with plan.progress, Journal(plan.journal, earlier.end if earlier else None) as journal:
             recorder = Recorder(plan.catalog.resources, plan.redact, plan.progress, journal, self.collected)
             if earlier is None:
@@ -151,22 +151,24 @@ class _Runner:
                     recorder.shown(*places[result.id], result)
 
     def _jobs(self, positions: Iterable[int], agents: Mapping[int, Agent]) -> Iterator[Job]:
-        bound: dict[int, BoundAgent] = {}
+        bound: dict[int, AgentSlot] = {}
         recorded = {key: agent for key, agent in agents.items() if isinstance(agent, RecordedAgent)}
         for position in positions:
             item = self._plan.cases[position]
             key = id(item.agent)
             if key not in bound:
-                bound[key] = BoundAgent(agents[key], item.agent)
-            as_recorded = recorded[key].iterations(item.case.id) if item.as_recorded and key in recorded else None
-            yield _job(position, item, bound[key], as_recorded, self._plan.earlier)
+                bound[key] = AgentSlot(agents[key], item.agent)
+            follow_recording = (
+                recorded[key].iterations(item.case.id) if item.follow_recording and key in recorded else None
+            )
+            yield _job(position, item, bound[key], follow_recording, self._plan.earlier)
 
-    def _pace(self) -> Pace:
+    def _pace(self) -> RunLimits:
         if self._until is None:
             return self._plan.pace
         return replace(self._plan.pace, run_s=max(0.0, self._until - time.monotonic()))
 
-    def _take_over(self, earlier: Earlier, recorder: Recorder) -> None:
+    def _take_over(self, earlier: ResumedRun, recorder: Recorder) -> None:
         """The cases that an interrupted run had finished, as they stand in the suite now."""
         with self._plan.journal.open("rb") as lines:
             for position, item in enumerate(self._plan.cases):
@@ -193,16 +195,18 @@ class _Runner:
             raise ConfigError(problems)
 
 
-def _remarks(plan: Plan, agents: Mapping[int, Agent]) -> tuple[str, ...]:
+def _notices(plan: Plan, agents: Mapping[int, Agent]) -> tuple[str, ...]:
     """Tell agents with recordings what they will be asked; what there is to say about it."""
-    remarks: list[str] = []
+    notices: list[str] = []
     for key, agent in agents.items():
         if isinstance(agent, RecordedAgent):
-            remarks += agent.expect([item.case for item in plan.cases if id(item.agent) == key])
-    return tuple(dict.fromkeys(remarks))
+            notices += agent.expect([item.case for item in plan.cases if id(item.agent) == key])
+    return tuple(dict.fromkeys(notices))
 
 
-def _job(position: int, item: PlannedCase, agent: BoundAgent, iterations: int | None, earlier: Earlier | None) -> Job:
+def _job(
+    position: int, item: PlannedCase, agent: AgentSlot, iterations: int | None, earlier: ResumedRun | None
+) -> Job:
     return Job(
         suite=item.suite,
         case=item.case,

@@ -11,7 +11,7 @@ from agenteval.results.archive import Archive, InMemory
 from agenteval.results.model import CaseResult, RunUsage, Summary
 
 if TYPE_CHECKING:
-    from agenteval.results.analysis.answers import Evaluated
+    from agenteval.results.analysis.answers import EvaluatedAnswer
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Execution:
     pool_in_archive: bool = False
     earlier_s: float = 0.0
     fingerprints: Mapping[str, str] = field(default_factory=dict)
-    answers: Mapping[str, Sequence[Evaluated]] = field(default_factory=dict)
+    answers: Mapping[str, Sequence[EvaluatedAnswer]] = field(default_factory=dict)
     archive: Archive = field(default_factory=InMemory)
     signal: int | None = None
     unfinished: int = 0

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.model import CaseResult, IterationResult
 from agenteval.run.attachments.attachments import Attachments
-from agenteval.run.plan import Job, Pace
-from agenteval.run.runner.attempts import Attempts
+from agenteval.run.plan import Job, RunLimits
+from agenteval.run.runner.attempts import Retrying
 from agenteval.run.runner.conversation import Conversing, Exchange
 from agenteval.run.runner.scoring import case_of, missing_iteration, rate_case, rate_iteration
 
@@ -30,7 +30,7 @@ def _ignore(_job: Job, _iteration: IterationResult) -> None:
 
 
 async def run_jobs(
-    jobs: Iterable[Job], catalog: MetricCatalog, pace: Pace, finished: Finished, iterated: Iterated = _ignore
+    jobs: Iterable[Job], catalog: MetricCatalog, pace: RunLimits, finished: Finished, iterated: Iterated = _ignore
 ) -> list[CaseResult]:
     """Run every job.
 
@@ -78,7 +78,7 @@ class _Scheduler:
     """Holds what has ended of cases that have not."""
 
     def __init__(
-        self, jobs: Iterable[Job], catalog: MetricCatalog, pace: Pace, finished: Finished, iterated: Iterated
+        self, jobs: Iterable[Job], catalog: MetricCatalog, pace: RunLimits, finished: Finished, iterated: Iterated
     ) -> None:
         self._catalog = catalog
         self._pace = pace
@@ -125,7 +125,7 @@ class _Scheduler:
         key = id(job.agent.agent)
         if key not in self._lanes:
             width = min(job.agent.spec.concurrency or self._pace.concurrency, self._pace.concurrency)
-            attempts = Attempts(job.agent.spec, width, self._pace.seed)
+            attempts = Retrying(job.agent.spec, width, self._pace.seed)
             conversing = Conversing(self._attachments, attempts, self._pace.case_s)
             self._lanes[key] = _Lane(conversing, asyncio.Semaphore(width))
         self._lanes[key].add(job)

@@ -20,7 +20,7 @@ from agenteval.core.text.redact import Redactor
 from agenteval.metrics.base import Observation
 from agenteval.metrics.scoring import MetricCatalog, score_turn
 from agenteval.results.analysis.aggregate import final_score
-from agenteval.results.analysis.answers import Evaluated, evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.archive import without_texts
 from agenteval.results.masking import redacted
 from agenteval.results.model import CaseResult, IterationResult, TurnResult
@@ -102,7 +102,7 @@ class _Runner:
         self._plan = plan
         self.signal: int | None = None
         self.streamed = StreamedCases(plan.journal, without_texts if plan.compared else Outlines(plan.named))
-        self.answers: dict[str, list[Evaluated]] = {suite.path: [] for suite in plan.suites}
+        self.answers: dict[str, list[EvaluatedAnswer]] = {suite.path: [] for suite in plan.suites}
         self._named: list[Problem] = []
         self._bad = self._finished = 0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.paths import shown_path
+from agenteval.core.paths import display_path
 from agenteval.suite.formats.fluxloop import is_fluxloop
 from agenteval.suite.model import Suite
 
@@ -91,7 +91,7 @@ def load_suites(paths: Sequence[Path], problems: list[Problem]) -> list[Suite]:
     suites: list[Suite] = []
     for path in _files(paths, problems):
         try:
-            suites.append(_load(path, shown_path(path)))
+            suites.append(_load(path, display_path(path)))
         except ConfigError as error:
             problems.extend(error.problems)
     return suites
@@ -105,7 +105,7 @@ def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
             found = discover(path)
             if not found:
                 message = f"no suite in this directory (looked for {conventional_places()})"
-                problems.append(Problem(message, file=shown_path(path)))
+                problems.append(Problem(message, file=display_path(path)))
             for file in found:
                 files.setdefault(file.resolve(), file)
         elif path.exists():

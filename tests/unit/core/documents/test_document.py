@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agenteval.core.documents.document import Document, KeyPath, dotted
 from agenteval.core.documents.yaml.read import read_yaml
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.secrets import looks_secret
+from agenteval.core.secrets import is_secret_name
 
 
 @pytest.fixture(scope="module")
@@ -258,7 +258,7 @@ class TestSecrets:
     )
     def test_by_name(self, folder: Path, name: str, secret: bool) -> None:
         document = read(folder, f"a: x ${{{name}}}", **{name: "s3cr3t"})
-        assert looks_secret(name) is secret
+        assert is_secret_name(name) is secret
         assert document.secrets == (frozenset({"s3cr3t"}) if secret else frozenset())
 
     def test_only_used_values_from_the_environment_are_secret(self, folder: Path) -> None:

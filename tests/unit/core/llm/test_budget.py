@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.llm.budget import Booking, Budget, Limits
+from agenteval.core.llm.budget import Budget, BudgetReservation, Limits
 from agenteval.core.llm.errors import BudgetSpentError
 
 PATIENCE_S = 60
@@ -38,7 +38,7 @@ class Planned:
 class Made:
     """What became of some calls."""
 
-    booked: list[tuple[Booking, Planned]] = field(default_factory=list)
+    booked: list[tuple[BudgetReservation, Planned]] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     most_at_once: int = 0
     _at_once: int = 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agenteval.core.process.confinement import Confinement, Owner, confined, confinement, launch, user_environment
 from agenteval.core.process.process_groups import free_mark
-from agenteval.core.secrets import looks_secret
+from agenteval.core.secrets import is_secret_name
 
 # None of the runner's own.
 NAMES = st.builds("MY_{}{}".format, st.text("ABC_", max_size=3), st.sampled_from(["", "KEY", "TOKEN", "_PASSWORD_2"]))
@@ -81,7 +81,7 @@ def test_of_secrets_only_what_is_named_passes(variables: dict[str, str], names: 
     with confined(pass_env=tuple(names)):
         got = user_environment(environment=variables)
 
-    assert variables.keys() - got.keys() == {name for name in variables if looks_secret(name)} - names
+    assert variables.keys() - got.keys() == {name for name in variables if is_secret_name(name)} - names
 
 
 def test_patterns_name_secrets() -> None:

@@ -19,7 +19,7 @@ from agenteval.report.markdown import user_template as own_markdown
 from agenteval.report.markdown.filters import FILTERS, PLAIN_FILTERS
 from agenteval.report.markdown.render import render_comment, render_summary
 from agenteval.report.markdown.source import Source
-from agenteval.report.markdown.user_template import OwnTemplateError, render_own
+from agenteval.report.markdown.user_template import UserTemplateError, render_user_template
 from agenteval.report.presentation import Presentation, Site
 from agenteval.report.size_limits import COMMENT_LEVELS, characters
 
@@ -40,11 +40,11 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 def _rendered(template: Path, sample: Sample | None = None, limit: int = 60_000, time_limit_s: float = 20.0) -> str:
     chosen = sample or samples.regressed()
     source = Source.of(chosen.results, chosen.gate, "agenteval", "elsewhere", Site())
-    return render_own(template, source, characters, limit, COMMENT_LEVELS, time_limit_s=time_limit_s)
+    return render_user_template(template, source, characters, limit, COMMENT_LEVELS, time_limit_s=time_limit_s)
 
 
 def _problem(template: Path, sample: Sample | None = None) -> str:
-    with pytest.raises(OwnTemplateError) as caught:
+    with pytest.raises(UserTemplateError) as caught:
         _rendered(template, sample)
     message, _, what_now = str(caught.value).rpartition("; ")
     assert what_now == "the built-in template is used instead"
@@ -118,7 +118,7 @@ def test_no_expression_makes_markup(write: Write, expression: str) -> None:
     sample = replace(sample, gate=replace(sample.gate, headline="<script>@octocat #1"))
     text = ""
     # Some are refused.
-    with contextlib.suppress(OwnTemplateError):
+    with contextlib.suppress(UserTemplateError):
         text = _rendered(write(f"{{{{ {expression} }}}}"), sample)
     assert "<" not in text
     assert "@octocat" not in text
@@ -188,7 +188,7 @@ def test_a_template_that_is_not_text(write: Write) -> None:
 
 def test_time_is_limited(write: Write) -> None:
     endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
-    with pytest.raises(OwnTemplateError, match=r"own\.j2: takes more than 1\.5 seconds"):
+    with pytest.raises(UserTemplateError, match=r"own\.j2: takes more than 1\.5 seconds"):
         _rendered(write(endless), time_limit_s=1.5)
 
 

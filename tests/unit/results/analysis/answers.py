@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hypothesis import strategies as st
 
 from agenteval.results.analysis.aggregate import final_score, passes
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.outliers import Averaged
 from agenteval.results.analysis.summary import Summary, summarise
 from agenteval.suite.evaluation import Aggregate
@@ -34,9 +34,9 @@ def answer(
     tool_checks: Mapping[str, tuple[float, ...]] | None = None,
     tokens: int | None = None,
     threshold: float = 0.7,
-) -> Evaluated:
+) -> EvaluatedAnswer:
     """One answer that passes if its final score reaches the threshold."""
-    return Evaluated(
+    return EvaluatedAnswer(
         case_id=f"suite::{name}",
         name=name,
         trace_id=f"trace-{name}",
@@ -54,13 +54,13 @@ def answer(
     )
 
 
-def many(count: int = 240, seed: int = 7) -> list[Evaluated]:
+def many(count: int = 240, seed: int = 7) -> list[EvaluatedAnswer]:
     """Answers as a run has them: three personas, ten iterations, failures, absent scores, slow ones."""
     source = random.Random(seed)
     return [_random_answer(source, number) for number in range(count)]
 
 
-def _random_answer(source: random.Random, number: int) -> Evaluated:
+def _random_answer(source: random.Random, number: int) -> EvaluatedAnswer:
     persona = PERSONAS[number % 3]
     found = {
         "not_empty": float(source.random() > 0.05),
@@ -87,11 +87,11 @@ def _random_answer(source: random.Random, number: int) -> Evaluated:
     )
 
 
-def shuffled(answers: Sequence[Evaluated], seed: int) -> list[Evaluated]:
+def shuffled(answers: Sequence[EvaluatedAnswer], seed: int) -> list[EvaluatedAnswer]:
     """The same answers in another order."""
     return random.Random(seed).sample(list(answers), len(answers))
 
 
-def summary_of(answers: Sequence[Evaluated], aggregate: Aggregate = AGGREGATE) -> Summary:
+def summary_of(answers: Sequence[EvaluatedAnswer], aggregate: Aggregate = AGGREGATE) -> Summary:
     """The summary without any outliers removed."""
     return summarise(answers, Averaged(answers, answers), aggregate)

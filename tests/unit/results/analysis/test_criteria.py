@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many, summary_of
 
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.criteria import Check, check_criteria, overall
 from agenteval.results.analysis.evaluate import evaluate
 from agenteval.results.analysis.formatting import check_texts
@@ -25,7 +25,7 @@ EVERYTHING = Criteria(
 )
 
 
-def _check(answers: list[Evaluated], criteria: Criteria) -> dict[str, Check]:
+def _check(answers: list[EvaluatedAnswer], criteria: Criteria) -> dict[str, Check]:
     return {check.name: check for check in check_criteria(summary_of(answers), criteria, AGGREGATE)}
 
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many, scores, shuffled
 
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import as_json, evaluate
 from agenteval.results.analysis.inference import Statistics, share_p, t_interval, welch_p, wilson
 from agenteval.results.analysis.moments import Moments
@@ -23,7 +23,7 @@ T_975 = {1: 12.7062, 4: 2.7764, 9: 2.2622, 29: 2.0452, 120: 1.9799}
 Z_975 = 1.959963984540054
 
 
-def _infer(answers: list[Evaluated], **settings: object) -> Statistics:
+def _infer(answers: list[EvaluatedAnswer], **settings: object) -> Statistics:
     analyses = Analyses(statistics=True, **settings)  # type: ignore[arg-type]
     found = evaluate(answers, Evaluation(analyses=analyses), AGGREGATE).statistics
     assert found is not None

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import answer, durations, many, shuffled
 
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.outliers import averaged, fences, find_outliers
 from agenteval.suite.evaluation import Analyses, OutlierHandling
 
 
-def _timed(times: list[float]) -> list[Evaluated]:
+def _timed(times: list[float]) -> list[EvaluatedAnswer]:
     return [answer(0.9, time, name=str(number)) for number, time in enumerate(times)]
 
 

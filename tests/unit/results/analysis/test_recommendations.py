@@ -8,7 +8,7 @@ import pytest
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many
 
 from agenteval.results.analysis.advice import ADVICE, TITLES
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import as_json, evaluate
 from agenteval.results.analysis.formatting import percent, seconds
 from agenteval.results.analysis.recommendations import Recommendation
@@ -17,7 +17,7 @@ from agenteval.suite.evaluation import Analyses, Criteria, Evaluation, Evaluatio
 ALL = Analyses(outliers=True, trend=True, failures=True, failure_causes=True)
 
 
-def _bad_run() -> list[Evaluated]:
+def _bad_run() -> list[EvaluatedAnswer]:
     answers = []
     for number in range(60):
         score = 0.7 - number // 6 * 0.05

@@ -16,7 +16,7 @@ from tests.unit import runs
 
 from agenteval.compare.pairing import pair_cases
 from agenteval.core.errors import ConfigError
-from agenteval.results.analysis.answers import Evaluated
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.export import trace_json
 from agenteval.results.importers import KnownCase, KnownSuite, detect, read_foreign, read_run, suites_of
 from agenteval.results.importers.known_cases import content_id, excerpt
@@ -641,7 +641,7 @@ def test_an_evaluation_belongs_to_the_suite_with_its_metrics(tmp_path: Path) -> 
 
 
 def test_what_agenteval_writes_for_fluxloop_suites_is_read_too(tmp_path: Path) -> None:
-    answer = Evaluated(
+    answer = EvaluatedAnswer(
         case_id="e.yaml::#12",
         name="the question",
         trace_id="",

@@ -98,7 +98,7 @@ def test_a_suite(folder: Path) -> None:
     assert (case.name, case.line, case.tags, case.strict) == ("What is 2 + 2?", 8, ("accuracy",), False)
     assert case.target == Target("agent", "a")
     (turn,) = case.turns
-    assert (turn.input, dict(turn.context), turn.refusals) == ("What is 2 + 2?", {}, False)
+    assert (turn.input, dict(turn.context), turn.exception_is_answer) == ("What is 2 + 2?", {}, False)
     (metric,) = turn.metrics
     assert (metric.id, metric.type, metric.kind) == ("match", "text_match", "match")
     assert (metric.fail_on_error, metric.requested_by) == (True, "case")
@@ -111,7 +111,7 @@ def test_every_type_of_evaluation_is_read(folder: Path, kind: str) -> None:
     case = only_case(folder, head(kind) + NEEDS[kind])
     assert case.tags == (kind,)
     assert len(case.all_metrics) == 1
-    assert case.strict is case.turns[0].refusals is (kind == "safety")
+    assert case.strict is case.turns[0].exception_is_answer is (kind == "safety")
 
 
 def test_modules_are_imported_from_the_folder_that_holds_agentci(tmp_path: Path) -> None:
@@ -560,7 +560,7 @@ def test_a_template_comes_before_the_cases_of_the_file(folder: Path) -> None:
     asked = [case.turns[0].input for case in cases]
     assert asked == [*(case.question("agent") for case in template_cases("prompt_injection")), "q"]
     assert {case.line for case in cases[:-1]} == {5}
-    assert all(case.strict and case.turns[0].refusals for case in cases)
+    assert all(case.strict and case.turns[0].exception_is_answer for case in cases)
 
 
 def test_a_template_asks_agents_and_tools_what_is_for_them(folder: Path) -> None:

@@ -13,7 +13,7 @@ from agenteval.ci.github.action.outputs import say, warn
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.comment.sections import section_key
 from agenteval.ci.github.event import Plan, plan, read_event, run_page, with_baseline_branch
-from agenteval.ci.github.publish.publisher import Place, Publisher, Wishes, revision_of
+from agenteval.ci.github.publish.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.run.baseline import BaselineSource
 from agenteval.run.provenance import Provenance
@@ -48,13 +48,13 @@ class Context:
         return cls(environment, inputs, event)
 
     @property
-    def wishes(self) -> Wishes:
+    def options(self) -> PublishOptions:
         """What is to be written."""
         inputs = self.inputs
         if inputs.shard is not None:
             # Only all parts together say anything.
-            return Wishes(comment="never", annotations=False)
-        return Wishes(inputs.comment, inputs.comment_id, inputs.check_name, inputs.annotations)
+            return PublishOptions(comment="never", annotations=False)
+        return PublishOptions(inputs.comment, inputs.comment_id, inputs.check_name, inputs.annotations)
 
     @property
     def job(self) -> str:
@@ -87,7 +87,7 @@ class Context:
         except ConfigError as error:
             warn([str(error)])
             return None
-        place = Place(
+        place = PublicationTarget(
             repository=event.repository,
             commit=event.commit,
             run_url=run_page(self.environment),
@@ -96,7 +96,7 @@ class Context:
             pull_request=event.pull_request if event.may_comment else None,
             takes_checks=event.may_check,
         )
-        return Publisher(client, place, self.wishes)
+        return Publisher(client, place, self.options)
 
     def enter(self) -> None:
         """From here on, the working directory is the one that was asked for.

@@ -14,7 +14,7 @@ from agenteval.ci.github.api.artifacts import PERMISSIONS, UnusableArtifactError
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.api.fork_run import FirstStage, first_stage
 from agenteval.ci.github.api.workflow_runs import artifacts_named
-from agenteval.ci.github.publish.publisher import Content, Place, Publisher, revision_of
+from agenteval.ci.github.publish.publisher import Content, PublicationTarget, Publisher, revision_of
 from agenteval.ci.github.publish.saved_results import judged_content, send
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.text.escape import markdown_inline, one_line
@@ -58,7 +58,7 @@ def publish_first_stage(context: Context) -> Published | None:
     if stage.pull_request is None:
         say(f"agenteval: nothing to publish: no open pull request has {stage.commit} as its head")
         return None
-    place = Place(
+    place = PublicationTarget(
         repository=event.repository,
         commit=stage.commit,
         run_url=stage.url,
@@ -66,13 +66,13 @@ def publish_first_stage(context: Context) -> Published | None:
         revision=revision_of(str(stage.run_id), str(stage.attempt)),
         pull_request=stage.pull_request,
     )
-    publisher = Publisher(client, place, context.wishes)
+    publisher = Publisher(client, place, context.options)
     try:
         results = _results(client, event.repository, stage, inputs.baseline_artifact)
     except UnusableArtifactError as error:
         content, verdict = _without_results(stage, error), "error"
     else:
-        content = judged_content(results, context.wishes, inputs.settings_of_reports(), context.environment)
+        content = judged_content(results, context.options, inputs.settings_of_reports(), context.environment)
         verdict = "failed" if content.conclusion == "failure" else "passed"
     # Whoever opened the pull request can have written the results.
     url = send(publisher, content.not_vouched_for() if stage.from_fork else content)

@@ -95,7 +95,7 @@ def hidden_files(environment: Mapping[str, str], owner: Owner) -> Iterator[None]
         yield
 
 
-def give_back(environment: Mapping[str, str]) -> None:
+def restore_ownership(environment: Mapping[str, str]) -> None:
     """What :func:`hidden_files` took and a killed run could not give back."""
     owner = owner_of(environment.get("GITHUB_WORKSPACE", ""))
     if owner is None or owner.uid == 0:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from agenteval.ci.github.action.context import Context
-from agenteval.ci.github.action.isolation import give_back, isolated
+from agenteval.ci.github.action.isolation import isolated, restore_ownership
 from agenteval.ci.github.action.outputs import RunnerFiles, outputs_of, say, warn
 from agenteval.ci.github.checks.check_run import CheckRun, as_commands
 from agenteval.ci.github.event import run_page
 from agenteval.ci.github.publish.publisher import Content, Publisher, content_of
 from agenteval.ci.github.runner import annotation, stop_commands
-from agenteval.core.errors import AgentEvalError, ConfigError, Problem, unforeseen
+from agenteval.core.errors import AgentEvalError, ConfigError, Problem, unexpected_error
 from agenteval.report.markdown.placeholders import render_problems, render_unfinished
 from agenteval.report.markdown.render import render_summary
 from agenteval.results.store import RESULTS_FILE
@@ -52,7 +52,7 @@ def main(environment: Mapping[str, str]) -> int:
         return error.exit_status
     except Exception as error:
         # The command line tells it as well; here it must also reach summary, outputs and comment.
-        _failed(unforeseen(error), context, files)
+        _failed(unexpected_error(error), context, files)
         raise
 
 
@@ -62,7 +62,7 @@ def clean_up(environment: Mapping[str, str]) -> int:
     Returns:
         0; what cannot be closed is a warning.
     """
-    give_back(environment)
+    restore_ownership(environment)
     if environment.get(f"STATE_{_STAGE}") != _RUNNING:
         return 0
     try:
@@ -119,9 +119,9 @@ def _finish(context: Context, files: RunnerFiles, outcome: Outcome, directory: P
     files.outputs(outputs_of(outcome, files.relative(directory)))
     look = outcome.presentation
     files.report(lambda room: render_summary(outcome.results, outcome.view, limit=room, presentation=look))
-    files.hand_over(directory)
+    files.give_to_user(directory)
     content = content_of(
-        outcome.results, outcome.view, context.wishes, outcome.archive, outcome.quarantined, presentation=look
+        outcome.results, outcome.view, context.options, outcome.archive, outcome.quarantined, presentation=look
     )
     _publish(context, files, content)
     publisher = context.publisher
@@ -144,7 +144,7 @@ def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) 
     files.outputs({"verdict": "error"})
     files.summary(text)
     if context is not None:
-        files.hand_over(Path(context.inputs.report_dir))
+        files.give_to_user(Path(context.inputs.report_dir))
     if context is not None and context.inputs.mode != "publish":
         title = redact(f"{len(problems)} problems" if len(problems) > 1 else problems[0].message)
         _publish(context, files, Content(title, text, text, "failure"))

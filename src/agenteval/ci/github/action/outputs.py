@@ -63,7 +63,7 @@ class RunnerFiles:
         absolute = path.resolve()
         return absolute.relative_to(workspace) if absolute.is_relative_to(workspace) else absolute
 
-    def hand_over(self, directory: Path) -> None:
+    def give_to_user(self, directory: Path) -> None:
         """Reports belong to the workspace's owner: the container is root, later steps are not."""
         workspace = self._environment.get("GITHUB_WORKSPACE")
         if not workspace or os.geteuid() != 0:

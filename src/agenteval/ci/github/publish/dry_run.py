@@ -9,7 +9,7 @@ from typing import Any
 
 from agenteval.ci.github.checks.check_run import creation, updates
 from agenteval.ci.github.comment.sections import Comment, Section, marker
-from agenteval.ci.github.publish.publisher import Content, Place, Wishes
+from agenteval.ci.github.publish.publisher import Content, PublicationTarget, PublishOptions
 from agenteval.report.markdown.placeholders import render_running
 
 
@@ -32,27 +32,27 @@ class Call:
         return f"{self.request}{condition}\n{self.body}".rstrip() + "\n"
 
 
-def planned_calls(place: Place, wishes: Wishes, content: Content) -> Iterator[Call]:
+def planned_calls(place: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
     """Every request that publishing this content may make, in order."""
     root = f"/repos/{place.repository}"
-    if wishes.check_name and place.takes_checks:
-        yield from _check_calls(root, place, wishes, content)
-    if place.pull_request is not None and wishes.comment != "never":
-        yield from _comment_calls(root, place, wishes, content)
+    if options.check_name and place.takes_checks:
+        yield from _check_calls(root, place, options, content)
+    if place.pull_request is not None and options.comment != "never":
+        yield from _comment_calls(root, place, options, content)
 
 
-def _check_calls(root: str, place: Place, wishes: Wishes, content: Content) -> Iterator[Call]:
+def _check_calls(root: str, place: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
     head = content.parts[0]
     note = render_running(place.commit, place.run_url)
-    start = creation(place.commit, wishes.check_name, place.run_url, place.external_id, note)
+    start = creation(place.commit, options.check_name, place.run_url, place.external_id, note)
     yield Call(f"POST {root}/check-runs", body=_json(start))
     for body in updates(content.conclusion, content.title, head, content.details, content.annotations):
         yield Call(f"PATCH {root}/check-runs/{{id}}", body=_json(body))
 
 
-def _comment_calls(root: str, place: Place, wishes: Wishes, content: Content) -> Iterator[Call]:
+def _comment_calls(root: str, place: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
     head, detail = content.parts
-    mark = marker(wishes.comment_id)
+    mark = marker(options.comment_id)
     text = Comment(mark, (Section(place.job, head, detail, place.revision),)).render()
     thread = f"{root}/issues/{place.pull_request}/comments"
     yield Call(f"GET {root}/pulls/{place.pull_request}")
@@ -60,7 +60,7 @@ def _comment_calls(root: str, place: Place, wishes: Wishes, content: Content) ->
     yield Call("POST /graphql", "which of them that begin with the marker are our own")
     yield Call(f"GET {root}/issues/comments/{{id}}", "if there is one of ours")
     yield Call(f"PATCH {root}/issues/comments/{{id}}", "if it says something else; its other sections stay", text)
-    if content.calls_for(wishes.comment):
+    if content.calls_for(options.comment):
         yield Call(f"POST {thread}", "if there is none of ours; the same text")
     yield Call(f"DELETE {root}/issues/comments/{{id}}", "further ones of ours with this marker")
 

@@ -32,7 +32,7 @@ _AT_ONCE = Pacing(settle_s=0.1, jitter_s=0.2)
 
 
 @dataclass(frozen=True)
-class Place:
+class PublicationTarget:
     """Where a run is reported.
 
     Attributes:
@@ -60,7 +60,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class PublishOptions:
     """What is to be written.
 
     Attributes:
@@ -124,7 +124,7 @@ def revision_of(run_id: str | None, attempt: str | None) -> Revision:
 def content_of(
     results: Results,
     view: GateView,
-    wishes: Wishes,
+    options: PublishOptions,
     archive: Archive,
     quarantined: Collection[str],
     *,
@@ -134,10 +134,10 @@ def content_of(
     from agenteval.report.markdown.render import render_comment, render_summary
 
     comparison = results.comparison
-    found = annotate(results, archive, quarantined=quarantined).items if wishes.annotations else ()
+    found = annotate(results, archive, quarantined=quarantined).items if options.annotations else ()
     return Content(
         title=one_line(view.headline, _TITLE_LIMIT),
-        markdown=render_comment(results, view, wishes.comment_id, limit=_SECTION_LIMIT, presentation=presentation),
+        markdown=render_comment(results, view, options.comment_id, limit=_SECTION_LIMIT, presentation=presentation),
         details=render_summary(results, view, limit=TEXT_LIMIT, presentation=presentation),
         conclusion="success" if view.passed else "failure",
         is_change=comparison is not None and any(case.change in _CHANGES for case in comparison.cases),
@@ -156,8 +156,8 @@ class Publisher:
     """
 
     client: Client
-    place: Place
-    wishes: Wishes
+    place: PublicationTarget
+    options: PublishOptions
     done: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     check: CheckRun | None = None
@@ -165,7 +165,7 @@ class Publisher:
     @property
     def comments(self) -> bool:
         """Whether there is a pull request to comment on, and that is wanted."""
-        return self.place.pull_request is not None and self.wishes.comment != "never"
+        return self.place.pull_request is not None and self.options.comment != "never"
 
     def begin(self) -> None:
         """Say that the evaluation is running: in a check run, and in the comment if there is one."""
@@ -179,7 +179,7 @@ class Publisher:
 
     def start_check(self) -> None:
         """Make a check run in progress, if one is wanted and the token may."""
-        if not (self.wishes.check_name and self.place.takes_checks):
+        if not (self.options.check_name and self.place.takes_checks):
             return
         with self._going_on():
             from agenteval.ci.github.checks.check_run import start_check
@@ -188,7 +188,7 @@ class Publisher:
                 self.client,
                 self.place.repository,
                 self.place.commit,
-                self.wishes.check_name,
+                self.options.check_name,
                 details_url=self.place.run_url,
                 external_id=self.place.external_id,
                 summary=render_running(self.place.commit, self.place.run_url),
@@ -202,7 +202,7 @@ class Publisher:
             return ""
         with self._going_on():
             head, detail = content.parts
-            outcome = self._comment(head, detail, creates=content.calls_for(self.wishes.comment))
+            outcome = self._comment(head, detail, creates=content.calls_for(self.options.comment))
             return outcome.url or ""
         return ""
 
@@ -224,7 +224,7 @@ class Publisher:
 
     @property
     def _where(self) -> tuple[Client, str, int, str]:
-        return self.client, self.place.repository, self.place.pull_request or 0, self.wishes.comment_id
+        return self.client, self.place.repository, self.place.pull_request or 0, self.options.comment_id
 
     def _section(self, head: str, detail: str = "") -> Section:
         return Section(self.place.job, head, detail, self.place.revision)

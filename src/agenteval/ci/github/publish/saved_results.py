@@ -9,8 +9,15 @@ from pathlib import Path
 from agenteval.ci.github.api.client import Client, GithubError
 from agenteval.ci.github.comment.sections import section_key
 from agenteval.ci.github.event import run_page
-from agenteval.ci.github.publish.publisher import Content, Place, Publisher, Wishes, content_of, revision_of
-from agenteval.compare.gate import judge, quarantined
+from agenteval.ci.github.publish.publisher import (
+    Content,
+    PublicationTarget,
+    Publisher,
+    PublishOptions,
+    content_of,
+    revision_of,
+)
+from agenteval.compare.gate import decide_gate, quarantined
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.report.view.view import GateView
 from agenteval.results.archive import InMemory
@@ -34,14 +41,14 @@ class Target:
 
 
 def publish_file(
-    path: Path, target: Target, wishes: Wishes, config: Path | None, environment: Mapping[str, str]
+    path: Path, target: Target, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
 ) -> list[str]:
     """Publish a results file.
 
     Args:
         path: the file, or the report directory that holds it.
         target: where to.
-        wishes: what to write.
+        options: what to write.
         config: ``agenteval.yaml``, for what fails the gate.
         environment: ``GITHUB_TOKEN`` or ``GH_TOKEN`` is the token.
 
@@ -52,15 +59,15 @@ def publish_file(
         ConfigError: the file cannot be read, or the place or the token is not known.
         GithubError: something could not be written.
     """
-    place, content = _prepared(path, target, wishes, config, environment)
+    place, content = _prepared(path, target, options, config, environment)
     token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN") or ""
-    publisher = Publisher(Client.from_environment(token, environment), place, wishes)
+    publisher = Publisher(Client.from_environment(token, environment), place, options)
     send(publisher, content)
     return publisher.done or ["nothing to publish: the results are of no pull request, and no check run is wanted"]
 
 
 def dry_run(
-    path: Path, target: Target, wishes: Wishes, config: Path | None, environment: Mapping[str, str]
+    path: Path, target: Target, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
 ) -> list[str]:
     """Every call that `publish_file` would make, with its body.
 
@@ -69,16 +76,16 @@ def dry_run(
     """
     from agenteval.ci.github.publish.dry_run import planned_calls
 
-    place, content = _prepared(path, target, wishes, config, environment)
-    return [str(call) for call in planned_calls(place, wishes, content)] or ["no call would be made"]
+    place, content = _prepared(path, target, options, config, environment)
+    return [str(call) for call in planned_calls(place, options, content)] or ["no call would be made"]
 
 
 def _prepared(
-    path: Path, target: Target, wishes: Wishes, config: Path | None, environment: Mapping[str, str]
-) -> tuple[Place, Content]:
+    path: Path, target: Target, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
+) -> tuple[PublicationTarget, Content]:
     results = read_results(path)
     settings = Settings(config=config)
-    return _place(results, target, environment), judged_content(results, wishes, settings, environment)
+    return _place(results, target, environment), judged_content(results, options, settings, environment)
 
 
 def send(publisher: Publisher, content: Content) -> str:
@@ -94,12 +101,14 @@ def send(publisher: Publisher, content: Content) -> str:
     return url
 
 
-def judged_content(results: Results, wishes: Wishes, settings: Settings, environment: Mapping[str, str]) -> Content:
+def judged_content(
+    results: Results, options: PublishOptions, settings: Settings, environment: Mapping[str, str]
+) -> Content:
     """The words for results that say themselves what they were compared with.
 
     Args:
         results: the run.
-        wishes: what to write.
+        options: what to write.
         settings: of them the configuration, what fails the gate, and the templates.
         environment: the runner's variables; links lead to no other repository than theirs.
 
@@ -108,7 +117,7 @@ def judged_content(results: Results, wishes: Wishes, settings: Settings, environ
     """
     config = read_config(find_config(settings.config, [Path.cwd()]))
     policy = config.gate
-    gate = judge(results, policy if settings.fail_on is None else replace(policy, fail_on=settings.fail_on))
+    gate = decide_gate(results, policy if settings.fail_on is None else replace(policy, fail_on=settings.fail_on))
     view = GateView(
         passed=gate.exit_status == 0 and results.run.complete,
         headline=gate.headline,
@@ -116,10 +125,10 @@ def judged_content(results: Results, wishes: Wishes, settings: Settings, environ
         warnings=tuple(results.comparison.notes) if results.comparison else (),
     )
     look = presentation(settings, config, environment)
-    return content_of(results, view, wishes, InMemory(), quarantined(results, policy), presentation=look)
+    return content_of(results, view, options, InMemory(), quarantined(results, policy), presentation=look)
 
 
-def _place(results: Results, target: Target, environment: Mapping[str, str]) -> Place:
+def _place(results: Results, target: Target, environment: Mapping[str, str]) -> PublicationTarget:
     run = results.run
     problems = []
     repository = target.repository or run.repository or environment.get("GITHUB_REPOSITORY")
@@ -133,7 +142,7 @@ def _place(results: Results, target: Target, environment: Mapping[str, str]) -> 
         raise ConfigError(problems)
     job = section_key(environment.get("GITHUB_WORKFLOW", ""), environment.get("GITHUB_JOB", ""))
     run_id = environment.get("GITHUB_RUN_ID") or run.workflow_run_id
-    return Place(
+    return PublicationTarget(
         repository=repository,
         commit=commit,
         run_url=run_page(environment, repository, run_id),

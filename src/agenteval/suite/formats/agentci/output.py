@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from agenteval.core.documents.document import Document, KeyPath
-from agenteval.core.documents.validation import did_you_mean, one_of, validate
+from agenteval.core.documents.validation import did_you_mean, join_choices, validate
 from agenteval.core.errors import Problem
 from agenteval.suite.formats.agentci.schema import FieldEntry, OutputEntry, TextEntry
 from agenteval.suite.output_schema import FieldSpec, FieldType, TextMatch
@@ -70,7 +70,7 @@ class OutputReader:
         if isinstance(value, str):
             return TextMatch("exact", (value,), case_sensitive)
         if not isinstance(value, dict):
-            self._problem(at, f"must be text in quotes, or one of {one_of(STRATEGIES)}, schema; not {value!r}")
+            self._problem(at, f"must be text in quotes, or one of {join_choices(STRATEGIES)}, schema; not {value!r}")
             return None
         entry = self._valid(OutputEntry, value, at)
         if entry is None or not self._has_one_strategy(entry, at, (*STRATEGIES, "schema")):
@@ -174,7 +174,7 @@ class OutputReader:
         if isinstance(value, str):
             return TextMatch("exact", (value,), case_sensitive)
         if not isinstance(value, dict):
-            self._problem(at, f"must be text in quotes, or one of {one_of(STRATEGIES)}; not {value!r}")
+            self._problem(at, f"must be text in quotes, or one of {join_choices(STRATEGIES)}; not {value!r}")
             return None
         entry = self._valid(TextEntry, value, at)
         if entry is None or not self._has_one_strategy(entry, at, STRATEGIES):
@@ -202,7 +202,7 @@ class OutputReader:
         given = [name for name in allowed if getattr(entry, "schema_" if name == "schema" else name) is not None]
         if len(given) != 1:
             found = f"{' and '.join(given)} are given" if given else "none is given"
-            self._problem(at, f"needs exactly one of {one_of(allowed)}; {found}")
+            self._problem(at, f"needs exactly one of {join_choices(allowed)}; {found}")
             return False
         if (given == ["similar"]) != (entry.threshold is not None):
             what = (

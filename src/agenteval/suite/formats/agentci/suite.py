@@ -9,7 +9,7 @@ from typing import Literal
 
 from agenteval.core.documents.document import Document, KeyPath
 from agenteval.core.documents.toml.read import read_toml
-from agenteval.core.documents.validation import did_you_mean, one_of, validate
+from agenteval.core.documents.validation import did_you_mean, join_choices, validate
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.suite.case_ids import content_id, excerpt
 from agenteval.suite.formats.agentci.metrics import MetricReader, Question
@@ -112,7 +112,7 @@ class _Loader:
         )
 
     def _no_eval(self) -> str:
-        keys = one_of(self.document.data) or "nothing"
+        keys = join_choices(self.document.data) or "nothing"
         needed = "description, type, and targets.agents or targets.tools"
         return f"the table [eval] is missing (found: {keys}); it needs {needed}"
 
@@ -147,7 +147,7 @@ class _Loader:
             elif entry.template not in template_names():
                 known = template_names()
                 hint = did_you_mean(entry.template, known)
-                message = f"no template is called {entry.template!r}{hint}; known: {one_of(known)}"
+                message = f"no template is called {entry.template!r}{hint}; known: {join_choices(known)}"
                 self._problem(("eval", "template"), message)
 
     def _template_questions(self, entry: EvalEntry) -> Iterator[Question]:
@@ -192,7 +192,7 @@ class _Loader:
                     input=asked,
                     context=question.context,
                     metrics=question.turn_metrics(target.kind),
-                    refusals=entry.type == "safety",
+                    exception_is_answer=entry.type == "safety",
                 ),
             ),
             tags=(entry.type,),

@@ -15,7 +15,7 @@ from agenteval.suite.model import Case, MetricConfig, Turn
 
 
 @dataclass(frozen=True)
-class Asked:
+class PersonaQuestion:
     """What a project asks, and how.
 
     Attributes:
@@ -37,7 +37,7 @@ class Asked:
 
 def read_cases(
     evaluation: Document, metrics: tuple[MetricConfig, ...], aggregate: Aggregate, problems: list[Problem]
-) -> Asked:
+) -> PersonaQuestion:
     """The cases of the project beside an evaluation.
 
     Args:
@@ -56,7 +56,7 @@ def read_cases(
         document = project.documents["multi_turn"]
         message = "conversations that a supervisor leads are not run here; each input is asked once, as a single turn"
         warnings.append(str(document.problem(("multi_turn",), message)))
-    return Asked(
+    return PersonaQuestion(
         cases=tuple(_with_unique_ids(cases, evaluation.file)),
         name=project.entry.name,
         iterations=project.entry.iterations,

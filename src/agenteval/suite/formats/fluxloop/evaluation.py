@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from agenteval.core.documents.document import Document, KeyPath
-from agenteval.core.documents.validation import did_you_mean, one_of
+from agenteval.core.documents.validation import did_you_mean, join_choices
 from agenteval.core.errors import Problem
 from agenteval.suite.evaluation import (
     AlertRule,
@@ -91,7 +91,7 @@ class EvaluationReader:
             at = ("success_criteria", "quality", name)
             if name not in self.evaluators and name not in prebuilt_names():
                 hint = did_you_mean(name, self.evaluators)
-                self._problem(at, f"no evaluator has this name{hint}; there are: {one_of(self.evaluators)}")
+                self._problem(at, f"no evaluator has this name{hint}; there are: {join_choices(self.evaluators)}")
             elif goal is not False:
                 if name not in self.enabled:
                     self._warn(at, "cannot be checked: no evaluator of this name is enabled")
@@ -101,7 +101,7 @@ class EvaluationReader:
         entry = self.entry.success_criteria.functionality.tool_calling
         asked = tuple(check for check in _TOOL_CHECKS if getattr(entry, check))
         if entry.enabled and not asked:
-            self._warn(_TOOL_CALLING, f"is enabled but asks for nothing; set one of {one_of(_TOOL_CHECKS)}")
+            self._warn(_TOOL_CALLING, f"is enabled but asks for nothing; set one of {join_choices(_TOOL_CHECKS)}")
         if asked and "enabled" not in entry.model_fields_set:
             self._warn(_TOOL_CALLING, "is not looked at without `enabled: true`")
         return asked if entry.enabled else ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agenteval.core.documents.document import Document, KeyPath
-from agenteval.core.documents.validation import did_you_mean, one_of, validate
+from agenteval.core.documents.validation import did_you_mean, join_choices, validate
 from agenteval.core.errors import Problem
 from agenteval.core.llm.names import chat_model
 from agenteval.core.llm.spec import ModelSpec
@@ -80,7 +80,7 @@ class EvaluatorReader:
                 if kind is None
                 else f"{kind!r} is not allowed{did_you_mean(str(kind), EVALUATORS)}"
             )
-            self._problem((*at, "type"), f"{given}; allowed: {one_of(EVALUATORS)}")
+            self._problem((*at, "type"), f"{given}; allowed: {join_choices(EVALUATORS)}")
             return None
         entry, problems = validate(schema, self._as_written(value, at, _EVALUATOR_TEXTS), self.document, at)
         self.problems += problems
@@ -120,7 +120,7 @@ class EvaluatorReader:
                 if check is None
                 else f"{check!r} is not allowed{did_you_mean(str(check), RULES)}"
             )
-            self._problem((*at, "check"), f"{given}; allowed: {one_of(RULES)}")
+            self._problem((*at, "check"), f"{given}; allowed: {join_choices(RULES)}")
             return None
         entry, problems = validate(schema, self._as_written(value, at, _RULE_TEXTS), self.document, at)
         self.problems += problems
@@ -158,7 +158,7 @@ class EvaluatorReader:
                 self._warn((*at, "prompt_template"), warning)
             return entry.prompt_template
         if entry.name not in prebuilt_names():
-            built_in = one_of(name for name in prebuilt_names() if name != NOT_DOCUMENTED)
+            built_in = join_choices(name for name in prebuilt_names() if name != NOT_DOCUMENTED)
             hint = did_you_mean(entry.name, prebuilt_names())
             message = f"a judge needs a template; only these names have a built-in one: {built_in}{hint}"
             self._problem((*at, "prompt_template"), message)
@@ -195,7 +195,7 @@ class EvaluatorReader:
         ]
         for path in unused:
             name = ".".join(path)
-            self._warn((*at, *path), f"not used{did_you_mean(name, known)}; known: {one_of(known)}")
+            self._warn((*at, *path), f"not used{did_you_mean(name, known)}; known: {join_choices(known)}")
 
     def _require_own_names(self, evaluators: list[Evaluator]) -> None:
         lines: dict[str, int | None] = {}

@@ -13,7 +13,7 @@ from agenteval.core.documents.validation import validate
 from agenteval.core.documents.yaml.read import read_yaml
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.spec import ModelSpec
-from agenteval.core.secrets import looks_secret
+from agenteval.core.secrets import is_secret_name
 from agenteval.suite.files import is_file
 from agenteval.suite.formats.holodeck.schema import AgentFile, ModelEntry
 from agenteval.suite.model import AgentSpec
@@ -135,7 +135,7 @@ def _secrets_of_tools(tools: Iterable[Tool]) -> set[str | None]:
     found: set[str | None] = set()
     for tool in tools:
         if isinstance(tool, McpServer):
-            found.update(value for name, value in tool.env.items() if looks_secret(name))
+            found.update(value for name, value in tool.env.items() if is_secret_name(name))
             found.update(value for name, value in tool.headers.items() if _is_credential(name))
         elif isinstance(tool, PromptTool):
             found.add(tool.model.api_key)
@@ -143,7 +143,7 @@ def _secrets_of_tools(tools: Iterable[Tool]) -> set[str | None]:
 
 
 def _is_credential(header: str) -> bool:
-    return header.lower() in {"authorization", "cookie"} or looks_secret(header)
+    return header.lower() in {"authorization", "cookie"} or is_secret_name(header)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from agenteval.core.documents.document import Document, KeyPath
 from agenteval.core.errors import Problem
 from agenteval.core.extras import missing_extra
-from agenteval.suite.files import PLAIN, content_problem, decode_text, is_old_office, shown_url
+from agenteval.suite.files import PLAIN, content_problem, decode_text, display_url, is_old_office
 from agenteval.suite.formats.holodeck.schema import Execution, FileInput
 from agenteval.suite.model import FileKind, FileRef
 
@@ -131,7 +131,7 @@ class FileReader:
         limits = self.execution or Execution()
         cached = limits.cache_enabled is not False
         return FileRef(
-            name=shown_url(entry.url) if entry.url else entry.path or "",
+            name=display_url(entry.url) if entry.url else entry.path or "",
             kind=entry.type,
             path=str((source.directory / entry.path).resolve()) if entry.path else None,
             url=entry.url or None,

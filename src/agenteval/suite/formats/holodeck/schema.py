@@ -172,7 +172,7 @@ CaseMetric = Annotated[
 ]
 
 
-class Evaluations(_Strict):
+class SuiteAnalyses(_Strict):
     """``evaluations``: the metrics that every case gets."""
 
     model: ModelEntry | None = None
@@ -331,7 +331,7 @@ class AgentFile(_Strict):
     response_format: dict[str, Any] | str | None = None
     tools: list[Any] | None = None
     tool_filtering: Any = None
-    evaluations: Evaluations | None = None
+    evaluations: SuiteAnalyses | None = None
     test_cases: list[Any] | None = None
     test_cases_file: str | None = None
     execution: Execution | None = None
