@@ -305,7 +305,7 @@ def test_the_wheel_has_every_starter(tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     subprocess.run([sys.executable, "-m", "compileall", "-q", "agenteval"], cwd=tmp_path / "site", check=True)
     program = (
-        "import sys; from agenteval import starter, cli; print(starter.__file__); sys.exit(cli.main(sys.argv[1:]))"
+        "import sys; from agenteval.cli import init, main; print(init.__file__); sys.exit(main.main(sys.argv[1:]))"
     )
     for suite_format, kind in itertools.product(SUITES, AGENTS):
         target = tmp_path / f"{suite_format}-{kind}"

@@ -35,8 +35,8 @@ def repository(tmp_path: Path) -> Path:
     folder.mkdir()
     shutil.copytree(ROOT / "scripts", folder / "scripts")
     shutil.copy(ROOT / "action.yml", folder)
-    (folder / "src" / "agenteval").mkdir(parents=True)
-    (folder / "src" / "agenteval" / "__init__.py").write_text('__version__ = "1.2.3"\n', encoding="utf-8")
+    (folder / "src" / "agenteval" / "core").mkdir(parents=True)
+    (folder / "src" / "agenteval" / "core" / "version.py").write_text('__version__ = "1.2.3"\n', encoding="utf-8")
     (folder / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n', encoding="utf-8")
     (folder / "Dockerfile").write_text('LABEL org.opencontainers.image.version="1.2.3"\n', encoding="utf-8")
     changes = "# Changelog\n\n## 1.2.3 (2026-11-30)\n\n* New.\n\n## 1.2.2 (2026-10-01)\n\n* Old.\n"
