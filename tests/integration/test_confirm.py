@@ -190,8 +190,8 @@ def test_what_to_tidy_up_is_told(project: Project) -> None:
         {"quarantine": [{"case": "c00", "until": "2020-01-31"}, {"case": "gone", "until": "2099-01-31"}]}
     )
     ended = project.run()
-    assert "warning: the quarantine of 'c00' ended on 2020-01-31; what it names counts again" in ended.out
-    assert "warning: the quarantine of 'gone' is about no case" in ended.out
+    assert "warning: the quarantine of 'c00' ended on 2020-01-31; its cases count again" in ended.out
+    assert "warning: the quarantine of 'gone' matches no case" in ended.out
 
 
 def test_a_case_in_quarantine_is_neither_failed_nor_run_again(project: Project) -> None:

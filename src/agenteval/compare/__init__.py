@@ -1,1 +1,1 @@
-"""Two runs side by side, and what the gate makes of it."""
+"""Compares two runs, and decides the gate."""

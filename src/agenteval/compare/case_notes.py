@@ -1,4 +1,4 @@
-"""Marks each case with what the statistics say of it, and with how it did before."""
+"""Adds the comparison's result and the baseline history to each case."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def annotated(
     *,
     by_mean: bool,
 ) -> list[ComparedCase]:
-    """The cases with what the statistics say of each; where a mean fell, the cases that fell with it got worse."""
+    """Return the cases with their change and notes.
+
+    Where a mean dropped significantly, the cases whose scores dropped with it count as regressed.
+    """
     gating = [item for item in decision.metrics if item.gating]
     marks = _Marks(
         regressed=frozenset(decision.regressed_cases),
@@ -35,7 +38,7 @@ def annotated(
 
 @dataclass(frozen=True)
 class _Marks:
-    """What the statistics say of cases, by their ids."""
+    """The case ids that each kind of finding names."""
 
     regressed: frozenset[str]
     suspects: frozenset[str]
@@ -63,7 +66,7 @@ def _marked(case: ComparedCase, marks: _Marks, history: History | None) -> Compa
 
 
 def _histories(metrics: Iterable[MetricRuns]) -> dict[str, History]:
-    """How each case did in the baseline: by the metric that it failed most often."""
+    """Return the baseline history of each case, under the metric that it failed most often."""
     found: dict[str, History] = {}
     for metric in metrics:
         for case in metric.cases:

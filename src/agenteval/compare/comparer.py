@@ -1,7 +1,7 @@
-"""Compares a run with its baseline, by the policy that is asked for.
+"""Compares a run with its baseline by the configured policy.
 
-With statistics this takes two steps: the first says which further runs would settle what looks worse, the second
-decides with whatever of them there is.
+The statistical policy has two steps. The first names the confirmation runs that a suspected regression needs. The
+second decides with the confirmation runs that were made.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def _today() -> date:
 
 @dataclass(frozen=True)
 class Comparer:
-    """One comparison.
+    """Compares one run with one baseline.
 
     Args:
-        current: the run in question.
-        baseline: the run it is measured against.
+        current: the current run.
+        baseline: the run to compare with.
         known: ids of all cases in the suites of the current run, filtered-out ones included.
-        policy: the rule.
-        today: by which quarantine ends.
-        notes: what was left out of the baseline when it was read.
-        distance: commits between the baseline's and the one at which the search for it began.
+        policy: the comparison policy.
+        today: the UTC date that decides which quarantine entries have ended.
+        notes: what the reader of the baseline left out.
+        distance: number of commits between the baseline's commit and the commit where its search began.
     """
 
     current: Results
@@ -54,7 +54,7 @@ class Comparer:
 
     @cached_property
     def first_stage(self) -> FirstStage | None:
-        """Which further runs would settle what looks worse; ``None`` where a simple rule decides."""
+        """The confirmation runs that suspected regressions need; ``None`` if a simple rule decides."""
         if self.policy.name != "statistics":
             return None
         from agenteval.compare.statistical import look
@@ -62,7 +62,7 @@ class Comparer:
         return look(self._sides)
 
     def decide(self, confirmation: Confirmation | None = None) -> Comparison:
-        """Decide with the further runs that there are."""
+        """Decide with the confirmation runs that were made."""
         if self.first_stage is None:
             return self._by_simple_rule()
         from agenteval.compare.samples import Confirmation
@@ -125,9 +125,9 @@ class Comparer:
 
 
 def _removed(pairing: Pairing) -> list[str]:
-    """A test that is in the way must not be got rid of unseen."""
+    """List removed cases that passed before, so that nobody deletes a case unnoticed."""
     gone = [case.name for case in pairing.cases if case.change == "removed" and case.status_before == "passed"]
     if not gone:
         return []
     what = "1 case that passed before is" if len(gone) == 1 else f"{len(gone)} cases that passed before are"
-    return [f"{what} not in the suite any more: {', '.join(gone[:_NAMED])}{', …' if len(gone) > _NAMED else ''}"]
+    return [f"{what} no longer in the suite: {', '.join(gone[:_NAMED])}{', …' if len(gone) > _NAMED else ''}"]

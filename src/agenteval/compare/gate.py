@@ -1,4 +1,4 @@
-"""Decides whether a merge may go on, and with which exit status the program ends."""
+"""Decides whether the gate passes, and the exit status of the program."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ FAIL_ON: tuple[FailOn, ...] = ("failures", "regressions", "errors", "inconclusiv
 DEFAULT_FAIL_ON: frozenset[FailOn] = frozenset({"failures", "regressions", "errors"})
 
 PASSED, FAILED, BROKEN = 0, 1, 3
-# Rules that look at no single case.
+# Rules that do not compare single cases.
 _BY_MEANS = frozenset({"mean-drop", "threshold"})
 _RESOURCES = {"latency_ms": "the latency", "tokens": "the tokens of an answer", "cost_usd": "the cost of an answer"}
 
 
 @dataclass(frozen=True)
 class GatePolicy:
-    """What fails the gate.
+    """The conditions that fail the gate.
 
     Args:
-        fail_on: the kinds of trouble that count; empty lets everything pass that could be evaluated.
-        max_error_rate: share of cases that may break before the run as a whole counts as broken.
+        fail_on: the kinds of problems that fail the gate; empty: only broken runs fail.
+        max_error_rate: share of cases (0..1) that may end in an error before the whole run counts as broken.
         quarantine: cases whose failures and errors do not count.
     """
 
@@ -36,13 +36,13 @@ class GatePolicy:
     quarantine: tuple[Quarantine, ...] = ()
 
     def counts(self, case: CaseResult, today: date) -> bool:
-        """Whether a case counts today."""
+        """Return whether a case counts today."""
         return not any(entry.holds(case.id, case.name, today) for entry in self.quarantine)
 
 
 @dataclass(frozen=True)
 class Gate:
-    """The decision: exit status 0 passed, 1 failed, 3 the infrastructure broke."""
+    """The gate's decision. Exit status: 0 passed, 1 failed, 3 infrastructure error."""
 
     exit_status: int
     headline: str
@@ -50,7 +50,7 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """Whether the merge may go on."""
+        """Whether the gate passes."""
         return self.exit_status == PASSED
 
     @property
@@ -63,7 +63,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class _Counts:
-    """The cases that count."""
+    """Numbers of cases, quarantined ones left out."""
 
     cases: int
     passed: int
@@ -89,12 +89,12 @@ class _Counts:
 
 
 def decide_gate(results: Results, policy: GatePolicy, today: date | None = None) -> Gate:
-    """Apply a policy to a run with its comparison.
+    """Apply the gate policy to a run and its comparison.
 
     Args:
-        results: the run.
-        policy: what fails the gate.
-        today: by which quarantine ends; the day in UTC if not given.
+        results: the run, with its comparison if there is one.
+        policy: the conditions that fail the gate.
+        today: the date that decides which quarantine entries have ended; default: today in UTC.
     """
     counts = _Counts.of(results, policy, today or datetime.now(UTC).date())
     score = f"{counts.passed} of {counts.cases} cases passed"
@@ -111,7 +111,7 @@ def decide_gate(results: Results, policy: GatePolicy, today: date | None = None)
 
 
 def quarantined(results: Results, policy: GatePolicy, today: date | None = None) -> frozenset[str]:
-    """The ids of the cases that do not count; `today` as for `judge`."""
+    """Return the ids of quarantined cases; `today` as for `decide_gate`."""
     if not policy.quarantine:
         return frozenset()
     day = today or datetime.now(UTC).date()
@@ -119,19 +119,19 @@ def quarantined(results: Results, policy: GatePolicy, today: date | None = None)
 
 
 def is_named(policy: GatePolicy, case: CaseResult) -> bool:
-    """Whether the policy's quarantine names a case, today or on another day."""
+    """Return whether the quarantine names a case, whether or not the entry has ended."""
     return any(entry.names(case.id, case.name) for entry in policy.quarantine)
 
 
 def _failures(results: Results, counts: _Counts, fail_on: Collection[FailOn]) -> list[str]:
-    """Every reason to fail, the weightiest first."""
+    """Return every reason to fail, the most important first."""
     comparison = results.comparison
     reasons = _regressions(comparison) if comparison is not None and "regressions" in fail_on else []
     if counts.failed and "failures" in fail_on:
         reasons.append(f"{_cases(counts.failed)} failed")
     unmet = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is False]
     if unmet and "failures" in fail_on:
-        reasons.append(f"not met: {', '.join(unmet)}")
+        reasons.append(f"criterion not met: {', '.join(unmet)}")
     if comparison is not None and comparison.verdict == "inconclusive" and "inconclusive" in fail_on:
         reasons.append(f"the comparison is inconclusive: {comparison.policy.get('reason')}")
     if fail_on and not counts.passed + counts.failed:
@@ -165,10 +165,10 @@ def _cases(count: int) -> str:
 
 
 def parse_fail_on(text: str) -> frozenset[FailOn]:
-    """``failures,errors`` as a set; ``none`` is the empty one.
+    """Parse the value of ``--fail-on``: ``failures,errors`` as a set; ``none`` as the empty set.
 
     Raises:
-        ValueError: an unknown word, or ``none`` beside others.
+        ValueError: a word is unknown, or ``none`` stands beside others.
     """
     words = [word.strip() for word in text.split(",") if word.strip()]
     if words == ["none"]:

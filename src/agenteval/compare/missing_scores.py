@@ -1,4 +1,4 @@
-"""Counts what a metric lost to errors: agents that broke, judges that could not be reached."""
+"""Counts the scores that each metric lost to errors, such as agent crashes and unreachable judges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agenteval.results.model import CaseResult, IterationResult, ScoreStatus, Su
 
 @dataclass
 class Losses:
-    """What one metric lost in a run: iterations, and cases without any left."""
+    """Iterations that one metric lost in a run, and cases that lost all their iterations."""
 
     iterations: int = 0
     of_iterations: int = 0
@@ -20,7 +20,7 @@ class Losses:
     of_cases: int = 0
 
     def add(self, lost: int, total: int) -> None:
-        """One case with its iterations."""
+        """Add the iterations of one case."""
         self.iterations += lost
         self.of_iterations += total
         self.cases += lost == total
@@ -29,12 +29,12 @@ class Losses:
 
 @dataclass(frozen=True)
 class RunLosses:
-    """The losses of all metrics of a run; a metric that is not there lost nothing."""
+    """The losses of all metrics of a run; a missing metric lost nothing."""
 
     by_metric: Mapping[str, Losses] = field(default_factory=dict)
 
     def beside(self, baseline: RunLosses, metric: str) -> ErrorCounts:
-        """What a metric lost in this run, and in the baseline."""
+        """Return the losses of a metric in this run and in the baseline."""
         now, then = self.by_metric.get(metric, Losses()), baseline.by_metric.get(metric, Losses())
         return ErrorCounts(
             current=now.iterations,
@@ -50,11 +50,11 @@ def losses_of(cases: Iterable[tuple[SuiteResult, CaseResult]], expected: Mapping
     """Count the losses of a run.
 
     A metric was lost in an iteration that broke before it could be scored, or in which the metric itself broke.
-    One that did not apply, or that a budget left out, was not asked for.
+    Skipped metrics are not losses.
 
     Args:
         cases: of the run.
-        expected: by case id metrics that it should have, for cases that broke before any was tried.
+        expected: case id → metrics that the case should have, for cases that failed before any metric ran.
     """
     found: dict[str, Losses] = {}
     for suite, case in cases:
@@ -72,7 +72,7 @@ def losses_of(cases: Iterable[tuple[SuiteResult, CaseResult]], expected: Mapping
 
 
 def _statuses(suite: SuiteResult, iteration: IterationResult) -> dict[str, ScoreStatus]:
-    """What became of each metric over the turns: scored if any turn was, else broken if any turn broke it."""
+    """Return the status of each metric: scored if any turn was scored, else error if any turn failed."""
     found: dict[str, ScoreStatus] = {}
     if not is_whole(iteration):
         return found

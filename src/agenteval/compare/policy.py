@@ -1,4 +1,4 @@
-"""By which rule a run is compared with its baseline."""
+"""The policy by which a run is compared with its baseline."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ DEFAULT_TOLERANCE = 0.05
 
 @dataclass(frozen=True)
 class Quarantine:
-    """A case that is run and shown, but does not count, until a day.
+    """A case that runs and is shown, but does not count until a date.
 
     Args:
-        case: its name or id; ``*`` stands for any text.
+        case: name or id of the case; ``*`` matches any text.
         until: the last day, in UTC.
-        reason: for people.
+        reason: why the case is quarantined.
     """
 
     case: str
@@ -29,11 +29,11 @@ class Quarantine:
     reason: str = ""
 
     def holds(self, case_id: str, name: str, today: date) -> bool:
-        """Whether it keeps a case out today."""
+        """Return whether the entry applies to a case today."""
         return today <= self.until and self.names(case_id, name)
 
     def names(self, case_id: str, name: str) -> bool:
-        """Whether it is about a case."""
+        """Return whether the entry names a case."""
         return fnmatchcase(name, self.case) or fnmatchcase(case_id, self.case)
 
 
@@ -66,33 +66,33 @@ class ComparePolicy:
     max_cost_increase: float | None = None
 
     def quarantined(self, case_id: str, name: str, today: date) -> bool:
-        """Whether a case does not count today."""
+        """Return whether a case is quarantined today."""
         return any(entry.holds(case_id, name, today) for entry in self.quarantine)
 
     @property
     def confirms_beside_base(self) -> bool:
-        """Whether the base commit's agent runs beside the current one before anything is said about it."""
+        """Whether confirmation runs the base commit's agent beside the current agent."""
         return self.name == "statistics" and self.parameters.confirm in {"base", "both"}
 
     def is_deterministic(self, case_id: str) -> bool:
-        """Whether a case always gets the same answer."""
+        """Return whether the agent always gives the same answer to a case."""
         return self.deterministic or case_id in self.recorded
 
 
 def quarantine_warnings(
     quarantine: Iterable[Quarantine], cases: Collection[tuple[str, str]], today: date
 ) -> tuple[str, ...]:
-    """What to tidy up: entries that have ended, and entries that are about no case.
+    """Return warnings for entries that have ended and for entries that match no case.
 
     Args:
         quarantine: the entries.
-        cases: id and name of every case that there is.
-        today: the day in UTC.
+        cases: id and name of every case.
+        today: the date in UTC.
     """
     warnings = []
     for entry in quarantine:
         if today > entry.until:
-            warnings.append(f"the quarantine of {entry.case!r} ended on {entry.until}; what it names counts again")
+            warnings.append(f"the quarantine of {entry.case!r} ended on {entry.until}; its cases count again")
         elif not any(entry.names(*case) for case in cases):
-            warnings.append(f"the quarantine of {entry.case!r} is about no case")
+            warnings.append(f"the quarantine of {entry.case!r} matches no case")
     return tuple(warnings)

@@ -1,4 +1,4 @@
-"""Compares what answers took: time, tokens and money."""
+"""Compares the latency, tokens and cost of answers."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from agenteval.compare.policy import ComparePolicy
 from agenteval.results.model import CaseResult, ComparedResource, Results, TurnResult
 
 _Name = Literal["latency_ms", "tokens", "cost_usd"]
-# An increase by exactly what is allowed is allowed.
+# An increase by exactly the allowed share is allowed.
 _ROUNDING = 1e-9
 
 
 def compare_resources(
     current: Results, baseline: Results, case_ids: Collection[str], policy: ComparePolicy
 ) -> list[ComparedResource]:
-    """The means per answer over the cases that both runs have; what neither reports is left out.
+    """Return the means per answer over the cases of both runs; resources that neither run reports are omitted.
 
     Args:
-        current: the run in question.
-        baseline: the run it is measured against.
-        case_ids: the cases to look at.
-        policy: how much more may pass.
+        current: the current run.
+        baseline: the run to compare with.
+        case_ids: the cases to compare.
+        policy: the allowed increases.
     """
     before = {case.id: case for _, case in baseline.cases() if case.id in case_ids}
     pairs = [(before[case.id], case) for _, case in current.cases() if case.id in before]
@@ -54,7 +54,7 @@ def _compare(
         current=after,
         change=(after - before) / before if before else None,
         allowed=allowed,
-        # What cost nothing before may not cost anything, however large a share is allowed.
+        # Zero before: any increase is too much, whatever share is allowed.
         exceeded=allowed is not None and after > before * (1 + allowed + _ROUNDING),
     )
 

@@ -1,4 +1,4 @@
-"""Comparisons by a simple rule, for those who want them; they take noise for a change.
+"""Comparisons by a simple rule. Unlike the statistics, simple rules report noise as a change.
 
 ``any-flip``: a case regressed if it passed and now fails, and a metric if its mean over the cases that both runs
 scored fell by more than a tolerance. ``mean-drop``: the means alone. ``threshold``: the share of passed cases alone.
@@ -19,13 +19,13 @@ _ROUNDING = 1e-9
 def naive_verdict(
     current: Results, cases: Sequence[ComparedCase], quarantined: Collection[str], policy: ComparePolicy
 ) -> tuple[RunVerdict, str, list[ComparedMetric]]:
-    """The verdict by a simple rule, its reason, and the means of all metrics.
+    """Return the verdict of a simple rule, its reason, and the means of all metrics.
 
     Args:
-        current: the run in question.
-        cases: its cases that can be compared.
-        quarantined: ids of the cases that do not count.
-        policy: the rule.
+        current: the current run.
+        cases: the cases that both runs have with the same question and metrics.
+        quarantined: ids of quarantined cases.
+        policy: the comparison policy.
     """
     cases = [case for case in cases if case.id not in quarantined]
     metrics = _metrics(cases, policy)

@@ -1,4 +1,4 @@
-"""Compares by statistics, and says in results.json's terms what they found."""
+"""Compares by statistics, and returns the result in the types of results.json."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from agenteval.compare.statistics.verdict import MetricDecision, points
 from agenteval.core.statistics import holm
 from agenteval.results.model import ComparedCase, ComparedMetric, RunVerdict
 
-# Error rate of the check for drift, over all metrics.
+# Error rate of the drift check over all metrics.
 _DRIFT_ALPHA = 0.05
 
 
 @dataclass(frozen=True)
 class Concluded:
-    """What the statistics say."""
+    """The result of a statistical comparison."""
 
     verdict: RunVerdict
     metrics: list[ComparedMetric]
@@ -35,7 +35,7 @@ class Concluded:
 
 
 def look(sides: Sides) -> FirstStage:
-    """What the run by itself asks for."""
+    """Return the confirmation runs that the first run asks for."""
     return first_stage(sides.metrics, sides.policy.parameters)
 
 
@@ -45,8 +45,8 @@ def conclude(sides: Sides, cases: Sequence[ComparedCase], first: FirstStage, con
     Args:
         sides: the run and its baseline.
         cases: the cases of both, side by side.
-        first: what the run by itself asked for.
-        confirmation: what there is of that.
+        first: the confirmation runs that the first run asked for.
+        confirmation: the confirmation runs that were made.
     """
     policy = sides.policy
     metrics = [confirmation.add_to(metric) for metric in sides.metrics]
@@ -72,14 +72,14 @@ def conclude(sides: Sides, cases: Sequence[ComparedCase], first: FirstStage, con
 
 
 def _drift_notes(metrics: Iterable[MetricRuns], parameters: GateParameters) -> list[str]:
-    """The metrics whose baseline runs drift; with many metrics one of them seems to by chance."""
+    """Return a note for each metric whose baseline runs drift, corrected for the number of metrics."""
     checks = [(metric.metric, check_drift(metric, parameters)) for metric in metrics if metric.gating]
     rejected = holm([1.0 if check.p is None else check.p for _, check in checks], _DRIFT_ALPHA, len(checks))
     return [f"{name}: {check.text}" for (name, check), drifts in zip(checks, rejected, strict=True) if drifts]
 
 
 def _fallen(decision: Decision, parameters: GateParameters) -> list[str]:
-    """The metrics that count and whose means fell; others may have regressed by single cases alone."""
+    """Return the gating metrics whose means dropped; other metrics may have regressed by single cases only."""
     gating = [item for item in decision.metrics if item.gating]
     alpha = parameters.alpha_single if parameters.confirm == "off" else parameters.alpha_aggregate
     rejected = holm([item.evidence.p for item in gating], alpha, len(gating))
@@ -101,7 +101,7 @@ def _compared(
     assert estimate is not None  # noqa: S101 - see _has
     p = estimate.p_low if decision.verdict != "improved" else estimate.p_high
     drop = decision.evidence.detectable_drop
-    # Who sees every drop that matters needs no advice how to see smaller ones.
+    # No advice is needed if the detectable drop is below the tolerance.
     ways = ways_to_halve(runs, policy.parameters) if drop is not None and drop > policy.parameters.tolerance else ()
     return ComparedMetric(
         id=decision.metric,
@@ -128,14 +128,14 @@ def _advice(way: Improvement) -> str:
 
 
 def _with_names(reason: str, names: Mapping[str, str]) -> str:
-    """The reason with the names of its cases, as people know them, for their ids."""
+    """Return the reason with case names instead of case ids."""
     for case_id in sorted((case_id for case_id in names if case_id in reason), key=len, reverse=True):
         reason = reason.replace(case_id, names[case_id])
     return reason
 
 
 def _described(sides: Sides, first: FirstStage, missing: Collection[str]) -> dict[str, Any]:
-    """The policy and what it asked for, as results.json keeps it."""
+    """Return the policy and its confirmation runs, as results.json records them."""
     parameters = sides.policy.parameters
     return {
         "name": sides.policy.name,
@@ -149,12 +149,12 @@ def _described(sides: Sides, first: FirstStage, missing: Collection[str]) -> dic
 
 
 def _missing(first: FirstStage, decision: Decision) -> list[str]:
-    """Which confirming runs were asked for and are not there."""
+    """Return the confirmation runs that were asked for and not made."""
     evidence = [item.evidence for item in decision.metrics if item.gating]
     missing = []
     if any(item.suspicious and not item.deciding for item in evidence):
         missing.append("a second run of the suite would confirm or clear what looks worse")
-    # Suspects without re-runs were not to be run again.
+    # Suspects without planned re-runs are not missing.
     unproven = {
         finding.count.case_id: finding.repeats
         for item in evidence

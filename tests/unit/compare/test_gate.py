@@ -140,7 +140,7 @@ class TestReasons:
             "1 case got worse",
             "the mean of rouge fell from 0.90 to 0.20",
             "1 case failed",
-            "not met: latency",
+            "criterion not met: latency",
             "1 case could not be evaluated",
         )
 

@@ -172,8 +172,8 @@ def test_what_to_tidy_up() -> None:
         Quarantine("gone", TODAY),
     )
     assert quarantine_warnings(entries, {("s::a", "a"), ("s::b1", "b1")}, TODAY) == (
-        f"the quarantine of 'b*' ended on {TODAY - timedelta(days=1)}; what it names counts again",
-        "the quarantine of 'gone' is about no case",
+        f"the quarantine of 'b*' ended on {TODAY - timedelta(days=1)}; its cases count again",
+        "the quarantine of 'gone' matches no case",
     )
 
 

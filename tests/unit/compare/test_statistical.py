@@ -376,10 +376,10 @@ def test_a_few_errors_change_nothing() -> None:
 def test_cases_that_passed_and_are_gone_are_told() -> None:
     then = past(2, [*steady(MANY), scored("gone", 1, 1, 1), scored("bad", 0, 0, 0)])
     comparison = compared(results(*steady(MANY)), then)
-    assert comparison.notes == ["1 case that passed before is not in the suite any more: gone"]
+    assert comparison.notes == ["1 case that passed before is no longer in the suite: gone"]
     many = past(2, [*steady(MANY), *(scored(f"old {n}", 1, 1, 1) for n in range(7))])
     (note,) = compared(results(*steady(MANY)), many).notes
-    assert note == ("7 cases that passed before are not in the suite any more: old 0, old 1, old 2, old 3, old 4, …")
+    assert note == ("7 cases that passed before are no longer in the suite: old 0, old 1, old 2, old 3, old 4, …")
 
 
 def test_runs_that_drift_are_told() -> None:
