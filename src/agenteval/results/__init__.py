@@ -1,1 +1,1 @@
-"""What a run found, and how it is stored."""
+"""The results of a run, and how they are stored."""

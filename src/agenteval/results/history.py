@@ -1,4 +1,4 @@
-"""Reads what earlier runs said as a whole, from a directory of their results files."""
+"""Reads the summaries of earlier runs from a directory of results files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agenteval.results.model import SCHEMA_VERSION, Run, Summary
 MOST_RUNS = 100
 _MOST_NAMED = 5
 _HEAD = 256 * 1024
-# A larger file whose summary does not come first is none of ours: reading it whole could take all memory.
+# In our files the summary comes first. Reading a larger file whole could exhaust the memory.
 _LARGEST = 256 * 1024 * 1024
 _SUITES = re.compile(rb',\s*"suites"\s*:\s*\[')
 
@@ -25,7 +25,7 @@ _SUITES = re.compile(rb',\s*"suites"\s*:\s*\[')
 class EarlierRun(BaseModel):
     """A results file without its cases."""
 
-    # Made ready when it is first used: most runs have no history.
+    # Built on first use: most runs have no history.
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
     schema_version: int
@@ -35,20 +35,20 @@ class EarlierRun(BaseModel):
 
 @dataclass(frozen=True)
 class History:
-    """Earlier runs, the oldest first, and in words what could not be read."""
+    """Earlier runs, the oldest first, and warnings about files that could not be read."""
 
     runs: tuple[EarlierRun, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def read_history(directory: Path | None) -> History:
-    """The newest runs of a directory, however deep their files lie; each run counts once.
+    """Read the newest runs below a directory; each run counts once.
 
     Args:
-        directory: every file in it whose name holds ``results`` and ends in ``.json`` is read; ``None`` for none.
+        directory: files below it named ``*results*.json`` are read; ``None``: no history.
 
     Returns:
-        At most :data:`MOST_RUNS` runs. What cannot be read is left out and named in the warnings.
+        At most :data:`MOST_RUNS` runs. Files that cannot be read are omitted and named in the warnings.
     """
     if directory is None:
         return History()
@@ -79,11 +79,11 @@ def _files(directory: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> EarlierRun:
-    """A results file up to its cases, which are most of it.
+    """Read a results file up to its cases, which are most of the file.
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is no results file.
+        ValueError: it is not a results file.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD)
@@ -100,7 +100,7 @@ def _read(path: Path) -> EarlierRun:
 
 
 def _before_suites(head: bytes) -> Any:
-    """What stands before the suites; ``None`` where that is not all that is needed."""
+    """Return the content before the suites; ``None`` if it lacks the summary."""
     suites = _SUITES.search(head)
     if suites is None:
         return None

@@ -1,4 +1,4 @@
-"""Takes secrets out of results before they are written anywhere."""
+"""Masks secrets in results before anything is written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NEVER_MASKED = frozenset({"id", "kind", "status"})
 
 
 def redacted(result: ResultT, redact: Redactor) -> tuple[ResultT, str]:
-    """The result without secrets that an agent or a metric repeated, and the same as JSON."""
+    """Return the result with masked secrets, and the same result as JSON."""
     text = result.model_dump_json()
     if redact(text) == text:
         return result, text
@@ -24,7 +24,7 @@ def redacted(result: ResultT, redact: Redactor) -> tuple[ResultT, str]:
 
 
 def _masked(value: Any, redact: Redactor) -> Any:
-    """Masks the texts inside our models; what identifies and classifies stays, as it is matched later."""
+    """Mask the texts inside result models. Ids and enumerations stay, because they are matched later."""
     if isinstance(value, BaseModel):
         masked = {name: _masked(item, redact) for name, item in value if name not in _NEVER_MASKED}
         return value.model_copy(update=masked)

@@ -1,1 +1,1 @@
-"""What the results of a run say as a whole: criteria, breakdowns, outliers, trends, causes of failures."""
+"""Analyses of a whole run: criteria, personas, outliers, trends, causes of failures."""

@@ -1,4 +1,4 @@
-"""The texts of recommendations: what is said and what to do about it, for each kind and tone.
+"""The texts of recommendations, for each kind and tone: the finding and the step to take.
 
 Placeholders stand for numbers and names that :mod:`agenteval.results.analysis.recommendations` fills in.
 """
@@ -25,7 +25,7 @@ Kind = Literal[
 
 
 class Advice(NamedTuple):
-    """One recommendation's texts: what was found, and the step to take."""
+    """The texts of one recommendation: the finding and the step to take."""
 
     finding: str
     step: str
@@ -48,15 +48,15 @@ TITLES: Mapping[Kind, str] = {
 ADVICE: Mapping[Kind, Mapping[Tone, Advice]] = {
     "criterion": {
         "technical": Advice(
-            "Criterion {name}: {value}, wanted {limit}.",
+            "Criterion {name}: {value}, required {limit}.",
             "Reproduce with the cases that move {name} most, change one thing, and run the suite again.",
         ),
         "executive": Advice(
-            "What was agreed does not hold. {label}: {value}, agreed: {limit}.",
-            "Decide whether this holds the release back: {label}.",
+            "A success criterion is not met. {label}: {value}, agreed: {limit}.",
+            "Decide whether this blocks the release: {label}.",
         ),
         "balanced": Advice(
-            "{label}: {value}, wanted: {limit}.",
+            "{label}: {value}, required: {limit}.",
             "Start with the answers that count most against {label}, and run the suite again.",
         ),
     },
@@ -66,11 +66,11 @@ ADVICE: Mapping[Kind, Mapping[Tone, Advice]] = {
             "Fix the cause behind the most frequent reason first; it accounts for {count} scores.",
         ),
         "executive": Advice(
-            "Only {value} of the answers are good enough; {limit} are wanted. What is found most often: {reason}.",
-            "Have the most frequent complaint fixed first: {reason}.",
+            "Only {value} of the answers are good enough; the target is {limit}. Most frequent reason: {reason}.",
+            "Fix the most frequent complaint first: {reason}.",
         ),
         "balanced": Advice(
-            "{value} of the answers pass ({passed} of {judged}); the aim is {limit}. Most frequent reason: {reason}.",
+            "{value} of the answers pass ({passed} of {judged}); target: {limit}. Most frequent reason: {reason}.",
             "Work on the most frequent reason first: {reason}.",
         ),
     },
@@ -113,7 +113,7 @@ ADVICE: Mapping[Kind, Mapping[Tone, Advice]] = {
         ),
         "balanced": Advice(
             "Of the answers to {name}, {value} pass; the aim is {limit}.",
-            "Adapt prompts and examples to {name}; most often it is: {reason}.",
+            "Adapt prompts and examples to {name}; most frequent reason: {reason}.",
         ),
     },
     "weak_metric": {
@@ -122,11 +122,11 @@ ADVICE: Mapping[Kind, Mapping[Tone, Advice]] = {
             "Inspect the answers with the lowest {name} in per_trace.jsonl.",
         ),
         "executive": Advice(
-            "{label} is a weak point: {value} of 1, wanted is {limit}.",
+            "{label} is a weak point: {value} of 1; the target is {limit}.",
             "Put the next round of work into {label}.",
         ),
         "balanced": Advice(
-            "{name} is too low: {value} on average, {limit} is wanted.",
+            "{name} is too low: {value} on average; the target is {limit}.",
             "Read the answers with the lowest {name} and look for what they have in common.",
         ),
     },
@@ -168,7 +168,7 @@ ADVICE: Mapping[Kind, Mapping[Tone, Advice]] = {
             "Allow more judging of {label} where the result has to carry a decision.",
         ),
         "balanced": Advice(
-            "There is no score of {name} for {count} of {judged} answers; most often: {reason}.",
+            "{name} has no score for {count} of {judged} answers; most frequent reason: {reason}.",
             "Allow more judge calls for {name}, or look at why they fail.",
         ),
     },
@@ -183,7 +183,7 @@ ADVICE: Mapping[Kind, Mapping[Tone, Advice]] = {
         ),
         "balanced": Advice(
             "{count} took unusually long, up to {value}, for example {examples}.",
-            "See what made these slow: {examples}.",
+            "Find out why these were slow: {examples}.",
         ),
     },
 }

@@ -1,4 +1,4 @@
-"""One score of several: how the scores of an answer become its final score."""
+"""Computes the final score of an answer from its scores."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ ROUNDING = 1e-9
 
 
 def final_score(scores: Mapping[str, float | None], aggregate: Aggregate) -> float | None:
-    """The final score of one answer, 0..1; ``None`` where nothing that has a weight could be scored.
+    """Return the final score of one answer, 0..1; ``None`` if no weighted metric has a score.
 
     Args:
-        scores: metric id → score, 0..1, or ``None`` where it is absent: then its weight takes no part either.
+        scores: metric id → score, 0..1, or ``None`` if absent; an absent score has no weight.
         aggregate: the method and the weights. A metric without a weight of its own weighs 1; one with a weight of 0
             or less takes no part.
     """
@@ -34,5 +34,5 @@ def final_score(scores: Mapping[str, float | None], aggregate: Aggregate) -> flo
 
 
 def passes(score: float | None, threshold: float) -> bool | None:
-    """Whether a score reaches the threshold; ``None`` where there is no score."""
+    """Return whether a score reaches the threshold; ``None`` without a score."""
     return None if score is None else score >= threshold - ROUNDING

@@ -1,4 +1,4 @@
-"""Alerts: numbers of a run that are worth a warning where they cross a line."""
+"""Alerts: warnings about figures of a run that cross a threshold."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _COMPARISONS: Mapping[Operator, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A rule and what came of it.
+    """An alert rule and its result.
 
     Attributes:
-        value: ``None`` where there is nothing to tell from.
+        value: ``None`` without data.
         triggered: whether the condition holds.
     """
 
@@ -38,7 +38,7 @@ class Alert:
 
 
 def check_alerts(rules: Iterable[AlertRule], summary: Summary) -> tuple[Alert, ...]:
-    """Every rule with its value; an unknown metric has none."""
+    """Check every rule; an unknown metric has no value."""
     values = _values(summary)
     return tuple(_alert(rule, values.get(rule.metric)) for rule in rules)
 

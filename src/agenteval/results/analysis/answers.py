@@ -1,4 +1,4 @@
-"""Makes of the results of a case what analyses need of them."""
+"""Turns the results of a case into the answers that analyses read."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class EvaluatedAnswer:
 
     Attributes:
         case_id: its case in results.json.
-        name: what it is called in reports.
+        name: its name in reports.
         trace_id: of a recorded trace.
-        order: its place in time: the iteration of a trace, or of a run.
+        order: position in time: the iteration of the trace or run.
         persona: who asked.
-        success: whether there was an answer and nothing says that it failed.
-        duration_ms: the time it took.
+        success: whether there is an answer and the trace reports no failure.
+        duration_ms: its latency in ms.
         tokens: input and output together.
         scores: metric id → score, 0..1; those that are absent are in ``absent``.
         absent: metric id → why there is no score.
@@ -53,18 +53,18 @@ class EvaluatedAnswer:
 
 _SHORT = 300
 
-# One for all of very many answers.
+# One shared object saves memory for very many answers.
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def evaluated(
     case: CaseResult, iteration: IterationResult, persona: str | None, trace: Mapping[str, Any]
 ) -> EvaluatedAnswer:
-    """One pass through a case, or one recorded trace.
+    """Return the answer of one iteration, or of one recorded trace.
 
     Args:
         case: the case.
-        iteration: the pass.
+        iteration: the iteration.
         persona: who asked.
         trace: the record of the trace, or one made of the reply.
     """
@@ -90,7 +90,7 @@ def evaluated(
 
 
 def _success(trace: Mapping[str, Any], iteration: IterationResult) -> bool:
-    """What the trace says of itself; where it says nothing, whether it is good enough."""
+    """Return the success that the trace reports; without a report, whether the answer passed."""
     if any(turn.error for turn in iteration.turns):
         return False
     said = was_successful(trace)
@@ -98,7 +98,7 @@ def _success(trace: Mapping[str, Any], iteration: IterationResult) -> bool:
 
 
 def _tokens(trace: Mapping[str, Any], turns: Sequence[TurnResult]) -> int | None:
-    """What the answer took, as the agent reports it or its recording says."""
+    """Return the tokens of the answer, as the agent or the recording reports them."""
     reported = [turn.usage for turn in turns if turn.usage is not None]
     if reported:
         return sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in reported)

@@ -1,4 +1,4 @@
-"""Conditions on a run as a whole.
+"""Success criteria of a whole run.
 
 In results.json times are seconds, and rates are 0..1; the details are in the units of FluxLoop's summary.json, with
 milliseconds and percent.
@@ -27,14 +27,14 @@ _PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One condition and what came of it.
+    """A criterion and its result.
 
     Attributes:
-        key: its name inside the section.
-        met: ``None`` where there is nothing to tell from.
+        key: name inside its section.
+        met: ``None`` without data.
         value: seconds or 0..1.
         threshold: in the same unit.
-        details: the same as FluxLoop's summary.json has it.
+        details: the result in the form of FluxLoop's summary.json.
     """
 
     section: CriterionSection
@@ -51,17 +51,17 @@ class Check:
 
     @property
     def criterion(self) -> Criterion:
-        """For results.json."""
+        """The criterion as results.json records it."""
         return Criterion(name=self.name, met=self.met, value=self.value, threshold=self.threshold)
 
 
 def check_criteria(summary: Summary, criteria: Criteria, aggregate: Aggregate) -> tuple[Check, ...]:
-    """Every condition that is asked for. Limits hold with equality.
+    """Check every criterion of the suite. A value equal to its limit meets it.
 
     Args:
-        summary: averages in it leave out outliers where these are removed; maxima and rates count every answer.
-        criteria: what is asked for.
-        aggregate: its threshold is what a quality criterion without one of its own takes.
+        summary: its averages omit outliers if the suite removes them; maxima and rates count every answer.
+        criteria: the criteria of the suite.
+        aggregate: its threshold applies to a quality criterion without a threshold.
     """
     return (
         *_performance(summary, criteria),
@@ -74,7 +74,7 @@ def check_criteria(summary: Summary, criteria: Criteria, aggregate: Aggregate) -
 
 
 def overall(checks: Iterable[Check]) -> bool | None:
-    """Whether all conditions hold that could be checked; ``None`` where none could."""
+    """Return whether all criteria that could be checked are met; ``None`` if none could be checked."""
     known = [check.met for check in checks if check.met is not None]
     return all(known) if known else None
 
@@ -137,7 +137,7 @@ def _tool_check(name: ToolCheck, summary: Summary) -> Check:
     ratio = shares.average if shares else None
     details: dict[str, Any] = {"ratio": ratio, "trace_count": shares.count if shares else 0}
     if ratio is None:
-        details["message"] = f"no answer says anything about {name}"
+        details["message"] = f"no answer has data about {name}"
     return Check("functionality", name, passes(ratio, 1.0), ratio, 1.0, details)
 
 

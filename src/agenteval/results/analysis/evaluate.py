@@ -1,4 +1,4 @@
-"""Looks at all answers of a run together: criteria, averages, and the analyses that the suite asks for."""
+"""Evaluates all answers of a run together: criteria, averages, and the analyses that the suite enables."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["EvaluationResult", "as_json", "evaluate", "trace_json"]
 
 
 def evaluate(answers: Sequence[EvaluatedAnswer], evaluation: Evaluation, aggregate: Aggregate) -> EvaluationResult:
-    """Everything that the suite wants to know of the run; the order of the answers does not matter.
+    """Run all analyses that the suite enables. The order of the answers does not matter.
 
-    Reads the baseline, where the suite names one; one that is missing or broken becomes a message in the result.
+    Reads the baseline summary that the suite names. A missing or broken baseline becomes a message in the result.
     """
     analyses = evaluation.analyses
     outliers = find_outliers(answers) if analyses.outliers else None

@@ -1,4 +1,4 @@
-"""A run as summary.json, in FluxLoop's form with some more keys."""
+"""Writes summary.json and per_trace.jsonl in FluxLoop's form, with additional keys."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from agenteval.results.analysis.summary_baseline import BaselineComparison, Delt
 from agenteval.results.analysis.trend import Trend
 from agenteval.suite.evaluation import EvaluationReport
 
-#: The farthest ones; how many there are stands beside them.
+#: Number of listed outliers; their total count is recorded beside them.
 _MOST_OUTLIERS = 1_000
 
 
 def as_json(result: EvaluationResult) -> dict[str, Any]:
-    """The content of summary.json. Rates and scores are 0..1, times milliseconds, ``error_rate_percent`` percent."""
+    """Return the content of summary.json. Rates and scores are 0..1, times are in milliseconds."""
     totals = result.summary.totals
     content: dict[str, Any] = {
         "total_traces": totals.answers,
@@ -246,7 +246,7 @@ def _report(report: EvaluationReport) -> dict[str, Any]:
 
 
 def trace_json(answer: EvaluatedAnswer) -> dict[str, Any]:
-    """One line of per_trace.jsonl."""
+    """Return one line of per_trace.jsonl."""
     content: dict[str, Any] = {
         "trace_id": answer.trace_id or answer.case_id,
         "iteration": answer.order,

@@ -1,4 +1,4 @@
-"""Why answers fail: their reasons put into categories."""
+"""Sorts the reasons of failed answers into categories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.summary import judged, passed
 
-#: A reason belongs to the first category that its metric's id, else its text speaks of; underscores part words.
+#: A reason belongs to the first category whose words its metric id, else its text contains.
 CATEGORIES: Sequence[tuple[str, str]] = (
     ("content", r"keywords?|forbidden|similarity|pattern|regex|contains(?=:)"),
     ("latency", r"latency|time-?outs?|timed out|too slow|response time|duration|\d+ ?ms"),
@@ -21,9 +21,9 @@ CATEGORIES: Sequence[tuple[str, str]] = (
     ("runtime_error", r"errors?|exceptions?|traceback|crash(?:ed|es)?|no answer|success(?=:)"),
     ("empty_output", r"empty|blank"),
 )
-#: Where there was no answer, or the trace says that it failed.
+#: The category of missing answers and of traces that report a failure.
 NO_SUCCESS = "runtime_error"
-#: Everything else, and failures without any reason.
+#: The category of all other failures.
 GENERAL = "general"
 
 _LONGEST_READ = 400
@@ -36,7 +36,7 @@ class Cause:
     """One category.
 
     Attributes:
-        count: answers that failed for such a reason; an answer may have several.
+        count: answers that failed for such a reason; an answer may have several reasons.
         examples: names of some of them.
     """
 
@@ -50,7 +50,7 @@ class Failures:
 
     Attributes:
         count: how many.
-        causes: category → cause, the most frequent first; ``None`` where nobody wants them.
+        causes: category → cause, the most frequent first; ``None`` if not asked for.
     """
 
     count: int
@@ -58,12 +58,12 @@ class Failures:
 
 
 def failed(answer: EvaluatedAnswer) -> bool:
-    """Whether the answer was judged and is not good enough."""
+    """Return whether the answer was judged and did not pass."""
     return judged(answer) and not passed(answer)
 
 
 def category(metric: str, reason: str) -> str:
-    """What a reason is about, by the table above."""
+    """Return the category of a reason."""
     for text in (metric.replace("_", " "), reason[:_LONGEST_READ].replace("_", " ")):
         for name, rule in _RULES:
             if rule.search(text):
@@ -72,12 +72,12 @@ def category(metric: str, reason: str) -> str:
 
 
 def count_failures(answers: Iterable[EvaluatedAnswer]) -> Failures:
-    """How many failed, without their causes."""
+    """Count failed answers without their causes."""
     return Failures(sum(map(failed, answers)), None)
 
 
 def find_causes(answers: Iterable[EvaluatedAnswer]) -> Failures:
-    """How many failed, and of what."""
+    """Count failed answers and their causes."""
     found: dict[str, list[EvaluatedAnswer]] = defaultdict(list)
     count = 0
     known: dict[tuple[str, str], str] = {}

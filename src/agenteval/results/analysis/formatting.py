@@ -1,4 +1,4 @@
-"""How numbers of an evaluation are written."""
+"""Formats the figures of an evaluation."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _MOST_DECIMALS = 6
 
 
 def check_label(check: Check) -> str:
-    """What a criterion is called in reports: ``max response time``, ``quality: intent recognition``."""
+    """Return the name of a criterion in reports: ``max response time``, ``quality: intent recognition``."""
     prefixes = {"performance": "", "quality": "quality: ", "functionality": "tool calls: "}
     return f"{prefixes[check.section]}{check.key.replace('_', ' ')}"
 
 
 def check_texts(check: Check) -> tuple[str, str]:
-    """A criterion's value and what it asks for: ``1.84 s`` and ``at most 2.00 s``.
+    """Return the value and the limit of a criterion: ``1.84 s`` and ``at most 2.00 s``.
 
-    With as many decimals as it takes to tell them apart: never ``2.00 s`` that is not ``at most 2.00 s``.
+    Both have enough decimals to differ visibly if they differ.
     """
     texts = "–", _limit(check, 0)
     if check.value is not None:
@@ -43,7 +43,7 @@ def _write(check: Check, value: float, more: int) -> str:
 
 
 def percent(share: float, more: int = 0) -> str:
-    """A share with one decimal, or ``more``; only all is 100.0% and only none is 0.0%."""
+    """Format a share with one decimal or ``more``. Only a share of 1 is 100.0%, and only 0 is 0.0%."""
     decimals = 1 + more
     text = f"{share:.{decimals}%}"
     least = f"{10.0**-decimals:.{decimals}f}%"
@@ -53,7 +53,7 @@ def percent(share: float, more: int = 0) -> str:
 
 
 def seconds(milliseconds: float, more: int = 0) -> str:
-    """A time for an answer: ``840 ms``, ``12.30 s``; with ``more`` decimals where these are not enough."""
+    """Format a latency: ``840 ms``, ``12.30 s``, with ``more`` decimals if needed."""
     if round(milliseconds) < 1000:
         return f"{milliseconds:.{more}f} ms"
     return f"{milliseconds / 1000:,.{2 + more}f} s"

@@ -1,4 +1,4 @@
-"""How sure the numbers of a run are: confidence intervals, and tests between personas and against a baseline."""
+"""Confidence intervals of a run, and tests between personas and against a baseline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agenteval.results.analysis.summary import Summary
 from agenteval.results.analysis.summary_baseline import Baseline
 
 _NORMAL = NormalDist()
-# The exact test takes seconds beyond; the normal approximation is as good there.
+# Beyond this size the exact test takes seconds, and the normal approximation is as good.
 _MOST_EXACT = 20_000
 
 Interval = tuple[float, float]
@@ -24,7 +24,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """A difference and whether it may be chance.
+    """A difference and its significance.
 
     Attributes:
         subject: a persona, or ``this run``.
@@ -32,7 +32,7 @@ class Hypothesis:
         measure: ``pass_rate``, ``final_score`` or a metric id.
         difference: of the subject minus the other, in 0..1.
         p: two-sided, of this test alone.
-        significant: whether it stands after Holm's correction for all tests of the run.
+        significant: whether the difference is significant after Holm's correction for all tests of the run.
     """
 
     subject: str
@@ -69,12 +69,12 @@ def infer(
     confidence: float,
     significance: float,
 ) -> Statistics:
-    """Every interval and every test.
+    """Compute every interval and every test.
 
     Args:
         summary: of this run.
-        personas: each is tested against all others; nothing is tested where there is only one.
-        baseline: what this run is tested against, as far as it tells enough.
+        personas: each is tested against all others; a single persona is not tested.
+        baseline: the run to test against, as far as its summary has the figures.
         confidence: level of the intervals, inside (0, 1).
         significance: error rate of all tests together.
     """
@@ -103,7 +103,7 @@ def wilson(successes: int, trials: int, confidence: float) -> Interval | None:
 
 
 def t_interval(values: Moments, confidence: float) -> Interval | None:
-    """Student's interval of a mean of scores, clipped to 0..1; ``None`` where there is no spread to tell from."""
+    """Student's interval of a mean of scores, clipped to 0..1; ``None`` without spread."""
     deviation = values.deviation
     if deviation is None or deviation < ROUNDING:
         return None
@@ -124,7 +124,7 @@ def share_p(successes: int, trials: int, other_successes: int, other_trials: int
 
 
 def welch_p(values: Moments, others: Moments) -> float | None:
-    """Two-sided p that two means differ (Welch 1947); ``None`` where there is no spread to tell from."""
+    """Two-sided p that two means differ (Welch 1947); ``None`` without spread."""
     if values.variance is None or others.variance is None:
         return None
     errors = values.variance / values.count, others.variance / others.count
@@ -166,7 +166,7 @@ def _between_personas(personas: Mapping[str, PersonaStats]) -> Iterator[Hypothes
     after = list(itertools.accumulate(reversed(groups[1:]), initial=_NOBODY))[::-1]
     pairs = [(group, earlier + later) for group, earlier, later in zip(groups, before, after, strict=True)]
     if len(pairs) == 2:
-        # Either one against the other is the same test; making it twice would only cost power.
+        # A against B is the same test as B against A; testing twice would only cost power.
         yield from _tests(groups[0], groups[1], groups[1].name)
         return
     for group, others in pairs:

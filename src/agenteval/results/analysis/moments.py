@@ -1,4 +1,4 @@
-"""Count, mean and spread of many values, whatever their order; groups of them can be put together."""
+"""Count, mean and spread of values, independent of their order; groups can be combined."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """What is known of some values.
+    """Count, mean and sum of squares of values.
 
     Attributes:
-        count: how many.
-        mean: their mean, 0 where there are none.
+        count: number of values.
+        mean: their mean, 0 without values.
         squares: Σ(value − mean)².
     """
 
@@ -23,14 +23,14 @@ class Moments:
 
     @classmethod
     def of(cls, values: Collection[float]) -> Moments:
-        """Of the values themselves; exact sums, so that their order does not matter."""
+        """Compute the moments of values. Sums are exact, so the order does not matter."""
         if not values:
             return cls()
         mean = math.fsum(values) / len(values)
         return cls(len(values), mean, math.fsum((value - mean) ** 2 for value in values))
 
     def __add__(self, other: Moments) -> Moments:
-        """Of both groups together (Chan, Golub and LeVeque 1979)."""
+        """Combine two groups (Chan, Golub and LeVeque 1979)."""
         if not self.count or not other.count:
             return self if self.count else other
         count, apart = self.count + other.count, other.mean - self.mean

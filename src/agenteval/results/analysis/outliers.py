@@ -1,4 +1,4 @@
-"""Answers that took unusually long or scored unusually, and whether averages count them."""
+"""Finds outliers among latencies and scores, and removes them from averages if asked."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _REACH = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Fences:
-    """The range of what is usual: Q1 − 1.5·IQR to Q3 + 1.5·IQR (Tukey 1977)."""
+    """The range of usual values: Q1 − 1.5·IQR to Q3 + 1.5·IQR (Tukey 1977)."""
 
     lower: float
     upper: float
 
     def excess(self, value: float) -> float:
-        """How far the value lies outside; 0 inside and on a fence."""
+        """Return the distance of a value outside the fences; 0 inside."""
         return max(self.lower - value, value - self.upper, 0.0)
 
 
@@ -36,13 +36,13 @@ class Outlier:
 
 @dataclass(frozen=True, slots=True)
 class OutlierReport:
-    """What is unusual in one measure.
+    """The outliers of one measure.
 
     Attributes:
-        fences: ``None`` where there are fewer than four values or the quartiles are equal: nothing is unusual then.
+        fences: ``None`` with fewer than four values or equal quartiles: then there are no outliers.
         outliers: the farthest outside first.
-        everything: of all values.
-        usual: of those inside the fences.
+        everything: moments of all values.
+        usual: moments of the values inside the fences.
     """
 
     fences: Fences | None
@@ -61,7 +61,7 @@ class Outliers:
 
 @dataclass(frozen=True, slots=True)
 class Averaged:
-    """The answers that averages are made of; counts, rates and extremes are always made of all.
+    """The answers that averages count; counts, rates and extremes always use all answers.
 
     Attributes:
         scored: for averages of scores.
@@ -73,7 +73,7 @@ class Averaged:
 
 
 def fences(values: Sequence[float]) -> Fences | None:
-    """The fences of the values, from quartiles by the exclusive method; ``None`` where they say nothing."""
+    """Return the fences of the values, from quartiles by the exclusive method; ``None`` if undefined."""
     if len(values) < _FEWEST_VALUES:
         return None
     lower, _, upper = statistics.quantiles(values, n=4)
@@ -87,7 +87,7 @@ def find_outliers(answers: Sequence[EvaluatedAnswer]) -> Outliers:
 
 
 def averaged(answers: Sequence[EvaluatedAnswer], outliers: Outliers | None, analyses: Analyses) -> Averaged:
-    """What averages are made of: with ``remove``, times without unusual times and scores without unusual scores."""
+    """Return the answers that averages count; with ``remove``, without outliers."""
     if outliers is None or analyses.outlier_handling != "remove":
         return Averaged(answers, answers)
     return Averaged(

@@ -1,4 +1,4 @@
-"""How the agent does with each kind of user."""
+"""Figures per persona."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from agenteval.results.analysis.summary import (
     scores_of,
 )
 
-#: The persona of an answer that names none.
+#: The persona of an answer without persona.
 NO_PERSONA = "default"
 _TOP_REASONS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class PersonaStats:
-    """The answers to one persona; the averages without outliers where these are removed.
+    """The answers to one persona; averages omit outliers if the suite removes them.
 
     Attributes:
         metrics: metric id → mean score.
@@ -49,16 +49,16 @@ class PersonaStats:
 
 
 def persona_of(answer: EvaluatedAnswer) -> str:
-    """Who asked; ``default`` where nobody says."""
+    """Return the persona of an answer; ``default`` if it has none."""
     return answer.persona or NO_PERSONA
 
 
 def by_persona(answers: Iterable[EvaluatedAnswer], averages: Averaged) -> dict[str, PersonaStats]:
-    """Persona → its numbers, by name.
+    """Return persona → figures, sorted by name.
 
     Args:
-        answers: all of them.
-        averages: those that averages are made of.
+        answers: all answers.
+        averages: the answers that averages count.
     """
     everyone, scored, timed = (_grouped(part) for part in (answers, averages.scored, averages.timed))
     return {name: _stats(everyone[name], scored.get(name, ()), timed.get(name, ())) for name in sorted(everyone)}

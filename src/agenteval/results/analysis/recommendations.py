@@ -1,4 +1,4 @@
-"""What to do next, from what a run shows: each finding with the step that it calls for."""
+"""Derives recommendations from the findings of a run."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _RANKS: Mapping[Priority, int] = {"high": 0, "medium": 1, "low": 2}
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """One thing to do.
+    """One recommendation.
 
     Attributes:
-        summary: what was found.
+        summary: the finding.
         action: the step to take.
-        metrics: the numbers behind it.
+        metrics: the figures behind it.
     """
 
     title: str
@@ -47,7 +47,7 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """All that recommendations are drawn from; ``None`` and empty where it was not computed."""
+    """The input of recommendations; ``None`` or empty if not computed."""
 
     summary: Summary
     aggregate: Aggregate
@@ -68,7 +68,7 @@ class _Finding:
 
 
 def recommend(findings: Findings, tone: Tone) -> tuple[Recommendation, ...]:
-    """Everything worth doing, the most pressing first, each title once."""
+    """Return all recommendations, the most urgent first, each title once."""
     found = sorted(_findings(findings), key=lambda finding: _RANKS[finding.priority])
     recommendations: dict[str, Recommendation] = {}
     for finding in found:

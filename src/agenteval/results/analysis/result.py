@@ -1,4 +1,4 @@
-"""Everything that was found out about a run as a whole."""
+"""The result of all analyses of a run."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from agenteval.suite.evaluation import Aggregate, Evaluation
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
-    """A run seen as a whole. Analyses that nobody asked for are ``None`` or empty.
+    """The result of all analyses. Disabled analyses are ``None`` or empty.
 
     Attributes:
-        evaluation: what was asked for.
-        aggregate: how final scores were made.
-        personas: persona → its numbers, by name.
-        checks: the conditions, in the suite's order.
+        evaluation: the suite's evaluation settings.
+        aggregate: how final scores were computed.
+        personas: persona → figures, sorted by name.
+        checks: the criteria, in suite order.
     """
 
     evaluation: Evaluation
@@ -45,17 +45,17 @@ class EvaluationResult:
 
     @property
     def criteria(self) -> list[Criterion]:
-        """The conditions for results.json: times in seconds, rates 0..1."""
+        """The criteria for results.json: times in seconds, rates 0..1."""
         return [check.criterion for check in self.checks]
 
     @property
     def success(self) -> bool | None:
-        """Whether all conditions hold that could be checked; ``None`` where none could."""
+        """Whether all criteria that could be checked are met; ``None`` if none could be checked."""
         return overall(self.checks)
 
     @property
     def warnings(self) -> list[str]:
-        """What must be seen although it fails nothing: alerts, criteria without data, a baseline that is no good."""
+        """Warnings that do not fail the run: alerts, criteria without data, an unusable baseline."""
         found = [f"alert: {alert}" for alert in self.alerts if alert.triggered or alert.value is None]
         found += [
             f"criterion {check.name} could not be checked: no data" for check in self.checks if check.met is None

@@ -23,11 +23,11 @@ class Totals:
     """Counts over all answers, and their average score.
 
     Attributes:
-        answers: all of them.
-        judged: those that passed or not; where nothing could be scored, nothing is judged.
-        passed: of the judged ones.
-        successful: that had an answer and did not fail.
-        scores: final scores, without outliers where these are removed.
+        answers: all answers.
+        judged: answers that passed or failed; an answer without scores is not judged.
+        passed: judged answers that passed.
+        successful: answers without an error.
+        scores: final scores, without outliers if the suite removes them.
     """
 
     answers: int
@@ -38,22 +38,22 @@ class Totals:
 
     @property
     def pass_rate(self) -> float | None:
-        """Passed of judged, 0..1."""
+        """Passed divided by judged, 0..1."""
         return self.passed / self.judged if self.judged else None
 
     @property
     def error_rate(self) -> float | None:
-        """Answers without success of all, 0..1."""
+        """Share of unsuccessful answers, 0..1."""
         return (self.answers - self.successful) / self.answers if self.answers else None
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Times for an answer in ms.
+    """Latencies in ms.
 
     Attributes:
-        averaged: what the average is made of, without outliers where these are removed.
-        ordered: all times, ascending.
+        averaged: the average, without outliers if the suite removes them.
+        ordered: all latencies, ascending.
     """
 
     averaged: Moments
@@ -61,11 +61,11 @@ class Times:
 
     @property
     def maximum(self) -> float | None:
-        """The longest of all."""
+        """The longest latency."""
         return self.ordered[-1] if self.ordered else None
 
     def quantile(self, share: float) -> float | None:
-        """The time that the share of all answers did not exceed."""
+        """Return the latency that a share of the answers did not exceed."""
         return quantile(self.ordered, share) if self.ordered else None
 
 
@@ -74,12 +74,12 @@ class MetricStats:
     """One metric over the run.
 
     Attributes:
-        scores: without answers that are removed as outliers.
-        minimum: of these scores; ``None`` where there are none, as is
-        maximum: of them.
-        reached: how many of them reach the threshold of the aggregate.
-        absent: answers that this metric has no score for, and
-        absent_reason: what is said most often why.
+        scores: its scores, without removed outliers.
+        minimum: lowest of these scores; ``None`` without scores.
+        maximum: highest of them; ``None`` without scores.
+        reached: scores that reach the threshold of the aggregate.
+        absent: answers without a score of this metric.
+        absent_reason: the most frequent reason.
     """
 
     scores: Moments
@@ -92,12 +92,12 @@ class MetricStats:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run in numbers.
+    """The figures of a run.
 
     Attributes:
         metrics: in the order of the aggregate's weights, then by name.
         top_reasons: the most frequent reasons why a score is not 1.
-        absent_reasons: the most frequent reasons why there is none.
+        absent_reasons: the most frequent reasons why a score is absent.
         tool_checks: check → its shares over all answers.
         tokens: per answer.
     """
@@ -112,11 +112,11 @@ class Summary:
 
 
 def summarise(answers: Sequence[EvaluatedAnswer], averages: Averaged, aggregate: Aggregate) -> Summary:
-    """Counts and averages everything.
+    """Compute all counts and averages.
 
     Args:
-        answers: all of them.
-        averages: those that averages are made of.
+        answers: all answers.
+        averages: the answers that averages count.
         aggregate: its threshold, and the order of its weights.
     """
     return Summary(
@@ -133,12 +133,12 @@ def summarise(answers: Sequence[EvaluatedAnswer], averages: Averaged, aggregate:
 
 
 def judged(answer: EvaluatedAnswer) -> bool:
-    """Whether the answer passed or not; one that nothing could be scored of says nothing."""
+    """Return whether the answer passed or failed; an answer without scores did neither."""
     return answer.passed is not None
 
 
 def passed(answer: EvaluatedAnswer) -> bool:
-    """Whether the answer is good enough."""
+    """Return whether the answer passed."""
     return bool(answer.passed)
 
 
@@ -147,12 +147,12 @@ def _present(values: Iterable[float | None]) -> list[float]:
 
 
 def scores_of(answers: Iterable[EvaluatedAnswer]) -> Moments:
-    """Final scores, as far as there are any."""
+    """Return the final scores; answers without one are omitted."""
     return Moments.of(_present(answer.final_score for answer in answers))
 
 
 def durations_of(answers: Iterable[EvaluatedAnswer]) -> Moments:
-    """Times in ms, as far as they are known."""
+    """Return the known latencies in ms."""
     return Moments.of(_present(answer.duration_ms for answer in answers))
 
 
@@ -202,10 +202,10 @@ def _tool_checks(answers: Iterable[EvaluatedAnswer]) -> dict[str, Moments]:
 
 
 def reasons(answers: Iterable[EvaluatedAnswer]) -> Counter[str]:
-    """How often each reason is given."""
+    """Count each reason."""
     return Counter(reason for answer in answers for reason in answer.reasons.values())
 
 
 def most_frequent(counted: Counter[str], most: int) -> Counted:
-    """The most frequent; equally frequent ones by name, so that the order of answers does not matter."""
+    """Return the most frequent reasons; ties are sorted by name, so that the order of answers does not matter."""
     return tuple(heapq.nsmallest(most, counted.items(), key=lambda item: (-item[1], item[0])))

@@ -1,4 +1,4 @@
-"""An earlier summary.json, ours or FluxLoop's, and what has changed since."""
+"""Reads an earlier summary.json, of agenteval or FluxLoop, and compares a run with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGEST_FILE = 100 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class EarlierMetric:
-    """A metric in an earlier run; ``moments`` where the summary tells enough for tests."""
+    """A metric of an earlier run; ``moments`` is set if the summary has enough figures for tests."""
 
     average: float
     moments: Moments | None
@@ -27,12 +27,12 @@ class EarlierMetric:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What an earlier summary says, as far as it does.
+    """The figures of an earlier summary.
 
     Attributes:
-        path: the file, as users know it.
-        judged: answers that passed or not.
-        scores: of the final scores, where the summary tells enough for tests.
+        path: the file, as the suite names it.
+        judged: answers that passed or failed.
+        scores: moments of the final scores, if the summary has enough figures for tests.
     """
 
     path: str
@@ -48,14 +48,14 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A number now and before."""
+    """A figure of this run and of the baseline."""
 
     current: float
     baseline: float
 
     @property
     def change(self) -> float:
-        """From the baseline to now."""
+        """Difference: this run minus the baseline."""
         return self.current - self.baseline
 
 
@@ -64,10 +64,10 @@ class BaselineComparison:
     """What changed.
 
     Attributes:
-        message: why nothing could be compared, or what makes it less comparable.
-        totals: ``pass_rate``, ``average_score``, ``total_traces`` and ``passed_traces``, those that both have.
+        message: why nothing could be compared, or what limits the comparison.
+        totals: ``pass_rate``, ``average_score``, ``total_traces``, ``passed_traces``, if both runs have them.
         metrics: metric id → its averages.
-        baseline: ``None`` where it could not be read.
+        baseline: ``None`` if it could not be read.
     """
 
     message: str | None
@@ -77,10 +77,10 @@ class BaselineComparison:
 
 
 def read_baseline(path: Path) -> Baseline | str:
-    """Reads a summary.json.
+    """Read a summary.json.
 
     Returns:
-        What it says, or one sentence on why it says nothing: it is missing, broken, or something else.
+        The baseline, or a message that explains why the file cannot be used.
     """
     shown = display_path(path)
     try:
@@ -102,7 +102,7 @@ def read_baseline(path: Path) -> Baseline | str:
 
 
 def compare_with(baseline: Baseline | str, summary: Summary, aggregate: Aggregate) -> BaselineComparison:
-    """What changed since the baseline; nothing but the message where there is none."""
+    """Compare a run with its baseline; without a usable baseline, only the message is set."""
     if isinstance(baseline, str):
         return BaselineComparison(baseline, {}, {}, None)
     totals = summary.totals
@@ -167,7 +167,7 @@ def _metric(stats: object) -> EarlierMetric | None:
 
 
 def _moments(stats: Mapping[str, Any]) -> Moments | None:
-    """Back from average, deviation and count; FluxLoop writes no deviation."""
+    """Compute moments from average, deviation and count. FluxLoop writes no deviation."""
     average, deviation, count = _number(stats, "average"), _number(stats, "deviation"), _count(stats, "count")
     if average is None or deviation is None or not count:
         return None

@@ -1,4 +1,4 @@
-"""What a trace says about its tool calls, as shares from 0 to 1."""
+"""Reads the tool call checks of a trace, as shares from 0 to 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from agenteval.results.model import ToolCall
 
-# Where traces keep such figures, and what checks are called in them.
+# The keys of these figures in traces.
 _PLACES = ("tool_calling", "tool_calling_metrics", "tool_metrics", "tool_usage")
 _CHECKS = (
     "all_calls_successful",
@@ -19,10 +19,10 @@ _CHECKS = (
 
 
 def tool_checks(trace: Mapping[str, Any], calls: Sequence[ToolCall]) -> dict[str, tuple[float, ...]]:
-    """Check → shares of tool calls for which it held.
+    """Return check → shares of tool calls that meet it.
 
-    A trace may say so itself, in one mapping or in a list of them. Whether all calls succeeded is also known from the
-    calls, where the trace does not say it.
+    A trace may contain the shares, in one mapping or in a list of mappings. Without them, the success of all calls is
+    computed from the calls.
 
     Args:
         trace: the record.
@@ -38,14 +38,14 @@ def tool_checks(trace: Mapping[str, Any], calls: Sequence[ToolCall]) -> dict[str
 
 
 def _entries(trace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What the first of the places says."""
+    """Return the entries of the first key that has any."""
     value = next((trace[place] for place in _PLACES if place in trace), None)
     entries = value if isinstance(value, list) else [value]
     return [entry for entry in entries if isinstance(entry, Mapping)]
 
 
 def _shares(value: Any) -> Iterator[float]:
-    """A boolean, a number, or a list of these; what is neither says nothing."""
+    """Return shares from a boolean, a number, or a list of these; other values are ignored."""
     if isinstance(value, bool):
         yield float(value)
     elif isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""Whether scores and times rise or fall from iteration to iteration."""
+"""Trends of scores and latencies over the iterations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOLERANCE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """How a mean moves.
+    """The trend of a mean.
 
     Attributes:
         slope: change per iteration, from the first to the last one; 0 for a single iteration.
@@ -30,14 +30,14 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Trends:
-    """Of final scores, and of times in ms; ``None`` where there are none."""
+    """Trends of final scores and of latencies in ms; ``None`` without data."""
 
     scores: Trend | None
     durations: Trend | None
 
 
 def find_trends(averages: Averaged) -> Trends:
-    """How the means of the iterations move; outliers take no part where they are removed."""
+    """Return the trends over the iterations, without outliers if the suite removes them."""
     return Trends(
         scores=trend((answer.order, answer.final_score) for answer in averages.scored),
         durations=relative_trend((answer.order, answer.duration_ms) for answer in averages.timed),
@@ -45,13 +45,13 @@ def find_trends(averages: Averaged) -> Trends:
 
 
 def trend(values: Iterable[tuple[int, float | None]]) -> Trend | None:
-    """The trend of scores: stable while the slope is within ±0.01 for each iteration."""
+    """Return the trend of scores: stable while the slope is within ±0.01 for each iteration."""
     points = _points(values)
     return _trend(points, _TOLERANCE) if points else None
 
 
 def relative_trend(values: Iterable[tuple[int, float | None]]) -> Trend | None:
-    """The trend of values of any size: stable while the slope is within ±1 % of their mean for each iteration."""
+    """Return the trend of values: stable while the slope per iteration is within ±1 % of their mean."""
     points = _points(values)
     return _trend(points, _TOLERANCE * abs(Moments.of([mean for _, mean in points]).mean)) if points else None
 

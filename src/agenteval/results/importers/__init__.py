@@ -1,4 +1,4 @@
-"""Runs that other tools recorded, as results of our own."""
+"""Imports the results of other tools."""
 
 from agenteval.results.importers.detect import read_foreign, read_run
 from agenteval.results.importers.known_cases import KnownCase, KnownSuite, suites_of

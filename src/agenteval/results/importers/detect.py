@@ -1,4 +1,4 @@
-"""Finds out by its content which tool wrote a file, and reads it."""
+"""Detects by its content which tool wrote a file, and reads the file."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from agenteval.results.store import read_baseline
 
 # Larger files are not read; in bytes.
 LARGEST_FILE = 500_000_000
-# So many mistakes are named one by one.
+# Number of mistakes that a message lists.
 _NAMED = 20
 _TRACES, _SUMMARY = "per_trace.jsonl", "summary.json"
-# FluxLoop keeps an evaluation in a folder of the experiment, whose own summary.json is something else.
+# FluxLoop writes an evaluation into a folder of the experiment. The experiment has another summary.json.
 _IN_FOLDER = (_TRACES, f"evaluation/{_TRACES}", f"evaluation/{_SUMMARY}", _SUMMARY)
 _UNDERSTOOD = (
     "results.json of agenteval, a test report of HoloDeck (holodeck test --output report.json), an evaluation of "
@@ -45,7 +45,7 @@ class _Document:
 
     Attributes:
         value: its JSON; of JSON Lines a list with all lines.
-        lines: where each of these stands.
+        lines: the line number of each.
     """
 
     file: Path
@@ -59,17 +59,17 @@ class _Document:
 
 
 def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tuple[str, ...]]:
-    """Read a run to compare with: a results file of our own, or what another tool recorded.
+    """Read a run to compare with: a results file of agenteval or of another tool.
 
     Args:
         path: the file, or the folder that holds it.
         suites: of the run that it will be compared with; see ``read_foreign``.
 
     Returns:
-        The run, and in words what it lacks.
+        The run, and notes about what the file lacks.
 
     Raises:
-        ConfigError: there is no such file, or it is none of these.
+        ConfigError: there is no such file, or its format is unknown.
     """
     try:
         return read_baseline(path)
@@ -79,7 +79,7 @@ def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tu
         try:
             results = read_foreign(path, suites)
         except _UnknownError as unknown:
-            # A file that says which version of ours it is of is broken, not unknown.
+            # A file with a schema_version of agenteval is broken, not unknown.
             raise error if unknown.claims_to_be_ours else unknown from None
     return results, tuple(_lacking(results))
 
@@ -93,8 +93,8 @@ def _lacking(results: Results) -> Iterator[str]:
 def read_foreign(path: Path, suites: Sequence[KnownSuite] = ()) -> Results:
     """Read a run that HoloDeck, FluxLoop or promptfoo recorded.
 
-    Statuses, scores from 0 to 1, answers, times and costs are taken over as far as they are there. How the run
-    judged is unknown, so its cases have no fingerprints.
+    Statuses, scores from 0 to 1, answers, times and costs are imported as far as the file has them. The file does
+    not record how the run judged, so its cases have no fingerprints.
 
     Args:
         path: the file; for FluxLoop also the folder of an evaluation, or of the experiment that holds it.
@@ -120,7 +120,7 @@ def read_foreign(path: Path, suites: Sequence[KnownSuite] = ()) -> Results:
 
 
 class _UnknownError(ConfigError):
-    """JSON, but of no tool that we know."""
+    """JSON of an unknown tool."""
 
     def __init__(self, file: Path, *, claims_to_be_ours: bool = False) -> None:
         super().__init__(Problem(f"no run to compare with; understood are: {_UNDERSTOOD}", file=str(file)))
@@ -128,7 +128,7 @@ class _UnknownError(ConfigError):
 
 
 def _documents(path: Path) -> list[_Document]:
-    """The file that is meant; of FluxLoop's two files both, the traces first."""
+    """Return the file; for FluxLoop both files, the traces first."""
     if not path.is_dir():
         first = _document(path)
     else:
@@ -150,7 +150,7 @@ def _documents(path: Path) -> list[_Document]:
 
 
 def _understood(documents: Sequence[_Document]) -> tuple[Mapping[str, Any], _Reader]:
-    """What to read, and how."""
+    """Return the file and its reader."""
     value = documents[0].value
     if documents[0].is_traces:
         return {"traces": value, "summary": documents[1].value if len(documents) > 1 else None}, read_fluxloop
@@ -193,7 +193,7 @@ def _lines(file: Path, content: bytes, text: str, error: Exception) -> _Document
     """The document as JSON Lines, where its first line is one of FluxLoop's.
 
     Args:
-        error: why it is no JSON as a whole.
+        error: why the file is not one JSON document.
     """
     found: list[Any] = []
     lines: list[int] = []
@@ -207,7 +207,7 @@ def _lines(file: Path, content: bytes, text: str, error: Exception) -> _Document
         except (ValueError, RecursionError) as broken:
             value, wrong = None, f"not valid JSON: {broken}"
         if wrong and not found:
-            # Lines of another tool, or no lines at all.
+            # Lines of another tool, or not JSON Lines.
             raise _UnknownError(file) if isinstance(value, dict) else ConfigError(_broken(file, error))
         if wrong:
             problems.append(Problem(wrong, file=str(file), line=number))
@@ -227,7 +227,7 @@ def _broken(file: Path, error: Exception) -> Problem:
 
 
 def _mistakes(error: ValidationError, documents: Sequence[_Document]) -> list[Problem]:
-    """What is wrong, each with the place in its file."""
+    """Return every mistake with its place in the file."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     problems = [_mistake(mistake["loc"], mistake["msg"], documents) for mistake in found[:_NAMED]]
     if len(found) > _NAMED:

@@ -1,4 +1,4 @@
-"""What is known of the suites of the run that a foreign one is compared with, and how their cases are called."""
+"""The suites and cases that an imported run is compared with."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class KnownCase:
     """A case of a suite.
 
     Attributes:
-        inputs: what its turns ask.
-        ground_truths: what each of them expects; empty where nobody knows.
-        persona: who asks.
+        inputs: the input of each turn.
+        ground_truths: the expected answer of each turn; empty if unknown.
+        persona: the persona that asks.
     """
 
     id: str
@@ -35,11 +35,11 @@ class KnownCase:
 
 @dataclass(frozen=True, slots=True)
 class KnownSuite:
-    """A suite whose cases the foreign run may have asked, too.
+    """A suite whose cases the imported run may contain.
 
     Attributes:
-        path: what the ids of its cases start with.
-        cases: empty where the run scores recorded traces, as these are no cases of the suite.
+        path: prefix of its case ids.
+        cases: empty if the run scores recorded traces, which are not cases of the suite.
         metrics: ids of the metrics that score the traces.
     """
 
@@ -51,7 +51,7 @@ class KnownSuite:
 
 
 def suites_of(results: Results) -> tuple[KnownSuite, ...]:
-    """The suites of a run, as far as its results tell of them."""
+    """Return the suites of a run, as its results describe them."""
     return tuple(_suite(suite) for suite in results.suites)
 
 
@@ -79,13 +79,13 @@ def _case(case: CaseResult) -> KnownCase:
 
 
 class Repeats:
-    """Tells apart what comes again: the second time it is ``<id>#2``."""
+    """Makes ids unique: a second ``<id>`` becomes ``<id>#2``."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
 
     def unique(self, wanted: str) -> str:
-        """The id, or one of its own where it is taken."""
+        """Return the id, with a number if it is taken."""
         self._seen[wanted] += 1
         return wanted if self._seen[wanted] == 1 else f"{wanted}#{self._seen[wanted]}"
 

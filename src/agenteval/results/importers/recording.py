@@ -1,4 +1,4 @@
-"""From the cases of a foreign run to results."""
+"""Converts an imported run to results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agenteval.results.model import (
 from agenteval.results.rollup import summarise, turn_means
 
 _DIGITS = 16
-# What the comparison calls the one score that all scores of a case become.
+# The id of the aggregated score in the comparison.
 _OVERALL = "score"
 
 
@@ -30,12 +30,12 @@ class Recording:
     """A run of another tool.
 
     Attributes:
-        tool: which one.
-        version: of the tool; empty where the file does not say.
+        tool: name of the tool.
+        version: version of the tool; empty if unknown.
         started_at: as the file has it, as is
         finished_at: most files have one of the two, or none.
         questions: id of a case that asks something else than the known case of that id → what it asks.
-        summary: where the file has one, but no cases to make it of.
+        summary: the summary of a file without cases.
     """
 
     tool: str
@@ -50,7 +50,7 @@ class Recording:
 
 
 def results_of(recording: Recording, digest: str, modified: datetime) -> Results:
-    """The run as results.
+    """Return the run as results.
 
     Args:
         recording: the run.
@@ -77,7 +77,7 @@ def results_of(recording: Recording, digest: str, modified: datetime) -> Results
 
 
 def _pool_entry(recording: Recording, run: Run) -> PoolEntry:
-    """How a foreign run judged is unknown, so only cases that asked something else have a fingerprint."""
+    """Return the pool entry. Only cases with another question have a fingerprint: the metrics are unknown."""
     return PoolEntry(
         commit=run.commit,
         run_id=run.id,
@@ -95,7 +95,7 @@ def _pool_entry(recording: Recording, run: Run) -> PoolEntry:
 def _fingerprint(question: str | None) -> str:
     if question is None:
         return ""
-    # No fingerprint of a known case looks like this one: it says that the question is not the same.
+    # Differs from every fingerprint of a known case: the question is another one.
     return f"asked:{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
 
 
@@ -121,7 +121,7 @@ def _period(recording: Recording, modified: datetime) -> tuple[datetime, datetim
         finished = finished or modified
         return finished - duration, finished
     except OverflowError:
-        # Longer than there are dates: the file is wrong, but its scores need not be.
+        # The duration exceeds the range of dates. The file is wrong, but its scores may be right.
         return modified, modified
 
 

@@ -1,4 +1,4 @@
-"""Values in files of other tools: what is no number is none, what is no text becomes one."""
+"""Reads values of other tools: invalid numbers become ``None``, other values become text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agenteval.results.model import Score, ScoreKind, Text
 
 # As far as 1.0000000000000004 is still 1.
 _ROUNDING = 1e-6
-# More milliseconds, tokens or dollars than this nobody used.
+# Larger counts of milliseconds, tokens or dollars are invalid.
 _LARGEST_AMOUNT = 1e15
 _SCALE = re.compile(r"\s*(?P<low>\d+(?:\.\d+)?)\s*(?:-|–|\.\.|to)\s*(?P<high>\d+(?:\.\d+)?)\s*")
 
@@ -63,16 +63,16 @@ Mapped = Annotated[dict[Text, _T], BeforeValidator(lambda value: {} if value is 
 
 
 class Shape(BaseModel):
-    """Part of a foreign file, as far as it is of use; the rest is left out."""
+    """Part of an imported file; unknown keys are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 def loads(text: str) -> Any:
-    """JSON in which numbers that are none (NaN, infinities, ``1e999``) are ``None``.
+    """Parse JSON; NaN, infinities and numbers like ``1e999`` become ``None``.
 
     Raises:
-        ValueError: it is no JSON, or holds a number of thousands of digits.
+        ValueError: it is not JSON, or contains a number of thousands of digits.
         RecursionError: it is nested too deeply.
     """
     return json.loads(text, parse_constant=lambda _: None, parse_float=lambda digits: finite(float(digits)))
@@ -80,12 +80,12 @@ def loads(text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What a metric said, on whatever scale.
+    """A score on the scale of its metric.
 
     Attributes:
         highest: the best score of the scale, above 0.
-        absent: why there is no score, although the file has one.
-        error: what broke; there is no score then either.
+        absent: why the score of the file is not used.
+        error: the error that prevented the score.
     """
 
     id: str
@@ -102,7 +102,7 @@ class Grade:
 
     @property
     def score(self) -> Score:
-        """On our scale from 0 to 1. A score that the scale does not have cannot be compared: it is an error."""
+        """The score from 0 to 1. A score outside its scale is an error."""
         common: dict[str, Any] = {
             "id": self.id,
             "kind": self.kind,
@@ -129,6 +129,6 @@ class Grade:
 
 
 def highest_of(scale: str | None) -> float:
-    """The upper end of a scale like ``0-10``; 1 where it says none."""
+    """Return the upper end of a scale like ``0-10``; 1 without an end."""
     found = _SCALE.fullmatch(scale or "")
     return (float(found["high"]) if found else 0.0) or 1.0

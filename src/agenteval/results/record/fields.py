@@ -27,15 +27,15 @@ def trace_of_reply(
     usage: Usage | None = None,
     tool_calls: Sequence[ToolCall] = (),
 ) -> dict[str, Any]:
-    """The record of an answer that was not recorded but just given.
+    """Return the record of a live answer.
 
     Args:
-        input: what was asked.
+        input: the question.
         output: the answer.
-        duration_ms: the time it took.
-        success: whether there was an answer.
-        persona: who asked.
-        iteration: which pass it is, from 0.
+        duration_ms: latency in ms.
+        success: whether there is an answer.
+        persona: the persona that asked.
+        iteration: index of the iteration, from 0.
         trace_id: what identifies it; the same in every run, as sampling and caches go by it.
         metadata: what the agent sent with its answer.
         expected: what the suite says of the input; it wins over what the agent says.
@@ -73,17 +73,17 @@ def value_at(record: Record, path: str) -> Any:
 
 
 def reported_success(record: Record) -> bool | None:
-    """What a trace says of its success, by ``success`` or else by ``status``; ``None`` where it says nothing."""
+    """Return the success that a trace reports, by ``success`` or else by ``status``; ``None`` if it reports none."""
     said = value_at(record, "success")
     if said is not None:
-        # A text too may say no.
+        # The value may be a text.
         return said.strip().lower() not in _NO if isinstance(said, str) else bool(said)
     status = value_at(record, "status")
     return status.strip().lower() == "success" if isinstance(status, str) else None
 
 
 def was_successful(record: Record) -> bool | None:
-    """Whether an answer succeeded: one that names an error did not, whatever else its trace says."""
+    """Return whether an answer succeeded. An answer with an error did not, whatever else its trace reports."""
     return False if value_at(record, "error") else reported_success(record)
 
 

@@ -1,4 +1,4 @@
-"""Finds the tokens that an answer took in the record of its trace, and counts none of them twice."""
+"""Finds the token usage of an answer in its record, and counts no token twice."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from agenteval.results.record.fields import Record, value_at
 
-# What the numbers are called, by whoever counts.
+# The names that providers and frameworks use.
 _PROMPT = ("prompt_tokens", "input_tokens")
 _COMPLETION = ("completion_tokens", "output_tokens")
 _TOTAL = ("total_tokens",)
-# Where the figures of a whole trace stand; the first that has some counts.
+# Keys with the figures of a whole trace; the first key with figures counts.
 _PLACES = ("token_usage", "usage", "summary.token_usage", "summary.usage", "metadata.token_usage", "metadata.usage")
-# Under which keys those of one observation stand, however deep.
+# Keys with the figures of one observation, at any depth.
 _INSIDE = (
     "token_usage",
     "usage",
@@ -33,7 +33,7 @@ _DEPTH = 6
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens; ``None`` where only the total is known."""
+    """Token counts; ``None`` if only the total is known."""
 
     total: float
     prompt: float | None = None
@@ -41,7 +41,7 @@ class TokenUsage:
 
 
 def token_usage(record: Record) -> TokenUsage | None:
-    """What an answer took; ``None`` if the record does not say.
+    """Return the token usage of an answer; ``None`` if the record has none.
 
     Figures for the whole trace win; without them those of the timeline are added up. An observation that stands there
     twice counts once, and one with others below it that have figures of their own does not count: its are their sum.
@@ -122,6 +122,6 @@ def _sum(parts: Sequence[TokenUsage]) -> TokenUsage | None:
 
 
 def _known_sum(values: Sequence[float | None]) -> float | None:
-    """The sum; ``None`` as soon as one of them is not known."""
+    """Return the sum; ``None`` if any value is unknown."""
     known = [value for value in values if value is not None]
     return math.fsum(known) if len(known) == len(values) else None

@@ -22,10 +22,10 @@ from agenteval.results.rollup import case_status, mean
 FORMAT: Final = "fluxloop"
 # FluxLoop's files do not say which evaluation they come from.
 _NAME = "evaluation"
-# Nor do they tell rules from judges.
+# The files do not distinguish rules from judges.
 _KIND: Final = "custom"
 
-# FluxLoop writes 0 for a judgement that there was none of, and only the reason tells; this is how these begin.
+# FluxLoop writes 0 for a missing judgement; only the reason, which begins like this, shows it.
 _NOT_ASKED = re.compile("Skipped due to LLM sampling|LLM evaluation budget exhausted")
 _BROKEN = re.compile(
     "LLM (API key not provided|call failed|client unavailable|evaluator missing|manager unavailable)"
@@ -46,12 +46,12 @@ def is_trace(content: Any) -> bool:
 
 
 def belong_together(summary: Mapping[str, Any], traces: Sequence[Any]) -> bool:
-    """Whether a summary counts these traces; one with another number is of another evaluation."""
+    """Return whether a summary counts these traces. A summary with another count belongs to another evaluation."""
     return summary.get("total_traces") == len(traces)
 
 
 def read_fluxloop(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> Recording:
-    """An evaluation as a recording; without traces it has no cases, but its numbers.
+    """Return an evaluation as a recording; without traces it has figures and no cases.
 
     Args:
         content: ``summary``, the JSON of summary.json, and ``traces``, the lines of per_trace.jsonl; one may lack.
@@ -85,7 +85,7 @@ def read_fluxloop(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> R
 
 
 def _suite_of(evaluation: Evaluation, suites: Sequence[KnownSuite]) -> KnownSuite | None:
-    """The suite with most metrics and questions of the evaluation; the only one needs none."""
+    """Return the suite that shares most metrics and questions with the evaluation; a single suite matches always."""
     ours = [suite for suite in suites if suite.format == FORMAT]
     if len(ours) <= 1:
         return ours[0] if ours else None
@@ -116,7 +116,7 @@ def _known_question(case: KnownCase) -> _Question:
 
 
 class _Cases:
-    """Makes cases of traces, with the ids that a suite gives them."""
+    """Builds cases from traces, with the case ids of the suite."""
 
     def __init__(self, path: str, known: Iterable[KnownCase]) -> None:
         self._path = path
@@ -129,7 +129,7 @@ class _Cases:
                 self._known[_known_question(case)].append(case.id)
 
     def cases(self, traces: Iterable[Trace]) -> list[CaseResult]:
-        """One case for each trace; traces that a suite has one case for are its iterations."""
+        """Return one case for each trace; traces of the same suite case are its iterations."""
         found: dict[str, list[Trace]] = {}
         for trace in traces:
             found.setdefault(self._id(trace), []).append(trace)
@@ -140,7 +140,7 @@ class _Cases:
             return trace.meta.case_id
         if ids := self._known.get(_question(trace)):
             return ids.pop(0) if len(ids) > 1 else ids[0]
-        # The suite's own id, where a template makes another text of the input that the trace has.
+        # The suite's id, if a template changes the text of the input.
         case_id = f"{self._path}::{content_id([trace.meta.input, trace.persona or None])}"
         if case_id in self._ids:
             return case_id
@@ -176,13 +176,13 @@ def _iteration(index: int, trace: Trace) -> IterationResult:
         scores=scores,
     )
     status = _status(trace, scores, lost)
-    # What there was no judgement of stands as 0 in the final score, which is none then.
+    # The final score counts a missing judgement as 0, so it is not usable.
     final = None if lost else share(trace.final_score)
     return IterationResult(index=index, status=status, score=final, turns=[turn])
 
 
 def _grade(name: str, value: float | None, reason: str | None) -> Grade:
-    """What an evaluator said; nothing where the 0 only stands for a judgement that there was none of."""
+    """Return the score of an evaluator; ``None`` if the 0 stands for a missing judgement."""
     if value == 0 and reason is not None:
         if _NOT_ASKED.match(reason):
             return Grade(id=name, kind=_KIND, value=None, absent=reason)
@@ -199,7 +199,7 @@ def _reason(trace: Trace, name: str) -> str | None:
 
 
 def _status(trace: Trace, scores: Sequence[Score], lost: Sequence[Grade]) -> CaseStatus:
-    """FluxLoop's verdict; a failure that lost judgements may have caused is none."""
+    """Return FluxLoop's verdict; a failure that missing judgements may have caused is not used."""
     scored = any(score.status == "scored" for score in scores)
     if trace.passed is None or (trace.passed and not scored):
         return "skipped"

@@ -1,4 +1,4 @@
-"""What the files of an evaluation of FluxLoop look like, as far as they are read: those of FluxLoop CLI 0.2.30."""
+"""The parts of FluxLoop's evaluation files that are read, as FluxLoop CLI 0.2.30 writes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agenteval.results.model import Json
 
 
 class Meta(Shape):
-    """What a trace is about."""
+    """The input and persona of a trace."""
 
     input: AnyText = ""
     output: OptionalText = None

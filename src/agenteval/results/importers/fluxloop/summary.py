@@ -1,4 +1,4 @@
-"""What summary.json of FluxLoop says of an evaluation as a whole."""
+"""Reads the figures of FluxLoop's summary.json."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agenteval.results.importers.values import finite
 from agenteval.results.model import Criterion, MetricSummary, RunUsage, Summary
 
 _SECTIONS: Mapping[str, str] = {"performance": "", "quality": "quality.", "functionality": "tool_calling."}
-# Where a criterion has its value and its threshold, and what to divide by for seconds and 0..1.
+# The keys of value and threshold of each criterion, and the divisor for seconds and 0..1.
 _VALUES: Mapping[str, float] = {
     "average_ms": 1000,
     "max_ms": 1000,
@@ -19,7 +19,7 @@ _VALUES: Mapping[str, float] = {
     "ratio": 1,
 }
 _THRESHOLDS: Mapping[str, float] = {"threshold_ms": 1000, "threshold_percent": 100, "threshold": 1}
-# These ask for all; the file does not say so.
+# These criteria require all calls; the file does not record that.
 _ALL = ("all_traces_successful", "tool_calling.")
 
 
@@ -29,7 +29,7 @@ def share(number: float | None) -> float | None:
 
 
 def numbers_of(summary: EvaluationSummary) -> Summary:
-    """The run in numbers, for evaluations that have no traces."""
+    """Return the figures of the run, for evaluations without traces."""
     total = summary.total_traces or 0
     judged = total if summary.judged_traces is None else min(summary.judged_traces, total)
     passed = min(summary.passed_traces or 0, judged)

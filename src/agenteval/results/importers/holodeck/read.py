@@ -1,4 +1,4 @@
-"""Test reports of HoloDeck: what ``holodeck test --output`` writes, and the files of its ``results`` folder."""
+"""Reads HoloDeck test reports: the output of ``holodeck test --output``, and files of its ``results`` folder."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def read_holodeck(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> R
 
 
 def _suite_of(report: Report, path: str, suites: Sequence[KnownSuite]) -> KnownSuite | None:
-    """The suite with the agent's name; else the one whose path ends the same and that has a case of the report."""
+    """Return the suite with the agent's name, else one with the same path ending and a case of the report."""
     names = {test.test_name for test in report.results if test.test_name}
 
     def shared_cases(suite: KnownSuite) -> int:
@@ -108,7 +108,7 @@ def _rouge_is_broken(report: Report) -> bool:
 
 
 class _Cases:
-    """Makes cases of tests, with the ids that a suite gives them."""
+    """Builds cases from tests, with the case ids of the suite."""
 
     def __init__(self, path: str, known: Iterable[KnownCase], rouge_is_broken: bool) -> None:
         self.path = path
@@ -178,7 +178,7 @@ class _Cases:
         return self._rouge_is_broken and metric.metric_name == _ROUGE
 
     def _status(self, test: Test, turns: Sequence[TurnResult]) -> CaseStatus:
-        """HoloDeck's own verdict, which knows no errors, and counts as passed where nothing was checked."""
+        """Return HoloDeck's verdict. It has no errors, and counts a test without checks as passed."""
         if any(turn.error is not None for turn in turns):
             return "error"
         metrics = [metric for answer in test.answers for metric in answer.metric_results]
@@ -188,7 +188,7 @@ class _Cases:
             return "failed"
         if not test.passed and any(metric.error for metric in metrics):
             return "error"
-        # What is left are other errors; without any, rouge alone was to blame.
+        # Without other errors, rouge alone caused the failure.
         if not test.passed and (any(answer.errors for answer in test.answers) or not self._rouge_is_broken):
             return "failed"
         statuses = {score.status for turn in turns for score in turn.scores}
@@ -198,7 +198,7 @@ class _Cases:
 
 
 def _is_broken(answer: Answer) -> bool:
-    """Whether there is no answer because of an error; a missing tool call is an error, too, but not such a one."""
+    """Return whether an error prevented the answer. A missing tool call does not prevent an answer."""
     if not answer.errors:
         return False
     return answer.response is None or (not answer.response and answer.tools_matched is not False)
@@ -213,7 +213,7 @@ def _without_metrics_ms(test: Answer) -> float | None:
 
 
 def _differs(known: KnownCase, answers: Sequence[Answer]) -> bool:
-    """Whether the test of that name asks, or expects, something else."""
+    """Return whether the test of that name has another question or expectation."""
     if known.inputs and known.inputs != tuple(answer.input for answer in answers):
         return True
     truths = tuple(answer.ground_truth for answer in answers)

@@ -1,4 +1,4 @@
-"""What a test report of HoloDeck looks like, as far as it is read.
+"""The parts of HoloDeck's test report that are read.
 
 The shape is that of ``holodeck.models.test_result`` and ``eval_run`` in HoloDeck 0.7.1.
 """
@@ -14,7 +14,7 @@ from agenteval.results.model import Json, Text
 
 
 class Metric(Shape):
-    """What a metric said."""
+    """The result of a metric."""
 
     metric_name: Text
     kind: OptionalText = None
@@ -39,7 +39,7 @@ class Invocation(Shape):
 
 
 class Tokens(Shape):
-    """What an answer took."""
+    """The token usage of an answer."""
 
     prompt_tokens: Count = None
     completion_tokens: Count = None
@@ -91,13 +91,13 @@ class Report(Shape):
 
 
 class Metadata(Shape):
-    """Where a report comes from."""
+    """The origin of a report."""
 
     git_commit: OptionalText = None
 
 
 class EvalRun(Shape):
-    """A file of HoloDeck's own history: the report, and where it comes from."""
+    """A file of HoloDeck's history: the report and its origin."""
 
     report: Report
     metadata: Metadata = Metadata()

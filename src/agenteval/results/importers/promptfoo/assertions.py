@@ -1,4 +1,4 @@
-"""What promptfoo's types of assertions are here."""
+"""Maps promptfoo's assertion types to metric kinds."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ _OTHER_UNITS = frozenset({"cost", "latency", "levenshtein", "perplexity", "word-
 
 
 def kind_of(assertion: str) -> ScoreKind:
-    """The kind of a type of assertions, negated or not."""
+    """Return the metric kind of an assertion type, negated or not."""
     return _KINDS.get(assertion.removeprefix("not-"), "custom")
 
 
 def threshold_of(assertion: str, threshold: float | None) -> float | None:
-    """The score that an assertion needs; ``None`` where its threshold is none of a score, or it is negated."""
+    """Return the score that an assertion needs; ``None`` if its threshold is not a score, or it is negated."""
     if threshold is None or assertion.startswith("not-") or assertion in _OTHER_UNITS:
         return None
     return threshold if 0 <= threshold <= 1 else None

@@ -1,4 +1,4 @@
-"""Results of promptfoo: what ``promptfoo eval --output results.json`` writes."""
+"""Reads the output of ``promptfoo eval --output results.json``."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def is_promptfoo(content: Any) -> bool:
 def read_promptfoo(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> Recording:
     """Results as a recording.
 
-    A test is the known case that its description names, else the one that asks what a variable or the prompt says.
-    Tests that are no known case make a suite of their own, one for each provider and prompt.
+    A test matches the known case that its description names, else the one whose question is in a variable or the
+    prompt.
+    Other tests form a separate suite for each provider and prompt.
 
     Args:
         content: the JSON of the file.
@@ -73,7 +74,7 @@ class _Answered:
     """A case, the path of its suite, and which provider and prompt answered it.
 
     Attributes:
-        question: what was asked, where the known case asks something else.
+        question: the question, if it differs from the known case.
     """
 
     suite: str
@@ -85,7 +86,7 @@ class _Answered:
 def _columns(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """The path of a suite → the answers of one provider to one prompt."""
     found: dict[tuple[str, str], list[Row]] = {}
-    # They stand in the order in which they ended.
+    # Rows are in the order in which they finished.
     for row in sorted(rows, key=lambda row: row.index or 0):
         found.setdefault((row.agent, row.prompt.label), []).append(row)
     if len(found) == 1:
@@ -121,7 +122,7 @@ def _answers(column: str, rows: Sequence[Row], suites: Sequence[KnownSuite]) -> 
 
 
 class _Known:
-    """Finds the known case that a test is, each once; a name or question that several cases have finds none."""
+    """Finds the known case of a test, each once; an ambiguous name or question finds none."""
 
     def __init__(self, suites: Iterable[KnownSuite]) -> None:
         self._found: set[str] = set()
@@ -146,7 +147,7 @@ class _Known:
 
 
 def _asks_the_same(case: KnownCase, row: Row) -> bool:
-    """Whether the question of a case stands in a variable or in the prompt; of several turns nobody knows."""
+    """Return whether a variable or the prompt contains the question of a case; multi-turn cases never match."""
     texts = (row.prompt.raw, *map(text_of, row.vars.values()))
     return len(case.inputs) != 1 or any(case.inputs[0] in text for text in texts)
 
@@ -195,7 +196,7 @@ def _iteration(index: int, row: Row) -> IterationResult:
 
 
 def _status(row: Row, scores: Sequence[Score]) -> CaseStatus:
-    """promptfoo's verdict, which counts as passed where nothing was checked."""
+    """Return promptfoo's verdict; a test without checks counts as passed."""
     if row.is_broken:
         return "error"
     if not row.success:
@@ -228,7 +229,7 @@ def _grade(component: Component, repeats: Repeats) -> Grade:
 
 
 def _usage(row: Row) -> Usage | None:
-    """Tokens and cost; promptfoo writes 0 where nobody told."""
+    """Return tokens and cost; promptfoo writes 0 for unknown values."""
     tokens = row.tokens or Tokens()
     found = Usage(
         input_tokens=tokens.prompt or None, output_tokens=tokens.completion or None, cost_usd=row.cost or None

@@ -1,4 +1,4 @@
-"""What results of promptfoo look like, as far as they are read: those of promptfoo 0.121, and older ones."""
+"""The parts of promptfoo's results that are read, as promptfoo 0.121 and older versions write them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BROKEN = 2
 
 
 class Assertion(Shape):
-    """What is asked of an answer."""
+    """One assertion."""
 
     type: AnyText = ""
     metric: OptionalText = None
@@ -27,7 +27,7 @@ class AssertionSet(Shape):
 
 
 class ComponentData(Shape):
-    """Further facts of a verdict."""
+    """Details of a verdict."""
 
     assertion_set: AssertionSet | None = Field(None, alias="assertionSet")
 
@@ -49,28 +49,28 @@ class Grading(Shape):
 
 
 class Tokens(Shape):
-    """What an answer took."""
+    """The token usage of an answer."""
 
     prompt: Count = None
     completion: Count = None
 
 
 class Response(Shape):
-    """What a provider said."""
+    """A provider's response."""
 
     output: Json = None
     cached: bool | None = None
 
 
 class Provider(Shape):
-    """Who answers."""
+    """A provider."""
 
     id: OptionalText = None
     label: OptionalText = None
 
 
 class Prompt(Shape):
-    """What was asked."""
+    """A prompt."""
 
     raw: AnyText = ""
     label: AnyText = ""
@@ -109,14 +109,14 @@ class Row(Shape):
 
     @property
     def agent(self) -> str:
-        """What the provider is called."""
+        """The name of the provider."""
         if isinstance(self.provider, str):
             return self.provider
         return self.provider.label or self.provider.id or ""
 
     @property
     def is_broken(self) -> bool:
-        """Whether there is no verdict because of an error; older versions do not say which kind of failure it is."""
+        """Whether an error prevented the verdict. Older versions do not record the kind of failure."""
         if self.failure_reason is not None:
             return self.failure_reason == _BROKEN
         return bool(self.error) and self.grading is None
@@ -137,7 +137,7 @@ class Evaluation(Shape):
 
 
 class Metadata(Shape):
-    """Where a file comes from."""
+    """The origin of a file."""
 
     version: AnyText = Field("", alias="promptfooVersion")
 
