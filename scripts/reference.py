@@ -1,4 +1,4 @@
-"""Writes what the documentation says of action.yml, agenteval.yaml and the command line; usage: see `make reference`.
+"""Writes the generated tables of the documentation; usage: `make reference`.
 
 The generated parts stand between ``<!-- name -->`` and ``<!-- /name -->``; all around them is written by hand.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import yaml
 
 from agenteval.cli.main import command_line
 from agenteval.cli.schema import schema
+from agenteval.metrics.registry import METRICS
 
 ROOT = Path(__file__).parents[1]
 
@@ -66,10 +67,21 @@ def commands() -> str:
     return "\n".join(parts).strip()
 
 
+def metrics() -> str:
+    """The table of the built-in metrics, from their registry."""
+    lines = ["| metric | kind | score | needs | options |", "|---|---|---|---|---|"]
+    for item in METRICS:
+        needs = "by its options" if item.requires is None else _names(sorted(item.requires))
+        cells = (f"`{item.name}`", item.kind, _cell(item.summary), needs, _names(item.options))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 SECTIONS: Mapping[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "docs/action.md": (("inputs", inputs), ("outputs", outputs)),
     "docs/configuration.md": (("configuration", configuration),),
     "docs/command-line.md": (("commands", commands),),
+    "docs/metrics.md": (("metrics", metrics),),
 }
 
 
@@ -192,6 +204,10 @@ def _help(action: argparse.Action) -> str:
     text = (action.help or "") % {"default": action.default}
     choices = f": {', '.join(f'`{choice}`' for choice in action.choices)}" if action.choices else ""
     return _cell(text + choices)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _cell(text: str) -> str:

@@ -1,7 +1,4 @@
-"""What a metric is, and the registry that finds it by name.
-
-A metric is a frozen dataclass with one method. A new one is a new file and a line in ``REGISTRY``.
-"""
+"""What a metric is: a frozen dataclass with one method. `registry.py` finds it by name."""
 
 from __future__ import annotations
 

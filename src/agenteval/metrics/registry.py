@@ -1,59 +1,117 @@
-"""Name → metric: where each built-in metric is, loaded when a suite asks for it."""
+"""The metric registry: one line per built-in metric, imported when a suite asks for it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any
 
+from agenteval.core.documents.validation import did_you_mean, join_choices
+from agenteval.core.errors import ConfigError, Problem
 from agenteval.metrics.resources.resources import Resources
-from agenteval.suite.model import MetricConfig
+from agenteval.suite.model import MetricConfig, MetricKind
 
-# Metric type → module and class; imported when a suite asks for it, so that nobody pays for the rest.
-REGISTRY: Mapping[str, tuple[str, str]] = {
-    "equality": ("agenteval.metrics.text.equality", "Equality"),
-    "numeric": ("agenteval.metrics.text.equality", "Numeric"),
-    "f1_score": ("agenteval.metrics.text.overlap", "TokenF1"),
-    "bleu": ("agenteval.metrics.text.overlap", "Bleu"),
-    "rouge": ("agenteval.metrics.text.overlap", "Rouge"),
-    "meteor": ("agenteval.metrics.text.meteor", "Meteor"),
-    "geval": ("agenteval.metrics.judges.deepeval", "GEval"),
-    "rag": ("agenteval.metrics.judges.deepeval", "Rag"),
-    "groundedness": ("agenteval.metrics.azure", "AzureMetric"),
-    "relevance": ("agenteval.metrics.azure", "AzureMetric"),
-    "coherence": ("agenteval.metrics.azure", "AzureMetric"),
-    "fluency": ("agenteval.metrics.azure", "AzureMetric"),
-    "similarity": ("agenteval.metrics.azure", "AzureMetric"),
-    "code": ("agenteval.metrics.code", "CodeGrader"),
-    "tools": ("agenteval.metrics.tool_calls", "ExpectedTools"),
-    "text_match": ("agenteval.metrics.text.match", "TextMatchMetric"),
-    "similar": ("agenteval.metrics.similarity", "Similar"),
-    "schema": ("agenteval.metrics.schema", "Schema"),
-    "tool_calls": ("agenteval.metrics.tool_calls", "ToolCalls"),
-    "safety": ("agenteval.metrics.safety.blocked", "Safety"),
-    "judge": ("agenteval.metrics.judges.prompt", "PromptJudge"),
-    "custom": ("agenteval.metrics.code", "CustomFunction"),
-    "rules": ("agenteval.metrics.rules.rules", "RuleBased"),
-    "trace_judge": ("agenteval.metrics.judges.trace", "TraceJudge"),
+# Fields of a metric that `build` fills: no options of a suite.
+_GIVEN = frozenset({"resources", "where"})
+
+
+@dataclass(frozen=True, slots=True)
+class MetricType:
+    """A registered metric.
+
+    Attributes:
+        name: as suites and ``metrics:`` name it.
+        kind: family shown in reports.
+        implementation: ``module:class``.
+        summary: what its score says, for the documentation.
+    """
+
+    name: str
+    kind: MetricKind
+    implementation: str
+    summary: str
+
+    def load(self) -> Any:
+        """Import the metric's class: a ``Metric`` or a ``CaseMetric``."""
+        module, _, name = self.implementation.partition(":")
+        return getattr(import_module(module), name)
+
+    @property
+    def requires(self) -> frozenset[str] | None:
+        """The fields of an observation that the metric needs; ``None`` if they depend on its options."""
+        found: object = getattr(self.load(), "requires", frozenset())
+        return found if isinstance(found, frozenset) else None
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The names of its options."""
+        return tuple(
+            item.name
+            for item in fields(self.load())
+            if item.init and item.name not in _GIVEN and not item.name.startswith("_")
+        )
+
+
+def _built_in(name: str, kind: MetricKind, place: str, summary: str) -> MetricType:
+    return MetricType(name, kind, f"agenteval.metrics.{place}", summary)
+
+
+METRICS = (
+    _built_in("equality", "standard", "text.equality:Equality", "1 if answer and ground truth are the same text"),
+    _built_in("numeric", "standard", "text.equality:Numeric", "1 if two numbers agree within a tolerance"),
+    _built_in("f1_score", "standard", "text.overlap:TokenF1", "token F1 as SQuAD defines it"),
+    _built_in("bleu", "standard", "text.overlap:Bleu", "sentence BLEU by sacrebleu"),
+    _built_in("rouge", "standard", "text.overlap:Rouge", "ROUGE F-measure by rouge-score"),
+    _built_in("meteor", "standard", "text.meteor:Meteor", "METEOR by NLTK, with WordNet"),
+    _built_in("geval", "geval", "judges.deepeval:GEval", "G-Eval: a judge model by criteria in plain language"),
+    _built_in("rag", "rag", "judges.deepeval:Rag", "a judge model on the answer and the retrieved passages"),
+    _built_in("groundedness", "standard", "azure:AzureMetric", "deprecated: Azure's rating divided by 5"),
+    _built_in("relevance", "standard", "azure:AzureMetric", "deprecated: Azure's rating divided by 5"),
+    _built_in("coherence", "standard", "azure:AzureMetric", "deprecated: Azure's rating divided by 5"),
+    _built_in("fluency", "standard", "azure:AzureMetric", "deprecated: Azure's rating divided by 5"),
+    _built_in("similarity", "standard", "azure:AzureMetric", "deprecated: Azure's rating divided by 5"),
+    _built_in("code", "code", "code:CodeGrader", "the score of a user's grader"),
+    _built_in("tools", "tools", "tool_calls:ExpectedTools", "1 if the expected tools were called"),
+    _built_in("text_match", "match", "text.match:TextMatchMetric", "1 if the answer matches a text or a pattern"),
+    _built_in("similar", "match", "similarity:Similar", "cosine similarity of the answer and a reference"),
+    _built_in("schema", "schema", "schema:Schema", "1 if the answer is JSON that follows a schema"),
+    _built_in("tool_calls", "tools", "tool_calls:ToolCalls", "1 if the expected tool calls were made"),
+    _built_in("safety", "safety", "safety.blocked:Safety", "1 if a request is refused, or answered, as expected"),
+    _built_in("judge", "judge", "judges.prompt:PromptJudge", "a judge model's score by a prompt"),
+    _built_in("custom", "custom", "code:CustomFunction", "the score of a user's function"),
+    _built_in("rules", "rule", "rules.rules:RuleBased", "the mean of several rules on the trace"),
+    _built_in("trace_judge", "judge", "judges.trace:TraceJudge", "a judge model's score of the trace"),
     # Over all iterations of a case:
-    "latency": ("agenteval.metrics.performance", "Latency"),
-    "tokens": ("agenteval.metrics.performance", "Tokens"),
-    "consistency": ("agenteval.metrics.similarity", "Consistency"),
-}
+    _built_in("latency", "performance", "performance:Latency", "1 if the mean time is within the limits"),
+    _built_in("tokens", "performance", "performance:Tokens", "1 if the mean numbers of tokens are within the limits"),
+    _built_in("consistency", "consistency", "similarity:Consistency", "how similar the answers of a case are"),
+)
+REGISTRY: Mapping[str, MetricType] = {item.name: item for item in METRICS}
+
+
+def metric_type(name: str) -> MetricType:
+    """Find a metric by name.
+
+    Raises:
+        ConfigError: no metric has the name; the problem lists those that exist.
+    """
+    if name not in REGISTRY:
+        message = f"no metric {name!r}{did_you_mean(name, REGISTRY)}; known: {join_choices(REGISTRY)}"
+        raise ConfigError(Problem(message))
+    return REGISTRY[name]
 
 
 def build(config: MetricConfig, resources: Resources) -> Any:
-    """The metric that a configuration describes: a ``Metric``, or a ``CaseMetric``.
+    """Make the metric of a configuration: a ``Metric`` or a ``CaseMetric``.
 
-    A metric with a field ``resources`` gets those of the run, one with a field ``where`` gets the place
+    A metric with a field ``resources`` gets those of the run, one with a field ``where`` the place
     of its configuration.
 
     Raises:
-        ConfigError: what the metric needs on this machine is missing.
+        ConfigError: the metric does not exist, or what it needs on this machine is missing.
     """
-    module, name = REGISTRY[config.type]
-    kind = getattr(import_module(module), name)
-    offered = {"resources": resources, "where": config.where}
-    wanted = {item.name for item in fields(kind)}
-    return kind(**config.options, **{key: value for key, value in offered.items() if key in wanted})
+    cls = metric_type(config.type).load()
+    given = {"resources": resources, "where": config.where}
+    declared = {item.name for item in fields(cls)}
+    return cls(**config.options, **{key: value for key, value in given.items() if key in declared})

@@ -72,7 +72,7 @@ class TestConfiguration:
             timeout_s=1.5,
             where=Place(str(tmp_path), "agent.yaml", 4),
         )
-        assert REGISTRY[name] == ("agenteval.metrics.azure", "AzureMetric")
+        assert REGISTRY[name].implementation == "agenteval.metrics.azure:AzureMetric"
 
     def test_without_threshold_it_informs(self, tmp_path: Path) -> None:
         assert config(tmp_path, "metric: coherence").threshold is None
