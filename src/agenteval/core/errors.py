@@ -1,4 +1,4 @@
-"""The errors that users are meant to see, each with the exit status it ends the program with."""
+"""The errors that users see, each with its exit status."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in one file, printed as ``file:line: path.to.key: message``.
+    """One mistake in one file, printed as ``file:line: path.to.key: message``.
 
     Args:
-        message: what is wrong, and what is allowed instead.
-        file: the file as the user knows it; empty for the command line.
+        message: the mistake, and what is allowed.
+        file: the path as messages show it; empty for the command line.
         line: 1-based line, if known.
         path: dotted path of the key inside the file; empty for the file as a whole.
     """
@@ -39,7 +39,7 @@ class ConfigError(AgentEvalError):
 
     Args:
         problems: what is wrong.
-        fine: the suites that were read beside broken ones and have no mistake.
+        fine: suites without mistakes that were read beside broken ones.
     """
 
     exit_status = 2
@@ -59,11 +59,11 @@ class AgentError(AgentEvalError):
 
 
 class TransientAgentError(AgentError):
-    """The agent did not answer, and may do so if it is asked again.
+    """The agent did not answer, and a retry may succeed.
 
     Args:
         message: what happened.
-        retry_after_s: how long it asked to wait.
+        retry_after_s: seconds to wait that the agent asked for.
     """
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
@@ -72,11 +72,11 @@ class TransientAgentError(AgentError):
 
 
 class ToolRaisedError(AgentError):
-    """A tool under test raised an exception of its own: an error, or the refusal that was wanted."""
+    """A tool under test raised an exception: an error, or the expected refusal."""
 
 
 def unexpected_error(error: Exception) -> AgentEvalError:
-    """What people are told of an exception that nothing was made for."""
+    """Return the error that users see for an unexpected exception."""
     try:
         Path.cwd()
     except FileNotFoundError:
@@ -85,6 +85,6 @@ def unexpected_error(error: Exception) -> AgentEvalError:
 
 
 def agent_problem(where: str, message: str) -> Problem:
-    """A problem with the definition of an agent, which stands at ``file:line``."""
+    """Return a problem with the definition of an agent at ``file:line``."""
     file, _, line = where.rpartition(":")
     return Problem(f"agent: {message}", file=file or where, line=int(line) if line.isdigit() else None)

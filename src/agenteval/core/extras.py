@@ -1,4 +1,4 @@
-"""The optional extras of this distribution: what they are for, and whether they are installed."""
+"""The optional extras of this distribution, and whether they are installed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 DISTRIBUTION = "agenteval-action"
-# Extra → modules that it brings and that are used.
+# Extra → modules of it that are used.
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "files": ("markitdown", "mammoth", "openpyxl", "pandas", "pdfplumber", "pptx", "pypdfium2"),
     "azure": ("azure.ai.evaluation",),
@@ -15,7 +15,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
 
 
 def missing_extra(extra: str) -> str | None:
-    """How to install an extra, if it is not there; nothing of it is imported to find out."""
+    """Return how to install a missing extra; ``None`` if it is installed. Nothing is imported."""
     if all(map(_is_installed, _MODULES[extra])):
         return None
     return f"pip install '{DISTRIBUTION}[{extra}]'"
@@ -25,5 +25,5 @@ def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:
-        # A package that should hold it is not there either.
+        # The parent package is missing, too.
         return False

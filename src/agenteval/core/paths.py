@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def display_path(path: Path) -> str:
-    """How a file is called in messages and case ids, with forward slashes.
+    """Return the path of a file for messages and case ids, with forward slashes.
 
-    Relative to its repository, so that it is the same on every machine and from every directory; outside
-    of a repository relative to the working directory; absolute if it lies elsewhere.
+    Relative to its repository, so that it is equal on every machine and in every directory; outside of a
+    repository relative to the working directory; else absolute.
     """
     absolute = path.resolve()
     root = next((parent for parent in absolute.parents if (parent / ".git").exists()), Path.cwd())

@@ -1,4 +1,4 @@
-"""What is asked of the Python runtime: blocking calls in threads, pauses of the garbage collector."""
+"""Helpers for the Python runtime: blocking calls in threads, pauses of the garbage collector."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 @contextlib.contextmanager
 def gc_paused() -> Iterator[None]:
-    """All that is made meanwhile stays: looking for garbage in it, now and later, takes as long as making it."""
+    """Pause the garbage collector while many lasting objects are made, and exclude them from later collections."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -29,7 +29,7 @@ ResultT = TypeVar("ResultT")
 
 
 async def in_thread(function: Callable[[], ResultT]) -> ResultT:
-    """What a blocking function returns or raises.
+    """Run a blocking function in a thread.
 
     Unlike with ``asyncio.to_thread``, a call that was cancelled or took too long does not keep the
     program from ending.
@@ -43,6 +43,6 @@ async def in_thread(function: Callable[[], ResultT]) -> ResultT:
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for
             future.set_exception(error)
 
-    # With the context of the caller, in which a confinement may be in force.
+    # Keeps the context of the caller, which may have a confinement.
     Thread(target=copy_context().run, args=(work,), daemon=True).start()
     return await asyncio.wrap_future(future)

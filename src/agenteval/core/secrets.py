@@ -1,4 +1,4 @@
-"""Tells by its name whether a variable is secret."""
+"""Recognises secret variables by their names."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE
 
 
 def is_secret_name(variable: str) -> bool:
-    """Whether the name of an environment variable says that its value is a secret."""
+    """Return whether the name of an environment variable looks like that of a secret."""
     return _SECRET_NAME.search(variable) is not None

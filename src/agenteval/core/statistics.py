@@ -1,4 +1,4 @@
-"""Distributions and the correction for several tests: pure arithmetic."""
+"""Distributions, and the correction for several tests."""
 
 from __future__ import annotations
 
@@ -153,12 +153,12 @@ def _stirling_rest(x: float) -> float:
     return (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse / 1188)))) / x
 
 
-# Scores and sums of scores closer than this are the same.
+# Scores and sums of scores that differ by less are equal.
 ROUNDING = 1e-9
 
 
 def holm(p_values: Sequence[float], alpha: float, family: int) -> list[bool]:
-    """Which hypotheses are rejected while the chance of any false rejection stays at ``alpha`` (Holm 1979).
+    """Return which hypotheses are rejected at a family-wise error rate of ``alpha`` (Holm 1979).
 
     Args:
         p_values: of the tests that were made; equal ones are taken in their order.

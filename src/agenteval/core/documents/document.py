@@ -1,4 +1,4 @@
-"""A file that knows the line of every value, its source text, and which secrets it holds.
+"""A parsed file with the line and source text of every value, and the secrets that it uses.
 
 ``${VAR}`` and ``${VAR:-default}`` are replaced in parsed scalar values only: a value from the
 environment stays one text and can never change the structure of a file. As in a shell, the default
@@ -22,26 +22,26 @@ KeyPath = Sequence[str | int]
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
-# How variables end: as written, and as the reader of YAML writes it meanwhile.
+# The closing brace of a variable: as written, and as the YAML reader replaces it while it parses.
 _CLOSING = ("}", "\ue001")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-# Who names a device as a file shall not take all memory.
+# Limits the memory that a device named as a file can take.
 _LARGEST = 50_000_000
 
 _PIECE = 100_000
 
 
 class Positions(Protocol):
-    """Where the values of a parsed file stand in its text."""
+    """The positions of values in the text of a file."""
 
     def line(self, path: KeyPath) -> int | None:
-        """The 1-based line of a key, or of the nearest parent that exists."""
+        """Return the 1-based line of a key, or of the nearest parent that exists."""
         ...
 
     def source_text(self, path: KeyPath) -> str | None:
-        """How a scalar is written in the file; ``None`` for anything else."""
+        """Return the source text of a scalar; ``None`` for other values."""
         ...
 
 
@@ -50,12 +50,12 @@ class Document:
     """A parsed file.
 
     Attributes:
-        file: the path as the user knows it, for messages.
-        directory: where relative paths in the file start.
+        file: the path as messages show it.
+        directory: base of relative paths in the file.
         data: plain Python values, variables replaced.
-        secrets: values of secret-looking environment variables that were used.
-        warnings: what is suspicious but no error.
-        positions: where the values stand.
+        secrets: values of the environment variables that were used and have secret names.
+        warnings: suspicious content that is not an error.
+        positions: positions of the values.
     """
 
     file: str
@@ -66,15 +66,15 @@ class Document:
     positions: Positions | None = field(default=None, repr=False)
 
     def line(self, path: KeyPath) -> int | None:
-        """The 1-based line of a key, or of the nearest parent that exists."""
+        """Return the 1-based line of a key, or of the nearest parent that exists."""
         return self.positions.line(path) if self.positions is not None else None
 
     def source_text(self, path: KeyPath) -> str | None:
-        """How a scalar is written in the file (``60.940`` stays ``60.940``); ``None`` for anything else."""
+        """Return the source text of a scalar (``60.940`` stays ``60.940``); ``None`` for other values."""
         return self.positions.source_text(path) if self.positions is not None else None
 
     def as_written(self, value: Any, path: KeyPath) -> Any:
-        """A value at a path, with its numbers and booleans as the text that is written for them."""
+        """Return the value at a path; numbers and booleans are returned as their source text."""
         if isinstance(value, list):
             return [self.as_written(item, (*path, index)) for index, item in enumerate(value)]
         if isinstance(value, dict):
@@ -83,7 +83,7 @@ class Document:
         return value if text is None else text
 
     def problem(self, path: KeyPath, message: str) -> Problem:
-        """A problem at a key of this document."""
+        """Return a problem at a key of this document."""
         return Problem(message, file=self.file, line=self.line(path), path=dotted(path))
 
 
@@ -96,14 +96,14 @@ def dotted(path: KeyPath) -> str:
 
 
 def read_text(path: Path, name: str) -> str:
-    """The file as text.
+    """Read a file as text.
 
     Raises:
-        ConfigError: missing, unreadable or not UTF-8.
+        ConfigError: the file is missing, unreadable or not UTF-8.
     """
     try:
         with path.open(encoding="utf-8-sig") as file:
-            # In pieces: the room for all that is asked for at once is taken before anything is read.
+            # In pieces: one large read would allocate all its memory before it reads anything.
             text = "".join(islice(iter(partial(file.read, _PIECE), ""), _LARGEST // _PIECE + 1))
     except FileNotFoundError:
         raise ConfigError(Problem("no such file", file=name)) from None
@@ -120,17 +120,17 @@ def read_text(path: Path, name: str) -> str:
 
 def substituted(pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str], text: str) -> str:
     """``pattern.sub`` for a pattern of variables."""
-    # Behind the last closing brace, every variable that begins would be looked for to the end of the text.
+    # After the last closing brace, the pattern would search to the end of the text for each variable.
     end = max(map(text.rfind, _CLOSING)) + 1
     return pattern.sub(replace, text[:end]) + text[end:]
 
 
 class Variables:
-    """Replaces variables in the texts of one file, and remembers what was missing and what was secret.
+    """Replaces variables in the texts of one file, and records missing variables and secrets.
 
     Args:
         file: the file's name, for messages.
-        environment: where variables are looked up.
+        environment: the variables.
         pattern: how a variable is written: its name is the first group, its default the second.
     """
 
@@ -142,7 +142,7 @@ class Variables:
         self.secrets: set[str] = set()
 
     def replace(self, text: str, line: int | None) -> str:
-        """The text with its variables replaced; those that cannot be are left, and become problems."""
+        """Return the text with its variables replaced. Unset variables stay and become problems."""
 
         def value(match: re.Match[str]) -> str:
             variable, default = match.group(1), match.group(2)

@@ -1,4 +1,4 @@
-"""Reads files line by line, gzip'ed ones too; a line that is too long is passed over in pieces."""
+"""Reads plain and gzip files line by line; overlong lines are skipped in pieces."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _SKIPPED_AT_ONCE = 1 << 16
 
 
 def read_lines(file: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
-    """Every line of a file with its number from 1; ``None`` stands for one that is too long.
+    """Yield every line of a file with its number from 1; ``None`` for an overlong line.
 
-    Only a line feed ends a line. A byte order mark is left out.
+    Only a line feed ends a line. A byte order mark is removed.
 
     Args:
-        file: plain or gzip'ed.
-        longest: longer lines are not read; in bytes.
+        file: a plain or gzip file.
+        longest: maximum length of a line in bytes.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the file cannot be read.
     """
     try:
         with _opened(file) as source:
@@ -37,11 +37,11 @@ def read_lines(file: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
 
 
 def read_head(file: Path, size: int) -> bytes:
-    """The first bytes of a file, unpacked; what cannot be read, or only once, has none.
+    """Return the first bytes of a file, unpacked; empty if the file is unreadable or can be read only once.
 
     Args:
-        file: plain or gzip'ed.
-        size: how many bytes at most.
+        file: a plain or gzip file.
+        size: maximum number of bytes.
     """
     if not file.is_file():
         return b""

@@ -1,4 +1,4 @@
-"""Turns what pydantic says about a file into problems with a line, a key and what is allowed."""
+"""Turns validation errors of pydantic into problems with line, key and allowed values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agenteval.core.errors import Problem
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
-# Values are named in messages, not reproduced.
+# Messages show at most this much of a value.
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 _SHORT.maxlevel = 2
@@ -29,13 +29,13 @@ def validate(
     """Validate a part of a document.
 
     Args:
-        model: what the part must be.
+        model: the model of the part.
         value: the part.
-        document: where it came from, for lines.
+        document: the document of the part, for line numbers.
         at: its place in the document.
 
     Returns:
-        The validated model (``None`` if it is wrong) and every problem found.
+        The validated model (``None`` if invalid) and every problem.
     """
     try:
         return model.model_validate(value), []
@@ -44,13 +44,13 @@ def validate(
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` where something close is allowed, else an empty text."""
+    """Return ``; did you mean 'x'?`` if an allowed name is similar, else an empty text."""
     close = difflib.get_close_matches(str(name), list(allowed), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def join_choices(names: Iterable[str]) -> str:
-    """A list of allowed names for a message."""
+    """Return the allowed names as a list for a message."""
     return ", ".join(names)
 
 
@@ -62,13 +62,13 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], document: Document, a
 
 
 def _walk(model: type[BaseModel], loc: Sequence[int | str]) -> tuple[list[int | str], Any]:
-    """The path in the file that pydantic's location means, and the type that is expected there."""
+    """Return the path in the file for pydantic's location, and the expected type."""
     path: list[int | str] = []
     annotation: Any = model
     for step in loc:
         members = _members(annotation)
         if len(members) > 1:
-            # The member of the union that was tried; its name stands in no file.
+            # The name of a union member is not part of the path in the file.
             annotation = _tagged(members, str(step))
         elif step != "[key]":
             path.append(step)
@@ -125,7 +125,7 @@ def _named(value: Any) -> str:
 
 
 def _fields_at(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
-    """The keys allowed where pydantic points to."""
+    """Return the allowed keys at a location."""
     _, annotation = _walk(model, loc)
     return [info.alias or name for member in _members(annotation) for name, info in _fields(member).items()]
 
@@ -146,7 +146,7 @@ def _descend(annotation: Any, step: int | str) -> Any:
 
 
 def _tagged(members: Sequence[Any], tag: str) -> Any:
-    """The member of a union that pydantic calls ``tag``: by class name or by its literal discriminator."""
+    """Return the union member with a tag: its class name or its literal discriminator."""
     for member in members:
         literals = {
             value
@@ -160,7 +160,7 @@ def _tagged(members: Sequence[Any], tag: str) -> Any:
 
 
 def _members(annotation: Any) -> list[Any]:
-    """The alternatives of an annotation, without ``Annotated`` and ``None``."""
+    """Return the alternatives of an annotation, without ``Annotated`` and ``None``."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _members(get_args(annotation)[0])

@@ -1,1 +1,1 @@
-"""Text of others: escaping and masking."""
+"""Foreign text: escaping and masking."""

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def text_of(value: Any) -> str:
-    """A value as text: texts as they are, nothing for ``None``, JSON for the rest."""
+    """Return a value as text: texts unchanged, ``None`` as an empty text, other values as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

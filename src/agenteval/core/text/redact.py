@@ -13,13 +13,13 @@ class Redactor:
     """Masks secret values in every text before it is stored or shown.
 
     Args:
-        secrets: the values. Those shorter than four characters are left alone: masking them would destroy reports
-            and hide nothing. Of a value with several lines (a key file), each line is a secret too.
+        secrets: the values. Values shorter than four characters are not masked: masking them would make reports
+            unreadable and hide nothing. Each line of a value with several lines (a key file) is a secret, too.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms = {form for secret in secrets for form in _forms(secret)}
-        # The longest first: a secret that begins with another one must vanish as a whole.
+        # The longest first, so that a secret that begins with another secret is masked completely.
         alternatives = "|".join(re.escape(form) for form in sorted(forms, key=lambda form: (-len(form), form)))
         self._pattern = re.compile(alternatives) if forms else None
 
@@ -30,11 +30,11 @@ class Redactor:
         return "Redactor(…)"
 
     def __call__(self, text: str) -> str:
-        """The text with every secret replaced by ``***``."""
+        """Return the text with every secret replaced by ``***``."""
         return self._pattern.sub(_MASK, text) if self._pattern else text
 
     def data(self, value: Any) -> Any:
-        """A JSON-like value with every text in it masked, keys of mappings included."""
+        """Return a JSON-like value with every text masked, including keys of mappings."""
         if isinstance(value, str):
             return self(value)
         if isinstance(value, dict):

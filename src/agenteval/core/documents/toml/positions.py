@@ -1,4 +1,4 @@
-"""Finds the line of every key of a TOML file; the standard library's parser does not tell."""
+"""Finds the line of every key of a TOML file, which the standard library's parser does not record."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TomlPositions:
     lines: dict[_Path, int]
 
     def line(self, path: KeyPath) -> int | None:
-        """The line of a key, or of the nearest parent that exists."""
+        """Return the line of a key, or of the nearest parent that exists."""
         steps = tuple(path)
         for end in range(len(steps), 0, -1):
             if steps[:end] in self.lines:
@@ -40,12 +40,12 @@ class TomlPositions:
         return None
 
     def source_text(self, path: KeyPath) -> str | None:  # noqa: ARG002 - what a document asks for
-        """TOML has quotes around every text, so nothing needs to be read as it is written."""
+        """Return ``None``: TOML quotes every text, so source texts are not needed."""
         return None
 
 
 def find_positions(text: str) -> TomlPositions:
-    """The line of every key, table and list entry.
+    """Return the line of every key, table and list entry.
 
     Args:
         text: valid TOML.
@@ -54,7 +54,7 @@ def find_positions(text: str) -> TomlPositions:
 
 
 class _Scanner:
-    """Walks once through a text that is known to be valid."""
+    """Scans a valid text once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -98,7 +98,7 @@ class _Scanner:
         return path
 
     def _newest(self, path: _Path) -> _Path:
-        """Where a list of tables is named, its last entry is meant."""
+        """Resolve the name of a list of tables to its last entry."""
         return (*path, self._entries[path]) if path in self._entries else path
 
     def _pair(self, table: _Path) -> None:
@@ -166,7 +166,7 @@ class _Scanner:
         return match.group()
 
     def _note(self, path: _Path, start: int) -> None:
-        # The first mention counts: a table may be continued further down.
+        # The first occurrence counts: a table may continue further down.
         self._lines.setdefault(path, bisect_right(self._breaks, start - 1) + 1)
 
 

@@ -23,10 +23,10 @@ _LONG_KEY = re.compile(
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The values of a TOML text.
+    """Parse a TOML text.
 
     Raises:
-        ValueError: it is no TOML (``tomllib.TOMLDecodeError``), or has a key of hundreds of parts.
+        ValueError: it is not TOML (``tomllib.TOMLDecodeError``), or has a key of hundreds of parts.
         RecursionError: it is nested too deeply.
     """
     found = _LONG_KEY.search(text)
@@ -59,7 +59,7 @@ _PAIR = re.compile(r"\s*([\w.\"'-]+)\s*=\s*(.*)")
 
 _ADVICE_ON_BACKSLASHES = "patterns stand best in '''…''', where a backslash is itself: match = '''^\\d+$'''"
 
-# What the parser says, what the line looks like, and what then helps.
+# Message of the parser, pattern of the line, and the hint.
 _ADVICE = (
     (r"Invalid initial", r",\s*\}", "inside {…} no comma may stand before the }"),
     (r"Unescaped|Invalid hex", r"", _ADVICE_ON_BACKSLASHES),
@@ -83,11 +83,11 @@ def read_toml(
     Args:
         path: the file.
         shown_as: its name in messages; the path itself if not given.
-        environment: where ``${VAR}`` is looked up; the process environment if not given.
-        unset: receives the problems with variables, so that others in the file can be named beside them.
+        environment: the variables for ``${VAR}``; default: the process environment.
+        unset: receives problems with variables, so that they are reported together with other problems.
 
     Raises:
-        ConfigError: unreadable file, broken TOML, or unset variables (all of them at once).
+        ConfigError: the file is unreadable, not TOML, or uses unset variables (all are reported).
     """
     name = shown_as or str(path)
     text = read_text(path, name).replace("\r\n", "\n")
@@ -101,7 +101,7 @@ def read_toml(
     except RecursionError:
         raise ConfigError(Problem("not valid TOML: nested too deeply", file=name)) from None
     except ValueError as error:
-        # The parser lets Python's own limits through, for instance on the digits of a number.
+        # The parser also raises errors of Python's limits, such as the number of digits.
         raise ConfigError(Problem(f"not valid TOML: {error}", file=name)) from None
     if unset is not None:
         unset.extend(variables.problems)
@@ -117,19 +117,19 @@ def read_toml(
 
 
 def _replaced(value: Any, path: KeyPath, variables: Variables, positions: TomlPositions) -> Any:
-    """The value with the variables in its texts replaced."""
+    """Return the value with the variables in its texts replaced."""
     if isinstance(value, str):
         return variables.replace(value, positions.line(path)) if "${" in value else value
     if isinstance(value, dict):
         return {key: _replaced(item, (*path, key), variables, positions) for key, item in value.items()}
     if isinstance(value, list):
         return [_replaced(item, (*path, index), variables, positions) for index, item in enumerate(value)]
-    # Everything that is read may be sent to an agent, and JSON has no dates.
+    # Values may be sent to an agent as JSON, which has no dates.
     return value.isoformat() if isinstance(value, date | time) else value
 
 
 def _toml_problem(name: str, text: str, error: tomllib.TOMLDecodeError) -> Problem:
-    """What the parser says, with what people most often meant and how that is written."""
+    """Return the parser's message with a hint for the most frequent mistakes."""
     said = str(error)
     place = _PLACE.search(said)
     lines = text.split("\n")
@@ -161,7 +161,7 @@ def _hint(said: str, written: str, above: list[str]) -> str:
 
 
 def _opens_table(line: str) -> bool:
-    """Whether a ``{`` of the line is closed further down."""
+    """Return whether a ``{`` of the line is closed on a later line."""
     bare = re.sub(r'"[^"]*"|\'[^\']*\'|#.*', "", line)
     return bare.count("{") > bare.count("}")
 
@@ -180,7 +180,7 @@ def _given_twice(key: str, written: str, above: list[str]) -> str:
 
 
 def _declared_twice(keys: list[str], above: list[str]) -> str:
-    """A table continued that was closed with ``{…}``, or opened a second time."""
+    """Return the hint for an inline table that is extended, or a table that is declared twice."""
     listed = f"[[{'.'.join(keys)}]]"
     if any(line.strip().startswith(listed) for line in above):
         return f"each one begins with {listed}"
@@ -196,5 +196,5 @@ def _declared_twice(keys: list[str], above: list[str]) -> str:
 
 
 def _bare(line: str) -> str:
-    """A line without its comment."""
+    """Return a line without its comment."""
     return re.sub(r"""("[^"]*"|'[^']*')|\s*#.*$""", lambda match: match.group(1) or "", line)

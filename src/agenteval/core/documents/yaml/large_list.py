@@ -1,4 +1,4 @@
-"""Reads a YAML file for a list in it, and a long list part by part, so that it never is in memory as a whole."""
+"""Reads a long list of a YAML file in parts, so that the memory never holds all of it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from agenteval.core.documents.yaml.limits import OTHER_BREAKS, is_tied
 from agenteval.core.documents.yaml.read import parse_yaml, sealed_text
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
 
-# Below that (characters) a text is read as a whole.
+# Shorter texts (in characters) are read as a whole.
 _LONG = 250_000
 
 _ITEMS = 500
 
 _COMMENTS = re.compile(r"(?: *(?:#.*)?\n)*")
 
-# A document may begin with a marker; behind it, markers would begin another one.
+# A document may begin with a marker; a second marker would begin another document.
 _START = re.compile(rf"{_COMMENTS.pattern}(?:--- *\n)?")
 
 _MARKER = re.compile(r"^(?:---|\.\.\.|%)", re.MULTILINE)
@@ -33,9 +33,9 @@ class Piece:
     """Some items of a list.
 
     Attributes:
-        text: of nothing but these items.
-        line: the first one's, from 0.
-        items: their numbers in the list.
+        text: the text of these items only.
+        line: line of the first item, from 0.
+        items: their indices in the list.
     """
 
     text: str
@@ -45,10 +45,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class LongList:
-    """A text with a list that has lines of its own.
+    """A text with a list in block style.
 
     Attributes:
-        key: under which the list stands; ``None`` where it is all there is.
+        key: the key of the list; ``None`` if the document is the list.
         frame: the text with empty lines in place of the list.
     """
 
@@ -59,7 +59,7 @@ class LongList:
     _end: int
 
     def pieces(self) -> Iterator[Piece]:
-        """The list, so many items at a time."""
+        """Yield the list in pieces."""
         line, counted = 0, 0
         for first in range(0, len(self._starts), _ITEMS):
             starts = self._starts[first : first + _ITEMS]
@@ -71,14 +71,14 @@ class LongList:
 
 
 def long_list(text: str, key: str) -> LongList | None:
-    """The list of a long text, at its top or under a key of its top level.
+    """Find the list of a long text, at its top or under a top-level key.
 
     Args:
-        text: without anchors, aliases and tags, which would tie the pieces together.
-        key: where the list stands, if it is not all there is.
+        text: a text without anchors, aliases and tags, which would connect the pieces.
+        key: the key of the list; default: the document is the list.
 
     Returns:
-        ``None`` where the text is not long, or its lines do not tell where the list is.
+        ``None`` if the text is short, or its lines do not show where the list is.
     """
     if len(text) < _LONG or OTHER_BREAKS.search(text):
         return None
@@ -101,13 +101,14 @@ def long_list(text: str, key: str) -> LongList | None:
 
 
 def _end(pattern: re.Pattern[str], text: str, begin: int) -> int:
-    """Where what a pattern matches ends."""
+    """Return the end of a match."""
     found = pattern.match(text, begin)
     return found.end() if found else begin
 
 
 def _end_of_list(text: str, begin: int, indent: str) -> int:
-    """Where a line begins that is none of the list's: one that stands further left, or beside it and is no item."""
+    """Return the start of the first line after the list: a line with less indentation, or an equally indented line
+    that is not an item."""
     left = "|".join(f"[ ]{{{width}}}(?![ #\n])" for width in range(len(indent)))
     outside = rf"^(?:{left}{'|' if left else ''}{indent}(?!-[ \n]|[ #\n]))"
     found = re.compile(outside, re.MULTILINE).search(text, begin)
@@ -115,12 +116,12 @@ def _end_of_list(text: str, begin: int, indent: str) -> int:
 
 
 class NotInPartsError(AgentEvalError):
-    """The lines of a file look like a list that they are not: it must be read as a whole."""
+    """The lines only look like a list, so the file must be read as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some items of a list, in a document where their numbers and lines are those of the file."""
+    """Some items of a list, in a document with the indices and lines of the file."""
 
     document: Document
     items: range
@@ -131,9 +132,9 @@ class ListInFile:
     """A file and the list in it.
 
     Attributes:
-        document: the file, perhaps without the items of the list.
-        at: where the list stands in it.
-        parts: the items, to be taken once; what is worth saying of a part, and its secrets, stand in its document.
+        document: the file; a list that is read in parts is empty in it.
+        at: path of the list in the document.
+        parts: the items, an iterator; the document of each part has its warnings and secrets.
     """
 
     document: Document
@@ -154,7 +155,7 @@ def read_whole(path: Path, key: str, *, shown_as: str, unset: list[Problem]) -> 
 
     Args:
         path: the file.
-        key: where the list stands, if the file is no list itself.
+        key: the key of the list; default: the file is the list.
         shown_as: its name in messages.
         unset: receives the problems with variables.
 
@@ -166,10 +167,10 @@ def read_whole(path: Path, key: str, *, shown_as: str, unset: list[Problem]) -> 
 
 
 def read_in_parts(path: Path, key: str, *, shown_as: str, unset: list[Problem]) -> ListInFile:
-    """As ``read_whole``, but of a long list only one part at a time.
+    """Read like ``read_whole``, but a long list one part at a time.
 
     Raises:
-        NotInPartsError: from here or from the parts: only ``read_whole`` can tell what the file holds.
+        NotInPartsError: raised here or while the parts are read: only ``read_whole`` can read the file.
     """
     text = sealed_text(path, shown_as)
     directory = path.resolve().parent
@@ -179,7 +180,7 @@ def read_in_parts(path: Path, key: str, *, shown_as: str, unset: list[Problem]) 
     frame = _parsed(found.frame, shown_as, directory, unset)
     at = () if found.key is None else (key,)
     rest = frame.data if found.key is None else frame.data.get(key, "") if isinstance(frame.data, dict) else ""
-    # A key that is given twice may be this one.
+    # The key of the list may occur twice.
     if rest is not None or frame.warnings:
         raise NotInPartsError(f"{shown_as} has lines beside its list")
     return ListInFile(frame, at, _parts(found, at, frame, unset))
@@ -190,7 +191,7 @@ def _whole(document: Document, key: str) -> ListInFile:
     listed = document.data[key] if at else document.data
     if not isinstance(listed, list):
         return ListInFile(document, at, ())
-    # What there is to say of the file is said once.
+    # Warnings about the file are reported once.
     part = Part(replace(document, warnings=(), secrets=frozenset()), range(len(listed)))
     return ListInFile(document, at, [part])
 
@@ -215,24 +216,24 @@ def _parsed(text: str, name: str, directory: Path, unset: list[Problem], first_l
     try:
         return parse_yaml(text, name, directory, first_line=first_line, unset=unset)
     except ConfigError:
-        # Whatever it is, it may be another problem in the file as a whole.
+        # The same mistake may be another problem when the file is read as a whole.
         raise NotInPartsError(f"{name} cannot be read in parts") from None
 
 
 @dataclass(frozen=True, slots=True)
 class _PartPositions:
-    """Positions in a part by paths in the file."""
+    """The positions in a part, by paths in the file."""
 
     own: Positions
     depth: int
     first: int
 
     def line(self, path: KeyPath) -> int | None:
-        """The 1-based line of a key, or of the nearest parent that exists."""
+        """Return the 1-based line of a key, or of the nearest parent that exists."""
         return self.own.line(self._inside(path))
 
     def source_text(self, path: KeyPath) -> str | None:
-        """How a scalar is written."""
+        """Return the source text of a scalar."""
         return self.own.source_text(self._inside(path))
 
     def _inside(self, path: KeyPath) -> KeyPath:

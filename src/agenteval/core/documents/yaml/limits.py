@@ -13,30 +13,30 @@ from agenteval.core.errors import ConfigError, Problem
 _MAX_DEPTH = 100
 # Anchors, aliases and tags.
 _MARKED = re.compile(r"(?<![^\s\[{,])[&*!](?=\S)")
-# What may stand in a line before a collection begins.
+# Characters that may precede a collection in a line.
 _BEFORE_CONTENT = re.compile(r"^[ \t?:-]*", re.MULTILINE)
-# Aliases may repeat so many characters; a few lines of them can stand for terabytes.
+# Characters that aliases may repeat; without a limit, a few lines expand to terabytes.
 _MAX_REPEATED = 5_000_000
 #: Characters besides the line feed with which YAML ends lines.
 OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
 
 
 def check_shape(name: str, text: str, loader: type[Any]) -> None:
-    """Refuse endless nesting, anchors inside themselves, alias bombs.
+    """Refuse endless nesting, recursive anchors and alias bombs.
 
     Args:
-        name: of the file, for messages.
-        text: its text.
+        name: name of the file in messages.
+        text: text of the file.
         loader: the class that will read it.
 
     Raises:
-        ConfigError: with the line at which it is too much.
+        ConfigError: a limit is exceeded; the problem has the line.
     """
     if _is_shallow(text):
         return
     sizes: dict[str | None, int] = {}
     opened: list[tuple[str | None, int]] = []
-    characters = 0  # of the document with every alias written out
+    characters = 0  # Characters of the document with all aliases expanded.
     for event in yaml.parse(text, Loader=loader):
         problem = ""
         if isinstance(event, yaml.CollectionStartEvent):
@@ -61,7 +61,7 @@ def check_shape(name: str, text: str, loader: type[Any]) -> None:
 
 
 def _is_shallow(text: str) -> bool:
-    """Whether a text can be neither deep nor repeat itself, which is true of nearly all and seen at once."""
+    """Return whether a text is certainly shallow and without aliases. Most texts are, and the check is fast."""
     if is_tied(text) or OTHER_BREAKS.search(text):
         return False
     # A collection in block style begins further right than the one around it, or beside it, if one of them is a list.
@@ -72,5 +72,5 @@ def _is_shallow(text: str) -> bool:
 
 
 def is_tied(text: str) -> bool:
-    """Whether anchors and aliases may tie parts of a text together; tags count as well."""
+    """Return whether a text may contain anchors, aliases or tags."""
     return any(mark in text for mark in "&*!") and _MARKED.search(text) is not None

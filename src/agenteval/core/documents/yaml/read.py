@@ -19,13 +19,13 @@ from agenteval.core.errors import ConfigError, Problem
 
 @dataclass(frozen=True)
 class NodePositions:
-    """Positions by the nodes of PyYAML, whose text begins at a line of the file (from 0)."""
+    """Positions from PyYAML's nodes. Their text begins at a line of the file (from 0)."""
 
     root: Any
     first_line: int
 
     def line(self, path: KeyPath) -> int | None:
-        """The line of a key, or of the nearest parent that exists."""
+        """Return the line of a key, or of the nearest parent that exists."""
         node = self.root
         line: int | None = None
         for step in path:
@@ -37,7 +37,7 @@ class NodePositions:
         return line
 
     def source_text(self, path: KeyPath) -> str | None:
-        """How a scalar is written."""
+        """Return the source text of a scalar."""
         node = self.root
         for step in path:
             found = _child(node, step)
@@ -49,7 +49,7 @@ class NodePositions:
 
 def _child(node: Any, step: str | int) -> tuple[yaml.Mark, Any] | None:
     if isinstance(node, yaml.MappingNode):
-        # The last of repeated keys is the one that counts.
+        # The last of repeated keys counts.
         for key, value in reversed(node.value):
             if isinstance(key, yaml.ScalarNode) and key.value == str(step):
                 return key.start_mark, value
@@ -59,7 +59,7 @@ def _child(node: Any, step: str | int) -> tuple[yaml.Mark, Any] | None:
     return None
 
 
-# What the parser says, and what people most often did.
+# Message of the parser, and the most frequent mistake.
 _YAML_HINTS = (
     ("cannot start any token", "indent with blanks, not tabs; a text that begins with @, ` or % needs quotes"),
     ("tab character", "indent with blanks, not tabs"),
@@ -71,7 +71,7 @@ _YAML_HINTS = (
 
 
 def _value_or_text(loader: Any, node: yaml.ScalarNode) -> Any:
-    """A number or boolean; the text itself where it only looks like one (``0x_``, thousands of digits)."""
+    """Return a number or boolean, or the text if it only looks like one (``0x_``, thousands of digits)."""
     kind = node.tag.rpartition(":")[2]
     try:
         return getattr(loader, f"construct_yaml_{kind}")(node)
@@ -81,14 +81,14 @@ def _value_or_text(loader: Any, node: yaml.ScalarNode) -> Any:
 
 _RESOLVER = yaml.resolver.Resolver()
 
-# Longer ones are no keys of a suite.
+# No suite has longer keys.
 _LONGEST_KEY = 50
 
 _FAST: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _tag(loader: Any, kind: type[yaml.Node], value: Any, implicit: tuple[bool, bool]) -> Any:
-    """The tag of a node; most scalars are texts, as their first character tells."""
+    """Return the tag of a node. The first character shows that most scalars are texts."""
     if kind is not yaml.ScalarNode:
         return _FAST.resolve(loader, kind, value, implicit)
     if not (implicit[0] and value[:1] in loader.yaml_implicit_resolvers):
@@ -98,7 +98,7 @@ def _tag(loader: Any, kind: type[yaml.Node], value: Any, implicit: tuple[bool, b
 
 @lru_cache(1024)
 def _plain_tag(value: str) -> Any:
-    """The tag of a scalar without quotes; keys come again and again."""
+    """Return the tag of a scalar without quotes, cached because keys repeat."""
     return _RESOLVER.resolve(yaml.ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]
 
 
@@ -108,7 +108,7 @@ for _kind in ("int", "float", "bool"):
     _LOADER.add_constructor(f"tag:yaml.org,2002:{_kind}", _value_or_text)
 
 for _kind in ("timestamp", "value"):
-    # No key of any suite is a date, and "=" is an answer like any other.
+    # No suite has dates, and "=" is an ordinary answer.
     _LOADER.add_constructor(f"tag:yaml.org,2002:{_kind}", _LOADER.construct_yaml_str)
 
 
@@ -124,18 +124,18 @@ def read_yaml(
     Args:
         path: the file.
         shown_as: its name in messages; the path itself if not given.
-        environment: where ``${VAR}`` is looked up; the process environment if not given.
-        unset: receives the problems with variables, so that others in the file can be named beside them.
+        environment: the variables for ``${VAR}``; default: the process environment.
+        unset: receives problems with variables, so that they are reported together with other problems.
 
     Raises:
-        ConfigError: unreadable file, broken YAML, or unset variables (all of them at once).
+        ConfigError: the file is unreadable, not YAML, or uses unset variables (all are reported).
     """
     name = shown_as or str(path)
     return parse_yaml(sealed_text(path, name), name, path.resolve().parent, environment=environment, unset=unset)
 
 
 def sealed_text(path: Path, name: str) -> str:
-    """The text of a file for ``parse_yaml``; its name is for messages.
+    """Return the text of a file for ``parse_yaml``.
 
     Raises:
         ConfigError: it cannot be read.
@@ -152,7 +152,7 @@ def parse_yaml(
     environment: Mapping[str, str] | None = None,
     unset: list[Problem] | None = None,
 ) -> Document:
-    """As ``read_yaml``, of a ``sealed_text`` or the part of it that begins at a line (from 0) of the file."""
+    """Parse a ``sealed_text``, or the part of it that begins at a line (from 0), like ``read_yaml``."""
     try:
         check_shape(name, text, _LOADER)
         loader = _LOADER(text)

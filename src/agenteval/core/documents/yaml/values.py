@@ -9,14 +9,14 @@ import yaml
 
 from agenteval.core.documents.document import VARIABLE, Variables, substituted
 
-# While YAML is parsed, they wear other braces.
+# Braces of variables are replaced by these while YAML is parsed.
 OPEN, _CLOSE = "\ue000", "\ue001"
 
 SEALED = re.compile(VARIABLE.pattern.replace(r"\{", OPEN).replace(r"\}", _CLOSE).replace("[^}]", f"[^{_CLOSE}]"))
 
 
 def seal(text: str) -> str:
-    """The text with the braces of variables replaced by characters that mean nothing to YAML."""
+    """Replace the braces of variables by characters without meaning in YAML."""
     if "${" not in text:
         return text
     plain = text.replace(OPEN, "\ufffd").replace(_CLOSE, "\ufffd")
@@ -24,7 +24,7 @@ def seal(text: str) -> str:
 
 
 def unseal(text: str) -> str:
-    """The text as it was written."""
+    """Restore the text as it was written."""
     return text.replace(OPEN, "{").replace(_CLOSE, "}")
 
 
@@ -36,27 +36,27 @@ _MAPPING_TAG = "tag:yaml.org,2002:map"
 
 
 class Values:
-    """Makes Python values of nodes: the plain ones, which are nearly all, here; the others as PyYAML does.
+    """Builds Python values from nodes: plain nodes, nearly all of them, here; the others by PyYAML.
 
     Args:
-        loader: PyYAML's, which knows every tag.
-        variables: replaces them; ``None`` where the text has none.
-        first_line: of the file at which the text begins, from 0.
+        loader: PyYAML's loader, for all other tags.
+        variables: replaces variables; ``None`` if the text has none.
+        first_line: line of the file at which the text begins, from 0.
 
     Attributes:
-        duplicates: what there is to say about keys that are given twice.
+        duplicates: warnings about keys that are given twice.
     """
 
     def __init__(self, loader: Any, variables: Variables | None, first_line: int) -> None:
         self._loader = loader
         self._first_line = first_line
         self._variables = variables
-        # Aliases share nodes, and so their values.
+        # Aliases share nodes and therefore values.
         self._made: dict[int, Any] = {}
         self.duplicates: list[str] = []
 
     def of(self, node: yaml.Node) -> Any:
-        """The value of a node; the depth was limited when the text was parsed."""
+        """Return the value of a node. The depth was limited when the text was parsed."""
         if isinstance(node, yaml.ScalarNode):
             if self._variables is not None:
                 self._replace(node, self._variables)
@@ -67,9 +67,9 @@ class Values:
         return made
 
     def _replace(self, node: yaml.ScalarNode, variables: Variables) -> None:
-        """Replace the variables in a scalar, which then is a text."""
+        """Replace the variables in a scalar; the result is a text."""
         if OPEN in node.value:
-            # What could not be replaced is a problem by now, and wears its own braces again.
+            # An unset variable is recorded as a problem and gets its braces back.
             node.value = unseal(variables.replace(node.value, self._line(node.start_mark)))
             node.tag = STRING_TAG
 
@@ -81,19 +81,19 @@ class Values:
             return [self.of(item) for item in node.value]
         if isinstance(node, yaml.MappingNode):
             self._look_at_keys(node)
-            # Merge keys ("<<") and keys that are no texts have rules of their own.
+            # PyYAML handles merge keys ("<<") and keys that are not texts.
             if node.tag == _MAPPING_TAG and all(map(_is_text, node.value)):
                 return {key.value: self.of(value) for key, value in node.value}
         self._prepare(node)
         return self._loader.construct_object(node, deep=True)
 
     def _prepare(self, node: yaml.Node) -> None:
-        """Replace variables and look at keys in all that PyYAML makes values of."""
+        """Replace variables and check keys in nodes that PyYAML converts."""
         inner = [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else node.value
         for value in inner:
             if id(value) in self._made:
                 continue
-            # What it is made into is not needed: PyYAML makes it again.
+            # The value is not used: PyYAML builds it again.
             self.of(value)
 
     def _look_at_keys(self, node: yaml.MappingNode) -> None:
