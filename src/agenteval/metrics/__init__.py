@@ -1,1 +1,1 @@
-"""What is measured on an answer; one file per family."""
+"""Metrics: how answers are scored. One file per family."""

@@ -25,7 +25,7 @@ from agenteval.metrics.resources.resources import Resources
 from agenteval.suite.model import Place
 
 _OPENAI = "https://api.openai.com/v1"
-# The SDK's evaluators rate from 1 to 5.
+# The SDK's evaluators rate answers from 1 to 5.
 _LOWEST, _HIGHEST = 1, 5
 _CLASSES: Mapping[str, str] = {
     "groundedness": "GroundednessEvaluator",
@@ -45,8 +45,8 @@ class AzureMetric:
     """One of the SDK's evaluators that ask a model to rate from 1 to 5, reported as rating/5.
 
     A measurement counts as one call of the budget, is kept in the cache, and takes a place in the limits
-    of its provider. How the SDK asks is its own: its prompts, its parameters, and its retries, which are
-    not counted; a measurement that is given up may go on in the background for as long as it retries.
+    of its provider. The SDK decides its prompts, parameters and retries. Retries
+    are not counted, and a cancelled measurement may continue in the background while the SDK retries.
 
     Args:
         metric: ``groundedness``, ``relevance``, ``coherence``, ``fluency`` or ``similarity``.
@@ -68,12 +68,12 @@ class AzureMetric:
         except ConfigError as error:
             message = f"the deprecated metric {self.metric}: {error.problems[0].message}"
             raise ConfigError(Problem(message, file=self.where.file, line=self.where.line)) from None
-        # It takes seconds, which no measurement's limit of time should have to hold.
+        # The import takes seconds, which must not count against the time limit of a measurement.
         _sdk()
 
     @property
     def requires(self) -> frozenset[str]:
-        """What the evaluator compares with."""
+        """The fields that the evaluator compares with."""
         return _NEEDS.get(self.metric, frozenset())
 
     async def measure(self, observation: Observation) -> Outcome:
@@ -103,7 +103,7 @@ class AzureMetric:
         )
 
     def _inputs(self, observation: Observation) -> dict[str, str]:
-        """The evaluator's arguments; files and passages are the context of those that know one."""
+        """Return the evaluator's arguments; files and retrieved passages are its context."""
         inputs = {"response": observation.response}
         if self.metric != "fluency":
             inputs["query"] = observation.input
@@ -117,7 +117,7 @@ class AzureMetric:
         try:
             found = await in_thread(partial(self._evaluate, inputs))
         except Exception as error:  # noqa: BLE001
-            # The SDK has retried what is worth it, and wraps whatever went wrong in exceptions of many kinds.
+            # The SDK has retried, and wraps failures in many kinds of exceptions.
             raise LlmError(f"{self.model.label}: {type(error).__name__}: {error}") from None
         usage = found.get(f"{self.metric}_properties") or {}
         rated = {"rating": found.get(self.metric), "reason": found.get(f"{self.metric}_reason")}
@@ -128,17 +128,17 @@ class AzureMetric:
         )
 
     def _evaluate(self, inputs: Mapping[str, str]) -> Mapping[str, Any]:
-        """One evaluation; it blocks."""
+        """Run one evaluation; blocks."""
         from agenteval.core.llm.providers.openai import is_reasoning
 
         kind = getattr(_sdk(), _CLASSES[self.metric])
-        # Made anew each time, as an evaluator keeps state.
+        # Evaluators keep state, so each measurement gets a new one.
         evaluator = kind(self._configuration(), is_reasoning_model=is_reasoning(self.model.name))
         found: Mapping[str, Any] = evaluator(**inputs)
         return found
 
     def _configuration(self) -> dict[str, str]:
-        """The model in the SDK's terms."""
+        """Return the model configuration of the SDK."""
         from agenteval.core.llm.providers.openai import AZURE_API_VERSION
 
         model = reachable(self.model)
@@ -154,18 +154,18 @@ class AzureMetric:
 
 
 def _sdk() -> Any:
-    """The SDK, without what it would log: what servers answer, to standard output."""
+    """Import the SDK with logging of server responses switched off."""
     logging.getLogger("azure.ai.evaluation").setLevel(logging.CRITICAL + 1)
-    # Some of its loggers are its own, and know this variable only.
+    # Some of its loggers only respect this variable.
     os.environ["PF_LOGGING_LEVEL"] = "CRITICAL"
     return import_module("azure.ai.evaluation")
 
 
 def _rating(text: str) -> tuple[float, str]:
-    """Rating and reason of a stored answer.
+    """Return rating and reason of a stored answer.
 
     Raises:
-        MetricError: nothing was rated, or not on the scale.
+        MetricError: there is no rating, or it is outside the scale.
     """
     stored = json.loads(text)
     rating, reason = stored["rating"], str(stored["reason"] or "")

@@ -1,4 +1,4 @@
-"""Latency and tokens of the answers of a case, judged by their mean over all iterations."""
+"""Limits on latency and tokens, checked on the mean over all iterations of a case."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """1 if the mean time for an answer is within the limits, else 0. All times are seconds."""
+    """1 if the mean latency is within the limits, else 0. All times are seconds."""
 
     minimum: float | None = None
     maximum: float | None = None
@@ -23,7 +23,7 @@ class Latency:
     requires: ClassVar[frozenset[str]] = _NOTHING_NEEDED
 
     def measure_all(self, observations: Sequence[Observation]) -> list[Outcome]:
-        """Judge the answers of all iterations together."""
+        """Score the answers of all iterations together."""
         known = [item.latency_ms / 1000 for item in observations if item.latency_ms is not None]
         if not known:
             raise MetricError("no time was taken for any answer")
@@ -47,7 +47,7 @@ class Tokens:
     requires: ClassVar[frozenset[str]] = _NOTHING_NEEDED
 
     def measure_all(self, observations: Sequence[Observation]) -> list[Outcome]:
-        """Judge the answers of all iterations together."""
+        """Score the answers of all iterations together."""
         used = [item.usage for item in observations if item.usage is not None]
         inputs = [usage.input_tokens for usage in used if usage.input_tokens is not None]
         outputs = [usage.output_tokens for usage in used if usage.output_tokens is not None]
@@ -83,7 +83,7 @@ def _outcomes(
     unit: str,
     others: Sequence[str] = (),
 ) -> list[Outcome]:
-    """The same for every iteration: it is the case that is fast enough, or not."""
+    """Return the same outcome for every iteration, as the limits concern the case."""
     mean, late = _mean(values), percentile_95(values)
     problems = [*_problems(mean, limits, unit), *others]
     spread = f"mean {mean:.4g}{unit}" + (f", p95 {late:.4g}{unit}" if len(values) > 1 else "")
@@ -110,6 +110,6 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def percentile_95(values: Sequence[float]) -> float:
-    """The smallest value that at least 95 % of the values do not exceed (nearest rank)."""
+    """Return the smallest value that at least 95 % of the values do not exceed (nearest rank)."""
     ordered = sorted(values)
     return ordered[math.ceil(0.95 * len(ordered)) - 1]

@@ -1,4 +1,4 @@
-"""Checks that an answer is JSON of a certain shape, and names every place where it is not."""
+"""Checks that an answer is JSON that follows a schema, and names every mismatch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agenteval.metrics.text.match import mismatch
 from agenteval.metrics.values import literal_equal, shown, unfenced
 from agenteval.suite.output_schema import FieldSpec, FieldType, TextMatch
 
-# So many mismatches are named; more are counted.
+# Number of mismatches that a message lists; further ones are counted.
 _NAMED = 5
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w*")
@@ -32,11 +32,11 @@ _ANY = FieldType("any")
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """1 if the answer is JSON that follows the schema, else 0; a fence (```) around it does not matter.
+    """1 if the answer is JSON that follows the schema, else 0; a fence (```) around it is ignored.
 
     Args:
-        schema: what the JSON must be.
-        model: the embedding model for fields that must resemble a text; ``None`` is the run's.
+        schema: the schema.
+        model: the embedding model for fields with a reference text; default: the model of the run.
     """
 
     schema: FieldSpec
@@ -49,7 +49,7 @@ class Schema:
             self.resources.embeddings.check(self.model)
 
     def measure(self, observation: Observation) -> Outcome | Awaitable[Outcome]:
-        """Compare; only fields that must resemble a text are asked a model about."""
+        """Check the answer. Only fields with a reference text need a model."""
         try:
             value = parsed(observation.response)
         except ValueError as error:
@@ -74,7 +74,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """A text inside an answer that must resemble another one."""
+    """A text inside an answer that must be similar to a reference."""
 
     path: str
     text: str
@@ -83,10 +83,10 @@ class Alike:
 
 
 def parsed(text: str) -> Any:
-    """The JSON of an answer.
+    """Parse the JSON of an answer.
 
     Raises:
-        ValueError: it is none; the message says so for people.
+        ValueError: the answer is not JSON; the message explains it.
     """
     try:
         return json.loads(unfenced(text))
@@ -95,10 +95,10 @@ def parsed(text: str) -> Any:
 
 
 def check(spec: FieldSpec, value: Any) -> tuple[list[str], list[Alike]]:
-    """Compare a JSON value with what it must be.
+    """Compare a JSON value with a schema.
 
     Returns:
-        Every mismatch with its JSON path, and the texts whose likeness to others is left to be checked.
+        Every mismatch with its JSON path, and the texts whose similarity must still be checked.
     """
     alike: list[Alike] = []
     return list(_mismatches(spec, value, "$", alike)), alike
@@ -139,7 +139,7 @@ def _type_mismatches(types: Sequence[FieldType], value: Any, path: str) -> Itera
 
 
 def _attempt(spec: FieldSpec, kind: FieldType, value: Any, path: str) -> tuple[list[str], list[Alike]]:
-    """What is wrong if a value is meant to be of one of the types that it has."""
+    """Return the mismatches if the value has one of the allowed types."""
     alike: list[Alike] = []
     repetition = _repetition(kind, value, path)
     problems = [] if repetition is None else [repetition]
@@ -149,12 +149,12 @@ def _attempt(spec: FieldSpec, kind: FieldType, value: Any, path: str) -> tuple[l
 
 
 def enum_names_lists(enum: Iterable[Any]) -> bool:
-    """Whether the values that are allowed are whole lists, and not what stands inside of one."""
+    """Return whether the allowed values are whole lists, not list items."""
     return any(isinstance(item, list) for item in enum)
 
 
 def _leaves(kind: FieldType, value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """What the limits of a field are about: the value, or all that stands inside its lists."""
+    """Yield the values that the limits of a field concern: the value, or all items of its lists."""
     if kind.name not in _LISTS:
         yield path, value
         return
@@ -225,7 +225,7 @@ def _has_type(value: Any, kind: FieldType) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """A number of JSON: no boolean, no NaN, no infinity."""
+    """Return whether a value is a JSON number: not a boolean, NaN or infinity."""
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
@@ -234,7 +234,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _repetition(kind: FieldType, value: Any, path: str) -> str | None:
-    """Which entry of a set, or of a set inside of the lists, is there twice."""
+    """Return the repeated entry of a set, or of a set inside lists."""
     if kind.name not in _LISTS:
         return None
     seen: set[str] = set()
@@ -250,7 +250,7 @@ def _repetition(kind: FieldType, value: Any, path: str) -> str | None:
 
 
 def _comparable(value: Any) -> Any:
-    """The value with whole floats as integers, so that 1 and 1.0 are the same."""
+    """Return the value with whole floats as integers, so that 1 equals 1.0."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
@@ -264,7 +264,7 @@ def _described(value: Any) -> str:
 
 
 def _texts(spec: FieldSpec) -> Iterator[TextMatch]:
-    """Every text match of a schema."""
+    """Yield every text match of a schema."""
     if spec.text is not None:
         yield spec.text
     for inner in (spec.fields or {}).values():
@@ -279,7 +279,7 @@ _ANY_TYPE = FieldType("any")
 
 
 def json_schema_of(spec: FieldSpec) -> dict[str, Any]:
-    """The JSON Schema that a specification means; text matches have no form there and are left out."""
+    """Return the equivalent JSON Schema; text matches are omitted, as JSON Schema has none."""
     kinds = [_type_schema(kind, spec) for kind in spec.types or (_ANY_TYPE,)]
     schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
     counts = {"minItems": spec.min_items, "maxItems": spec.max_items}
@@ -289,7 +289,7 @@ def json_schema_of(spec: FieldSpec) -> dict[str, Any]:
 
 
 def _type_schema(kind: FieldType, spec: FieldSpec) -> dict[str, Any]:
-    """One type, with the limits on it, or on what stands inside its lists."""
+    """Return the schema of one type, with its limits or those of its list items."""
     if kind.name in {"list", "set"}:
         unique = {"uniqueItems": True} if kind.name == "set" else {}
         inner = _type_schema(kind.item or _ANY_TYPE, spec)
@@ -312,5 +312,5 @@ def _given(keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def _both(schema: dict[str, Any], further: dict[str, Any]) -> dict[str, Any]:
-    """A schema with further keywords; those that it has itself hold beside them."""
+    """Combine a schema with further keywords; both hold."""
     return {**schema, **further} if schema.keys().isdisjoint(further) else {"allOf": [schema, further]}

@@ -1,4 +1,4 @@
-"""Scores one turn with its metrics: skips what cannot apply, retries, limits time, applies thresholds."""
+"""Scores turns with their metrics: skips inapplicable metrics, retries, limits time, applies thresholds."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from agenteval.results.model import Score
 from agenteval.suite.model import MetricConfig
 from agenteval.suite.response_path import text_at_path
 
-# Rounding may leave a score this far outside 0..1; further out it is an error.
+# Rounding may leave a score this far outside 0..1; beyond it is an error.
 _ROUNDING = 1e-9
-# To compare a longer answer (characters) may take metrics more than a moment.
+# Metrics may need noticeable time for longer answers (characters).
 _LONG = 20_000
-# Where the name of what a metric requires is no key of a suite.
+# Field → its name in messages, if it is not a key of suites.
 _MEANT = {"context": "files to take context from", "sources": "files and no retrieval_context"}
 
 
@@ -36,10 +36,10 @@ class MetricCatalog:
     _built: dict[int, tuple[MetricConfig, Any]] = field(default_factory=dict)
 
     def get(self, config: MetricConfig) -> Any:
-        """The metric of a configuration.
+        """Return the metric of a configuration.
 
         Raises:
-            ConfigError: what it needs is not on this machine.
+            ConfigError: something that the metric needs is missing on this machine.
         """
         # Keyed by identity: suite-wide configurations are shared by all cases, and the stored
         # configuration keeps the identity from being given to another one.
@@ -53,14 +53,14 @@ class MetricCatalog:
 
 
 def _placed(problem: Problem, config: MetricConfig) -> Problem:
-    """The problem with the place of the metric that has it."""
+    """Return the problem with the place of its metric."""
     return problem if problem.file else replace(problem, file=config.where.file, line=config.where.line)
 
 
 async def score_turn(
     configs: Iterable[MetricConfig], observation: Observation, catalog: MetricCatalog
 ) -> list[Score]:
-    """What every metric says about one turn, in the order of the suite; judges are asked at once."""
+    """Score one turn with every metric, in suite order; judges run concurrently."""
     metrics: list[tuple[MetricConfig, Metric]] = [(config, catalog.get(config)) for config in configs]
     scores = [_score(config, metric, observation) for config, metric in metrics]
     if any(_asks(metric) for _, metric in metrics):
@@ -69,20 +69,20 @@ async def score_turn(
 
 
 def _asks(metric: Metric) -> bool:
-    """Whether a metric asks somebody else, and waits."""
+    """Return whether a metric waits for a model or a process."""
     return _is_coroutine_function(type(metric).measure)
 
 
 @cache
 def _is_coroutine_function(function: Callable[..., object]) -> bool:
-    # Of each metric it would be found out again for every score.
+    # Cached, as every score needs it.
     return inspect.iscoroutinefunction(function)
 
 
 async def score_case(
     config: MetricConfig, observations: Sequence[Observation], catalog: MetricCatalog
 ) -> list[Score]:
-    """What a metric over all iterations says about each of them, in their order."""
+    """Score all iterations of a case together; one score for each, in order."""
     metric: CaseMetric = catalog.get(config)
     started = time.perf_counter()
     try:
@@ -140,10 +140,10 @@ def _has(observation: Observation, name: str) -> bool:
 
 def _not_applicable(config: MetricConfig, missing: list[str]) -> Score:
     what = " and ".join(_MEANT.get(name, name) for name in missing)
-    # What compares with a ground truth was checked when the suite was loaded; there, a single turn may have none.
+    # The loader checked ground truths; only a single turn may lack one.
     checked = missing == ["ground_truth"] and config.kind == "standard"
     if config.requested_by != "suite" and not checked:
-        # The case itself asked for it, so leaving it out silently would hide a mistake.
+        # The case asks for the metric, so skipping it would hide a mistake.
         return _error(config, f"this {config.requested_by} asks for {config.id} but has no {what}", None)
     return _skipped(config, f"the case has no {what}")
 
@@ -177,7 +177,7 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
 
 async def _attempt(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome:
     if len(observation.response) > _LONG and not _asks(metric):
-        # Agents that are under way must not wait for it: their time would run out.
+        # In a thread, so that running agents do not wait for it and time out.
         result = await asyncio.to_thread(metric.measure, observation)
     else:
         result = metric.measure(observation)

@@ -1,7 +1,6 @@
-"""Meaning by embeddings: how close an answer is to a text, and how close the answers of a case are to each other.
+"""Similarity by embeddings: of an answer to a reference, and of the answers of a case to each other.
 
-Similarity sees what texts are about, not whether they agree: "refunds are possible" and "refunds are not possible"
-are close.
+Similarity compares topics, not statements: "refunds are possible" and "refunds are not possible" are similar.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import MetricError, Observation, Outcome
 from agenteval.metrics.resources.resources import Resources
 
-# Cosines of equal vectors miss 1 by rounding.
+# The cosine of equal vectors differs from 1 by rounding.
 _ROUNDING = 1e-6
 _NOTHING_NEEDED: frozenset[str] = frozenset()
 
@@ -28,8 +27,8 @@ class Similar:
     """The cosine similarity of an answer and a reference, 0..1 (opposite meanings count as 0).
 
     Args:
-        reference: the text to resemble.
-        model: the embedding model; ``None`` is the run's.
+        reference: the reference text.
+        model: the embedding model; default: the model of the run.
     """
 
     reference: str
@@ -41,7 +40,7 @@ class Similar:
         self.resources.embeddings.check(self.model)
 
     async def measure(self, observation: Observation) -> Outcome:
-        """Compare; the threshold of the suite decides."""
+        """Compare the texts; the threshold of the suite decides."""
         if not observation.response.strip():
             return Outcome(0.0, passed=False, decided=True, reason="empty response")
         score = await similarity(self.reference, observation.response, self.resources, self.model)
@@ -51,10 +50,10 @@ class Similar:
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
-    """How close each answer of a case is to the middle of all of them, 0..1.
+    """The similarity of each answer of a case to the centre of all answers, 0..1.
 
-    The middle is the normalised mean of the answers' vectors. The case is consistent if none is further away than
-    ``min_similarity`` allows.
+    The centre is the normalised mean of the vectors. The case is consistent if every answer reaches
+    ``min_similarity``.
     """
 
     min_similarity: float
@@ -91,7 +90,7 @@ class Consistency:
 
 
 async def similarity(left: str, right: str, resources: Resources, model: ModelSpec | None) -> float:
-    """The cosine similarity of two texts, 0..1."""
+    """Return the cosine similarity of two texts, 0..1."""
     if left == right:
         return 1.0
     first, second = await resources.embeddings.vectors([left, right], model)
@@ -99,10 +98,10 @@ async def similarity(left: str, right: str, resources: Resources, model: ModelSp
 
 
 def cosine(left: Vector, right: Vector) -> float:
-    """The cosine of the angle between two vectors; 0 where one of them has no direction.
+    """Return the cosine of two vectors; 0 if one of them is a zero vector.
 
     Raises:
-        MetricError: they are of different models.
+        MetricError: the vectors have different dimensions.
     """
     _check_sizes((left, right))
     lengths = math.hypot(*left) * math.hypot(*right)

@@ -1,4 +1,4 @@
-"""The tool calls that an answer must come with, with arguments by name or in order."""
+"""Checks expected tool calls, with arguments by name or in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agenteval.results.model import ToolCall
 class ToolCalls:
     """1 if every expected call was made, else 0.
 
-    Each expected call needs one of its own; order and further calls do not matter.
+    Each expected call needs a separate call; order and further calls are ignored.
 
     Args:
         expected: mappings with ``name`` and ``args``: a mapping, whose arguments a call must have beside others, or a
@@ -29,7 +29,7 @@ class ToolCalls:
     requires: ClassVar[frozenset[str]] = frozenset()
 
     def measure(self, observation: Observation) -> Outcome:
-        """Compare; the verdict is the metric's own."""
+        """Compare the calls; the metric decides the verdict."""
         calls = observation.tool_calls
         missing = _unmatched(self.expected, calls)
         if not missing:

@@ -11,7 +11,7 @@ from agenteval.metrics.base import MetricError, Observation, Outcome
 from agenteval.metrics.judges.deepeval_model import JudgeModel
 from agenteval.metrics.resources.resources import Resources
 
-# Field of the observation behind each evaluation parameter; the others are always there.
+# Evaluation parameter → field of the observation that may be missing.
 _NEEDED = {"expected_output": "ground_truth", "context": "context", "retrieval_context": "retrieval_context"}
 _RAG_NEEDS: Mapping[str, frozenset[str]] = {
     "faithfulness": frozenset({"retrieval_context"}),
@@ -34,8 +34,8 @@ class GEval:
     """G-Eval (Liu et al. 2023): the judge follows evaluation steps and gives 0 to 10, reported as 0..1.
 
     Args:
-        name: what the metric is called in prompts.
-        criteria: what is judged, in plain language; the steps are generated from it where none are given.
+        name: name of the metric in prompts.
+        criteria: the criteria in plain language; the evaluation steps are generated from it if none are given.
         evaluation_params: what the judge sees: ``input``, ``actual_output``, ``expected_output``,
             ``context``, ``retrieval_context``.
         strict_mode: the judge may only say 1 or 0.
@@ -54,7 +54,7 @@ class GEval:
 
     @property
     def requires(self) -> frozenset[str]:
-        """What the chosen parameters need."""
+        """The fields that the evaluation parameters need."""
         return frozenset(_NEEDED[name] for name in self.evaluation_params if name in _NEEDED)
 
     async def measure(self, observation: Observation) -> Outcome:
@@ -78,7 +78,7 @@ class GEval:
 
 @dataclass(frozen=True, slots=True)
 class Rag:
-    """Judges an answer and the passages that were retrieved for it.
+    """Judges an answer and its retrieved passages.
 
     Args:
         metric_type: ``faithfulness``, ``answer_relevancy``, ``contextual_relevancy``,
@@ -96,7 +96,7 @@ class Rag:
 
     @property
     def requires(self) -> frozenset[str]:
-        """What this type compares."""
+        """The fields that this metric type compares."""
         return _RAG_NEEDS[self.metric_type]
 
     async def measure(self, observation: Observation) -> Outcome:
@@ -106,12 +106,12 @@ class Rag:
         from deepeval import metrics
 
         judge = JudgeModel(self.model, self.resources.gateway, observation.iteration)
-        # The mode is said, as the environment could choose one that asks another service.
+        # Set explicitly, as an environment variable could choose a mode that calls another service.
         kind = getattr(metrics, _RAG_CLASSES[self.metric_type])
         metric = kind(model=judge, include_reason=self.include_reason, eval_mode="llm")
         outcome = await _measured(metric, judge, observation)
         if not _verdicts(metric):
-            # deepeval scores 1 or 0 for it; but nothing was judged.
+            # deepeval scores 1 or 0, although nothing was judged.
             raise MetricError("the judge found nothing in the answer to give a verdict on, so there is no score")
         return outcome
 
@@ -121,7 +121,7 @@ def _empty(model: ModelSpec) -> Outcome:
 
 
 async def _measured(metric: Any, judge: JudgeModel, observation: Observation) -> Outcome:
-    """Run one deepeval metric, which is made for one measurement: it keeps state."""
+    """Run one deepeval metric. The object keeps state and is used once."""
     try:
         async with judge.budget.measurement():
             try:
@@ -129,7 +129,7 @@ async def _measured(metric: Any, judge: JudgeModel, observation: Observation) ->
             finally:
                 await judge.stop()
     except (ValueError, KeyError, TypeError) as error:
-        # What deepeval raises about a reply that it cannot use.
+        # deepeval raises these for unusable replies.
         raise MetricError(f"the judge's reply cannot be used: {type(error).__name__}: {error}") from None
     spent = judge.spent
     details = {"llm_calls": spent.calls, "cached_calls": spent.cached}
@@ -157,7 +157,7 @@ def _test_case(observation: Observation) -> Any:
 
 
 def _text(text: str | None) -> str | None:
-    """deepeval takes this mark for an image to be opened; in an agent's words it is only text."""
+    """Remove the mark that deepeval reads as an image to open; in an answer it is plain text."""
     return None if text is None else text.replace("[DEEPEVAL:", "[DEEPEVAL\u200b:")
 
 
@@ -166,7 +166,7 @@ def _texts(texts: tuple[str, ...] | None) -> list[str | None] | None:
 
 
 def _verdicts(metric: Any) -> bool:
-    """Whether the judge said anything about anything."""
+    """Return whether the judge gave any verdict."""
     groups = getattr(metric, "verdicts_list", None)
     if groups is not None:
         return any(group.verdicts for group in groups)

@@ -8,10 +8,10 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-# Before the first import of deepeval, which else reports home and reads .env files.
+# Set before the first import of deepeval, which otherwise sends telemetry and reads .env files.
 os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "1")
 os.environ.setdefault("DEEPEVAL_DISABLE_DOTENV", "1")
-# Else a file in the working directory could set environment variables here.
+# Otherwise a file in the working directory could set environment variables.
 os.environ.setdefault("DEEPEVAL_DISABLE_LEGACY_KEYFILE", "1")
 
 from deepeval.metrics.g_eval.schema import ReasonScore, Steps
@@ -33,13 +33,13 @@ _TOP_LOGPROBS = 5
 
 
 class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's own hook has no types
-    """One model for one measurement; what it took stands in ``spent``.
+    """One model for one measurement; ``spent`` is its cost.
 
     Args:
         spec: the model.
-        gateway: the way to it.
-        sample: tells repeats apart.
-        strict: a score may only be 0 or 1.
+        gateway: the gateway to the model.
+        sample: number of the repeat, part of the cache key.
+        strict: the score must be 0 or 1.
     """
 
     def __init__(self, spec: ModelSpec, gateway: Gateway, sample: int, *, strict: bool = False) -> None:
@@ -53,26 +53,26 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
 
     @property
     def budget(self) -> Budget:
-        """The account that this judge's calls go on."""
+        """The budget that this judge's calls count against."""
         return self._gateway.budget
 
     def load_model(self) -> JudgeModel:
-        """Nothing to load: the gateway holds the clients."""
+        """Load nothing: the gateway has the clients."""
         return self
 
     def get_model_name(self) -> str:
-        """The name in deepeval's messages."""
+        """Return the name for deepeval's messages."""
         return self._spec.label
 
     def generate(self, *_: Any, **__: Any) -> Any:
-        """deepeval asks asynchronously only; there is no other way to the gateway."""
+        """Not supported: deepeval only calls the model asynchronously."""
         raise MetricError("judges are asked asynchronously")
 
     async def a_generate(self, prompt: str, schema: type[BaseModel] | None = None) -> Any:
-        """The answer as an instance of the schema, or as text where there is none.
+        """Return the reply as an instance of the schema, or as text without a schema.
 
         Raises:
-            MetricError: the answer is no JSON, does not follow the schema, or judges nothing.
+            MetricError: the reply is not JSON, does not follow the schema, or has no verdict.
         """
         json_schema = schema.model_json_schema() if schema is not None else None
         name = schema.__name__ if schema is not None else "reply"
@@ -83,14 +83,14 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         return self._read(completion.text, schema)
 
     async def a_generate_with_schema(self, *args: Any, schema: Any = None, **_: Any) -> Any:
-        """As ``a_generate``; deepeval's own would ask twice where a TypeError is raised inside."""
+        """Like ``a_generate``. deepeval's implementation would ask twice after a TypeError."""
         return await self.a_generate(args[0], schema)
 
     async def a_generate_raw_response(self, prompt: str, top_logprobs: int = _TOP_LOGPROBS) -> tuple[Any, float]:
-        """The answer with the probabilities of its tokens, by which G-Eval weighs the score.
+        """Return the reply with its token probabilities, which G-Eval uses to weigh the score.
 
         Raises:
-            AttributeError: this model gives none; deepeval then takes the plain score.
+            AttributeError: the model has no token probabilities; deepeval then uses the plain score.
         """
         if not supports_logprobs(self._spec):
             raise AttributeError("no log probabilities")
@@ -100,7 +100,7 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         return _chat_completion(self._spec.name, judged, completion.logprobs), 0.0
 
     async def _ask(self, call: Call, accept: Accept) -> Completion:
-        # An agent may answer with what no encoding has: halves of characters.
+        # An answer may contain lone surrogates, which no encoding has.
         sendable = replace(call, prompt=call.prompt.encode("utf-8", "replace").decode("utf-8"))
         task = asyncio.current_task()
         self._asking.add(task)
@@ -112,7 +112,7 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         return completion
 
     async def stop(self) -> None:
-        """Give up what is still being asked: where one of several questions fails, deepeval leaves the others."""
+        """Cancel pending calls: if one of several calls fails, deepeval leaves the others running."""
         left = [task for task in self._asking if task is not None]
         for task in left:
             task.cancel()
@@ -130,7 +130,7 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
 
 
 def supports_logprobs(spec: ModelSpec) -> bool:
-    """Whether a model gives token probabilities, by deepeval's list of OpenAI's models."""
+    """Return whether a model has token probabilities, by deepeval's list of OpenAI models."""
     from deepeval.models.llms.constants import OPENAI_MODELS_DATA
 
     if spec.provider not in {"openai", "azure_openai"}:
@@ -141,9 +141,9 @@ def supports_logprobs(spec: ModelSpec) -> bool:
 
 
 def _chat_completion(model: str, judged: ReasonScore, logprobs: list[Any] | None) -> ChatCompletion:
-    """What deepeval expects of OpenAI's client, rebuilt, as the answer may come from the cache.
+    """Rebuild the reply of OpenAI's client for deepeval, as the reply may come from the cache.
 
-    The score is written as the model's tokens spell it, by which deepeval finds its probabilities.
+    The score is written like the model's tokens, so that deepeval finds its probabilities.
     """
     score = int(judged.score) if judged.score.is_integer() else judged.score
     tokens = None if logprobs is None else [_on_scale(token) for token in logprobs]
@@ -159,6 +159,6 @@ def _chat_completion(model: str, judged: ReasonScore, logprobs: list[Any] | None
 
 
 def _on_scale(token: dict[str, Any]) -> dict[str, Any]:
-    """A token without the alternatives that are no score: deepeval would weigh "100" as ten times the best."""
+    """Return a token without alternatives that are not scores: deepeval would weigh "100" as ten times the best."""
     listed = token.get("top_logprobs") or []
     return {**token, "top_logprobs": [item for item in listed if may_be_score(str(item.get("token", "")))]}

@@ -1,4 +1,4 @@
-"""Reads the score in what a judge says; what is no score on the judge's scale is refused."""
+"""Reads the score in a judge's reply, and rejects scores outside the judge's scale."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HIGHEST = 10.0
 _ROUNDING = 1e-9
 _LONGEST_REASON = 500
 _REASONS = ("reason", "reasoning", "explanation", "rationale", "justification", "feedback", "comment")
-# A number that stands for itself: no part of a word (GPT-4), of a longer number, or of a version (1.2.3).
+# A separate number: not part of a word (GPT-4), a longer number or a version (1.2.3).
 _NUMBER = re.compile(
     r"(?<![\w.])(?<!\w-)"
     r"(?P<sign>[-−+]?)"
@@ -25,7 +25,7 @@ _NUMBER = re.compile(
 )
 _AFTER_PERCENT = re.compile(r"\s*(?:%|percent\b)")
 _AFTER_HIGHEST = re.compile(r"\s*(?:/|out\s+of)\s*(?P<highest>\d+(?:\.\d+)?)", re.IGNORECASE)
-# "1-10", "1 to 10", "between 1 and 10", "out of 10", "/10": the scale, and no score.
+# "1-10", "1 to 10", "between 1 and 10", "out of 10", "/10": the scale, not a score.
 _SCALE = re.compile(
     r"(?:(?<![\w.])[01](?:\.0+)?\s*(?:-|–|—|\.\.\.?|…|\bto\b|\bthrough\b)|\bbetween\s+[01](?:\.0+)?\s+and\b|/|\bout\s+of\b)"
     r"\s*(?P<high>\d+(?:\.\d+)?)(?![\w%]|\.\d)",
@@ -37,7 +37,7 @@ _REASON = re.compile(r"\breason(?:ing)?\b[^\w\n]*?[:\-–—][^\w\n\"'(\[]*(?P<r
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A score on the judge's scale, and why."""
+    """A score on the judge's scale, and its reason."""
 
     raw: float
     reason: str
@@ -47,10 +47,10 @@ Parser = Callable[[str, float], Judgement]
 
 
 def first_number_1_10(text: str, max_score: float) -> Judgement:
-    """The first number, which must be 0 to 10 and no more than ``max_score``.
+    """Return the first number, which must be 0 to 10 and at most ``max_score``.
 
-    Mentions of the scale (``1-10``, ``out of 10``), the marks of a numbered list, and numbers inside words are no
-    scores. A score that states another scale (``4/5``, ``80%``) is refused.
+    Mentions of the scale (``1-10``, ``out of 10``), numbers of a list, and numbers inside words are not scores.
+    A score on another scale (``4/5``, ``80%``) is rejected.
 
     Raises:
         MetricError: there is no number, or it is on another scale.
@@ -59,7 +59,7 @@ def first_number_1_10(text: str, max_score: float) -> Judgement:
 
 
 def first_float(text: str, max_score: float) -> Judgement:
-    """The first number, whole or not, from 0 to ``max_score``; read as ``first_number_1_10`` reads it.
+    """Return the first number from 0 to ``max_score``, decimals allowed; otherwise like ``first_number_1_10``.
 
     Raises:
         MetricError: there is no number, or it is on another scale.
@@ -68,10 +68,10 @@ def first_float(text: str, max_score: float) -> Judgement:
 
 
 def json_score(text: str, max_score: float) -> Judgement:
-    """``score`` of the JSON object in the reply, from 0 to ``max_score``.
+    """Return ``score`` of the JSON object in the reply, from 0 to ``max_score``.
 
     Raises:
-        MetricError: there is no such object, or its score is no number on the scale.
+        MetricError: there is no such object, or its score is not a number on the scale.
     """
     reply = json_object(text)
     reason = next((reply[name] for name in _REASONS if isinstance(reply.get(name), str)), "")
@@ -109,7 +109,7 @@ def _without_scales(text: str, scales: set[float]) -> str:
 
 
 def _without_list_marks(text: str) -> str:
-    """The text without the numbers of a list that counts from 1; a single ``8.`` may be the score."""
+    """Remove the numbers of a list that starts at 1; a single ``8.`` may be the score."""
     marks = [float(match["number"]) for match in _LIST_MARK.finditer(text)]
     return _LIST_MARK.sub("", text) if marks[:2] == [1, 2] else text
 

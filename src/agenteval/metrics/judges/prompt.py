@@ -1,4 +1,4 @@
-"""A judge with a prompt of the suite's own, whose reply follows a schema and holds the score."""
+"""A judge with a prompt from the suite. Its reply follows a schema and contains the score."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ Reply with one JSON object and nothing else. It must follow this JSON Schema:
 
 @dataclass(frozen=True, slots=True)
 class PromptJudge:
-    """A model's score, divided by the highest one of its scale; the limits of the case decide.
+    """A model's score, divided by the maximum of its scale; the limits of the case decide.
 
     Args:
-        prompt: what is judged, and how.
+        prompt: the judging instructions.
         model: the judge.
-        fields: what the reply must be; or
-        json_schema: the same as JSON Schema. Without either the reply is a score and its reasoning.
-        scores: the fields of the reply that make the score: their mean.
+        fields: the schema of the reply; or
+        json_schema: the same as JSON Schema. Without both, the reply is a score and its reasoning.
+        scores: the fields of the reply whose mean is the score.
         scale: the lowest and the highest score.
         limits: ``min``, ``max`` and ``equal`` on that scale; ``None`` is no limit.
         criteria: what to look at in this case.
@@ -96,7 +96,7 @@ class PromptJudge:
         )
 
     def _question(self, observation: Observation) -> str:
-        # An agent may answer with what no encoding has: halves of characters.
+        # An answer may contain lone surrogates, which no encoding has.
         judged = {
             "prompt": observation.input,
             "context": dict(self.context),
@@ -112,10 +112,10 @@ class PromptJudge:
         return self.json_schema if self.json_schema is not None else json_schema_of(self.fields or _PLAIN)
 
     def _read(self, text: str) -> tuple[dict[str, Any], float]:
-        """The reply and its score.
+        """Return the reply and its score.
 
         Raises:
-            MetricError: it does not follow the schema, or its score is outside the scale.
+            MetricError: the reply does not follow the schema, or its score is outside the scale.
         """
         reply = json_object(text)
         try:
@@ -149,7 +149,7 @@ class PromptJudge:
             raise MetricError(f"the judge's reply does not follow output_schema: {problem}")
 
     def _normalised(self, raw: float) -> float:
-        """7 of 1 to 10 is 0.7; a scale that goes below 0 is mapped onto 0..1 as a whole."""
+        """Map a score to 0..1: 7 of 1 to 10 is 0.7; a scale with negative values is mapped linearly."""
         low, high = self.scale
         return raw / high if low >= 0 else (raw - low) / (high - low)
 
@@ -165,7 +165,7 @@ class PromptJudge:
 
 
 def _number(value: Any) -> float | None:
-    """A number of JSON, which may be larger than any float; ``None`` for everything else."""
+    """Return a JSON number, which may exceed the range of floats; ``None`` for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

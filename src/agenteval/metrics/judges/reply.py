@@ -1,4 +1,4 @@
-"""Reads what a judge says, and refuses what is no judgement."""
+"""Reads a judge's reply, and rejects unusable replies."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SHOWN = 200
 
 
 def read_reply(text: str, schema: type[Reply]) -> Reply:
-    """A reply as an instance of the schema it should follow.
+    """Return a reply as an instance of its schema.
 
     Raises:
-        MetricError: it is not JSON, or does not fit.
+        MetricError: the reply is not JSON, or does not follow the schema.
     """
     value = json_object(text)
     if isinstance(value.get("score"), bool):
@@ -36,14 +36,14 @@ def read_reply(text: str, schema: type[Reply]) -> Reply:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """The JSON object in a reply; fences and prose around it do not matter.
+    """Return the JSON object in a reply; fences and prose around it are ignored.
 
     Raises:
         MetricError: there is none.
     """
     start, end = text.find("{"), text.rfind("}")
     inner = text[start : end + 1] if start != -1 and end > start else ""
-    # Some models leave a comma before a closing bracket; tried last, as a text may hold one too.
+    # Some models write a comma before a closing bracket. Tried last, as a text may contain one, too.
     for candidate in (inner, _TRAILING_COMMA.sub(r"\1", inner)):
         try:
             value = json.loads(candidate)
@@ -56,10 +56,10 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def check_scale(score: float, *, strict: bool) -> None:
-    """Refuse a score outside the judge's scale: 0 to 10, or 0 and 1 where it is strict.
+    """Reject a score outside the judge's scale: 0 to 10, or 0 and 1 if strict.
 
     Raises:
-        MetricError: it is outside, or no number.
+        MetricError: the score is outside the scale, or not a number.
     """
     if strict and score not in {0, 1}:
         raise MetricError(f"the judge's score is {score:g}, but only 0 and 1 are allowed")
@@ -68,6 +68,6 @@ def check_scale(score: float, *, strict: bool) -> None:
 
 
 def may_be_score(token: str) -> bool:
-    """Whether a token may stand for a score; what is no number is left to others to judge."""
+    """Return whether a token may be a score; tokens that are not numbers pass."""
     # Not as an int: Python refuses to read thousands of digits.
     return not token.isdecimal() or float(token) <= HIGHEST_SCORE

@@ -9,7 +9,7 @@ from agenteval.core.text.json_text import text_of
 from agenteval.results.record.fields import Record, value_at
 from agenteval.suite.prompt_template import pieces
 
-# What a placeholder stands for where the trace has no field of that name.
+# Replacements of placeholders if the trace has no field of that name.
 _ELSEWHERE = {
     "observations": ("timeline",),
     "history": ("conversation",),
@@ -23,12 +23,12 @@ Quote = Callable[[str, str], str]
 
 
 def render(template: str, record: Record, quote: Quote = lambda _name, text: text) -> str:
-    """The template with its placeholders replaced by fields of a trace; empty where the trace has no such field.
+    """Return the template with its placeholders replaced by fields of a trace; missing fields are empty.
 
     Args:
         template: the prompt.
-        record: of the trace.
-        quote: gets the name of a placeholder and its text, and returns what is put in.
+        record: the record of the trace.
+        quote: returns the replacement for the name of a placeholder and its text.
     """
     return "".join(piece if name is None else quote(name, _text(record, name)) for piece, name in pieces(template))
 
@@ -40,7 +40,7 @@ def _text(record: Record, name: str) -> str:
 
 
 def _without_originals(observations: Any) -> Any:
-    """Observations without ``raw``, which repeats them."""
+    """Return observations without ``raw``, which repeats them."""
     if not isinstance(observations, list):
         return observations
     return [

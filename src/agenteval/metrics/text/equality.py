@@ -1,4 +1,4 @@
-"""Comparisons that need no model and no tolerance for noise: ``equality`` and ``numeric``."""
+"""The metrics ``equality`` and ``numeric``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agenteval.metrics.values import shown
 GROUND_TRUTH = frozenset({"ground_truth"})
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-# Comma, underscore, no-break space, narrow no-break space: nothing else separates thousands.
+# Thousands separators: comma, underscore, no-break space, narrow no-break space.
 _SEPARATORS = ",_\u00a0\u202f"
 _NO_SEPARATORS = str.maketrans("", "", _SEPARATORS)
 
@@ -27,7 +27,7 @@ class Equality:
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
 
     def measure(self, observation: Observation) -> Outcome:
-        """Compare; the verdict is the metric's own."""
+        """Compare the texts; the metric decides the verdict."""
         expected = self._normalise(observation.ground_truth or "")
         actual = self._normalise(observation.response)
         if expected == actual:
@@ -63,7 +63,7 @@ class Numeric:
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
 
     def measure(self, observation: Observation) -> Outcome:
-        """Compare; what is no number scores 0 with the reason."""
+        """Compare the numbers; a text that is not a number scores 0 with the reason."""
         try:
             actual = self.parse(observation.response)
         except ValueError as error:
@@ -87,10 +87,10 @@ class Numeric:
         return self.relative_tolerance > 0 and difference <= self.relative_tolerance * abs(expected)
 
     def parse(self, text: str) -> float:
-        """The number that a text is.
+        """Return the number in a text.
 
         Raises:
-            ValueError: it is none; the message continues "the response …".
+            ValueError: the text is not a number; the message continues "the response …".
         """
         number = text.strip()
         if not number:

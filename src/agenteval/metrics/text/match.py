@@ -1,4 +1,4 @@
-"""Matches the text of an answer: exactly, in parts, at its ends, or by a pattern."""
+"""Matches an answer: exact, contains, starts or ends with, or by a pattern."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agenteval.metrics.text.patterns import found
 from agenteval.metrics.values import shown
 from agenteval.suite.output_schema import TextMatch
 
-# Strategies with one of several texts, and the words for it.
+# Strategies with one of several texts, and their words in messages.
 _ANY: dict[str, tuple[Callable[[str, str], bool], str]] = {
     "contains_any": (lambda text, part: part in text, "contains none of"),
     "startswith": (str.startswith, "does not start with"),
@@ -27,16 +27,16 @@ class TextMatchMetric:
     requires: ClassVar[frozenset[str]] = frozenset()
 
     def measure(self, observation: Observation) -> Outcome:
-        """Compare; the verdict is the metric's own."""
+        """Compare the texts; the metric decides the verdict."""
         problem = mismatch(self.match, observation.response)
         return Outcome(1.0 if problem is None else 0.0, passed=problem is None, reason=problem)
 
 
 def mismatch(match: TextMatch, text: str) -> str | None:
-    """Why a text does not match; ``None`` if it does.
+    """Return why a text does not match; ``None`` if it matches.
 
     All strategies but ``match`` ignore case and surrounding white space, unless the match is case-sensitive.
-    ``similar`` is none that this function knows.
+    ``similar`` is not handled here.
 
     Raises:
         MetricError: the pattern takes too long.

@@ -1,4 +1,4 @@
-"""METEOR by NLTK, offline: WordNet comes from the machine, tokens from rules that need no download."""
+"""METEOR by NLTK, offline: WordNet from the machine, tokens by rules without a download."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LEXICOGRAPHER_FILES = (
 )
 _CATEGORY = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
 
-# English abbreviations after which a full stop ends no sentence.
+# English abbreviations whose full stop does not end a sentence.
 _ABBREVIATIONS = frozenset(
     {
         *("dr", "mr", "mrs", "ms", "prof", "rev", "gen", "sen", "rep", "gov", "capt", "lt", "col", "sgt"),
@@ -52,7 +52,7 @@ _ABBREVIATIONS = frozenset(
 
 
 def words(text: str) -> list[str]:
-    """Penn Treebank tokens of every sentence; sentences are found by fixed rules, the same on every machine."""
+    """Return the Penn Treebank tokens of every sentence; fixed rules split sentences, equal on every machine."""
     sentences, tokenizer = _tokenizers()
     return [token for sentence in sentences.tokenize(text) for token in tokenizer.tokenize(sentence)]
 
@@ -69,10 +69,10 @@ def _tokenizers() -> tuple[Any, Any]:
 
 @cache
 def load_wordnet(directory: Path = DEBIAN_WORDNET) -> Any:
-    """WordNet from Debian's package, else from NLTK's data directory.
+    """Load WordNet from Debian's package, else from NLTK's data directory.
 
     Raises:
-        ConfigError: neither is there; the message says which command installs one.
+        ConfigError: both are missing; the message has the install command.
     """
     import nltk
 
@@ -100,7 +100,7 @@ def _debian_wordnet(directory: Path) -> Any:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
     class DebianWordNet(WordNetCorpusReader):  # type: ignore[misc] # NLTK has no types
-        """NLTK's reader without the two files that Debian leaves out."""
+        """NLTK's reader without the two files that Debian's package omits."""
 
         def open(self, file: str) -> Any:
             return io.StringIO(_lexnames()) if file == "lexnames" else super().open(file)
@@ -110,7 +110,7 @@ def _debian_wordnet(directory: Path) -> Any:
             return None
 
     if str(directory) not in nltk.data.path:
-        # NLTK opens files only below its data path.
+        # NLTK only opens files below its data path.
         nltk.data.path.append(str(directory))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "multilingual functions are not available"
@@ -138,7 +138,7 @@ class Meteor:
     _wordnet: Any = field(default_factory=load_wordnet, repr=False, compare=False)
 
     def measure(self, observation: Observation) -> Outcome:
-        """Score against the one reference; no tokens on a side score 0."""
+        """Score against the reference; a text without tokens scores 0."""
         from nltk.translate.meteor_score import single_meteor_score
 
         expected, actual = words(observation.ground_truth or ""), words(observation.response)

@@ -1,7 +1,7 @@
-"""Counts of word sequences that two texts share, which BLEU and ROUGE are made of.
+"""Counts the word sequences that two texts share, for BLEU and ROUGE.
 
-The libraries' own counting takes most of their time. What is counted here is the same, so the scores are, to the last
-bit; tests compare them with the libraries on any text.
+Counting takes most of the libraries' time. These counts are equal, so the scores are equal to the last bit; tests
+compare both on arbitrary texts.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from rapidfuzz.distance import LCSseq
 
 
 def shared(left: Sequence[str], right: Sequence[str], order: int) -> int:
-    """How many sequences of ``order`` words both have, each as often as it stands in both."""
+    """Return the number of common sequences of ``order`` words, with multiplicity."""
     unlike, other_unlike = set(_ngrams(left, order)), set(_ngrams(right, order))
     common = unlike & other_unlike
     if len(unlike) == count(left, order) or len(other_unlike) == count(right, order):
-        # One text repeats none: no sequence stands in both more than once.
+        # One text has no repeated sequence, so each common sequence counts once.
         return len(common)
     counts, other_counts = Counter(_ngrams(left, order)), Counter(_ngrams(right, order))
     repeated = [ngram for ngram in common if counts[ngram] > 1]
@@ -25,7 +25,7 @@ def shared(left: Sequence[str], right: Sequence[str], order: int) -> int:
 
 
 def count(words: Sequence[str], order: int) -> int:
-    """How many sequences of ``order`` words there are."""
+    """Return the number of sequences of ``order`` words."""
     return max(0, len(words) - order + 1)
 
 
@@ -34,7 +34,7 @@ def _ngrams(words: Sequence[str], order: int) -> Iterable[str | tuple[str, ...]]
 
 
 def longest_common_subsequence(left: Sequence[str], right: Sequence[str]) -> int:
-    """How many words stand in both in the same order, with others between them or not."""
-    # Numbers, as rapidfuzz compares the hashes of anything longer than a character.
+    """Return the length of the longest common subsequence of words."""
+    # As numbers: rapidfuzz compares longer items by their hashes.
     numbers = {word: number for number, word in enumerate(dict.fromkeys((*left, *right)))}
     return LCSseq.similarity([numbers[word] for word in left], [numbers[word] for word in right])

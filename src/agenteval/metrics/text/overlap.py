@@ -26,14 +26,14 @@ class TokenF1:
     """Token F1 as SQuAD defines it (Rajpurkar et al. 2016, the official evaluation script).
 
     Lower case, no punctuation, no articles, split on white space; harmonic mean of precision and
-    recall over the multiset overlap. Where neither text has a token, as with the choices "A" and "The",
-    they agree if they are the same with their articles.
+    recall over the multiset overlap. If neither text has a token, as with the choices "A" and "The",
+    they score 1 if they are equal with their articles.
     """
 
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
 
     def measure(self, observation: Observation) -> Outcome:
-        """Score; precision and recall stand in the details."""
+        """Score the answer; the details contain precision and recall."""
         actual = squad_tokens(observation.response)
         expected = squad_tokens(observation.ground_truth or "")
         if not actual or not expected:
@@ -45,11 +45,11 @@ class TokenF1:
 
 
 def squad_tokens(text: str) -> list[str]:
-    """The tokens that SQuAD compares."""
+    """Return the tokens that SQuAD compares."""
     words = _words(text)
     together = "".join(words)
     if together.isascii() and together.isalnum():
-        # Nothing but spaces ends a word.
+        # Only spaces end a word.
         return [word for word in words if word not in _ARTICLE_WORDS]
     return _ARTICLES.sub(" ", " ".join(words)).split()
 
@@ -60,7 +60,7 @@ def _words(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Sacrebleu:
-    """Sacrebleu's BLEU for single sentences, its tokens, and what names it in publications."""
+    """Sacrebleu's sentence BLEU, its tokens, and its signature."""
 
     scorer: Any
     tokens: Tokens13a
@@ -72,7 +72,7 @@ def _sacrebleu() -> _Sacrebleu:
     from sacrebleu.metrics.bleu import BLEU
 
     scorer = BLEU(effective_order=True, smooth_method="exp")
-    # The number of references in the signature is that of the last sentence scored.
+    # The signature has the number of references of the last scored sentence.
     scorer.sentence_score("", [""])
     return _Sacrebleu(scorer, Tokens13a(scorer.tokenizer), str(scorer.get_signature()))
 
@@ -82,11 +82,11 @@ class Bleu:
     """Sentence BLEU by sacrebleu: 13a tokens, case-sensitive, exponential smoothing, effective order."""
 
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
-    # Made with the metric, so that a slow import never falls into the time that an agent is measured.
+    # Created with the metric, so that the slow import does not count as latency of an agent.
     _library: _Sacrebleu = field(default_factory=_sacrebleu, repr=False, compare=False)
 
     def measure(self, observation: Observation) -> Outcome:
-        """Score against the one reference; the details hold sacrebleu's signature."""
+        """Score against the reference; the details contain sacrebleu's signature."""
         scorer = self._library.scorer
         actual = self._library.tokens(observation.response.rstrip())
         expected = self._library.tokens((observation.ground_truth or "").rstrip())
@@ -109,7 +109,7 @@ class Bleu:
 
 @dataclass(frozen=True, slots=True)
 class _RougeParts:
-    """What ROUGE is made of besides counts: rouge-score's tokens, and their longest common subsequence."""
+    """rouge-score's tokens, and their longest common subsequence."""
 
     tokens: Callable[[str], list[str]]
     longest_common_subsequence: Callable[[list[str], list[str]], int]
@@ -117,12 +117,12 @@ class _RougeParts:
 
 @cache
 def _rouge() -> _RougeParts:
-    # Not the scorer of rouge-score, which brings nltk and numpy along.
+    # Not rouge-score's scorer, which imports nltk and numpy.
     from rouge_score.tokenize import NON_ALPHANUM_RE
 
     from agenteval.metrics.text.ngrams import longest_common_subsequence
 
-    # Without stemming, all else that its own function does to a text changes nothing any more.
+    # Without stemming, the other steps of its function change nothing.
     return _RougeParts(lambda text: NON_ALPHANUM_RE.sub(" ", text.lower()).split(), longest_common_subsequence)
 
 
@@ -130,7 +130,7 @@ def _rouge() -> _RougeParts:
 class Rouge:
     """ROUGE F-measure on rouge-score's tokens, without stemming (Lin 2004, with one reference).
 
-    Tokens are runs of ``[a-z0-9]`` after lower-casing, so texts in other scripts have none and score 0.
+    Tokens are runs of ``[a-z0-9]`` after lower-casing, so texts in other scripts score 0.
     """
 
     variant: RougeVariant = "rougeL"
@@ -138,7 +138,7 @@ class Rouge:
     _parts: _RougeParts = field(default_factory=_rouge, repr=False, compare=False)
 
     def measure(self, observation: Observation) -> Outcome:
-        """Score one variant; the details hold all three."""
+        """Score one variant; the details contain all three."""
         actual = self._parts.tokens(observation.response)
         expected = self._parts.tokens(observation.ground_truth or "")
         common = {

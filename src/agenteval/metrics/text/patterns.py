@@ -1,4 +1,4 @@
-"""Regular expressions with a time limit: the agent chooses the text, and some pairs take for ever."""
+"""Regular expressions with a time limit: some patterns need exponential time on some texts."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from agenteval.metrics.base import MetricError
 from agenteval.metrics.values import shown
 
 _LIMIT_S = 1.0
-# Escapes stay, as do the braces of a repetition; any other brace is a character. The regex package would take
-# ``{e}`` for a permission to differ from the text.
+# Escapes and braces of repetitions stay; any other brace is a character. The regex package would read ``{e}``
+# as permission for errors.
 _BRACE = re.compile(r"\\N\{[^}]*\}|\\.|\{(?:\d+,?\d*|,\d*)\}|(\{)", re.DOTALL)
 
 
 def full_match(pattern: str, text: str) -> bool:
-    """``re.fullmatch``.
+    """Match like ``re.fullmatch``.
 
     Raises:
-        MetricError: it takes too long.
+        MetricError: the time limit is exceeded.
     """
     return _holds(regex.fullmatch, pattern, text)
 
 
 def found(pattern: str, text: str) -> bool:
-    """``re.search``.
+    """Match like ``re.search``.
 
     Raises:
-        MetricError: it takes too long.
+        MetricError: the time limit is exceeded.
     """
     return _holds(regex.search, pattern, text)
 
@@ -45,5 +45,5 @@ def _holds(look: Callable[..., Any], pattern: str, text: str) -> bool:
 
 @lru_cache
 def _standard(pattern: str) -> str:
-    """The pattern with the braces escaped that the standard library takes for characters."""
+    """Return the pattern with those braces escaped that the standard library reads as characters."""
     return _BRACE.sub(lambda match: r"\{" if match.group(1) else match.group(), pattern)

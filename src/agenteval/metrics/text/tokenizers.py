@@ -1,4 +1,4 @@
-"""The tokens of sacrebleu and rouge-score, the short way; tests compare them with the libraries' own on any text."""
+"""Fast tokenizers of sacrebleu and rouge-score; tests compare them with the libraries on arbitrary texts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _MOST_WORDS = 2**15
 
 
 class Tokens13a:
-    """The tokens of mteval-v13a, word by word: its rules never look beyond a space, and words repeat.
+    """The tokens of mteval-v13a, cached by word: its rules never look beyond a space.
 
     Args:
-        of_line: sacrebleu's tokenizer, which has tokens joined by spaces.
+        of_line: sacrebleu's tokenizer, which joins tokens by spaces.
     """
 
     def __init__(self, of_line: Callable[[str], str]) -> None:
@@ -20,15 +20,15 @@ class Tokens13a:
         self._words = _Words(of_line)
 
     def __call__(self, text: str) -> list[str]:
-        """The tokens of a text."""
+        """Return the tokens of a text."""
         line = text.replace("-\n", "").replace("\n", " ") if "\n" in text else text
         if _REMOVED in line and line is not text:
-            # It is removed before the ends of lines are, and these may have made it.
+            # The rules remove it before they join lines, and joined lines may contain it again.
             return self._of_line(text).split()
         tokens: list[str] = []
         for word in line.split(" "):
             if word.isalnum():
-                # No rule is about letters and digits alone.
+                # No rule changes words of letters and digits.
                 tokens.append(word)
             else:
                 tokens += self._words[word]
@@ -36,7 +36,7 @@ class Tokens13a:
 
 
 class _Words(dict[str, tuple[str, ...]]):
-    """The tokens of each word that was asked for."""
+    """The tokens of each word, filled on demand."""
 
     def __init__(self, of_line: Callable[[str], str]) -> None:
         super().__init__()
