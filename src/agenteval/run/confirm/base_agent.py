@@ -13,8 +13,8 @@ from pathlib import Path
 
 from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.process.run_confined import run_confined
-from agenteval.run.resolve.spec import load, redactor
-from agenteval.run.settings import Settings
+from agenteval.core.text.redact import Redactor
+from agenteval.run.resolve.suites import Sources, read_agents
 from agenteval.run.setup import SetupError, give_to_user, provisioned
 from agenteval.suite.model import AgentSpec
 
@@ -31,21 +31,25 @@ class ControlError(AgentEvalError):
 
 
 @contextmanager
-def base_agents(settings: Settings, baseline_commit: str | None) -> Iterator[Mapping[str, AgentSpec]]:
-    """The agents of the base commit by case id, for the length of the block.
+def base_agents(
+    sources: Sources, baseline_commit: str | None, setup: str, redact: Redactor
+) -> Iterator[Mapping[str, AgentSpec]]:
+    """Check out the base commit for the length of the block, and yield its agents by case id.
 
-    The base commit is where the current one left the history of the baseline's. Suites and configuration are read
-    there as well; a case that does not exist there has no agent here.
+    The base commit is the merge base of the current commit and the baseline's. Suites and configuration are read
+    there as well; a case that does not exist there has no agent.
 
     Args:
-        settings: of the run.
-        baseline_commit: the commit that the baseline was made of.
+        sources: the suites, configuration and agent of the run.
+        baseline_commit: the commit that the baseline evaluated.
+        setup: commands that install what user code needs; empty for none.
+        redact: masks secrets in the output of the commands.
 
     Raises:
-        ControlError: there is no such commit here, its agent cannot be another one than the current, or what it needs
+        ControlError: the commit is not in this clone, its agent is the same for every commit, or what it needs
             cannot be installed.
     """
-    root = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel"))
+    root = Path(_git(sources.here, "rev-parse", "--show-toplevel"))
     commit = _merge_base(root, baseline_commit)
     folder = Path(tempfile.mkdtemp(prefix="agenteval-base-")).resolve()
     worktree = folder / "worktree"
@@ -53,10 +57,10 @@ def base_agents(settings: Settings, baseline_commit: str | None) -> Iterator[Map
         give_to_user(folder)
         _git(root, "worktree", "add", "--detach", "--force", str(worktree), commit)
         places = _Places(root, worktree)
-        agents = _agents(settings, places)
+        agents = _agents(sources, places)
         with ExitStack() as installed:
             try:
-                variables = installed.enter_context(provisioned(settings.setup, places.there(Path.cwd()), redactor()))
+                variables = installed.enter_context(provisioned(setup, places.there(sources.here), redact))
             except SetupError as error:
                 what = str(error).splitlines()[0].rstrip(":")
                 raise ControlError(f"confirm: base cannot install what the base commit needs: {what}") from None
@@ -105,18 +109,9 @@ class _Places:
         return self.worktree / absolute.relative_to(self.root)
 
 
-def _agents(settings: Settings, places: _Places) -> Mapping[str, AgentSpec]:
-    moved = replace(
-        settings,
-        suites=tuple(map(places.there, settings.suites)),
-        config=places.there(settings.config) if settings.config else None,
-        baseline=None,
-        control=None,
-        filter=None,
-        tags=(),
-    )
+def _agents(sources: Sources, places: _Places) -> Mapping[str, AgentSpec]:
     try:
-        agents = load(moved, places.there(Path.cwd())).agents
+        agents = read_agents(sources.moved(places.there))
     except ConfigError as error:
         raise ControlError(f"confirm: base cannot use the suite as it was at the base commit: {error}") from None
     if any(agent.kind in _ELSEWHERE for agent in agents.values()):

@@ -9,11 +9,10 @@ from agenteval.compare.samples import Confirmation, run_scores
 from agenteval.compare.statistics.decision import FirstStage
 from agenteval.results.model import CaseResult, Results, SuiteResult
 from agenteval.run.plan import Plan, PlannedCase
-from agenteval.run.resolve.plan import CONFIRMATION, assemble_plan, planned_cases
-from agenteval.run.resolve.spec import Loaded
+from agenteval.run.resolve.plan import make_plan
+from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.runner.execute import execute
 from agenteval.run.runner.execution import Execution
-from agenteval.run.settings import Settings
 from agenteval.suite.model import AgentSpec
 
 # What stands before the ids of cases that run more than once in a plan.
@@ -55,17 +54,18 @@ def cases_again(cases: Sequence[PlannedCase], request: Request) -> list[PlannedC
     return list(_again(cases, request))
 
 
-def confirm(plan: Plan, results: Results) -> Confirming:
-    """Run again, all of it in one go, so that both sides meet the same conditions.
+def confirm(spec: RunSpec, results: Results) -> Confirming:
+    """Make the confirmation run; both sides are part of it, so that they meet the same conditions.
 
     Args:
-        plan: with the cases of `cases_again`, and a journal, a budget and a progress of its own.
+        spec: of the confirmation run, with the cases of `cases_again`.
         results: of the first run, for the suites.
 
     Raises:
         ConfigError: an agent cannot exist on this machine.
         InfrastructureError: the journal cannot be written.
     """
+    plan = make_plan(spec)
     execution = execute(plan)
     suites = {suite.path: suite for suite in results.suites}
     scores = Confirmation(
@@ -129,14 +129,3 @@ def _of(
         for case in cases:
             if case.id.startswith(prefix):
                 yield suites[path], case.model_copy(update={"id": case.id.removeprefix(prefix)})
-
-
-def make_confirming_plan(loaded: Loaded, settings: Settings, request: Request) -> Plan:
-    """The plan of the runs that a first one asks for.
-
-    Args:
-        loaded: as for the first run.
-        settings: as for the first run, with what it left of the budget.
-        request: what to run again.
-    """
-    return assemble_plan(cases_again(planned_cases(loaded, settings), request), CONFIRMATION, loaded, settings)
