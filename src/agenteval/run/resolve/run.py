@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.compare.gate import GatePolicy
-from agenteval.compare.policy import ComparePolicy, quarantine_warnings
+from agenteval.compare.policy import ComparePolicy
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.runtime import gc_paused
-from agenteval.core.text.redact import Redactor
 from agenteval.report.presentation import Presentation
 from agenteval.results.history import read_history
 from agenteval.results.model import Results, RunShard
@@ -26,19 +24,26 @@ from agenteval.run.context import RunContext
 from agenteval.run.journal.journal import JOURNAL_FILE
 from agenteval.run.plan import PlannedCase, RunLimits
 from agenteval.run.provenance import provenance
+from agenteval.run.resolve.checks import (
+    contradictions,
+    gate_warnings,
+    no_suite,
+    nothing_selected,
+    secret_names,
+    without_cases,
+    without_metrics,
+)
 from agenteval.run.resolve.defaults import with_config_defaults
 from agenteval.run.resolve.named_agent import resolve_agent
 from agenteval.run.resolve.presentation import presentation
-from agenteval.run.resolve.redactor import SECRET_LENGTH, redactor
+from agenteval.run.resolve.redactor import redactor
 from agenteval.run.resolve.spec import RunSpec, Selection, TraceFiles
 from agenteval.run.resolve.suites import (
     Sources,
     bind_all,
     collected,
     config_path,
-    no_suite,
     suite_paths,
-    without_cases,
 )
 from agenteval.run.settings import Settings
 from agenteval.run.setup import Setup
@@ -63,15 +68,102 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     """
     context = context or RunContext()
     sources = Sources(Path.cwd(), settings.suites, settings.config, settings.agent)
+    problems = contradictions(settings)
+    found = _read(settings, sources, problems)
+    suites, config = found.suites, found.config
+    selection = Selection(settings.filter or "", settings.tags)
+    cases = () if problems else _planned(found, selection, settings)
+    problems += without_cases(suites) if settings.traces is None else without_metrics(suites)
+    if suites and not problems and settings.traces is None and not cases:
+        problems.append(nothing_selected(selection))
+    secrets = config.secrets.union(*(suite.secrets for suite in suites))
+    problems += secret_names(suites, secrets)
+    if problems:
+        raise _error(problems, found)
+    # Only now: what is wrong here shows before anything is asked over a network.
+    search = found.baseline or _search(settings, context, suites)
+    baseline, part = search.found, None
+    if settings.shard is not None:
+        cases, part = _one_shard(cases, settings.shard, baseline.results if baseline else None)
+        # Only all parts together are compared.
+        baseline = None
+    past = read_history(settings.history)
+    redact = redactor(secrets)
+    return RunSpec(
+        gate=gate_policy(settings, config),
+        compare=_compare_policy(config, cases, settings),
+        presentation=found.presentation,
+        redact=redact,
+        suites=tuple(suites),
+        baseline=masked(baseline, redact) if baseline else None,
+        earlier=past.runs,
+        warnings=(
+            *context.warnings,
+            *config.warnings,
+            *(text for suite in suites for text in suite.warnings),
+            *gate_warnings(settings, context, suites, config.compare),
+            *search.warnings,
+            *past.warnings,
+        ),
+        cases=cases,
+        limits=_limits(settings, config, suites),
+        llm=_llm(settings, config),
+        judge=config.judge,
+        embeddings=config.embeddings,
+        seed=settings.seed,
+        interpreters=_interpreters(found.agents.values()),
+        setup=resolve_setup(config, context.setup),
+        sources=sources,
+        base_agent=found.base_agent,
+        traces=TraceFiles(settings.traces, selection, settings.keep_going) if settings.traces else None,
+        shard=part,
+        resume=settings.resume,
+        provenance=context.provenance or provenance(os.environ, sources.here),
+        out=settings.out,
+        journal=settings.out / JOURNAL_FILE,
+        activity="running",
+        quiet=settings.quiet,
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The content of the files that settings name; empty where a file has problems.
+
+    Attributes:
+        some_are_broken: a suite could not be read.
+        baseline: from a file; ``None`` if the settings name none.
+    """
+
+    suites: Sequence[Suite]
+    some_are_broken: bool
+    config: Config
+    agents: Mapping[str, AgentSpec]
+    base_agent: AgentSpec | None
+    presentation: Presentation
+    baseline: Search | None
+
+
+def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Found:
+    """Read suites, configuration, templates and the baseline file.
+
+    Args:
+        settings: what the caller asks for.
+        sources: where suites and configuration are.
+        problems: receives every problem of the files.
+
+    Raises:
+        ConfigError: there is no suite.
+    """
     paths = suite_paths(sources)
-    problems = _contradictions(settings)
     if not paths:
         raise ConfigError([*problems, no_suite()])
     broken: list[Problem] = []
     with gc_paused():
         suites = load_suites(paths, broken)
     problems += broken
-    config, look, base_agent = Config(), Presentation(), None
+    config, look, baseline = Config(), Presentation(), None
+    base_agent: AgentSpec | None = None
     agents: Mapping[str, AgentSpec] = {}
     with collected(problems):
         config = read_config(config_path(sources, paths))
@@ -82,66 +174,20 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         with collected(problems):
             base_agent = resolve_agent(settings.control, config, "--control") if settings.control else None
         look = presentation(settings, config, os.environ)
-    baseline = Search()
     with collected(problems):
         if settings.baseline is not None:
             # Recorded traces are not cases of their suites.
             asked = suites if settings.traces is None else [replace(suite, cases=()) for suite in suites]
             baseline = Search(read_baseline(settings.baseline, known_suites(asked)))
-    selection = Selection(settings.filter or "", settings.tags)
-    cases = _planned(suites, agents, selection, settings, config) if not problems else ()
-    problems += without_cases(suites) if settings.traces is None else _without_metrics(suites)
-    if suites and not problems and settings.traces is None and not cases:
-        problems.append(Problem(_nothing_selected(selection)))
-    secrets = config.secrets.union(*(suite.secrets for suite in suites))
-    problems += _secret_names(suites, secrets)
-    if problems:
-        raise _error(problems, suites, some_are_broken=bool(broken))
-    if settings.baseline is None and context.baseline is not None:
-        ids = [] if settings.traces else [case.id for suite in suites for case in suite.cases]
-        baseline = search_baseline(context.baseline, ids)
-    found, part = baseline.found, None
-    if settings.shard is not None:
-        cases, part = _one_shard(cases, settings.shard, found.results if found else None)
-        # Only all parts together are compared.
-        found = None
-    past = read_history(settings.history)
-    redact = redactor(secrets)
-    return RunSpec(
-        gate=gate_policy(settings, config),
-        compare=_compare_policy(config, cases, settings),
-        presentation=look,
-        redact=redact,
-        suites=tuple(suites),
-        baseline=masked(found, redact) if found else None,
-        earlier=past.runs,
-        warnings=(
-            *context.warnings,
-            *config.warnings,
-            *(text for suite in suites for text in suite.warnings),
-            *_gate_warnings(settings, context, suites, config),
-            *baseline.warnings,
-            *past.warnings,
-        ),
-        cases=cases,
-        limits=_limits(settings, config, suites),
-        llm=_llm(settings, config),
-        judge=config.judge,
-        embeddings=config.embeddings,
-        seed=settings.seed,
-        interpreters=_interpreters(agents.values()),
-        setup=resolve_setup(config, context.setup),
-        sources=sources,
-        base_agent=base_agent,
-        traces=TraceFiles(settings.traces, selection, settings.keep_going) if settings.traces else None,
-        shard=part,
-        resume=settings.resume,
-        provenance=context.provenance or provenance(os.environ, sources.here),
-        out=settings.out,
-        journal=settings.out / JOURNAL_FILE,
-        activity="running",
-        quiet=settings.quiet,
-    )
+    return _Found(suites, bool(broken), config, agents, base_agent, look, baseline)
+
+
+def _search(settings: Settings, context: RunContext, suites: Sequence[Suite]) -> Search:
+    """Let the place of the run find a baseline, if it can."""
+    if context.baseline is None:
+        return Search()
+    ids = [] if settings.traces else [case.id for suite in suites for case in suite.cases]
+    return search_baseline(context.baseline, ids)
 
 
 def gate_policy(settings: Settings, config: Config) -> GatePolicy:
@@ -159,44 +205,21 @@ def resolve_setup(config: Config, commands: str) -> Setup:
     return Setup(commands, config.pass_env, config.limits.memory_mb, config.limits.cpu_s)
 
 
-def _contradictions(settings: Settings) -> list[Problem]:
-    """Return options that cannot be used together."""
-    if settings.traces is None:
-        return []
-    found = []
-    if settings.shard is not None:
-        message = "recorded traces cannot be divided; give each machine files of its own instead"
-        found.append(Problem(f"--shard with --traces: {message}"))
-    if settings.resume:
-        message = "recorded traces are scored from the start; what judges said is in the cache"
-        found.append(Problem(f"--resume with --traces: {message}"))
-    if settings.max_time_s is not None:
-        message = "recorded traces call no agent; what judges may take is limited by `llm:` in agenteval.yaml"
-        found.append(Problem(f"--max-time with --traces: {message}"))
-    return found
-
-
-def _error(problems: Iterable[Problem], suites: Sequence[Suite], *, some_are_broken: bool) -> ConfigError:
+def _error(problems: Iterable[Problem], found: _Found) -> ConfigError:
     """Return the error with all problems; it names the correct suites where others are not."""
     problems = list(dict.fromkeys(problems))
     wrong = {problem.file for problem in problems}
-    fine = [suite.path for suite in suites if suite.path not in wrong]
-    return ConfigError(problems, fine if some_are_broken or len(fine) < len(suites) else ())
+    fine = [suite.path for suite in found.suites if suite.path not in wrong]
+    return ConfigError(problems, fine if found.some_are_broken or len(fine) < len(found.suites) else ())
 
 
-def _planned(
-    suites: Sequence[Suite],
-    agents: Mapping[str, AgentSpec],
-    selection: Selection,
-    settings: Settings,
-    config: Config,
-) -> tuple[PlannedCase, ...]:
+def _planned(found: _Found, selection: Selection, settings: Settings) -> tuple[PlannedCase, ...]:
     """Return the selected cases, each with its agent and iterations."""
     if settings.traces is not None:
         return ()
     asked = (
         (suite, case, settings.iterations or case.iterations or suite.iterations)
-        for suite in suites
+        for suite in found.suites
         for case in suite.cases
         if selection.includes(case.id, case.name, case.tags)
     )
@@ -204,8 +227,8 @@ def _planned(
         PlannedCase(
             suite=suite,
             case=case,
-            agent=agents[case.id],
-            iterations=iterations or config.iterations or 1,
+            agent=found.agents[case.id],
+            iterations=iterations or found.config.iterations or 1,
             follow_recording=iterations is None,
         )
         for suite, case, iterations in asked
@@ -265,43 +288,3 @@ def _interpreters(agents: Iterable[AgentSpec]) -> Mapping[str, str]:
     return {
         agent.directory: str(agent.options["interpreter"]) for agent in agents if agent.options.get("interpreter")
     }
-
-
-def _gate_warnings(
-    settings: Settings, context: RunContext, suites: Sequence[Suite], config: Config
-) -> tuple[str, ...]:
-    """Return what is configured for the gate without an effect."""
-    policy = config.compare
-    today = datetime.now(UTC).date()
-    warnings: tuple[str, ...] = ()
-    # The cases of recorded traces are not known before the traces are read.
-    if settings.traces is None and policy.quarantine:
-        cases = {(case.id, case.name) for suite in suites for case in suite.cases}
-        warnings += quarantine_warnings(policy.quarantine, cases, today)
-    if settings.control and not ((settings.baseline or context.baseline) and policy.confirms_beside_base):
-        warnings += ("--control has no effect without --baseline and `gate: {confirm: base}` or both",)
-    return warnings
-
-
-def _without_metrics(suites: Sequence[Suite]) -> list[Problem]:
-    """Return a problem for every suite without metrics for all answers: it cannot score recorded ones."""
-    message = "--traces: recorded traces cannot be scored with this suite: its metrics belong to single cases"
-    return [Problem(message, file=suite.path) for suite in suites if not suite.metrics]
-
-
-def _secret_names(suites: Sequence[Suite], secrets: Iterable[str]) -> list[Problem]:
-    """Return a problem for every case with a secret in its name: names are compared, so reports show them."""
-    redact = Redactor(secret for secret in secrets if len(secret) >= SECRET_LENGTH)
-    message = "a secret from the environment is part of the name of a case, which every report shows"
-    return [
-        Problem(message, file=suite.path, line=case.line)
-        for suite in suites
-        for case in suite.cases
-        if redact(name := case.id.removeprefix(suite.path)) != name
-    ]
-
-
-def _nothing_selected(selection: Selection) -> str:
-    asked = [f"--filter {selection.text!r}"] if selection.text else []
-    asked += [f"--tag {tag}" for tag in selection.tags]
-    return f"no case matches {' and '.join(asked)}"

@@ -13,7 +13,8 @@ from agenteval.run.config.model import Config
 from agenteval.run.config.read import find_config
 from agenteval.run.config.read import read_config as read_config_file
 from agenteval.run.resolve.agents import bind, discover_targets
-from agenteval.suite.formats.registry import conventional_places, discover, load_suites
+from agenteval.run.resolve.checks import no_suite, without_cases
+from agenteval.suite.formats.registry import discover, load_suites
 from agenteval.suite.model import AgentSpec, Suite
 
 
@@ -116,16 +117,3 @@ def read_agents(sources: Sources) -> Mapping[str, AgentSpec]:
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     return agents
-
-
-def no_suite() -> Problem:
-    """Return the problem of a run that has no suite."""
-    message = f"no suite given, and none in this directory (looked for {conventional_places()})"
-    return Problem(f"{message}; name one: agenteval run path/to/agent.yaml")
-
-
-def without_cases(suites: Sequence[Suite]) -> list[Problem]:
-    """Return a problem for every suite without a case: it would always pass."""
-    message = "there is no case to run"
-    recorded = f"{message}: it names no inputs; give recorded traces with --traces PATH"
-    return [Problem(recorded if suite.metrics else message, file=suite.path) for suite in suites if not suite.cases]
