@@ -24,12 +24,12 @@ _PULL_REQUEST = "refs/pull/"
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """The run with its comparison and its pool.
+    """A run with its comparison and its pool.
 
     Attributes:
         results: the run.
-        warnings: what is worth saying about the comparison.
-        signal: what ended the confirming runs early.
+        warnings: about the comparison.
+        signal: the signal that ended the confirmation run early.
     """
 
     results: Results
@@ -39,12 +39,12 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class FirstComparison:
-    """What one run says.
+    """The comparison of the first run alone.
 
     Attributes:
-        compared: the run compared as it is.
-        comparer: what compares it; ``None`` without a baseline.
-        needs_confirmation: further runs would settle what looks worse.
+        compared: the run with this comparison.
+        comparer: compares it again with the scores of a confirmation run; ``None`` without a baseline.
+        needs_confirmation: suspected regressions are to be run again.
     """
 
     compared: ComparedRun
@@ -73,9 +73,8 @@ def compare_first(results: Results, spec: GateSpec, execution: Execution) -> Fir
         results, baseline.results, known, spec.compare, notes=baseline.notes, distance=baseline.distance
     )
     first = comparer.first_stage
-    wanted = (
-        first is not None and spec.compare.parameters.confirm != "off" and (first.second_run or bool(first.reruns))
-    )
+    confirms = spec.compare.parameters.confirm != "off"
+    wanted = confirms and first is not None and (first.second_run or bool(first.reruns))
     compared = ComparedRun(_with(comparer.decide(), results, spec))
     return FirstComparison(_noted(compared), comparer, needs_confirmation=wanted and execution.complete)
 
@@ -106,7 +105,7 @@ def confirm_and_compare(look: FirstComparison, spec: RunSpec, execution: Executi
             again = cases_again(spec.cases, Request(comparer.first_stage, agents))
             done = confirm(spec.confirming(again, left), comparer.current)
     except KeyboardInterrupt:
-        # While git worked: during the runs themselves signals are theirs.
+        # The signal came while git worked: the runner handles those that come during the run.
         compared = _decided(comparer, spec, Confirmation(obstacle="the confirming runs were interrupted"))
         return replace(compared, signal=int(signal.SIGINT))
     except AgentEvalError as error:
@@ -146,8 +145,8 @@ def _base_agents(comparer: Comparer, spec: RunSpec) -> Iterator[Mapping[str, Age
 
 
 def _pooled(results: Results, execution: Execution) -> Results:
-    """The run with its own entry in the pool."""
-    # Traces are no cases that are asked again; what is known of them stands in their ids.
+    """Return the run with its own entry in the pool."""
+    # Traces are not asked again; their ids identify the question.
     if execution.pool_in_archive:
         return results.model_copy(update={"pool": [entry_without_cases(results)]})
     if not execution.fingerprints:
@@ -156,9 +155,9 @@ def _pooled(results: Results, execution: Execution) -> Results:
 
 
 def _with(comparison: Comparison, results: Results, spec: GateSpec) -> Results:
-    """The run with its comparison, and with the pool that later runs will be compared with."""
+    """Return the run with its comparison, and with the pool that later runs are compared with."""
     results = results.model_copy(update={"comparison": comparison})
-    # What a pull request does says nothing about the base branch.
+    # The pool has runs of the base branch only.
     if not results.pool or (results.run.ref or "").startswith(_PULL_REQUEST):
         return results
     from agenteval.compare.pool import extended_pool
@@ -169,7 +168,7 @@ def _with(comparison: Comparison, results: Results, spec: GateSpec) -> Results:
 
 
 def _with_usage(results: Results, taken: RunUsage) -> Results:
-    """The run with what the confirming runs took as well."""
+    """Return the run with the usage of the confirmation run added."""
     own = results.summary.usage
     usage = RunUsage(
         input_tokens=own.input_tokens + taken.input_tokens,

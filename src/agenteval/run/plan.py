@@ -119,10 +119,10 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
-    """A case with everything that was decided about it.
+    """A case with its agent and its iterations.
 
     Attributes:
-        follow_recording: no number of iterations was asked for; an agent with a recording repeats all of it.
+        follow_recording: nobody asked for a number of iterations, so that a replay agent answers all it has recorded.
     """
 
     suite: Suite
@@ -135,12 +135,12 @@ class PlannedCase:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run, and where to tell about it.
+    """The cases of a run, with everything that the runner needs.
 
     Attributes:
-        compared: every case must stay in memory, as it will be compared with others.
-        named: whether somebody wants to know of a case, whatever became of it.
-        earlier: what an interrupted run left, which this one brings to its end.
+        compared: the cases stay in memory, because they are compared with a baseline.
+        named: whether the quarantine names a case, so that reports list it whatever its status is.
+        earlier: the interrupted run that this one finishes.
     """
 
     run_id: str

@@ -22,12 +22,12 @@ _TIMEOUT_S = 120
 # A container's user need not be the owner of the workspace, and hooks of the repository have no business here.
 _OPTIONS = ("-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null")
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
-# Kinds that are reached where they are: the same for every commit.
+# Agents of these kinds run elsewhere, and are the same for every commit.
 _ELSEWHERE = frozenset({"http", "http_tool"})
 
 
 class ControlError(AgentEvalError):
-    """The base commit's agent cannot be run; the message says why and what to do."""
+    """The base commit's agent cannot run; the message has the reason and what to do."""
 
 
 @contextmanager
@@ -86,23 +86,23 @@ def _merge_base(root: Path, baseline_commit: str | None) -> str:
 
 
 def _remove(root: Path, worktree: Path) -> None:
-    """Take the worktree out of git's list; whatever is left of its files is in a temporary folder."""
+    """Remove the worktree from git's list; the caller removes the temporary folder that its files are in."""
     try:
         _git(root, "worktree", "remove", "--force", str(worktree))
     except ControlError:
-        # It was not made.
+        # The worktree was not made.
         return
 
 
 @dataclass(frozen=True)
 class _Places:
-    """The repository, and where its base commit is checked out."""
+    """The repository, and the worktree of its base commit."""
 
     root: Path
     worktree: Path
 
     def there(self, path: Path) -> Path:
-        """The same place at the base commit; what lies outside of the repository is the same."""
+        """Return the same path in the worktree; a path outside of the repository is returned as it is."""
         absolute = path.resolve()
         if absolute.is_relative_to(self.worktree) or not absolute.is_relative_to(self.root):
             return absolute
@@ -119,24 +119,24 @@ def _agents(sources: Sources, places: _Places) -> Mapping[str, AgentSpec]:
             "confirm: base cannot run the base commit's agent: one that is reached over http is the same for every "
             "commit; deploy that of the base commit too, and name it with --control"
         )
-    # Cases that share an agent still do: each agent is started once.
+    # Cases that share an agent still share it, so that each agent is started once.
     unlike = {id(agent): agent for agent in agents.values()}
     there = {key: replace(agent, directory=str(places.there(Path(agent.directory)))) for key, agent in unlike.items()}
     return {case_id: there[id(agent)] for case_id, agent in agents.items()}
 
 
 def _with_variables(agents: Mapping[str, AgentSpec], variables: Mapping[str, str]) -> Mapping[str, AgentSpec]:
-    """The agents with what was installed for them; those that were one still are."""
+    """Return the agents with more environment variables; cases that share an agent still share it."""
     unlike = {id(agent): agent for agent in agents.values()}
     changed = {key: replace(agent, env={**variables, **agent.env}) for key, agent in unlike.items()}
     return {case_id: changed[id(agent)] for case_id, agent in agents.items()}
 
 
 def _git(directory: Path, *arguments: str) -> str:
-    """What git says.
+    """Return the output of a git command.
 
     Raises:
-        ControlError: it is not there, or it refuses.
+        ControlError: git is not installed, or the command fails.
     """
     program = shutil.which("git")
     if program is None:
