@@ -1250,7 +1250,7 @@ def test_the_source_code_is_searched_once(with_framework: Repository, monkeypatc
         searched.append(root)
         return discover_targets(root)
 
-    monkeypatch.setattr("agenteval.run.resolve.spec.discover_targets", search)
+    monkeypatch.setattr("agenteval.run.resolve.suites.discover_targets", search)
     for name in ("a", "b", "c"):
         with_framework.suite(name, "accuracy", ECHO, 'agents = ["support-bot", "sales-bot"]')
     assert len(with_framework.cases()) == 6
@@ -1263,7 +1263,7 @@ def test_what_agenteval_yaml_defines_is_not_searched_for(
     def search(root: Path) -> Discovered:
         raise AssertionError(f"{root} was searched")
 
-    monkeypatch.setattr("agenteval.run.resolve.spec.discover_targets", search)
+    monkeypatch.setattr("agenteval.run.resolve.suites.discover_targets", search)
     repository.suite("a", "accuracy", ECHO, 'agents = ["*"]\ntargets.tools = ["shout"]')
     repository.file("replies.json", "{}")
     assert repository.statuses() == ["passed"] * 3

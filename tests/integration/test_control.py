@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,14 @@ from tests.end_to_end.conftest import Command
 from tests.integration.gated_suite import AGENT, CASES, Project, RecordedQuestion, names
 from tests.support import Answer, case, python_agent, serving, write_suite
 
+from agenteval.core.text.redact import Redactor
 from agenteval.results.model import Comparison
 from agenteval.run.confirm.base_agent import ControlError, base_agents
-from agenteval.run.settings import Settings
+from agenteval.run.resolve.suites import Sources
+from agenteval.suite.model import AgentSpec
 
 BASE = {"confirm": "base"}
+SUITE = Path("agent.yaml")
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -75,6 +79,13 @@ def asked_of(asked: Iterable[RecordedQuestion], prefix: str) -> list[RecordedQue
     return [item for item in asked if item.session.startswith(prefix)]
 
 
+@contextmanager
+def base_of(commit_id: str | None, *suites: Path, setup: str = "") -> Iterator[Mapping[str, AgentSpec]]:
+    """The agents of the commit at which the current one left another, for suites in the current directory."""
+    with base_agents(Sources(Path.cwd(), suites), commit_id, setup, Redactor([])) as agents:
+        yield agents
+
+
 def break_cases(project: Project, broken: str) -> str:
     project.write(broken=broken, gate=BASE)
     return commit(project.folder)
@@ -115,9 +126,8 @@ def test_the_base_is_where_the_branch_began(project: Project) -> None:
     break_cases(project, names(0, 20))
     baseline = project.past(1)
     git(project.folder, "checkout", "--quiet", "-b", "feature", began)
-    settings = Settings(suites=(Path("agent.yaml"),))
     later = git(project.folder, "rev-parse", "main")
-    with base_agents(settings, later) as agents:
+    with base_of(later, SUITE) as agents:
         (directory,) = {agent.directory for agent in agents.values()}
         assert "BROKEN = ''" in (Path(directory) / "agent.py").read_text(encoding="utf-8")
     assert baseline == "base-0"
@@ -125,7 +135,7 @@ def test_the_base_is_where_the_branch_began(project: Project) -> None:
 
 def test_agents_are_shared_as_they_are_in_the_suite(project: Project) -> None:
     head = git(project.folder, "rev-parse", "HEAD")
-    with base_agents(Settings(suites=(Path("agent.yaml"),)), head) as agents:
+    with base_of(head, SUITE) as agents:
         assert len(agents) == CASES
         assert len({id(agent) for agent in agents.values()}) == 1
 
@@ -137,8 +147,8 @@ def test_from_any_directory_of_the_repository(project: Project, place: str) -> N
     write_suite(folder, [case("a")], agent=python_agent(folder, AGENT.format(log=str(project.log))))
     head = commit(project.folder)
     project.patch.chdir(folder)
-    for settings in (Settings(), Settings(suites=(Path("agent.yaml"),)), Settings(suites=(folder / "agent.yaml",))):
-        with base_agents(settings, head) as agents:
+    for suites in ((), (SUITE,), (folder / SUITE,)):
+        with base_of(head, *suites) as agents:
             prefix = "" if place == "." else f"{place}/"
             (agent,) = agents.values()
             assert list(agents) == [f"{prefix}agent.yaml::a"]
@@ -164,7 +174,7 @@ def test_setup_runs_for_the_base_commit_too(project: Project) -> None:
     commit(project.folder)
     setup = 'cp needed.txt "$VIRTUAL_ENV/installed.txt"'
 
-    with base_agents(Settings(suites=(Path("agent.yaml"),), setup=setup), head) as agents:
+    with base_of(head, SUITE, setup=setup) as agents:
         assert len({id(agent) for agent in agents.values()}) == 1
         venv = Path(next(iter(agents.values())).env["VIRTUAL_ENV"])
         assert (venv / "installed.txt").read_text(encoding="utf-8") == "before"
@@ -178,10 +188,10 @@ def test_setup_runs_for_the_base_commit_too(project: Project) -> None:
 
 def test_a_base_that_cannot_be_set_up(project: Project) -> None:
     head = git(project.folder, "rev-parse", "HEAD")
-    settings = Settings(suites=(Path("agent.yaml"),), setup="true\ncat only-needed-later.txt")
+    setup = "true\ncat only-needed-later.txt"
 
     with pytest.raises(ControlError, match=r"`cat only-needed-later\.txt`, ended with exit status 1$"):
-        base_agents(settings, head).__enter__()
+        base_of(head, SUITE, setup=setup).__enter__()
 
     assert worktrees(project) == []
 
@@ -195,7 +205,7 @@ def test_the_worktree_goes_after_an_error(project: Project) -> None:
 
 
 def fail_beside(project: Project, head: str) -> None:
-    with base_agents(Settings(suites=(Path("agent.yaml"),)), head):
+    with base_of(head, SUITE):
         assert len(worktrees(project)) == 2
         raise RuntimeError("in between")
 
@@ -248,27 +258,27 @@ def test_outside_of_a_repository(project: Project) -> None:
     for name in ("agent.yaml", "agent.py", "agenteval.yaml"):
         (outside / name).write_bytes((project.folder / name).read_bytes())
     project.patch.chdir(outside)
-    with pytest.raises(ControlError, match="not a git repository"), base_agents(Settings(), "c" * 40):
+    with pytest.raises(ControlError, match="not a git repository"), base_of("c" * 40):
         pass
     assert baseline == "base-0"
 
 
 @pytest.mark.parametrize("commit_id", ["--output=x", "HEAD", "", "c" * 40, "main"])
 def test_what_is_no_commit_of_this_repository(project: Project, commit_id: str) -> None:
-    with pytest.raises(ControlError, match="fetch-depth"), base_agents(Settings(), commit_id):
+    with pytest.raises(ControlError, match="fetch-depth"), base_of(commit_id):
         pass
     assert not (project.folder / "x").exists()
     assert worktrees(project) == []
 
 
 def test_a_baseline_of_unknown_origin(project: Project) -> None:
-    with pytest.raises(ControlError, match="of which commit"), base_agents(Settings(), None):
+    with pytest.raises(ControlError, match="of which commit"), base_of(None):
         pass
 
 
 def test_without_git(project: Project) -> None:
     project.patch.setenv("PATH", "")
-    with pytest.raises(ControlError, match="needs git"), base_agents(Settings(), "c" * 40):
+    with pytest.raises(ControlError, match="needs git"), base_of("c" * 40):
         pass
 
 

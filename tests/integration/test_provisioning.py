@@ -14,7 +14,7 @@ from tests.support import agent_spec, answer, eventually, is_alive, number_in
 from agenteval.core.process.confinement import Confinement, confined, confinement, user_environment
 from agenteval.core.text.redact import Redactor
 from agenteval.run.config.read import read_config
-from agenteval.run.settings import Settings
+from agenteval.run.resolve.run import resolve_setup
 from agenteval.run.setup import SetupError, provisioned, users_code
 
 AS_IT_IS = Redactor(())
@@ -207,7 +207,7 @@ def test_the_configuration_says_what_users_code_gets(tmp_path: Path) -> None:
     file = tmp_path / "agenteval.yaml"
     file.write_text("pass_env: [A_*]\nlimits: {memory_mb: 500, cpu_s: 9}\n", encoding="utf-8")
 
-    with users_code(read_config(file), Settings(), AS_IT_IS):
+    with users_code(resolve_setup(read_config(file), ""), AS_IT_IS):
         assert confinement() == Confinement(pass_env=("A_*",), memory_mb=500, cpu_s=9)
-    with users_code(read_config(None), Settings(), AS_IT_IS):
+    with users_code(resolve_setup(read_config(None), ""), AS_IT_IS):
         assert confinement() == Confinement()

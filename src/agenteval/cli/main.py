@@ -82,7 +82,7 @@ def _keep_streams_writable() -> None:
 
 def _fail(error: AgentEvalError) -> int:
     from agenteval.core.text.escape import terminal
-    from agenteval.run.resolve.spec import redactor
+    from agenteval.run.resolve.redactor import redactor
 
     redact = redactor()
     problems = error.problems if isinstance(error, ConfigError) else (Problem(str(error)),)
@@ -170,8 +170,10 @@ def _merge(arguments: argparse.Namespace) -> int:
 
 def _compare(arguments: argparse.Namespace) -> int:
     from agenteval.run.saved_results import compare_files
+    from agenteval.run.settings import Settings
 
-    return compare_files(Path(arguments.current), Path(arguments.baseline), arguments.fail_on)
+    settings = Settings(fail_on=_fail_on(arguments.fail_on))
+    return compare_files(Path(arguments.current), Path(arguments.baseline), settings)
 
 
 def _report(arguments: argparse.Namespace) -> int:

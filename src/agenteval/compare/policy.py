@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -73,6 +73,10 @@ class ComparePolicy:
     def confirms_beside_base(self) -> bool:
         """Whether confirmation runs the base commit's agent beside the current agent."""
         return self.name == "statistics" and self.parameters.confirm in {"base", "both"}
+
+    def without_confirmation(self) -> ComparePolicy:
+        """Return the policy that decides on the first run alone."""
+        return replace(self, parameters=replace(self.parameters, confirm="off"))
 
     def is_deterministic(self, case_id: str) -> bool:
         """Return whether the agent always gives the same answer to a case."""

@@ -1,16 +1,20 @@
-"""Where the run to compare with comes from: a file, or a search that needs to know which cases there are."""
+"""Finds the run to compare with: in a file, or by a search for a run of the same cases."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.text.redact import Redactor
 from agenteval.results.masking import redacted
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.suite.model import Case, Suite
+
+if TYPE_CHECKING:
+    from agenteval.results.importers.known_cases import KnownSuite
 
 
 @dataclass(frozen=True)
@@ -48,18 +52,58 @@ class BaselineSource(Protocol):
         ...
 
 
-def read_baseline_file(path: Path, suites: Sequence[Suite], *, by_trace: bool) -> FoundBaseline:
-    """The run in a file, whoever wrote it.
+def read_baseline(path: Path, suites: Iterable[KnownSuite]) -> FoundBaseline:
+    """Read the run to compare with.
 
     Args:
         path: results.json, a report directory, or a file of HoloDeck, FluxLoop or promptfoo.
-        suites: what is evaluated now, by which foreign cases are recognised.
-        by_trace: recorded traces are scored, which are no cases of the suites.
+        suites: what is evaluated now, by which the cases of other tools are recognised.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the file cannot be read, or it has only a shard of a run.
     """
     from agenteval.results.importers.detect import read_run
+
+    try:
+        results, notes = read_run(path, tuple(suites))
+        _check_whole(results, path)
+    except ConfigError as error:
+        raise ConfigError(
+            replace(problem, message=f"--baseline: {problem.message}") for problem in error.problems
+        ) from None
+    return FoundBaseline(results, notes)
+
+
+def search_baseline(source: BaselineSource, cases: Collection[str]) -> Search:
+    """Find the run to compare with.
+
+    Args:
+        source: where to look.
+        cases: ids of the cases that are evaluated now.
+
+    Raises:
+        ConfigError: there is no baseline and one is required, or the one found is only a shard of a run.
+    """
+    search = source.search(cases)
+    if search.found is not None:
+        _check_whole(search.found.results, None)
+    return search
+
+
+def _check_whole(results: Results, file: Path | None) -> None:
+    """Check that a baseline is a whole run.
+
+    Raises:
+        ConfigError: it is a shard.
+    """
+    part = results.run.shard
+    if part is not None:
+        message = f"this is shard {part.index} of {part.count} of a run; merge them first, with agenteval merge"
+        raise ConfigError(Problem(message, file=str(file or "")))
+
+
+def known_suites(suites: Iterable[Suite]) -> list[KnownSuite]:
+    """Return what identifies the cases of suites in the results of other tools."""
     from agenteval.results.importers.known_cases import KnownCase, KnownSuite
 
     def known(case: Case) -> KnownCase:
@@ -71,28 +115,25 @@ def read_baseline_file(path: Path, suites: Sequence[Suite], *, by_trace: bool) -
             case.persona,
         )
 
-    results, notes = read_run(
-        path,
-        [
-            KnownSuite(
-                suite.path,
-                suite.name,
-                suite.format,
-                () if by_trace else tuple(map(known, suite.cases)),
-                frozenset(metric.id for metric in suite.metrics),
-            )
-            for suite in suites
-        ],
-    )
-    return FoundBaseline(results, notes)
+    return [
+        KnownSuite(
+            suite.path,
+            suite.name,
+            suite.format,
+            tuple(map(known, suite.cases)),
+            frozenset(metric.id for metric in suite.metrics),
+        )
+        for suite in suites
+    ]
 
 
-def masked(results: Results, redact: Redactor) -> Results:
-    """A baseline without secrets; in results of our own there are none."""
+def masked(found: FoundBaseline, redact: Redactor) -> FoundBaseline:
+    """Return a baseline without secrets; agenteval writes none into its own results."""
+    results = found.results
     if results.tool.name == OWN_NAME:
-        return results
+        return found
     suites = [
         suite.model_copy(update={"cases": [redacted(case, redact)[0] for case in suite.cases]})
         for suite in results.suites
     ]
-    return results.model_copy(update={"suites": suites})
+    return replace(found, results=results.model_copy(update={"suites": suites}))

@@ -1,4 +1,4 @@
-"""Compares a finished run with its baseline, and runs again what looks worse before anything is said about it."""
+"""Compares a finished run with its baseline, and confirms suspected regressions with further runs."""
 
 from __future__ import annotations
 
@@ -9,32 +9,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agenteval.compare.pairing import entry_without_cases, pool_entry
-from agenteval.compare.policy import ComparePolicy
 from agenteval.core.errors import AgentEvalError
 from agenteval.results.model import Comparison, Results, RunUsage
-from agenteval.run.config.model import llm_settings, time_limit_s
-from agenteval.run.journal.journal import CONFIRMATION_FILE
-from agenteval.run.resolve.spec import Loaded
+from agenteval.run.resolve.spec import GateSpec, RunSpec
 from agenteval.run.runner.execution import Execution
-from agenteval.run.settings import Settings
 from agenteval.suite.model import AgentSpec
 
 if TYPE_CHECKING:
     from agenteval.compare.comparer import Comparer
     from agenteval.compare.samples import Confirmation
 
-_REPLAY = "replay"
 _PULL_REQUEST = "refs/pull/"
 
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """The run with its comparison and its pool.
+    """A run with its comparison and its pool.
 
     Attributes:
         results: the run.
-        warnings: what is worth saying about the comparison.
-        signal: what ended the confirming runs early.
+        warnings: about the comparison.
+        signal: the signal that ended the confirmation run early.
     """
 
     results: Results
@@ -44,12 +39,12 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class FirstComparison:
-    """What one run says.
+    """The comparison of the first run alone.
 
     Attributes:
-        compared: the run compared as it is.
-        comparer: what compares it; ``None`` without a baseline.
-        needs_confirmation: further runs would settle what looks worse.
+        compared: the run with this comparison.
+        comparer: compares it again with the scores of a confirmation run; ``None`` without a baseline.
+        needs_confirmation: suspected regressions are to be run again.
     """
 
     compared: ComparedRun
@@ -57,56 +52,66 @@ class FirstComparison:
     needs_confirmation: bool = False
 
 
-def compare_first(results: Results, loaded: Loaded, settings: Settings, execution: Execution) -> FirstComparison:
-    """Compare a run with its baseline, without running anything."""
-    _forget_earlier_confirmation(settings)
+def compare_first(results: Results, spec: GateSpec, execution: Execution) -> FirstComparison:
+    """Compare a run with its baseline, without running anything.
+
+    Args:
+        results: the run.
+        spec: has the baseline, if there is one, and how to compare.
+        execution: of the run.
+    """
     # With fingerprints: cases that ask something else than the baseline's are not compared.
     results = _pooled(results, execution)
-    if loaded.baseline is None:
+    baseline = spec.baseline
+    if baseline is None:
         return FirstComparison(ComparedRun(results))
     # Imported here: most runs compare nothing.
     from agenteval.compare.comparer import Comparer
 
-    known = loaded.known | {case.id for _, case in results.cases()}
-    policy = _policy(loaded, settings)
-    baseline = loaded.baseline
-    comparer = Comparer(results, baseline.results, known, policy, notes=baseline.notes, distance=baseline.distance)
+    known = spec.known | {case.id for _, case in results.cases()}
+    comparer = Comparer(
+        results, baseline.results, known, spec.compare, notes=baseline.notes, distance=baseline.distance
+    )
     first = comparer.first_stage
-    wanted = first is not None and policy.parameters.confirm != "off" and (first.second_run or bool(first.reruns))
-    compared = ComparedRun(_with(comparer.decide(), results, loaded))
+    confirms = spec.compare.parameters.confirm != "off"
+    wanted = confirms and first is not None and (first.second_run or bool(first.reruns))
+    compared = ComparedRun(_with(comparer.decide(), results, spec))
     return FirstComparison(_noted(compared), comparer, needs_confirmation=wanted and execution.complete)
 
 
-def confirm_and_compare(
-    look: FirstComparison, loaded: Loaded, settings: Settings, execution: Execution
-) -> ComparedRun:
-    """Make the runs that a first look asks for, within what it left of the budget, and compare again.
+def confirm_and_compare(look: FirstComparison, spec: RunSpec, execution: Execution) -> ComparedRun:
+    """Run again what a first comparison suspects, within what the first run left of the limits, and compare again.
 
-    What keeps them from being made leaves the comparison undecided, and says why.
+    If the runs cannot be made, the comparison stays undecided and contains the reason.
+
+    Args:
+        look: the first comparison.
+        spec: of the first run.
+        execution: of the first run.
     """
     comparer = look.comparer
     if comparer is None or comparer.first_stage is None:
         return look.compared
     from agenteval.compare.samples import Confirmation
-    from agenteval.run.confirm.rerun import Request, confirm, make_confirming_plan
+    from agenteval.run.confirm.rerun import Request, cases_again, confirm
 
-    rest = _with_what_is_left(settings, loaded, execution)
-    if _is_spent(rest, execution.asked):
-        return _decided(comparer, loaded, Confirmation(obstacle="the budget for models is used up"))
-    if rest.max_time_s is not None and rest.max_time_s <= 0:
-        return _decided(comparer, loaded, Confirmation(obstacle="the time is up"))
+    left = spec.limits.minus(execution.asked, execution.duration_s - execution.earlier_s)
+    if left.models_are_used_up and execution.asked.llm_calls > 0:
+        return _decided(comparer, spec, Confirmation(obstacle="the budget for models is used up"))
+    if left.time_is_up:
+        return _decided(comparer, spec, Confirmation(obstacle="the time is up"))
     try:
-        with _control(comparer, loaded, settings) as control:
-            plan = make_confirming_plan(loaded, rest, Request(comparer.first_stage, control))
-            done = confirm(plan, comparer.current)
+        with _base_agents(comparer, spec) as agents:
+            again = cases_again(spec.cases, Request(comparer.first_stage, agents))
+            done = confirm(spec.confirming(again, left), comparer.current)
     except KeyboardInterrupt:
-        # While git worked: during the runs themselves signals are theirs.
-        compared = _decided(comparer, loaded, Confirmation(obstacle="the confirming runs were interrupted"))
+        # The signal came while git worked: the runner handles those that come during the run.
+        compared = _decided(comparer, spec, Confirmation(obstacle="the confirming runs were interrupted"))
         return replace(compared, signal=int(signal.SIGINT))
     except AgentEvalError as error:
-        compared = _decided(comparer, loaded, Confirmation(obstacle=loaded.redact(str(error))))
+        compared = _decided(comparer, spec, Confirmation(obstacle=spec.redact(str(error))))
         return replace(compared, warnings=(f"nothing was run again: {error}", *compared.warnings))
-    compared = _decided(comparer, loaded, done.scores)
+    compared = _decided(comparer, spec, done.scores)
     return replace(
         compared,
         results=_with_usage(compared.results, done.execution.summary.usage),
@@ -115,8 +120,8 @@ def confirm_and_compare(
     )
 
 
-def _decided(comparer: Comparer, loaded: Loaded, confirmation: Confirmation) -> ComparedRun:
-    return _noted(ComparedRun(_with(comparer.decide(confirmation), comparer.current, loaded)))
+def _decided(comparer: Comparer, spec: GateSpec, confirmation: Confirmation) -> ComparedRun:
+    return _noted(ComparedRun(_with(comparer.decide(confirmation), comparer.current, spec)))
 
 
 def _noted(compared: ComparedRun) -> ComparedRun:
@@ -124,51 +129,24 @@ def _noted(compared: ComparedRun) -> ComparedRun:
     return replace(compared, warnings=tuple(comparison.notes) if comparison else ())
 
 
-def _policy(loaded: Loaded, settings: Settings) -> ComparePolicy:
-    """The policy, as far as it can be followed: recorded answers stay what they are however often they are asked."""
-    policy = loaded.config.compare
-    recorded = frozenset(case_id for case_id, agent in loaded.agents.items() if agent.kind == _REPLAY)
-    policy = replace(policy, recorded=recorded)
-    if settings.traces is not None or (recorded and len(recorded) == len(loaded.agents)):
-        return replace(policy, parameters=replace(policy.parameters, confirm="off"))
-    return policy
-
-
 @contextlib.contextmanager
-def _control(comparer: Comparer, loaded: Loaded, settings: Settings) -> Iterator[Mapping[str, AgentSpec]]:
-    """The agent that runs beside the current one, by case id; none where the pool alone is compared with."""
-    if not comparer.policy.confirms_beside_base:
+def _base_agents(comparer: Comparer, spec: RunSpec) -> Iterator[Mapping[str, AgentSpec]]:
+    """Yield the agents that run beside the current ones, by case id; none if only earlier runs are compared with."""
+    if not spec.compare.confirms_beside_base:
         yield {}
-    elif loaded.control is not None:
-        yield dict.fromkeys(loaded.agents, loaded.control)
+    elif spec.base_agent is not None:
+        yield {item.case.id: spec.base_agent for item in spec.cases}
     else:
         from agenteval.run.confirm.base_agent import base_agents
 
-        with base_agents(settings, comparer.baseline.run.commit) as agents:
+        commit = comparer.baseline.run.commit
+        with base_agents(spec.sources, commit, spec.setup.commands, spec.redact) as agents:
             yield agents
 
 
-def _with_what_is_left(settings: Settings, loaded: Loaded, execution: Execution) -> Settings:
-    """The settings with what the first run left of money and time."""
-    limits = llm_settings(settings, loaded.config).limits
-    limit_s = time_limit_s(settings, loaded.config)
-    spent = execution.asked
-    return replace(
-        settings,
-        max_llm_calls=None if limits.max_calls is None else max(0, limits.max_calls - spent.llm_calls),
-        max_cost_usd=None if limits.max_cost_usd is None else max(0.0, limits.max_cost_usd - spent.cost_usd),
-        max_time_s=None if limit_s is None else limit_s - (execution.duration_s - execution.earlier_s),
-    )
-
-
-def _is_spent(rest: Settings, spent: RunUsage) -> bool:
-    """Whether nothing is left for models, and models are asked."""
-    return spent.llm_calls > 0 and (rest.max_llm_calls == 0 or rest.max_cost_usd == 0)
-
-
 def _pooled(results: Results, execution: Execution) -> Results:
-    """The run with its own entry in the pool."""
-    # Traces are no cases that are asked again; what is known of them stands in their ids.
+    """Return the run with its own entry in the pool."""
+    # Traces are not asked again; their ids identify the question.
     if execution.pool_in_archive:
         return results.model_copy(update={"pool": [entry_without_cases(results)]})
     if not execution.fingerprints:
@@ -176,21 +154,21 @@ def _pooled(results: Results, execution: Execution) -> Results:
     return results.model_copy(update={"pool": [pool_entry(results, execution.fingerprints)]})
 
 
-def _with(comparison: Comparison, results: Results, loaded: Loaded) -> Results:
-    """The run with its comparison, and with the pool that later runs will be compared with."""
+def _with(comparison: Comparison, results: Results, spec: GateSpec) -> Results:
+    """Return the run with its comparison, and with the pool that later runs are compared with."""
     results = results.model_copy(update={"comparison": comparison})
-    # What a pull request does says nothing about the base branch.
+    # The pool has runs of the base branch only.
     if not results.pool or (results.run.ref or "").startswith(_PULL_REQUEST):
         return results
     from agenteval.compare.pool import extended_pool
 
-    window = loaded.config.compare.parameters.window
-    earlier = loaded.baseline.results if loaded.baseline else None
+    window = spec.compare.parameters.window
+    earlier = spec.baseline.results if spec.baseline else None
     return results.model_copy(update={"pool": extended_pool(results.pool[0], earlier, comparison, window)})
 
 
 def _with_usage(results: Results, taken: RunUsage) -> Results:
-    """The run with what the confirming runs took as well."""
+    """Return the run with the usage of the confirmation run added."""
     own = results.summary.usage
     usage = RunUsage(
         input_tokens=own.input_tokens + taken.input_tokens,
@@ -199,9 +177,3 @@ def _with_usage(results: Results, taken: RunUsage) -> Results:
         cost_usd=own.cost_usd + taken.cost_usd,
     )
     return results.model_copy(update={"summary": results.summary.model_copy(update={"usage": usage})})
-
-
-def _forget_earlier_confirmation(settings: Settings) -> None:
-    """The reports of a directory are all of one run."""
-    with contextlib.suppress(OSError):
-        (settings.out / CONFIRMATION_FILE).unlink(missing_ok=True)

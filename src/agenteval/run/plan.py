@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agenteval.agents.base import Agent
+from agenteval.core.llm.budget import Limits
 from agenteval.core.text.redact import Redactor
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.model import CaseResult, IterationResult, RunUsage
@@ -74,27 +75,54 @@ class ResumedRun:
 
 @dataclass(frozen=True)
 class RunLimits:
-    """How much at once, and for how long.
+    """How much runs at once, for how long, and what models may cost; ``None`` is no limit.
 
     Attributes:
-        concurrency: iterations under way at once, whoever is asked.
+        concurrency: iterations under way at once, of all agents together.
         case_s: limit for the conversation of one iteration, in seconds.
-        run_s: limit for all of it, in seconds.
-        seed: of what is left to chance; ``None`` takes any.
+        run_s: limit for the whole run, in seconds; 0 or less leaves no time.
+        models: calls and cost of models.
     """
 
     concurrency: int
     case_s: float | None = None
     run_s: float | None = None
-    seed: int | None = None
+    models: Limits = field(default_factory=Limits)
+
+    def minus(self, usage: RunUsage, seconds: float) -> RunLimits:
+        """Return what is left.
+
+        Args:
+            usage: calls and cost of models so far.
+            seconds: time so far.
+        """
+        calls, cost_usd = self.models.max_calls, self.models.max_cost_usd
+        return replace(
+            self,
+            run_s=None if self.run_s is None else self.run_s - seconds,
+            models=Limits(
+                max_calls=None if calls is None else max(0, calls - usage.llm_calls),
+                max_cost_usd=None if cost_usd is None else max(0.0, cost_usd - usage.cost_usd),
+            ),
+        )
+
+    @property
+    def models_are_used_up(self) -> bool:
+        """Whether no model can be called any more."""
+        return self.models.max_calls == 0 or self.models.max_cost_usd == 0
+
+    @property
+    def time_is_up(self) -> bool:
+        """Whether no time is left."""
+        return self.run_s is not None and self.run_s <= 0
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
-    """A case with everything that was decided about it.
+    """A case with its agent and its iterations.
 
     Attributes:
-        follow_recording: no number of iterations was asked for; an agent with a recording repeats all of it.
+        follow_recording: nobody asked for a number of iterations, so that a replay agent answers all it has recorded.
     """
 
     suite: Suite
@@ -107,17 +135,17 @@ class PlannedCase:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run, and where to tell about it.
+    """The cases of a run, with everything that the runner needs.
 
     Attributes:
-        compared: every case must stay in memory, as it will be compared with others.
-        named: whether somebody wants to know of a case, whatever became of it.
-        earlier: what an interrupted run left, which this one brings to its end.
+        compared: the cases stay in memory, because they are compared with a baseline.
+        named: whether the quarantine names a case, so that reports list it whatever its status is.
+        earlier: the interrupted run that this one finishes.
     """
 
     run_id: str
     cases: Sequence[PlannedCase]
-    pace: RunLimits
+    limits: RunLimits
     catalog: MetricCatalog
     journal: Path
     redact: Redactor = field(repr=False)

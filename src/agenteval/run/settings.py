@@ -1,4 +1,4 @@
-"""What the caller of a run asked for; nothing is resolved yet."""
+"""What the caller of a run asks for, before anything is resolved."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING
 from agenteval.compare.gate import FailOn
 
 if TYPE_CHECKING:
-    from agenteval.run.baseline import BaselineSource
     from agenteval.run.shard import Shard
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One run as the command line or the action asks for it; ``None`` leaves a choice to the files."""
+    """What a caller asks of a run, a merge or saved results; ``None`` leaves a choice to the files."""
 
     suites: tuple[Path, ...] = ()
     config: Path | None = None
     agent: str | None = None
     baseline: Path | None = None
-    baseline_source: BaselineSource | None = None
     out: Path = Path("agenteval-report")
     iterations: int | None = None
     concurrency: int | None = None
@@ -42,5 +40,3 @@ class Settings:
     history: Path | None = None
     comment_template: Path | None = None
     summary_template: Path | None = None
-    setup: str = ""
-    warnings: tuple[str, ...] = ()

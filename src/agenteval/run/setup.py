@@ -20,8 +20,6 @@ from agenteval.core.process.confinement import confined, confinement, user_envir
 from agenteval.core.process.interrupt import until_signal
 from agenteval.core.text.escape import terminal
 from agenteval.core.text.redact import Redactor
-from agenteval.run.config.model import Config
-from agenteval.run.settings import Settings
 
 TIME_LIMIT_S = 1800.0
 _SHELL = ("bash", "--noprofile", "--norc", "-eu", "-o", "pipefail", "-c")
@@ -36,22 +34,37 @@ class SetupError(InfrastructureError):
     """The commands of ``setup`` failed; the message says which, and how."""
 
 
+@dataclass(frozen=True)
+class Setup:
+    """What user code needs and may use.
+
+    Attributes:
+        commands: a script for bash that installs what it needs; empty for none.
+        pass_env: patterns of the secret variables that it gets; ``None`` for all but the runner's.
+        memory_mb: data of one process in memory, in MB (10^6 bytes); ``None`` is no limit.
+        cpu_s: processor time of one process, in seconds; ``None`` is no limit.
+    """
+
+    commands: str = field(default="", repr=False)
+    pass_env: tuple[str, ...] | None = None
+    memory_mb: int | None = None
+    cpu_s: int | None = None
+
+
 @contextmanager
-def users_code(config: Config, settings: Settings, redact: Redactor) -> Iterator[None]:
-    """Users' code can run in the block: what it needs is installed, and it gets what the configuration allows.
+def users_code(setup: Setup, redact: Redactor) -> Iterator[None]:
+    """Install what user code needs and limit what it may use, for the length of the block.
 
     Args:
-        config: what agenteval.yaml says about secrets and limits.
-        settings: with the commands of ``setup``, if there are any.
-        redact: masks secrets in what the commands say.
+        setup: both.
+        redact: masks secrets in the output of the commands.
 
     Raises:
         SetupError: a command failed.
     """
-    limits = config.limits
     with (
-        confined(pass_env=config.pass_env, memory_mb=limits.memory_mb, cpu_s=limits.cpu_s),
-        provisioned(settings.setup, Path.cwd(), redact) as variables,
+        confined(pass_env=setup.pass_env, memory_mb=setup.memory_mb, cpu_s=setup.cpu_s),
+        provisioned(setup.commands, Path.cwd(), redact) as variables,
         confined(variables={**confinement().variables, **variables}),
     ):
         yield

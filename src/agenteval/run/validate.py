@@ -14,13 +14,13 @@ from agenteval.core.paths import display_path
 from agenteval.core.text.escape import terminal
 from agenteval.report.view.view import count
 from agenteval.run.config.model import CONFIG_FILE, DEFAULT_AGENT, Config
-from agenteval.run.config.read import find_config, read_config
+from agenteval.run.config.read import read_config
 from agenteval.run.resolve.agents import bind
 from agenteval.run.resolve.named_agent import resolve_agent
 from agenteval.run.resolve.presentation import presentation
-from agenteval.run.resolve.spec import directory_of
+from agenteval.run.resolve.suites import Sources, collected, config_path, suite_paths
 from agenteval.run.settings import Settings
-from agenteval.suite.formats.registry import discover, load_suites
+from agenteval.suite.formats.registry import load_suites
 from agenteval.suite.model import Suite
 from agenteval.suite.model_agent import model_agent_of
 
@@ -34,33 +34,29 @@ def validate_files(suites: Sequence[Path], config: Path | None) -> int:
     Raises:
         ConfigError: with every problem of every file; the good files are listed first.
     """
-    here = Path.cwd()
-    paths = list(suites) or discover(here)
+    sources = Sources(Path.cwd(), tuple(suites), config)
+    paths = suite_paths(sources)
     problems: list[Problem] = []
-    found = find_config(config, [here, *map(directory_of, paths)])
-    settings = None
-    try:
-        settings = read_config(found)
-        presentation(Settings(), settings, os.environ)
-    except ConfigError as error:
-        problems += error.problems
-    if found is not None and settings is not None:
-        tools = f", {count(len(settings.tools), 'tool')}" if settings.tools else ""
-        _say(f"{display_path(found)}: ok, {count(len(settings.agents), 'agent')}{tools}")
+    found = config_path(sources, paths)
+    known = None
+    with collected(problems):
+        known = read_config(found)
+        presentation(Settings(), known, os.environ)
+    if found is not None and known is not None:
+        tools = f", {count(len(known.tools), 'tool')}" if known.tools else ""
+        _say(f"{display_path(found)}: ok, {count(len(known.agents), 'agent')}{tools}")
         # They may be installed where the suite is run.
-        for obstacle in unavailable_agents([*settings.agents.values(), *settings.tools.values()]):
+        for obstacle in unavailable_agents([*known.agents.values(), *known.tools.values()]):
             _say(f"  warning: {obstacle}")
     if not paths and found is None:
         problems.append(Problem(f"nothing to check: no suite and no {CONFIG_FILE} in this directory"))
     for suite in load_suites(paths, problems):
-        try:
-            _check_names(suite, settings)
+        with collected(problems):
+            _check_names(suite, known)
             unusable = check_graders(suite)
             _say(f"{suite.path}: ok, {suite.format}, {count(len(suite.cases), 'case')}")
-            for warning in (*suite.warnings, *unusable, *_obstacles(suite, settings)):
+            for warning in (*suite.warnings, *unusable, *_obstacles(suite, known)):
                 _say(f"  warning: {warning}")
-        except ConfigError as error:
-            problems += error.problems
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     return 0

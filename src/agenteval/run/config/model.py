@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.compare.gate import GatePolicy
 from agenteval.compare.policy import ComparePolicy
-from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.llm.spec import ModelSpec
-from agenteval.run.settings import Settings
 from agenteval.suite.model import AgentSpec
 
 if TYPE_CHECKING:
@@ -61,22 +59,3 @@ class Config:
     llm: LlmSettings = field(default_factory=LlmSettings)
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
-
-
-def llm_settings(settings: Settings, config: Config) -> LlmSettings:
-    """How models are called in a run: the configuration, with what the command line overrules."""
-    limits = config.llm.limits
-    return replace(
-        config.llm,
-        limits=Limits(
-            max_calls=limits.max_calls if settings.max_llm_calls is None else settings.max_llm_calls,
-            max_cost_usd=limits.max_cost_usd if settings.max_cost_usd is None else settings.max_cost_usd,
-        ),
-        cache=config.llm.cache if settings.use_cache else None,
-        seed=settings.seed,
-    )
-
-
-def time_limit_s(settings: Settings, config: Config) -> float | None:
-    """How long a run may take, in seconds; ``None`` is no limit."""
-    return config.time_limit_s if settings.max_time_s is None else settings.max_time_s

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.process.run_confined import run_confined
-from agenteval.run.resolve.spec import load, redactor
-from agenteval.run.settings import Settings
+from agenteval.core.text.redact import Redactor
+from agenteval.run.resolve.suites import Sources, read_agents
 from agenteval.run.setup import SetupError, give_to_user, provisioned
 from agenteval.suite.model import AgentSpec
 
@@ -22,30 +22,34 @@ _TIMEOUT_S = 120
 # A container's user need not be the owner of the workspace, and hooks of the repository have no business here.
 _OPTIONS = ("-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null")
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
-# Kinds that are reached where they are: the same for every commit.
+# Agents of these kinds run elsewhere, and are the same for every commit.
 _ELSEWHERE = frozenset({"http", "http_tool"})
 
 
 class ControlError(AgentEvalError):
-    """The base commit's agent cannot be run; the message says why and what to do."""
+    """The base commit's agent cannot run; the message has the reason and what to do."""
 
 
 @contextmanager
-def base_agents(settings: Settings, baseline_commit: str | None) -> Iterator[Mapping[str, AgentSpec]]:
-    """The agents of the base commit by case id, for the length of the block.
+def base_agents(
+    sources: Sources, baseline_commit: str | None, setup: str, redact: Redactor
+) -> Iterator[Mapping[str, AgentSpec]]:
+    """Check out the base commit for the length of the block, and yield its agents by case id.
 
-    The base commit is where the current one left the history of the baseline's. Suites and configuration are read
-    there as well; a case that does not exist there has no agent here.
+    The base commit is the merge base of the current commit and the baseline's. Suites and configuration are read
+    there as well; a case that does not exist there has no agent.
 
     Args:
-        settings: of the run.
-        baseline_commit: the commit that the baseline was made of.
+        sources: the suites, configuration and agent of the run.
+        baseline_commit: the commit that the baseline evaluated.
+        setup: commands that install what user code needs; empty for none.
+        redact: masks secrets in the output of the commands.
 
     Raises:
-        ControlError: there is no such commit here, its agent cannot be another one than the current, or what it needs
+        ControlError: the commit is not in this clone, its agent is the same for every commit, or what it needs
             cannot be installed.
     """
-    root = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel"))
+    root = Path(_git(sources.here, "rev-parse", "--show-toplevel"))
     commit = _merge_base(root, baseline_commit)
     folder = Path(tempfile.mkdtemp(prefix="agenteval-base-")).resolve()
     worktree = folder / "worktree"
@@ -53,10 +57,10 @@ def base_agents(settings: Settings, baseline_commit: str | None) -> Iterator[Map
         give_to_user(folder)
         _git(root, "worktree", "add", "--detach", "--force", str(worktree), commit)
         places = _Places(root, worktree)
-        agents = _agents(settings, places)
+        agents = _agents(sources, places)
         with ExitStack() as installed:
             try:
-                variables = installed.enter_context(provisioned(settings.setup, places.there(Path.cwd()), redactor()))
+                variables = installed.enter_context(provisioned(setup, places.there(sources.here), redact))
             except SetupError as error:
                 what = str(error).splitlines()[0].rstrip(":")
                 raise ControlError(f"confirm: base cannot install what the base commit needs: {what}") from None
@@ -82,41 +86,32 @@ def _merge_base(root: Path, baseline_commit: str | None) -> str:
 
 
 def _remove(root: Path, worktree: Path) -> None:
-    """Take the worktree out of git's list; whatever is left of its files is in a temporary folder."""
+    """Remove the worktree from git's list; the caller removes the temporary folder that its files are in."""
     try:
         _git(root, "worktree", "remove", "--force", str(worktree))
     except ControlError:
-        # It was not made.
+        # The worktree was not made.
         return
 
 
 @dataclass(frozen=True)
 class _Places:
-    """The repository, and where its base commit is checked out."""
+    """The repository, and the worktree of its base commit."""
 
     root: Path
     worktree: Path
 
     def there(self, path: Path) -> Path:
-        """The same place at the base commit; what lies outside of the repository is the same."""
+        """Return the same path in the worktree; a path outside of the repository is returned as it is."""
         absolute = path.resolve()
         if absolute.is_relative_to(self.worktree) or not absolute.is_relative_to(self.root):
             return absolute
         return self.worktree / absolute.relative_to(self.root)
 
 
-def _agents(settings: Settings, places: _Places) -> Mapping[str, AgentSpec]:
-    moved = replace(
-        settings,
-        suites=tuple(map(places.there, settings.suites)),
-        config=places.there(settings.config) if settings.config else None,
-        baseline=None,
-        control=None,
-        filter=None,
-        tags=(),
-    )
+def _agents(sources: Sources, places: _Places) -> Mapping[str, AgentSpec]:
     try:
-        agents = load(moved, places.there(Path.cwd())).agents
+        agents = read_agents(sources.moved(places.there))
     except ConfigError as error:
         raise ControlError(f"confirm: base cannot use the suite as it was at the base commit: {error}") from None
     if any(agent.kind in _ELSEWHERE for agent in agents.values()):
@@ -124,24 +119,24 @@ def _agents(settings: Settings, places: _Places) -> Mapping[str, AgentSpec]:
             "confirm: base cannot run the base commit's agent: one that is reached over http is the same for every "
             "commit; deploy that of the base commit too, and name it with --control"
         )
-    # Cases that share an agent still do: each agent is started once.
+    # Cases that share an agent still share it, so that each agent is started once.
     unlike = {id(agent): agent for agent in agents.values()}
     there = {key: replace(agent, directory=str(places.there(Path(agent.directory)))) for key, agent in unlike.items()}
     return {case_id: there[id(agent)] for case_id, agent in agents.items()}
 
 
 def _with_variables(agents: Mapping[str, AgentSpec], variables: Mapping[str, str]) -> Mapping[str, AgentSpec]:
-    """The agents with what was installed for them; those that were one still are."""
+    """Return the agents with more environment variables; cases that share an agent still share it."""
     unlike = {id(agent): agent for agent in agents.values()}
     changed = {key: replace(agent, env={**variables, **agent.env}) for key, agent in unlike.items()}
     return {case_id: changed[id(agent)] for case_id, agent in agents.items()}
 
 
 def _git(directory: Path, *arguments: str) -> str:
-    """What git says.
+    """Return the output of a git command.
 
     Raises:
-        ControlError: it is not there, or it refuses.
+        ControlError: git is not installed, or the command fails.
     """
     program = shutil.which("git")
     if program is None:

@@ -1,4 +1,4 @@
-"""Runs again what looks worse: the whole suite, or single cases; beside the base commit's agent if it is wanted."""
+"""Makes the confirmation run: the whole suite or single cases again, beside the base commit's agent if asked for."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from agenteval.compare.samples import Confirmation, run_scores
 from agenteval.compare.statistics.decision import FirstStage
 from agenteval.results.model import CaseResult, Results, SuiteResult
 from agenteval.run.plan import Plan, PlannedCase
-from agenteval.run.resolve.plan import CONFIRMATION, assemble_plan, planned_cases
-from agenteval.run.resolve.spec import Loaded
+from agenteval.run.resolve.plan import make_plan
+from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.runner.execute import execute
 from agenteval.run.runner.execution import Execution
-from agenteval.run.settings import Settings
 from agenteval.suite.model import AgentSpec
 
-# What stands before the ids of cases that run more than once in a plan.
+# Prefixes of case ids: a case can be several times in one confirmation run.
 _SECOND, _CONTROL, _RERUN, _CONTROL_RERUN = "second:", "control:", "rerun:", "control-rerun:"
 
 _REPLAY = "replay"
@@ -24,7 +23,7 @@ _REPLAY = "replay"
 
 @dataclass(frozen=True)
 class Confirming:
-    """What came of it: the scores, and the execution for what it took."""
+    """The scores of a confirmation run, and its execution."""
 
     scores: Confirmation
     execution: Execution
@@ -35,8 +34,8 @@ class Request:
     """What to run again.
 
     Attributes:
-        first: what the first run asks for.
-        control: the base commit's agent by case id, where it is to run beside.
+        first: the suite, or the cases with their repeats, that the first comparison asks for.
+        control: the base commit's agents by case id, where they run beside the current ones.
     """
 
     first: FirstStage
@@ -44,9 +43,9 @@ class Request:
 
 
 def cases_again(cases: Sequence[PlannedCase], request: Request) -> list[PlannedCase]:
-    """Every case with the iterations that are asked for, the two sides taking turns.
+    """Return the cases of a confirmation run, those of the two agents alternating.
 
-    Iterations are counted on, so that neither a cache nor a session of the first run answers.
+    Iterations are numbered on from the first run, so that neither its cache nor its sessions answer.
 
     Args:
         cases: of the first run.
@@ -55,17 +54,18 @@ def cases_again(cases: Sequence[PlannedCase], request: Request) -> list[PlannedC
     return list(_again(cases, request))
 
 
-def confirm(plan: Plan, results: Results) -> Confirming:
-    """Run again, all of it in one go, so that both sides meet the same conditions.
+def confirm(spec: RunSpec, results: Results) -> Confirming:
+    """Make the confirmation run; both sides are part of it, so that they meet the same conditions.
 
     Args:
-        plan: with the cases of `cases_again`, and a journal, a budget and a progress of its own.
+        spec: of the confirmation run, with the cases of `cases_again`.
         results: of the first run, for the suites.
 
     Raises:
         ConfigError: an agent cannot exist on this machine.
         InfrastructureError: the journal cannot be written.
     """
+    plan = make_plan(spec)
     execution = execute(plan)
     suites = {suite.path: suite for suite in results.suites}
     scores = Confirmation(
@@ -79,7 +79,7 @@ def confirm(plan: Plan, results: Results) -> Confirming:
 
 
 def _obstacle(plan: Plan, execution: Execution) -> str:
-    """What kept confirming runs from being complete, the weightiest first."""
+    """Return why a confirmation run is incomplete, the most important reason first; empty if it is complete."""
     if execution.signal is not None:
         return "the confirming runs were interrupted"
     if plan.catalog.resources.gateway.budget.refused:
@@ -124,19 +124,8 @@ def _both_sides(
 def _of(
     execution: Execution, suites: Mapping[str, SuiteResult], prefix: str
 ) -> Iterable[tuple[SuiteResult, CaseResult]]:
-    """The cases of one kind, under their own ids."""
+    """Yield the cases with a prefix, under their own ids."""
     for path, cases in execution.cases.items():
         for case in cases:
             if case.id.startswith(prefix):
                 yield suites[path], case.model_copy(update={"id": case.id.removeprefix(prefix)})
-
-
-def make_confirming_plan(loaded: Loaded, settings: Settings, request: Request) -> Plan:
-    """The plan of the runs that a first one asks for.
-
-    Args:
-        loaded: as for the first run.
-        settings: as for the first run, with what it left of the budget.
-        request: what to run again.
-    """
-    return assemble_plan(cases_again(planned_cases(loaded, settings), request), CONFIRMATION, loaded, settings)

@@ -48,8 +48,8 @@ def conditions(plan: Plan) -> dict[str, str]:
     found |= {
         "the judge": _label(resources.judge),
         "the embedding model": _label(resources.embedder),
-        "--seed": _number(plan.pace.seed),
-        "case_timeout": _number(plan.pace.case_s),
+        "--seed": _number(resources.seed),
+        "case_timeout": _number(plan.limits.case_s),
     }
     return found
 

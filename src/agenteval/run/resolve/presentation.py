@@ -1,4 +1,4 @@
-"""How comment and summary are to look: what the command line or the action says, else the configuration."""
+"""Resolves how comment and summary look: settings overrule the configuration."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from agenteval.run.settings import Settings
 
 
 def presentation(settings: Settings, config: Config, environment: Mapping[str, str]) -> Presentation:
-    """The user's own templates, and where links lead.
+    """Return the user's templates, and the repository that links lead to.
 
     Args:
-        settings: of them the templates.
-        config: its templates count where the settings name none.
-        environment: variables, of which the runner's say what GitHub instance and repository this is.
+        settings: may name templates.
+        config: names the others.
+        environment: the runner's variables name the GitHub instance and repository.
 
     Raises:
-        ConfigError: a template is no file.
+        ConfigError: a template is not a file.
     """
     comment = _shortened(settings.comment_template or config.comment_template)
     summary = _shortened(settings.summary_template or config.summary_template)
@@ -30,7 +30,7 @@ def presentation(settings: Settings, config: Config, environment: Mapping[str, s
 
 
 def _shortened(path: Path | None) -> Path | None:
-    """The path from here, as messages should show it, if it lies here."""
+    """Return the path relative to the working directory if it is in there, as messages show it."""
     here = Path.cwd()
     return path.relative_to(here) if path is not None and path.is_relative_to(here) else path
 

@@ -109,7 +109,7 @@ class _Runner:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._until = None if plan.pace.run_s is None else time.monotonic() + plan.pace.run_s
+        self._until = None if plan.limits.run_s is None else time.monotonic() + plan.limits.run_s
         self.collected = collected(plan)
         self.unfinished = 0
         self.signal: int | None = None
@@ -142,7 +142,7 @@ class _Runner:
                 journal.go_on(round(time.time(), 3), round(earlier.active_s, 3))
                 self._take_over(earlier, recorder)
             unfinished = await run_jobs(
-                self._jobs(left, agents), plan.catalog, self._pace(), recorder.finished, recorder.iterated
+                self._jobs(left, agents), plan.catalog, self._limits(), recorder.finished, recorder.iterated
             )
             self.unfinished = len(unfinished)
             if unfinished:
@@ -163,10 +163,10 @@ class _Runner:
             )
             yield _job(position, item, bound[key], follow_recording, self._plan.earlier)
 
-    def _pace(self) -> RunLimits:
+    def _limits(self) -> RunLimits:
         if self._until is None:
-            return self._plan.pace
-        return replace(self._plan.pace, run_s=max(0.0, self._until - time.monotonic()))
+            return self._plan.limits
+        return replace(self._plan.limits, run_s=max(0.0, self._until - time.monotonic()))
 
     def _take_over(self, earlier: ResumedRun, recorder: Recorder) -> None:
         """The cases that an interrupted run had finished, as they stand in the suite now."""
@@ -186,7 +186,7 @@ class _Runner:
             if key in agents:
                 continue
             gateway = self._plan.catalog.resources.gateway
-            agents[key] = build_agent(planned.agent, self._plan.pace.concurrency, gateway)
+            agents[key] = build_agent(planned.agent, self._plan.limits.concurrency, gateway)
             try:
                 await agents[key].start()
             except ConfigError as error:

@@ -30,25 +30,25 @@ def _ignore(_job: Job, _iteration: IterationResult) -> None:
 
 
 async def run_jobs(
-    jobs: Iterable[Job], catalog: MetricCatalog, pace: RunLimits, finished: Finished, iterated: Iterated = _ignore
+    jobs: Iterable[Job], catalog: MetricCatalog, limits: RunLimits, finished: Finished, iterated: Iterated = _ignore
 ) -> list[CaseResult]:
     """Run every job.
 
     Args:
         jobs: what to run; of the same agent in this order.
         catalog: the metrics.
-        pace: how much at once, and for how long.
+        limits: of concurrency and time.
         finished: receives each case, in the order in which they end; what it raises ends the run.
         iterated: receives each iteration as it ends.
 
     Returns:
         The cases that did not come to their end because the time was up; what is missing of them is an error.
     """
-    scheduler = _Scheduler(jobs, catalog, pace, finished, iterated)
-    if pace.run_s is not None and pace.run_s <= 0:
+    scheduler = _Scheduler(jobs, catalog, limits, finished, iterated)
+    if limits.run_s is not None and limits.run_s <= 0:
         return scheduler.unfinished()
     try:
-        async with asyncio.timeout(pace.run_s) as limit:
+        async with asyncio.timeout(limits.run_s) as limit:
             await scheduler.run()
     except ExceptionGroup as problems:
         # Agents' and metrics' errors are results; what is left concerns the run as a whole.
@@ -78,13 +78,13 @@ class _Scheduler:
     """Holds what has ended of cases that have not."""
 
     def __init__(
-        self, jobs: Iterable[Job], catalog: MetricCatalog, pace: RunLimits, finished: Finished, iterated: Iterated
+        self, jobs: Iterable[Job], catalog: MetricCatalog, limits: RunLimits, finished: Finished, iterated: Iterated
     ) -> None:
         self._catalog = catalog
-        self._pace = pace
+        self._limits = limits
         self._finished = finished
         self._iterated = iterated
-        self._under_way = asyncio.Semaphore(pace.concurrency)
+        self._under_way = asyncio.Semaphore(limits.concurrency)
         self._attachments = Attachments()
         # What was not begun, by agent, and what was begun and has not ended.
         self._lanes: dict[int, _Lane] = {}
@@ -102,7 +102,7 @@ class _Scheduler:
                 await self._finish(job, job.done)
             for lane in self._lanes.values():
                 queue = self._queue(lane)
-                for _ in range(min(self._pace.concurrency, lane.iterations)):
+                for _ in range(min(self._limits.concurrency, lane.iterations)):
                     group.create_task(self._work(lane, queue))
 
     def unfinished(self) -> list[CaseResult]:
@@ -124,9 +124,9 @@ class _Scheduler:
             return
         key = id(job.agent.agent)
         if key not in self._lanes:
-            width = min(job.agent.spec.concurrency or self._pace.concurrency, self._pace.concurrency)
-            attempts = Retrying(job.agent.spec, width, self._pace.seed)
-            conversing = Conversing(self._attachments, attempts, self._pace.case_s)
+            width = min(job.agent.spec.concurrency or self._limits.concurrency, self._limits.concurrency)
+            attempts = Retrying(job.agent.spec, width, self._catalog.resources.seed)
+            conversing = Conversing(self._attachments, attempts, self._limits.case_s)
             self._lanes[key] = _Lane(conversing, asyncio.Semaphore(width))
         self._lanes[key].add(job)
 

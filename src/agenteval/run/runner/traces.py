@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class TracePlan:
     suites: tuple[Suite, ...]
     traces: Path
     keep_going: bool
-    wanted: Callable[[str, str, tuple[str, ...]], bool]
+    wanted: Callable[[str, str, Iterable[str]], bool]
     compared: bool
     named: Callable[[CaseResult], bool]
     concurrency: int

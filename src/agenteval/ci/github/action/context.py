@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from agenteval.ci.github.event import Plan, plan, read_event, run_page, with_bas
 from agenteval.ci.github.publish.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.run.baseline import BaselineSource
+from agenteval.run.context import RunContext
 from agenteval.run.provenance import Provenance
-from agenteval.run.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,14 @@ class Context:
         except OSError as error:
             raise ConfigError(Problem(f"{path}: {error.strerror}", path="working-directory")) from None
 
-    def settings(self) -> Settings:
-        """The settings of a run in the current directory.
+    def run_context(self) -> RunContext:
+        """Return what this step contributes to a run in the current directory.
 
         Raises:
             ConfigError: there is no baseline, and that is to fail.
         """
-        return replace(self.inputs.settings(), baseline_source=self._baseline_source())
+        inputs = self.inputs
+        return RunContext(self.provenance, self._baseline_source(), inputs.setup, inputs.missing_baseline())
 
     def _baseline_source(self) -> BaselineSource | None:
         inputs, event = self.inputs, self.event

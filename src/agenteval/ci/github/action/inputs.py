@@ -98,16 +98,12 @@ class Inputs:
         return self.baseline == "auto" or self.baseline.isdigit()
 
     def settings(self) -> Settings:
-        """The settings of a run in the current directory.
-
-        Raises:
-            ConfigError: the baseline is a file that is missing, and that is to fail.
-        """
-        baseline, warnings = self._found_baseline()
+        """Return the settings of a run in the current directory."""
+        path = self._baseline_path()
         return Settings(
             suites=tuple(Path(suite) for suite in self.suites),
             config=Path(self.config) if self.config else None,
-            baseline=baseline,
+            baseline=path if path is not None and path.exists() else None,
             out=Path(self.report_dir),
             iterations=self.iterations,
             concurrency=self.concurrency,
@@ -117,12 +113,10 @@ class Inputs:
             max_llm_calls=self.max_llm_calls,
             max_cost_usd=self.max_cost_usd,
             **self._templates(),
-            setup=self.setup,
-            warnings=warnings,
         )
 
     def settings_of_reports(self) -> Settings:
-        """The settings for results that are there already."""
+        """Return the settings for saved results."""
         config = Path(self.config) if self.config else None
         return Settings(config=config, fail_on=self.fail_on, **self._templates())
 
@@ -130,16 +124,23 @@ class Inputs:
         named = {"comment_template": self.comment_template, "summary_template": self.summary_template}
         return {name: Path(path) for name, path in named.items() if path}
 
-    def _found_baseline(self) -> tuple[Path | None, tuple[str, ...]]:
-        if self.baseline == "none" or self.baseline_is_searched:
-            return None, ()
-        path = Path(self.baseline)
-        if path.exists() or self.on_missing_baseline == "pass":
-            return (path, ()) if path.exists() else (None, ())
+    def missing_baseline(self) -> tuple[str, ...]:
+        """Return the warning about a baseline file that does not exist, if there is something to warn of.
+
+        Raises:
+            ConfigError: the baseline is a file that does not exist, and that is to fail.
+        """
+        path = self._baseline_path()
+        if path is None or path.exists() or self.on_missing_baseline == "pass":
+            return ()
         message = f"the baseline {self.baseline} does not exist"
         if self.on_missing_baseline == "fail":
             raise ConfigError(Problem(message, path="baseline"))
-        return None, (f"{message}; nothing was compared",)
+        return (f"{message}; nothing was compared",)
+
+    def _baseline_path(self) -> Path | None:
+        """Return the baseline file; ``None`` if there is to be no baseline, or one of a workflow run."""
+        return None if self.baseline == "none" or self.baseline_is_searched else Path(self.baseline)
 
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:

@@ -18,8 +18,9 @@ from agenteval.core.errors import AgentEvalError, ConfigError, Problem, unexpect
 from agenteval.report.markdown.placeholders import render_problems, render_unfinished
 from agenteval.report.markdown.render import render_summary
 from agenteval.results.store import RESULTS_FILE
-from agenteval.run.pipeline import Outcome, run
-from agenteval.run.resolve.spec import redactor
+from agenteval.run.outcome import RunOutcome
+from agenteval.run.pipeline import run
+from agenteval.run.resolve.redactor import redactor
 
 #: Where the results lie that are merged, if ``suite`` does not say.
 SHARDS = "agenteval-shards"
@@ -92,14 +93,14 @@ def _act(context: Context, files: RunnerFiles) -> int:
     if context.inputs.mode == "publish":
         return _publish_first_stage(context, files)
     _begin(context, files)
-    settings = context.settings()
+    settings, host = context.inputs.settings(), context.run_context()
     with stop_commands():
         if context.inputs.mode == "merge":
             from agenteval.run.merge import merge_files
 
-            outcome = merge_files(_parts(context.inputs.suites), settings.out, settings)
+            outcome = merge_files(_parts(context.inputs.suites), settings.out, settings, host)
         else:
-            outcome = run(settings, context.provenance)
+            outcome = run(settings, host)
     _finish(context, files, outcome, settings.out)
     return outcome.exit_status
 
@@ -114,7 +115,7 @@ def _begin(context: Context, files: RunnerFiles) -> None:
     files.state(check | {_STAGE: _RUNNING})
 
 
-def _finish(context: Context, files: RunnerFiles, outcome: Outcome, directory: Path) -> None:
+def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory: Path) -> None:
     """Everything about a run that came to its end."""
     files.outputs(outputs_of(outcome, files.relative(directory)))
     look = outcome.presentation

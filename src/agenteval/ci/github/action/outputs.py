@@ -12,8 +12,8 @@ from agenteval.ci.github.runner import annotation, append_output, append_summary
 from agenteval.core.errors import AgentEvalError
 from agenteval.report.size_limits import SUMMARY_LIMIT, ReportTooLargeError
 from agenteval.results.store import RESULTS_FILE
-from agenteval.run.pipeline import Outcome
-from agenteval.run.resolve.spec import redactor
+from agenteval.run.outcome import RunOutcome
+from agenteval.run.resolve.redactor import redactor
 
 
 class RunnerFiles:
@@ -83,7 +83,7 @@ class RunnerFiles:
                 append_output(str(path), name, value)
 
 
-def outputs_of(outcome: Outcome, directory: Path) -> dict[str, str]:
+def outputs_of(outcome: RunOutcome, directory: Path) -> dict[str, str]:
     """All outputs of action.yml but ``comment-url``; ``report-path`` is empty without an HTML report."""
     results = outcome.results
     summary, comparison = results.summary, results.comparison

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.ci.github.api.client import Client, GithubError
@@ -23,8 +23,7 @@ from agenteval.report.view.view import GateView
 from agenteval.results.archive import InMemory
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
-from agenteval.run.config.read import find_config, read_config
-from agenteval.run.resolve.presentation import presentation
+from agenteval.run.resolve.saved import resolve_saved
 from agenteval.run.settings import Settings
 
 _PULL_REQUEST = "refs/pull/"
@@ -109,23 +108,22 @@ def judged_content(
     Args:
         results: the run.
         options: what to write.
-        settings: of them the configuration, what fails the gate, and the templates.
+        settings: name the configuration, what fails the gate, and the templates.
         environment: the runner's variables; links lead to no other repository than theirs.
 
     Raises:
         ConfigError: the configuration is wrong.
     """
-    config = read_config(find_config(settings.config, [Path.cwd()]))
-    policy = config.gate
-    gate = decide_gate(results, policy if settings.fail_on is None else replace(policy, fail_on=settings.fail_on))
+    spec = resolve_saved(settings, environment)
+    gate = decide_gate(results, spec.gate)
     view = GateView(
         passed=gate.exit_status == 0 and results.run.complete,
         headline=gate.headline,
         reasons=gate.reasons,
         warnings=tuple(results.comparison.notes) if results.comparison else (),
     )
-    look = presentation(settings, config, environment)
-    return content_of(results, view, options, InMemory(), quarantined(results, policy), presentation=look)
+    counted_out = quarantined(results, spec.gate)
+    return content_of(results, view, options, InMemory(), counted_out, presentation=spec.presentation)
 
 
 def _place(results: Results, target: Target, environment: Mapping[str, str]) -> PublicationTarget:
