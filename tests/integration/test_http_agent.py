@@ -224,8 +224,12 @@ def test_one_call_that_is_given_up_leaves_the_others_alone(tmp_path: Path) -> No
     [
         ("http://127.0.0.1:http/", {}, "'http://127.0.0.1:http/' is not a valid address"),
         ("http://[::1", {}, "is not a valid address"),
-        ("http://127.0.0.1/", {"headers": {"X-Name": "Zoë"}}, "the header 'X-Name' may hold printable ASCII only"),
-        ("http://127.0.0.1/", {"headers": {"X-Name": "a\nb"}}, "the header 'X-Name' may hold printable ASCII only"),
+        ("http://127.0.0.1/", {"headers": {"X-Name": "Zoë"}}, "the header 'X-Name' may contain printable ASCII only"),
+        (
+            "http://127.0.0.1/",
+            {"headers": {"X-Name": "a\nb"}},
+            "the header 'X-Name' may contain printable ASCII only",
+        ),
     ],
 )
 def test_a_definition_that_cannot_work_is_told_before_anything_runs(

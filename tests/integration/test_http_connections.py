@@ -517,12 +517,12 @@ def test_user_and_password_of_the_address_are_sent_and_never_shown(tmp_path: Pat
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
-        ({"X Name": "a"}, "the header 'X Name' has no name that HTTP allows"),
-        ({"": "a"}, "the header '' has no name that HTTP allows"),
-        ({"X-Name:": "a"}, "has no name that HTTP allows"),
+        ({"X Name": "a"}, "the header 'X Name' has a name that HTTP does not allow"),
+        ({"": "a"}, "the header '' has a name that HTTP does not allow"),
+        ({"X-Name:": "a"}, "has a name that HTTP does not allow"),
         ({"Content-Length": "3"}, "the header 'Content-Length' cannot be set"),
         ({"transfer-encoding": "chunked"}, "the header 'transfer-encoding' cannot be set"),
-        ({"Authorization": "Bearer to\nken"}, "the header 'Authorization' may hold printable ASCII only"),
+        ({"Authorization": "Bearer to\nken"}, "the header 'Authorization' may contain printable ASCII only"),
     ],
 )
 def test_a_header_that_cannot_be_sent_is_told_before_anything_runs(
@@ -618,7 +618,7 @@ def test_a_proxy_opens_a_tunnel_for_tls(
 
 
 @pytest.mark.parametrize(
-    ("sent", "said_of_it", "passing"),
+    ("sent", "said_of_it", "is_transient"),
     [
         (
             b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno",
@@ -626,13 +626,13 @@ def test_a_proxy_opens_a_tunnel_for_tls(
             False,
         ),
         (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", "answered 503 Busy", True),
-        (b"", " broke off: it closed the connection without an answer", True),
+        (b"", ": it closed the connection without an answer", True),
         (b"HTTP/1.1 200 OK\r\n\r\nno TLS at all", "cannot be reached through the proxy", True),
     ],
     ids=["407", "503", "nothing", "no-tls"],
 )
 def test_says_that_a_proxy_opens_no_tunnel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes, said_of_it: str, passing: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes, said_of_it: str, is_transient: bool
 ) -> None:
     async def run() -> None:
         async with serving(answering(sent)) as proxy:
@@ -644,7 +644,7 @@ def test_says_that_a_proxy_opens_no_tunnel(
             assert f"the proxy http://127.0.0.1:{proxy.port}" in str(caught.value)
             assert said_of_it in str(caught.value)
             assert "secret" not in str(caught.value)
-            assert isinstance(caught.value, TransientAgentError) == passing
+            assert isinstance(caught.value, TransientAgentError) == is_transient
 
     asyncio.run(run())
     gc.collect()

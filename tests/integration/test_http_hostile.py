@@ -92,6 +92,8 @@ def failure(directory: Path, pieces: Iterable[bytes]) -> AgentError:
         OK + b"Content-Length: five\r\n\r\nbody",
         OK + b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nbody",
         OK + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\nbody",
+        OK + b"Content-Length: 5, 5\r\n\r\nhello",
+        OK + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n",
         OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhal",
         OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n",
@@ -125,8 +127,6 @@ def test_what_is_no_response_is_told_and_may_pass(tmp_path: Path, sent: bytes, b
         b"HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" + OK + b"Content-Length: 5\r\n\r\nhello",
         OK + b"\r\nhello",
-        OK + b"Content-Length: 5, 5\r\n\r\nhello",
-        OK + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         OK + b"X-Name: " + b"x" * 60_000 + b"\r\nContent-Length: 5\r\n\r\nhello",
         OK + b"".join(b"X-%d: x\r\n" % number for number in range(500)) + b"Content-Length: 5\r\n\r\nhello",
         OK + b"X-Name: a\r\n  b\r\nContent-Length: 5\r\n\r\nhello",
@@ -171,10 +171,11 @@ def chunked(chunk: bytes) -> Iterable[bytes]:
         itertools.chain([OK + b"\r\n"], itertools.repeat(b"x" * MIB)),
         chunked(b"%x\r\n%s\r\n" % (MIB, b"x" * MIB)),
         chunked(b"1;%s\r\nx\r\n" % (b"x" * 60_000)),
+        chunked(b"1;" + b"x" * MIB),
         [OK + b"Content-Length: 99999999999\r\n\r\n", *itertools.repeat(b"x" * MIB, 52)],
         [OK + b"Content-Encoding: gzip\r\n\r\n", zlib.compress(bytes(51 * MIB), wbits=31)],
     ],
-    ids=["body", "chunks", "extensions", "length", "bomb"],
+    ids=["body", "chunks", "extensions", "one-extension", "length", "bomb"],
 )
 def test_a_body_without_end_is_refused(tmp_path: Path, pieces: Iterable[bytes]) -> None:
     found = failure(tmp_path, pieces)
@@ -187,13 +188,12 @@ def test_a_body_without_end_is_refused(tmp_path: Path, pieces: Iterable[bytes]) 
     [
         itertools.chain([OK], itertools.repeat(b"X-Name: value\r\n" * 1000)),
         itertools.chain([OK], itertools.repeat(b"x" * MIB)),
-        chunked(b"1;" + b"x" * MIB),
         itertools.chain(
             [OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"], itertools.repeat(b"X-Name: value\r\n" * 1000)
         ),
         itertools.repeat(b"HTTP/1.1 100 Continue\r\n\r\n" * 100),
     ],
-    ids=["headers", "one-header", "one-extension", "trailers", "interim"],
+    ids=["headers", "one-header", "trailers", "interim"],
 )
 def test_a_head_without_end_is_refused(tmp_path: Path, pieces: Iterable[bytes]) -> None:
     assert " broke off: " in str(failure(tmp_path, pieces))

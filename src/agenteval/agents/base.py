@@ -1,4 +1,4 @@
-"""What every agent is: something that opens sessions, which answer requests."""
+"""The agent interface: an agent opens sessions, a session answers requests."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One turn as it is sent to an agent; ``to_json`` is the published protocol.
+    """One turn for an agent; ``to_json`` returns it in the published protocol.
 
     Attributes:
         files: absolute paths on this machine.
-        file_texts: for each file its name and the text in it, for agents that read no files themselves.
+        file_texts: name and text of each file, for agents that cannot read files.
     """
 
     input: str
@@ -38,11 +38,11 @@ class Request:
 
     @property
     def prompt(self) -> str:
-        """The input with the files' texts before it."""
+        """The files' texts followed by the input."""
         return "\n\n".join((*self.file_texts, self.input))
 
     def to_json(self) -> dict[str, Any]:
-        """The request as agents receive it."""
+        """Return the request in the agent protocol."""
         return {
             "input": self.input,
             "case": self.case,
@@ -57,10 +57,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an agent answered, or a tool returned.
+    """An agent's answer, or a tool's result.
 
-    ``latency_ms`` is set by agents that know better than our clock. ``raised`` is the exception with which a tool
-    under test refused, where that is an answer.
+    Agents that measure their latency set ``latency_ms``; it replaces the measured time. ``raised`` is the exception
+    of a tool under test, if a case accepts it as an answer.
     """
 
     response: str
@@ -79,29 +79,29 @@ class Session(Protocol):
         """Answer one turn.
 
         Raises:
-            AgentError: the agent crashed or its reply cannot be read.
+            AgentError: the agent crashed, or its reply cannot be read.
         """
         ...
 
     async def end(self) -> None:
-        """Release what only this conversation held."""
+        """Release the resources of this conversation."""
         ...
 
 
 @runtime_checkable
 class RecordedAgent(Protocol):
-    """An agent whose answers are there before it is asked."""
+    """An agent with recorded answers."""
 
     def expect(self, cases: Sequence[Case]) -> tuple[str, ...]:
-        """Look up, once it is started, what it will be asked.
+        """Look up the recorded answers of cases; call it after ``start``.
 
         Returns:
-            What is worth saying about the recording.
+            Notes about the recording, for the report.
         """
         ...
 
     def iterations(self, case_id: str) -> int | None:
-        """How often an expected case was run, 1 where it was not; ``None`` where the recording is of no run."""
+        """Return the number of recorded iterations of a case, at least 1; ``None`` if they are not recorded."""
         ...
 
 
@@ -109,15 +109,15 @@ class Agent(Protocol):
     """Something that can be evaluated."""
 
     async def start(self) -> None:
-        """Check, before anything runs, that the agent can exist.
+        """Check the agent's definition, before any case runs.
 
         Raises:
-            ConfigError: a program, module or file that it names is missing.
+            ConfigError: a program, module or file of the definition is missing.
         """
         ...
 
     def session(self) -> Session:
-        """A new conversation that shares nothing with any other."""
+        """Return a new conversation, independent of all others."""
         ...
 
     async def close(self) -> None:
@@ -126,10 +126,10 @@ class Agent(Protocol):
 
 
 def reply_from_json(value: Any) -> Reply:
-    """Read a reply of the agent protocol.
+    """Parse a reply of the agent protocol.
 
-    An object with a ``response`` is a full reply; anything else is the answer itself: text as it is,
-    other JSON as JSON text.
+    An object with a ``response`` is a full reply. Anything else is the answer: text unchanged, other JSON as JSON
+    text.
 
     Raises:
         AgentError: a field of a full reply has the wrong shape; the message names it.
@@ -153,10 +153,10 @@ def reply_from_json(value: Any) -> Reply:
 
 
 def as_text(value: Any) -> str:
-    """An answer as text: text as it is, other JSON as JSON text, without halves of characters.
+    """Return an answer as text: text unchanged, other JSON as JSON text; lone surrogates are replaced.
 
     Raises:
-        AgentError: it is nested too deeply.
+        AgentError: the answer is nested too deeply.
     """
     if value is None:
         return ""
@@ -164,7 +164,7 @@ def as_text(value: Any) -> str:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     except RecursionError:
         raise AgentError("the reply is nested too deeply") from None
-    # Metrics, files and the next request take no halves of characters (lone surrogates).
+    # Lone surrogates cannot be encoded in files and requests.
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -1,4 +1,4 @@
-"""An agent that is a program: one JSON request on stdin, the reply on stdout."""
+"""Agents that are programs: one JSON request on stdin, the reply on stdout."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agenteval.core.process.child import STDERR_CHUNKS, Child, ending, find_prog
 from agenteval.core.process.confinement import user_environment
 from agenteval.suite.model import AgentSpec
 
-_MOST_OUTPUT = 64 * 2**20
+_MAX_OUTPUT_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A program that ended by itself: its exit status (negative: the signal), its output, and its last errors."""
+    """A program that ended: exit status (negative: the signal), output, and the end of its error output."""
 
     status: int
     output: bytes
@@ -26,17 +26,17 @@ class Ended:
 
     @property
     def failure(self) -> str:
-        """How it ended, with the end of its error output."""
+        """The exit status in words, with the end of the error output."""
         detail = tail(self.errors)
         return ending(self.status) + (f": {detail}" if detail else "")
 
 
 class Program:
-    """A program of the user, started anew for every call.
+    """A user program, started for every call.
 
     Args:
-        spec: its definition.
-        what: what it is called in messages.
+        spec: the definition.
+        what: the program's name in messages.
     """
 
     def __init__(self, spec: AgentSpec, what: str) -> None:
@@ -46,30 +46,29 @@ class Program:
         self._program = ""
 
     def find(self) -> None:
-        """Make sure that it is there.
+        """Find the program's file.
 
         Raises:
-            ConfigError: it is not.
+            ConfigError: the program does not exist or is not executable.
         """
         self._program = find_program(
             self._spec.target[0], self._spec.directory, self._environment.get("PATH"), self._spec.where
         )
 
     async def run(self, request: Any) -> Ended:
-        """Run it once, with a JSON request on its standard input.
+        """Run the program once, with a JSON request on its standard input.
 
         Raises:
-            AgentError: it cannot be started, or writes without end.
+            AgentError: the program cannot be started, or writes too much.
         """
         line = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
         output = bytearray()
         errors: deque[bytes] = deque(maxlen=STDERR_CHUNKS)
 
         def collect(data: bytes) -> None:
-            if len(output) <= _MOST_OUTPUT:
+            if len(output) <= _MAX_OUTPUT_BYTES:
                 output.extend(data)
             elif child is not None:
-                # Nobody reads what it still has to say.
                 child.kill()
 
         child: Child | None = None
@@ -84,13 +83,13 @@ class Program:
         except (OSError, ValueError) as error:
             raise AgentError(f"{self._what} cannot be started: {error}") from None
         await child.finish(line)
-        if len(output) > _MOST_OUTPUT:
-            raise AgentError(f"{self._what} wrote more than {_MOST_OUTPUT // 2**20} MiB")
+        if len(output) > _MAX_OUTPUT_BYTES:
+            raise AgentError(f"{self._what} wrote more than {_MAX_OUTPUT_BYTES // 2**20} MiB")
         return Ended(child.returncode or 0, bytes(output), b"".join(errors))
 
 
 class CommandAgent:
-    """Starts the program anew for every turn; it gets the history with each request."""
+    """Starts the program for every turn; each request contains the history."""
 
     def __init__(self, spec: AgentSpec) -> None:
         self._program = Program(spec, "the agent's command")
@@ -100,7 +99,7 @@ class CommandAgent:
         self._program.find()
 
     def session(self) -> CommandAgent:
-        """The program keeps no state, so every session is the agent itself."""
+        """Return the agent: the program keeps no state."""
         return self
 
     async def send(self, request: Request) -> Reply:
@@ -113,14 +112,14 @@ class CommandAgent:
         return parse_output(ended.output)
 
     async def end(self) -> None:
-        """Nothing is held between turns."""
+        """Do nothing: no resources are kept between turns."""
 
     async def close(self) -> None:
-        """Nothing outlives a turn."""
+        """Do nothing: no process outlives a turn."""
 
 
 def parse_output(output: bytes) -> Reply:
-    """A reply object if the output is one, else the output as plain text without its last line break."""
+    """Return the reply object in the output, else the output as plain text without its last line break."""
     text = output.decode("utf-8", "replace")
     if text.lstrip().startswith("{"):
         try:
@@ -133,5 +132,5 @@ def parse_output(output: bytes) -> Reply:
 
 
 def without_last_break(text: str) -> str:
-    """Text as programs print it, without the line break at its end."""
+    """Return printed text without the line break at its end."""
     return text.removesuffix("\n").removesuffix("\r")

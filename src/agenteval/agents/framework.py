@@ -1,4 +1,4 @@
-"""An agent that a module of the repository makes with an agent framework."""
+"""Agents that a module of the repository creates with an agent framework."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHECK = "agenteval.agents.worker.calls:check"
 
 
 class FrameworkAgent:
-    """Calls the method of an object that its framework's description names, in a worker process."""
+    """Calls a method of a module's object in a worker process; the framework's description names the method."""
 
     def __init__(self, spec: AgentSpec, concurrency: int) -> None:
         self._spec = spec
@@ -24,15 +24,15 @@ class FrameworkAgent:
         self._instantiate = bool(spec.options["instantiate"])
 
     async def start(self) -> None:
-        """Import the object once, so that what is wrong with its module shows before any case runs."""
+        """Import the object once, so that errors in its module appear before any case runs."""
         await check_target(self._workers, self._spec, [str(self._spec.target), self._method, self._instantiate])
 
     def session(self) -> FrameworkAgent:
-        """The object is shared; what it remembers between calls is its own affair."""
+        """Return the agent: sessions share the object and its state."""
         return self
 
     async def send(self, request: Request) -> Reply:
-        """Ask the agent once."""
+        """Call the agent once."""
         arguments = [
             str(self._spec.target),
             self._method,
@@ -43,7 +43,7 @@ class FrameworkAgent:
         return reply_from_json(await self._workers.call(_ASK, arguments))
 
     async def end(self) -> None:
-        """Workers are shared."""
+        """Do nothing: sessions share the workers."""
 
     async def close(self) -> None:
         """End the worker processes."""
@@ -53,15 +53,15 @@ class FrameworkAgent:
 async def check_target(workers: WorkerPool, spec: AgentSpec, arguments: list[Any]) -> None:
     """Import an object that a module defines, and find its method.
 
-    Frameworks take long to import, so a short time limit for a turn does not hold here.
+    Frameworks take long to import, so a turn's time limit below the default does not apply.
 
     Args:
-        workers: where it will be called.
-        spec: its definition.
-        arguments: of ``agenteval.agents.worker.calls.check``.
+        workers: the processes that import it.
+        spec: the agent's definition.
+        arguments: the arguments of ``agenteval.agents.worker.calls.check``.
 
     Raises:
-        ConfigError: it is not there, or takes too long.
+        ConfigError: the object or method is missing, or the import takes too long.
     """
     limit_s = max(spec.limit_s, DEFAULT_TURN_TIMEOUT_S)
     try:

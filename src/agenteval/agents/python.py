@@ -1,4 +1,4 @@
-"""An agent that is a Python callable, called in a worker process with the user's own interpreter."""
+"""Agents that are Python callables, called in a worker process with the user's interpreter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agenteval.suite.model import AgentSpec
 
 
 class PythonAgent:
-    """Calls ``module:callable`` with the request as a dict; text, a dict or an awaitable comes back."""
+    """Calls ``module:callable`` with the request as a dict; the callable returns text, a dict or an awaitable."""
 
     def __init__(self, spec: AgentSpec, concurrency: int) -> None:
         self._spec = spec
@@ -19,7 +19,7 @@ class PythonAgent:
         self._workers = WorkerPool(spec, concurrency)
 
     async def start(self) -> None:
-        """Import the callable once, so that a wrong name shows before any case runs."""
+        """Import the callable once, so that a wrong name is reported before any case runs."""
         try:
             await asyncio.wait_for(self._workers.load(self._target), timeout=self._spec.limit_s)
         except TimeoutError:
@@ -30,7 +30,7 @@ class PythonAgent:
             ) from None
 
     def session(self) -> PythonAgent:
-        """Sessions are told apart by the ``session`` of each request."""
+        """Return the agent: each request names its session."""
         return self
 
     async def send(self, request: Request) -> Reply:
@@ -38,7 +38,7 @@ class PythonAgent:
         return reply_from_json(await self._workers.call(self._target, [request.to_json()]))
 
     async def end(self) -> None:
-        """Workers are shared."""
+        """Do nothing: sessions share the workers."""
 
     async def close(self) -> None:
         """End the worker processes."""

@@ -1,7 +1,7 @@
 """Tools under test: called directly, with the context of a case as their arguments.
 
-Without a context the prompt is the single argument. Whatever a tool returns is the answer, as JSON text where it is
-no text.
+Without a context the prompt is the only argument. The tool's result is the answer: text unchanged, other values as
+JSON text.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from agenteval.core.errors import AgentError, ToolRaisedError, TransientAgentErr
 from agenteval.suite.model import AgentSpec
 
 _CALL = "agenteval.agents.worker.calls:call_tool"
-# With these a shell says that it cannot run a command, or does not find it.
+# A shell's exit statuses for a command that it cannot run or find.
 _NOT_RUN = frozenset({126, 127})
-# Nothing there, wrong method, proxy, too slow, too large, wrong type, too often: nobody looked at the arguments.
+# Not found, wrong method, proxy, timeout, too large, wrong type, too many: the service did not check the arguments.
 _NOT_REFUSED = frozenset({404, 405, 406, 407, 408, 411, 413, 415, 429})
 
 
@@ -33,11 +33,11 @@ class Tool:
         self._caller = caller
 
     async def start(self) -> None:
-        """Make sure that the tool is there."""
+        """Check that the tool exists."""
         await self._caller.start()
 
     def session(self) -> Tool:
-        """Calls know nothing of each other."""
+        """Return the tool: calls are independent."""
         return self
 
     async def send(self, request: Request) -> Reply:
@@ -45,10 +45,10 @@ class Tool:
         return Reply(response=await self._caller.call(request.context, request.input or None))
 
     async def end(self) -> None:
-        """Nothing is held between calls."""
+        """Do nothing: no resources are kept between calls."""
 
     async def close(self) -> None:
-        """Release what the tool holds."""
+        """Release processes and connections."""
         await self._caller.close()
 
 
@@ -56,24 +56,24 @@ class Caller(Protocol):
     """A way to call a tool."""
 
     async def start(self) -> None:
-        """Make sure that the tool is there.
+        """Check that the tool exists.
 
         Raises:
-            ConfigError: it is not.
+            ConfigError: the tool does not exist or its definition is not valid.
         """
         ...
 
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
-        """Call the tool with arguments by name, or without any with the prompt alone.
+        """Call the tool with arguments by name; without arguments, with the prompt.
 
         Raises:
             ToolRaisedError: the tool raised an exception.
-            AgentError: it could not be called.
+            AgentError: the tool could not be called.
         """
         ...
 
     async def close(self) -> None:
-        """Release what it holds."""
+        """Release processes and connections."""
         ...
 
 
@@ -87,11 +87,11 @@ class PythonCaller:
         self._target = [str(spec.target), method, instantiate]
 
     async def start(self) -> None:
-        """Import it once, so that a wrong name shows before any case runs."""
+        """Import the tool once, so that a wrong name is reported before any case runs."""
         await check_target(self._workers, self._spec, self._target)
 
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
-        """Call it in the worker."""
+        """Call the tool in a worker process."""
         result = await self._workers.call(_CALL, [*self._target, dict(context) or None, prompt])
         if "raised" in result:
             raise ToolRaisedError(result["raised"])
@@ -113,7 +113,7 @@ class CommandCaller:
         self._program.find()
 
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
-        """Run the program once; an exit status of its own choice is its refusal."""
+        """Run the program once; an exit status other than 0, 126 and 127 is the tool's exception."""
         ended = await self._program.run(arguments(context, prompt))
         if ended.status < 0 and not ended.output:
             raise TransientAgentError(f"the tool's command {ended.failure}")
@@ -124,7 +124,7 @@ class CommandCaller:
         return _body(without_last_break(ended.output.decode("utf-8", "replace")))
 
     async def close(self) -> None:
-        """Nothing outlives a call."""
+        """Do nothing: no process outlives a call."""
 
 
 class HttpCaller:
@@ -134,11 +134,11 @@ class HttpCaller:
         self._service = HttpService(spec, concurrency, "the tool")
 
     async def start(self) -> None:
-        """Make sure that it can be asked."""
+        """Check the definition."""
         self._service.open()
 
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
-        """POST once; a status of 4xx is the tool's refusal, but for those that concern how it is called."""
+        """POST once; a 4xx status is the tool's exception, except for statuses that concern the call itself."""
         response = await self._service.post(arguments(context, prompt))
         if response.is_success:
             return _body(text_of(response))
@@ -152,12 +152,12 @@ class HttpCaller:
 
 
 def arguments(context: Mapping[str, Any], prompt: str | None) -> Any:
-    """What a tool that is no Python is sent: an object of arguments, or the prompt as a JSON text."""
+    """Return the request to a command or HTTP tool: an object of arguments, or the prompt as a JSON text."""
     return dict(context) if context or prompt is None else prompt
 
 
 def _body(text: str) -> str:
-    """What a tool wrote: a JSON text is the text in it; everything else is taken as it comes."""
+    """Return a tool's output as text: the content of a JSON text, anything else unchanged."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Where an HTTP service is, and the proxy on the way there."""
+"""Addresses of HTTP services and the proxies of the environment."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import sys
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
-_PORTS = {"http": 80, "https": 443}
-_VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
-# The others are percent-encoded (WHATWG URL, "path percent-encode set", "query percent-encode set").
-_IN_PATHS = "".join(set(_VISIBLE) - set('"#<>?`{}'))
-_IN_QUERIES = "".join(set(_VISIBLE) - set('"#<>'))
+if TYPE_CHECKING:
+    from yarl import URL
+
+_SCHEMES = ("http", "https")
 _HOST = re.compile(r"[!$&'()*+,;=\w.~%-]+", re.ASCII)
 _IPV4 = re.compile(r"\d+\.\d+\.\d+\.\d+", re.ASCII)
 _USER = re.compile(r"(?<=//)[^/?#]*@")
@@ -23,85 +22,68 @@ _USER = re.compile(r"(?<=//)[^/?#]*@")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address, taken apart and ready to be sent.
+    """A valid address.
 
     Attributes:
-        scheme: ``http`` or ``https``.
-        host: a name in ASCII or an IP address, IPv6 without brackets.
-        port: 1 to 65535.
-        path: path and query, percent-encoded.
-        credentials: what ``Authorization`` says for the user and password of the address; empty without any.
+        url: percent-encoded, without user and password.
+        credentials: the value of ``Authorization`` for the address's user and password; empty without them.
     """
 
-    scheme: str
-    host: str
-    port: int
-    path: str
+    url: URL
     credentials: str = ""
 
     @property
     def is_secure(self) -> bool:
-        """Whether it is spoken to over TLS."""
-        return self.scheme == "https"
-
-    @property
-    def host_and_port(self) -> str:
-        """As ``CONNECT`` names it."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def authority(self) -> str:
-        """As ``Host`` names it: without the port that goes without saying."""
-        return self.host_and_port.removesuffix(f":{_PORTS[self.scheme]}")
+        """Whether it uses TLS."""
+        return self.url.scheme == "https"
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port, as people know them."""
-        return f"{self.scheme}://{self.authority}"
+        """Scheme, host and port."""
+        return str(self.url.origin())
 
 
 def read_address(url: str) -> Address:
-    """Take an address apart.
+    """Parse an address.
 
     Raises:
-        ValueError: it is no address of HTTP; the message says why.
+        ValueError: it is not a valid HTTP address; the message contains neither user nor password.
     """
+    # Imported here: only HTTP agents pay for it.
+    from yarl import URL
+
     if not url.isprintable() or url != url.strip():
-        raise ValueError("it holds control characters or begins or ends with a space")
-    parts = urlsplit(url)
-    if parts.scheme not in _PORTS:
+        raise ValueError("it contains control characters, or begins or ends with a space")
+    if not url.lower().startswith(tuple(f"{scheme}://" for scheme in _SCHEMES)):
         raise ValueError("it must begin with http:// or https://")
     try:
-        port = parts.port
+        parsed = URL(url)
+        host, port = parsed.raw_host or "", parsed.port
     except ValueError:
-        # Its own message shows the text, which is the password where that holds a "#" or "/".
-        port = 0
-    if port == 0:
-        raise ValueError("its port is no number from 1 to 65535")
-    path = quote(_without_dots(parts.path), safe=_IN_PATHS) or "/"
-    query = f"?{quote(parts.query, safe=_IN_QUERIES)}" if parts.query else ""
-    return Address(
-        scheme=parts.scheme,
-        host=_host(parts.hostname or ""),
-        port=port or _PORTS[parts.scheme],
-        path=path + query,
-        credentials=_credentials(parts),
-    )
+        # The library's message can contain the password.
+        raise ValueError("it needs a host, and its port must be a number from 1 to 65535") from None
+    if not host or not port:
+        raise ValueError("it needs a host, and its port must be a number from 1 to 65535")
+    if ":" in host or _IPV4.fullmatch(host):
+        ip_address(host)
+    elif not _HOST.fullmatch(host):
+        raise ValueError(f"{host!r} is not a host name")
+    return Address(parsed.with_user(None).with_fragment(None), _credentials(parsed))
 
 
 def without_secrets(url: str) -> str:
-    """What may be shown of an address that cannot be read: neither its user nor its query."""
+    """Return an address, valid or not, without its user, password and query."""
     return _USER.sub("", url.partition("?")[0])
 
 
 def proxy_of(address: Address) -> Address | None:
-    """The proxy that the environment wants between here and an address.
+    """Return the proxy that the environment names for an address.
 
-    ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``ALL_PROXY`` name it, ``NO_PROXY`` the hosts that need none; on macOS and
-    Windows also the settings of the system.
+    ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``ALL_PROXY`` name proxies, ``NO_PROXY`` the hosts that need none; on macOS
+    and Windows the system's settings count too.
 
     Raises:
-        ValueError: that proxy cannot be used; the message says why.
+        ValueError: the proxy cannot be used; the message contains no password.
     """
     if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
@@ -109,15 +91,16 @@ def proxy_of(address: Address) -> Address | None:
     from urllib.request import getproxies, proxy_bypass
 
     proxies: Mapping[str, str] = getproxies()
-    url = proxies.get(address.scheme) or proxies.get("all")
-    if not url or proxy_bypass(address.host) or proxy_bypass(address.host_and_port):
+    url = proxies.get(address.url.scheme) or proxies.get("all")
+    host = address.url.raw_host or ""
+    if not url or proxy_bypass(host) or proxy_bypass(f"{address.url.host_subcomponent}:{address.url.port}"):
         return None
     if "://" not in url:
         url = f"http://{url}"
     scheme = url.partition("://")[0].lower()
     if scheme.startswith("socks"):
         raise ValueError(f"SOCKS proxies ({scheme}://) are not supported; http:// and https:// are")
-    if scheme not in _PORTS:
+    if scheme not in _SCHEMES:
         raise ValueError(f"Unknown scheme for proxy: {scheme}://; http:// and https:// are allowed")
     try:
         return read_address(url)
@@ -125,41 +108,9 @@ def proxy_of(address: Address) -> Address | None:
         raise ValueError(f"the proxy {without_secrets(url)!r} is not a valid address: {error}") from None
 
 
-def _host(name: str) -> str:
-    """A host as it is looked up and sent."""
-    if not name:
-        raise ValueError("it names no host")
-    if ":" in name:
-        return str(IPv6Address(name))
-    if not name.isascii():
-        import idna
-
-        # An error of idna's is a UnicodeError, and so a ValueError.
-        return idna.encode(name).decode("ascii")
-    if not _HOST.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a host")
-    if _IPV4.fullmatch(name):
-        return str(IPv4Address(name))
-    return name
-
-
-def _credentials(parts: SplitResult) -> str:
+def _credentials(url: URL) -> str:
     """Basic authentication (RFC 7617)."""
-    user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    if not user and not password:
+    if not url.user and not url.password:
         return ""
-    return f"Basic {b64encode(f'{user}:{password}'.encode()).decode('ascii')}"
-
-
-def _without_dots(path: str) -> str:
-    """A path without ``.`` and ``..`` (RFC 3986, section 5.2.4)."""
-    kept: list[str] = []
-    segments = path.split("/")
-    for segment in segments:
-        if segment == ".." and len(kept) > 1:
-            kept.pop()
-        elif segment not in {".", ".."}:
-            kept.append(segment)
-    if segments[-1] in {".", ".."}:
-        kept.append("")
-    return "/".join(kept)
+    pair = f"{url.user or ''}:{url.password or ''}"
+    return f"Basic {b64encode(pair.encode()).decode('ascii')}"

@@ -120,10 +120,10 @@ class MeteredModel(WrapperModel):
         model_settings: ModelSettings | None,  # noqa: ARG002 - the client knows which ones are taken
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask, or repeat what the model said to the same conversation before.
+        """Ask the model, or return its cached answer to the same conversation.
 
         Raises:
-            LlmError: the provider refused, or failed more often than is worth repeating.
+            LlmError: the provider refused, or all attempts failed.
             BudgetSpentError: the run may not make another call.
         """
         content = _content(messages)
@@ -140,7 +140,7 @@ class MeteredModel(WrapperModel):
 
 
 def _content(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
-    """What the model is told, without when and in which run."""
+    """Return the content of messages, without times and run ids."""
     dumped = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
     return [
         {
@@ -175,7 +175,7 @@ def _response(text: str) -> ModelResponse:
     except ValueError as error:
         raise LlmError(f"the stored reply cannot be read: {error}") from None
     if not isinstance(response, ModelResponse):
-        raise LlmError("the stored reply is none")
+        raise LlmError("the stored reply is not a model response")
     return response
 
 
@@ -219,7 +219,7 @@ def _openai_model(spec: ModelSpec) -> tuple[Model, Any]:
 
 
 def ollama_address(endpoint: str | None) -> str:
-    """Where Ollama speaks OpenAI's protocol.
+    """Return the address of Ollama's OpenAI-compatible API.
 
     Args:
         endpoint: as ``OLLAMA_HOST`` takes it: an address, a host, or a host and a port; with or without ``/v1``.

@@ -27,11 +27,11 @@ from agenteval.core.process.confinement import launch, user_environment
 from agenteval.core.process.process_groups import free_mark, kill_marked
 from agenteval.suite.model_tools import McpServer
 
-# The library logs what servers send; that is theirs to say, not ours to print.
+# The library logs messages of servers; without a handler they would be printed.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
-# What providers take as the name of a tool.
+# Providers' restrictions of tool names.
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 _MOST_PAGES = 100
@@ -39,19 +39,19 @@ _CHUNK = 65536
 
 
 def check_server(server: McpServer, directory: str) -> None:
-    """Make sure, before anything runs, that the program of a server exists.
+    """Check, before any case runs, that the program of a server exists.
 
     Raises:
-        ConfigError: it does not.
+        ConfigError: the program does not exist.
     """
     if server.transport == "stdio":
         find_program(server.command[0], directory, user_environment(server.env).get("PATH"), server.where)
 
 
 class McpConnection:
-    """A server in one conversation: a process of its own, or a connection of its own.
+    """A server process or connection of one conversation.
 
-    It lives in a task of its own, as the library wants to be left where it was entered.
+    It runs in a separate task, since the library's contexts must be left in the task that entered them.
     """
 
     def __init__(self, server: McpServer, directory: str) -> None:
@@ -65,7 +65,7 @@ class McpConnection:
         """Connect, and list what the server offers.
 
         Raises:
-            AgentError: it cannot be started or reached, or does not speak the protocol.
+            AgentError: the server cannot be started or reached, or violates the protocol.
         """
         ready: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._hold(ready))
@@ -159,14 +159,14 @@ class McpConnection:
             value = content_of(result)
             if result.is_error:
                 said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                raise AgentError(said if value else f"{name} failed without saying why")
+                raise AgentError(said if value else f"{name} failed without an error message")
             return value
 
         return Tool(model_name(name), description, schema, self._server.is_retrieval, call)
 
 
 class _ErrorOutput:
-    """The end of what a server writes to its standard error; never more than that is kept."""
+    """The end of a server's error output; the rest is discarded."""
 
     def __init__(self) -> None:
         self._read, write = os.pipe()
@@ -194,7 +194,7 @@ class _ErrorOutput:
 
 
 def model_name(name: str) -> str:
-    """The name of a server's tool as providers take it."""
+    """Return the name of a server's tool in the form that providers accept."""
     return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME]
 
 
@@ -217,7 +217,7 @@ def _block_text(block: Any) -> str:
 
 
 def _cause(error: BaseException) -> str:
-    """The first thing that went wrong, as libraries wrap it in groups."""
+    """Return the text of the first error in nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return str(error) or type(error).__name__

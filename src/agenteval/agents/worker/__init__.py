@@ -1,1 +1,1 @@
-"""Runs the user's Python code in the user's interpreter."""
+"""Runs user code in the user's interpreter."""

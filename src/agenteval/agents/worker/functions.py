@@ -1,4 +1,4 @@
-"""Calls the Python functions that a model agent has as tools.
+"""Calls Python functions that are tools of a model agent.
 
 This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
 standard library.
@@ -22,10 +22,10 @@ _MODULES: Dict[pathlib.Path, Any] = {}
 
 
 def describe(file: str, name: str) -> Mapping[str, Any]:
-    """The arguments of a function as JSON Schema, by its signature and annotations.
+    """Return the JSON Schema of a function's arguments, from its signature and annotations.
 
     Raises:
-        ImportError, AttributeError, TypeError: there is no such function; whatever else its module raises.
+        ImportError, AttributeError, TypeError: the function does not exist; its module can raise others.
     """
     function = resolve(file, name)
     try:
@@ -48,7 +48,7 @@ def describe(file: str, name: str) -> Mapping[str, Any]:
 
 
 async def call(file: str, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Call a function; what is no JSON in its result becomes text."""
+    """Call a function; values in its result that are not JSON become text."""
     function = resolve(file, name)
     value = await asyncio.get_running_loop().run_in_executor(None, lambda: function(**arguments))
     if inspect.isawaitable(value):
@@ -57,7 +57,7 @@ async def call(file: str, name: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def resolve(file: str, name: str) -> Callable[..., Any]:
-    """The function of a Python file."""
+    """Return the function of a Python file."""
     function = getattr(module(file), name)
     if not callable(function):
         raise TypeError("%r in %s is not callable" % (name, file))
@@ -65,14 +65,14 @@ def resolve(file: str, name: str) -> Callable[..., Any]:
 
 
 def module(file: str) -> Any:
-    """The module of a file, which is run once however many functions of it are tools."""
+    """Return the module of a file, executed once for all its functions."""
     path = pathlib.Path(file).resolve()
     with _LOCK:
         if path not in _MODULES:
             name = "agenteval_tools_%d_%s" % (len(_MODULES), path.stem)
             spec = importlib.util.spec_from_file_location(name, str(path))
             if spec is None or spec.loader is None:
-                raise ImportError("%s is no Python file" % file)
+                raise ImportError("%s is not a Python file" % file)
             made = importlib.util.module_from_spec(spec)
             # Dataclasses and pickle look their module up.
             sys.modules[name] = made
@@ -82,7 +82,7 @@ def module(file: str) -> Any:
 
 
 def schema(annotation: Any) -> Dict[str, Any]:
-    """JSON Schema of an annotation; of one that JSON does not know, a schema that allows everything."""
+    """Return the JSON Schema of an annotation; without an equivalent, a schema that allows everything."""
     if isinstance(annotation, type) and annotation in _JSON_TYPES:
         return {"type": _JSON_TYPES[annotation]}
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)

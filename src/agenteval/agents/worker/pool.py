@@ -1,4 +1,4 @@
-"""Users' Python code in worker processes with the user's own interpreter."""
+"""User code in worker processes with the user's interpreter."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from agenteval.core.process.confinement import user_environment
 from agenteval.suite.model import AgentSpec
 
 _SCRIPT = Path(__file__).with_name("worker.py")
-_MOST_LINE = 64 * 2**20
+_MAX_LINE_BYTES = 64 * 2**20
 
 
 class WorkerPool:
-    """Users' code in worker processes.
+    """Worker processes that run user code.
 
-    All calls share one worker. A call that is given up (timed out) retires its worker: calls under
-    way finish there, new ones get a fresh one, and the old one is killed with all it started. When
-    a worker dies, the calls it took along are repeated once, each in a worker of its own, so that
-    only the culprit fails.
+    All calls share one worker. A cancelled call (timeout) retires its worker: calls under way finish there, new calls
+    go to a new worker, and the old worker is killed with its descendants. When a worker dies, its calls are repeated
+    once, each in a separate worker, so that only the responsible call fails.
     """
 
     def __init__(self, spec: AgentSpec, concurrency: int) -> None:
@@ -40,7 +39,7 @@ class WorkerPool:
         """Import a callable without calling it.
 
         Raises:
-            ConfigError: it cannot be imported, or the interpreter does not exist.
+            ConfigError: the callable cannot be imported, or the interpreter does not exist.
         """
         worker = await self._shared()
         try:
@@ -112,13 +111,13 @@ class WorkerPool:
 
 
 def find_interpreter(spec: AgentSpec, environment: Mapping[str, str]) -> str:
-    """The Python of the user's environment.
+    """Return the Python interpreter of the user's environment.
 
     In order: the agent's ``interpreter``, ``AGENTEVAL_PYTHON``, the active virtual environment,
     ``python3`` on PATH, and the one that runs agenteval.
 
     Raises:
-        ConfigError: the interpreter that was asked for does not exist.
+        ConfigError: the configured interpreter does not exist.
     """
     path = environment.get("PATH")
     asked = spec.options.get("interpreter") or environment.get("AGENTEVAL_PYTHON")
@@ -135,16 +134,16 @@ def find_interpreter(spec: AgentSpec, environment: Mapping[str, str]) -> str:
 
 
 class _CallError(Exception):
-    """The user's code raised."""
+    """The user's code raised an exception."""
 
 
 class _WorkerDied(Exception):  # noqa: N818 - it says what happened
     """The process ended during a call.
 
     Args:
-        message: how.
-        had_company: other calls were under way in it.
-        killed: by a signal that was not ours.
+        message: how the process ended.
+        had_company: whether other calls were under way.
+        killed: whether a signal that agenteval did not send ended it.
     """
 
     def __init__(self, message: str, *, had_company: bool, killed: bool) -> None:
@@ -153,7 +152,7 @@ class _WorkerDied(Exception):  # noqa: N818 - it says what happened
         self._killed = killed
 
     def failure(self) -> AgentError:
-        """The same as callers of the pool are told: another process may fare better than one that was killed."""
+        """Return the error for callers; it is transient if the process was killed."""
         return TransientAgentError(str(self)) if self._killed else AgentError(str(self))
 
 
@@ -176,7 +175,7 @@ class _Worker:
         """Start the process.
 
         Raises:
-            OSError: the interpreter is no program.
+            OSError: the interpreter cannot be executed.
             ValueError: a variable of the environment cannot be passed on.
         """
         argv = (self.interpreter, "-u", str(_SCRIPT), spec.directory, str(threads))
@@ -218,7 +217,7 @@ class _Worker:
             self._child.end()
 
     def _send(self, line: bytes) -> None:
-        """Requests of the same moment go out together: the process is woken once for all of them."""
+        """Queue a request; requests of the same loop iteration are written together."""
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
         self._outgoing.append(line)
@@ -234,8 +233,8 @@ class _Worker:
         for other in others:
             self._deliver(bytes(self._line))
             self._line = bytearray(other)
-        if len(self._line) > _MOST_LINE:
-            self._break_off(f"sent a reply of more than {_MOST_LINE // 2**20} MiB")
+        if len(self._line) > _MAX_LINE_BYTES:
+            self._break_off(f"sent a reply of more than {_MAX_LINE_BYTES // 2**20} MiB")
 
     def _deliver(self, line: bytes) -> None:
         try:
@@ -243,7 +242,7 @@ class _Worker:
             future = self._pending.get(reply["id"])
             failed, result = "error" in reply, reply.get("error", reply.get("value"))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            self._break_off(f"sent something that is no reply ({error})")
+            self._break_off(f"sent a line that is not a reply ({error})")
             return
         if future is None or future.done():
             return
@@ -259,7 +258,7 @@ class _Worker:
             self._child.kill()
 
     async def _watch(self, child: Child) -> None:
-        """Tell the calls under way when the process has ended, and why."""
+        """Fail the calls under way when the process has ended."""
         await child.wait()
         await child.wait_for_output(LAST_WORDS_S)
         detail = tail(b"".join(self._errors))

@@ -1,1 +1,1 @@
-"""The one way to any language model: cache, budget, limits, retries, usage and cost."""
+"""Calls of language models: cache, budget, limits, retries, usage and cost."""

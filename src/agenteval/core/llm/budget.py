@@ -1,4 +1,4 @@
-"""Counts calls and money, and stops before either runs over, however many calls are under way."""
+"""Counts calls and cost, and refuses calls beyond their limits, also with many concurrent calls."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from agenteval.core.llm.errors import BudgetSpentError
 
-# What most judge metrics need at most.
+# Upper estimate of the calls of one judge metric.
 _CALLS_OF_A_MEASUREMENT = 6
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may spend; ``None`` is no limit."""
+    """The limits of a run; ``None`` means no limit."""
 
     max_calls: int | None = None
     max_cost_usd: float | None = None
@@ -23,7 +23,7 @@ class Limits:
 
 @dataclass
 class _Prices:
-    """What calls to one model have cost at most so far; all 0 where prices are not known."""
+    """The highest prices of calls to one model so far; 0 if prices are unknown."""
 
     per_character: float = 0.0
     answer: float = 0.0
@@ -41,12 +41,12 @@ class BudgetReservation:
     """A call under way.
 
     Attributes:
-        model: whom it asks.
-        size: characters of its prompt.
-        reserved_usd: what is kept for it; ``None`` while nothing is known about the model's prices.
-        answered: it succeeded.
-        cost_usd: its price, known once it is answered; ``None`` if it stays unknown.
-        prompt_usd: the part of the price that the prompt took.
+        model: label of the model.
+        size: length of the prompt in characters.
+        reserved_usd: reserved cost; ``None`` while the model's prices are unknown.
+        answered: whether the call succeeded.
+        cost_usd: price, known after the answer; ``None`` if it stays unknown.
+        prompt_usd: the prompt's part of the price.
     """
 
     model: str
@@ -59,12 +59,12 @@ class BudgetReservation:
 
 @dataclass
 class Budget:
-    """The one account of a run.
+    """The budget of a run, shared by all its calls.
 
-    Every request sent counts as a call, a repeated one too. The price of a call is known only
-    afterwards, so each call under way reserves what it is expected to cost: its length at the dearest
-    rate of that model so far, and its dearest answer. The first calls to a model go one by one. What is
-    spent exceeds ``max_cost_usd`` at most by as much as calls turn out dearer than that.
+    Every request counts as a call, retries included. The price of a call is known only afterwards, so each call
+    under way reserves its expected cost: its length at the model's highest rate so far, plus the price of the most
+    expensive answer. The first calls to a model run one by one. The run exceeds ``max_cost_usd`` only by the amount
+    by which calls cost more than expected.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -78,10 +78,10 @@ class Budget:
 
     @asynccontextmanager
     async def measurement(self) -> AsyncIterator[None]:
-        """Hold this while several calls make one score.
+        """Enclose the calls that produce one score.
 
-        Near the end of the calls measurements run one after the other: many at once would each get some
-        of the calls that are left, and none would come to a score.
+        When few calls are left, measurements run one after the other. Otherwise concurrent measurements would share
+        the remaining calls, and none would finish.
         """
         async with self._changed:
             await self._changed.wait_for(self._has_room_to_measure)
@@ -99,10 +99,10 @@ class Budget:
         return self.limits.max_calls - self.calls >= (self._measuring + 1) * _CALLS_OF_A_MEASUREMENT
 
     async def open(self, model: str, size: int) -> BudgetReservation:
-        """Reserve one call with a prompt of so many characters.
+        """Reserve one call with a prompt of ``size`` characters.
 
         Raises:
-            BudgetSpentError: there is nothing left for it.
+            BudgetSpentError: the budget does not allow the call.
         """
         async with self._changed:
             while self._must_wait(expected := self._expected(model, size)):
@@ -117,7 +117,7 @@ class Budget:
             return booking
 
     async def settle(self, booking: BudgetReservation) -> None:
-        """End a call that ``open`` reserved."""
+        """Close a reservation, and record the call's cost."""
         async with self._changed:
             self._under_way.remove(booking)
             if booking.answered:
@@ -133,7 +133,7 @@ class Budget:
         return None if prices is None else prices.expect(size)
 
     def _must_wait(self, expected: float | None) -> bool:
-        """Whether a call under way decides if there is room for another one."""
+        """Return whether the call can be decided only after a call under way has ended."""
         limit = self.limits.max_cost_usd
         if limit is None or not self._under_way or self._calls_spent():
             return False

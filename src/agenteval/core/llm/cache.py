@@ -1,4 +1,4 @@
-"""Keeps replies on disk, so that the same question to the same model is paid for once."""
+"""Stores replies on disk, so that the same question to the same model is paid for once."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from agenteval.core.llm.spec import ModelSpec
 if TYPE_CHECKING:
     from agenteval.core.llm.calls import Call, Completion
 
-# Part of every key: a change of what is stored makes old entries unreadable by not finding them.
+# Part of every key: entries of an older format are not found.
 _VERSION = 1
 
 
 class ResponseCache:
-    """One small file per reply, named by a hash of everything that shapes it."""
+    """One file per reply, named by a hash of everything that determines it."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def get(self, key: str) -> Completion | None:
-        """The stored reply; ``None`` if there is none, or its file is broken."""
+        """Return the stored reply; ``None`` if it does not exist or its file is damaged."""
         # Imported here: most runs ask no model.
         from agenteval.core.llm.calls import Completion
 
@@ -46,7 +46,7 @@ class ResponseCache:
             return None
 
     def put(self, key: str, completion: Completion) -> None:
-        """Store a reply; a cache that cannot be written only costs money, so it is no error."""
+        """Store a reply; errors are ignored, since a missing cache entry only costs another call."""
         path = self._path(key)
         content = {
             "text": completion.text,
@@ -66,18 +66,18 @@ class ResponseCache:
 
 
 def cache_key(call: Call) -> str:
-    """The key of a call's reply."""
+    """Return the key of a call's reply."""
     parts = [call.prompt, call.schema, call.schema_name, call.top_logprobs, call.sample]
-    # Only where there are some: the keys of all other calls stay what they were.
+    # Only if there are options, so that the keys of other calls stay unchanged.
     return key_of(call.model, [*parts, dict(call.options)] if call.options else parts)
 
 
 def key_of(model: ModelSpec, parts: Sequence[Any]) -> str:
-    """A hash of everything that shapes a reply; the key of the provider is not among it.
+    """Return a hash of everything that determines a reply, without the API key.
 
     Args:
-        model: whom the question goes to.
-        parts: what is asked, as JSON.
+        model: the model.
+        parts: the question, as JSON values.
     """
     content = [
         _VERSION,
@@ -95,7 +95,7 @@ def key_of(model: ModelSpec, parts: Sequence[Any]) -> str:
 
 
 def default_directory() -> Path:
-    """``AGENTEVAL_CACHE``, else ``agenteval`` in the user's cache directory."""
+    """Return ``AGENTEVAL_CACHE``, else ``agenteval`` in the user's cache directory."""
     own = os.environ.get("AGENTEVAL_CACHE")
     if own:
         return Path(own)
@@ -104,6 +104,6 @@ def default_directory() -> Path:
 
 
 def files_directory() -> Path:
-    """Where files are kept that suites name by their address: beside the replies of models."""
+    """Return the cache directory of files that suites name by URL, next to the replies of models."""
     own = os.environ.get("AGENTEVAL_CACHE")
     return Path(own) / "files" if own else default_directory().with_name("files")

@@ -1,4 +1,4 @@
-"""What is asked of a language model and what comes back."""
+"""Calls of language models and their answers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Call:
     """One prompt to one model.
 
     Attributes:
-        schema: JSON Schema that the reply should follow; providers that cannot enforce it ignore it.
-        schema_name: what the schema is called in the request.
-        top_logprobs: how many alternatives per token to ask for; 0 asks for none.
-        sample: tells repeats apart, so that the cache never answers one repeat with another.
-        options: what else is asked of the model, named as in OpenAI's chat completions (``reasoning_effort``,
+        schema: JSON Schema of the reply; providers that cannot enforce it ignore it.
+        schema_name: the schema's name in the request.
+        top_logprobs: number of alternatives per token to request; 0 requests none.
+        sample: number of the repetition; the cache keeps repetitions apart.
+        options: further options, named as in OpenAI's chat completions (``reasoning_effort``,
             ``verbosity``, ``seed``, ...); other providers ignore it.
     """
 
@@ -33,12 +33,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model answered.
+    """A model's answer.
 
     Attributes:
-        logprobs: per token, as OpenAI's API returns it; ``None`` where the provider has none.
-        cost_usd: ``None`` where the price of the model is not known.
-        cached: taken from the cache, so it cost nothing now.
+        logprobs: per token, as in OpenAI's API; ``None`` if the provider has none.
+        cost_usd: ``None`` if the price of the model is unknown.
+        cached: whether the answer came from the cache, without cost.
     """
 
     text: str
@@ -51,13 +51,13 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One question to one model, however it is asked.
+    """One question to one model, independent of how it is sent.
 
     Attributes:
-        key: tells it apart from every other question; see ``agenteval.core.llm.cache.key_of``.
-        size: characters of the question, by which its price is estimated.
-        send: asks once, without retries of its own; raises ``LlmError``.
-        timeout_s: limit for one attempt; ``None`` takes the run's.
+        key: identifies the question; see ``agenteval.core.llm.cache.key_of``.
+        size: length of the question in characters, for the price estimate.
+        send: sends one request without retries; raises ``LlmError``.
+        timeout_s: time limit of one attempt in seconds; ``None`` for the run's.
     """
 
     model: ModelSpec
@@ -69,7 +69,7 @@ class Exchange:
 
 @dataclass
 class Tally:
-    """What several answers took together; those from the cache are counted apart, as they cost nothing."""
+    """The totals of several answers; cached answers are counted separately, since they cost nothing."""
 
     calls: int = 0
     cached: int = 0
@@ -80,7 +80,7 @@ class Tally:
     cost_usd: float | None = 0.0
 
     def add(self, completion: Completion) -> None:
-        """Count one answer; the cost is unknown as soon as that of one is."""
+        """Add one answer; the total cost is unknown if the cost of any answer is."""
         if completion.cached:
             self.cached += 1
             self.cached_input_tokens += completion.input_tokens or 0
@@ -97,18 +97,18 @@ class Provider(Protocol):
     """The client of one provider."""
 
     async def complete(self, call: Call) -> Completion:
-        """Send one request, without retries of its own.
+        """Send one request, without retries.
 
         Raises:
-            LlmError: it failed.
+            LlmError: the request failed.
         """
         ...
 
     async def embed(self, text: str) -> Completion:
-        """Send one text for its vector, which comes as a JSON list.
+        """Request the vector of a text, returned as a JSON list.
 
         Raises:
-            LlmError: it failed, or there are no embeddings here.
+            LlmError: the request failed, or the provider has no embeddings.
         """
         ...
 

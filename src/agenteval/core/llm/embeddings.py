@@ -1,4 +1,4 @@
-"""Turns texts into vectors, through the same gateway as every other call to a model."""
+"""Embeds texts through the gateway of all model calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Vector = tuple[float, ...]
 
 @dataclass
 class Embeddings:
-    """The embedding models of a run; every text is asked once.
+    """The embedding models of a run; every text is sent once.
 
     Args:
         gateway: the way to them.
@@ -38,7 +38,7 @@ class Embeddings:
         """Make sure, before anything runs, that a model can be asked.
 
         Raises:
-            ConfigError: it cannot, and what can be done about it.
+            ConfigError: the model cannot be called; the message names the fix.
         """
         chosen = self._chosen(model)
         try:
@@ -56,14 +56,14 @@ class Embeddings:
             raise ConfigError(Problem(message)) from None
 
     def label(self, model: ModelSpec | None) -> str:
-        """The name in reports."""
+        """Return the model's name in reports."""
         return self._chosen(model).label
 
     async def vectors(self, texts: Sequence[str], model: ModelSpec | None) -> list[Vector]:
-        """The vectors of texts, in their order; an empty text has a vector without direction.
+        """Return the vectors of texts in order; an empty text has a zero vector.
 
         Raises:
-            LlmError: the model cannot be asked, or sends no vector.
+            LlmError: the model cannot be called, or does not return a vector.
             BudgetSpentError: the run may not make another call.
         """
         chosen = self._chosen(model)
@@ -80,16 +80,16 @@ class Embeddings:
         try:
             return await asyncio.shield(self._known[key])
         except Exception:
-            # The next one who needs it asks again.
+            # The next caller sends the text again.
             self._known.pop(key, None)
             raise
 
     async def _ask(self, text: str, model: ModelSpec) -> Vector:
-        # An agent may answer with what no encoding has: halves of characters.
+        # Answers can contain lone surrogates, which cannot be encoded.
         sendable = text.encode("utf-8", "replace").decode("utf-8")
         provider = self.gateway.provider(model)
         if model.provider == LOCAL:
-            # It costs nothing, and its folder may hold another model tomorrow: no budget, no cache.
+            # No budget, since it costs nothing; no cache, since the folder's model can change.
             return read_vector((await provider.embed(sendable)).text)
 
         async def send() -> Completion:
@@ -104,10 +104,10 @@ class Embeddings:
 
 
 def read_vector(text: str) -> Vector:
-    """A vector as providers hand it on: a JSON list of finite numbers.
+    """Parse a vector: a JSON list of finite numbers.
 
     Raises:
-        LlmError: it is none.
+        LlmError: the text is not a vector.
     """
     try:
         vector = tuple(float(value) for value in json.loads(text))

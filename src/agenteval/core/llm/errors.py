@@ -1,4 +1,4 @@
-"""Why a language model did not answer."""
+"""Errors of language models."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from agenteval.core.errors import AgentEvalError
 
 
 class LlmError(AgentEvalError):
-    """A model could not be asked, or its provider refused.
+    """A model could not be called, or its provider refused.
 
     Args:
-        message: what happened, without any secret.
-        transient: another attempt may succeed.
-        retry_after_s: how long the provider asked to wait.
+        message: what happened; contains no secret.
+        transient: whether another attempt may succeed.
+        retry_after_s: the wait in seconds that the provider asked for.
     """
 
     def __init__(self, message: str, *, transient: bool = False, retry_after_s: float | None = None) -> None:
@@ -21,7 +21,7 @@ class LlmError(AgentEvalError):
 
 
 class OptionRefusedError(LlmError):
-    """The provider does not take an option; the next attempt goes without it."""
+    """The provider does not accept an option; the next attempt omits it."""
 
     def __init__(self, message: str, option: str) -> None:
         super().__init__(message, transient=True)
@@ -29,4 +29,4 @@ class OptionRefusedError(LlmError):
 
 
 class BudgetSpentError(AgentEvalError):
-    """``max_llm_calls`` or ``max_cost_usd`` is used up; what is not judged yet is skipped."""
+    """``max_llm_calls`` or ``max_cost_usd`` is used up; remaining judgements are skipped."""

@@ -1,4 +1,4 @@
-"""Takes every call to a language model: cached, budgeted, limited, repeated when it may help."""
+"""Sends every call to a language model, with cache, budget, rate limits and retries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST_WAIT_S = 60.0
 
 
 class _AbandonedError(Exception):
-    """Whoever sent a call that others wait for was cancelled."""
+    """The caller that sent a shared request was cancelled."""
 
 
 def _anything(_: Completion) -> None:
@@ -47,14 +47,14 @@ class LlmSettings:
     """How models are called.
 
     Attributes:
-        limits: what may be spent.
-        cache: where replies are kept; ``None`` keeps none.
-        concurrency: calls under way at once, per provider.
-        requests_per_minute: per provider; ``None`` is no limit.
-        retries: further attempts after a passing failure.
-        backoff_s: the first wait between attempts; it doubles.
-        timeout_s: limit for one attempt.
-        seed: of the spread of waits; ``None`` takes any.
+        limits: limits of calls and cost.
+        cache: the cache of replies; ``None`` for no cache.
+        concurrency: maximum number of concurrent calls per provider.
+        requests_per_minute: per provider; ``None`` means no limit.
+        retries: further attempts after a transient failure.
+        backoff_s: first wait between attempts in seconds; it doubles.
+        timeout_s: time limit of one attempt in seconds.
+        seed: random seed of the waits; ``None`` for a random one.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -68,7 +68,7 @@ class LlmSettings:
 
 
 class Spent(Protocol):
-    """What calls of models took so far."""
+    """What model calls have used so far."""
 
     @property
     def input_tokens(self) -> int:
@@ -92,7 +92,7 @@ class Spent(Protocol):
 
 
 class Gateway:
-    """One for a run; made inside its event loop."""
+    """The model calls of a run; created inside its event loop."""
 
     def __init__(self, settings: LlmSettings, provider_for: Callable[[ModelSpec], Provider] = make_provider) -> None:
         self._settings = settings
@@ -114,10 +114,10 @@ class Gateway:
         self.budget.cost_usd += spent.cost_usd
 
     def check(self, model: ModelSpec) -> None:
-        """Make sure, before anything runs, that a model can be asked.
+        """Check, before any case runs, that a model can be called.
 
         Raises:
-            ConfigError: there is no key for it.
+            ConfigError: the API key is missing.
         """
         self.provider(model)
 
@@ -138,11 +138,11 @@ class Gateway:
         The same question asked twice at once is sent once.
 
         Args:
-            exchange: what is asked.
-            accept: raises if the answer cannot be used; such an answer is not kept.
+            exchange: the question.
+            accept: raises if the answer cannot be used; such an answer is not cached.
 
         Raises:
-            LlmError: the provider refused, or failed more often than is worth repeating.
+            LlmError: the provider refused, or all attempts failed.
             BudgetSpentError: the run may not make another call.
         """
         cache = self._settings.cache
@@ -151,7 +151,7 @@ class Gateway:
             accept(completion)
             return completion
         found = cache.get(exchange.key)
-        # A kept answer that cannot be used is damaged or of an older version: ask again.
+        # A cached answer that cannot be used is damaged or of an older version: ask again.
         if found is not None and _accepted(found, accept):
             return found
         while (running := self._under_way.get(exchange.key)) is not None:
@@ -160,10 +160,10 @@ class Gateway:
         return await self._first(exchange, accept, cache)
 
     def provider(self, model: ModelSpec) -> Provider:
-        """The client of a model; what is asked of it goes through ``exchange``.
+        """Return the client of a model; requests to it go through ``exchange``.
 
         Raises:
-            ConfigError: there is no key for it.
+            ConfigError: the API key is missing.
         """
         found = self._providers.get(model)
         if found is None:
@@ -176,16 +176,16 @@ class Gateway:
         self._providers.clear()
 
     async def _first(self, exchange: Exchange, accept: Accept, cache: ResponseCache) -> Completion:
-        """Send a question that others may wait for."""
+        """Send a question for which other callers may wait."""
         future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._under_way[exchange.key] = future
         try:
             completion = await self._attempts(exchange)
             accept(completion)
         except BaseException as error:
-            # Those who wait get the same error; where only this caller was cancelled, they ask themselves.
+            # Waiting callers get the same error; if this caller was cancelled, they send the question.
             future.set_exception(error if isinstance(error, Exception) else _AbandonedError())
-            future.exception()  # marks it as seen: nobody may be waiting
+            future.exception()  # marks the exception as retrieved, since there may be no waiting caller
             raise
         else:
             cache.put(exchange.key, completion)
@@ -205,7 +205,7 @@ class Gateway:
                 async with limiter:
                     return await self._send(exchange)
             except OptionRefusedError:
-                # The next request is another one, and there are only so many options to leave out.
+                # The next request omits the option; the number of options is finite.
                 continue
             except LlmError as error:
                 if not error.transient or attempt == settings.retries:
@@ -236,7 +236,7 @@ class Gateway:
     def _wait_s(self, attempt: int, error: LlmError) -> float:
         if error.retry_after_s is not None:
             return min(error.retry_after_s, _LONGEST_WAIT_S)
-        # Spread, so that calls that failed together do not come back together.
+        # Random, so that calls that failed together are not repeated together.
         spread: float = 1 + self._chance.random() / 2
         wait: float = self._settings.backoff_s * 2**attempt * spread
         return min(wait, _LONGEST_WAIT_S)

@@ -1,4 +1,4 @@
-"""Reads model names of the form that LiteLLM made common: ``gpt-4``, ``anthropic/claude-…``, ``ollama/llama3``."""
+"""Parses model names in LiteLLM's form: ``gpt-4``, ``anthropic/claude-…``, ``ollama/llama3``."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ EMBEDDING_PROVIDERS = ("openai", "azure_openai", "ollama", LOCAL)
 
 
 def chat_model(name: str, temperature: float | None = 0.0, max_tokens: int | None = None) -> ModelSpec:
-    """The model that a name means.
+    """Return the model of a name.
 
     Raises:
-        ValueError: its provider is none that can be asked.
+        ValueError: the provider is not supported.
     """
     provider, rest = _split(name)
     return ModelSpec(provider=provider, name=rest, temperature=temperature, max_tokens=max_tokens)
 
 
 def embedding_model(name: str) -> ModelSpec:
-    """The embedding model that a name means; ``local/…`` is one on this machine.
+    """Return the embedding model of a name; ``local/…`` runs on this machine.
 
     Raises:
-        ValueError: its provider has none.
+        ValueError: the provider has no embedding models.
     """
     prefix, slash, rest = name.partition("/")
     if prefix == LOCAL and slash and rest:
@@ -50,7 +50,7 @@ def _split(name: str) -> tuple[str, str]:
     if prefix in _PROVIDERS and rest:
         return _PROVIDERS[prefix], rest
     if os.environ.get("OPENAI_BASE_URL"):
-        # A gateway that speaks OpenAI's protocol knows the models of many providers by such names.
+        # Gateways with OpenAI's protocol use such names for models of many providers.
         return "openai", name
     if prefix in _PROVIDERS:
         raise ValueError(f"{name!r} names no model behind the provider")

@@ -1,4 +1,4 @@
-"""What a call costs, by the price list of the package genai-prices."""
+"""Prices of calls, from the package genai-prices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PROVIDERS = {"openai": "openai", "azure_openai": "azure", "anthropic": "anthrop
 
 
 def cost_usd(model: ModelSpec, input_tokens: int | None, output_tokens: int | None) -> float | None:
-    """The price of one call in US dollars; ``None`` where model or tokens are not known, 0 for Ollama."""
+    """Return the price of one call in US dollars; ``None`` if model or tokens are unknown, 0 for Ollama."""
     if model.provider == "ollama":
         return 0.0
     if input_tokens is None or output_tokens is None:

@@ -1,4 +1,4 @@
-"""Bounds how many calls are under way, and how many start in a minute."""
+"""Limits concurrent calls and calls per minute."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class RateLimiter:
-    """An asynchronous context manager that one call at a time passes through."""
+    """An asynchronous context manager that encloses one call."""
 
     def __init__(self, concurrency: int, per_minute: int | None = None) -> None:
         self._slots = asyncio.Semaphore(concurrency)
@@ -26,7 +26,7 @@ class RateLimiter:
         self._slots.release()
 
     async def _turn(self) -> None:
-        """Calls start evenly spaced: a burst at the start of a minute trips providers' limits."""
+        """Wait for the next start; starts are evenly spaced, since bursts exceed providers' limits."""
         now = asyncio.get_running_loop().time()
         start = max(self._next, now)
         self._next = start + self._interval_s

@@ -1,16 +1,16 @@
-"""JSON Schemas the way providers' structured outputs want them."""
+"""JSON Schemas for providers' structured outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# What these hold are names that the schema's author chose, "default" and "type" among them.
+# The keys of these objects are names of the schema's author, which can be "default" or "type".
 _NAMES = frozenset({"properties", "$defs", "definitions"})
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy in which every object forbids further keys and requires all of its own."""
+    """Return a copy in which every object requires all its properties and forbids others."""
     strict: dict[str, Any] = {}
     for key, value in schema.items():
         if key in _NAMES and isinstance(value, Mapping):

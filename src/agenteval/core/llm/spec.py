@@ -1,4 +1,4 @@
-"""Which model is called, and how it is reached."""
+"""Models and their endpoints."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class ModelSpec:
     Attributes:
         provider: ``openai``, ``azure_openai``, ``anthropic`` or ``ollama``.
         name: the model, or the deployment for Azure.
-        temperature: ``None`` leaves it to whoever calls.
-        endpoint: address of the API, where it is not the provider's own.
-        api_key: ``None`` takes the provider's environment variable.
+        temperature: ``None`` for the caller's default.
+        endpoint: address of the API; ``None`` for the provider's default.
+        api_key: ``None`` for the provider's environment variable.
     """
 
     provider: str

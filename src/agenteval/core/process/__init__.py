@@ -1,1 +1,1 @@
-"""Child processes: starting, confining and ending them."""
+"""Child processes: start, confine and end them."""

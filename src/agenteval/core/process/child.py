@@ -1,4 +1,4 @@
-"""Child processes in groups of their own, so that nothing they started outlives them."""
+"""Child processes in separate process groups, so that none of their descendants outlives them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from agenteval.core.process.confinement import launch
 from agenteval.core.process.orphans import VARIABLE, end_orphans, new_token
 from agenteval.core.process.process_groups import free_mark, kill_marked
 
-# Of the error output, the last chunks are kept; a message shows the end of it.
+# Number of chunks of error output to keep; messages show the end of it.
 STDERR_CHUNKS = 16
-# After a program's end, so long (seconds) is waited for output that is still on its way.
+# Time in seconds to wait for pending output after a program has ended.
 LAST_WORDS_S = 1.0
 _TAIL = 400
-# What is asked to end has so long (seconds) before it is killed.
+# Time in seconds between SIGTERM and SIGKILL.
 _GRACE_S = 1.0
 
 
 def find_program(name: str, directory: str, path: str | None, where: str) -> str:
-    """The program's file: looked up on PATH, or relative to a directory if the name has a slash.
+    """Return a program's file, looked up on PATH, or relative to a directory if the name contains a slash.
 
     Raises:
-        ConfigError: there is no such program, or it is not executable.
+        ConfigError: the program does not exist or is not executable.
     """
     found = shutil.which(str(Path(directory) / name)) if "/" in name else shutil.which(name, path=path)
     if found is None:
@@ -43,8 +43,8 @@ def find_program(name: str, directory: str, path: str | None, where: str) -> str
 class Child(asyncio.SubprocessProtocol):
     """A running program.
 
-    What it writes goes to callbacks, and its end is told by the program alone: something that it left in the
-    background may keep the pipes open for as long as it likes.
+    Callbacks receive its output. The child has ended when the program has ended: background processes may keep the
+    pipes open for longer.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class Child(asyncio.SubprocessProtocol):
         """Start a program.
 
         Raises:
-            OSError: it cannot be executed.
-            ValueError: an argument or variable holds a character that no program can get.
+            OSError: the program cannot be executed.
+            ValueError: an argument or variable contains a character that the system does not allow.
         """
         started = launch(argv, environment)
         child = cls(on_output, on_errors, started.mark)
@@ -89,7 +89,7 @@ class Child(asyncio.SubprocessProtocol):
         try:
             await asyncio.shield(starting)
         except asyncio.CancelledError:
-            # Given up half-way: asyncio would kill the program alone and wait for what that has started.
+            # On cancellation asyncio would kill only the program, and wait for its descendants.
             await _end_once_started(starting)
             raise
         return child
@@ -100,60 +100,60 @@ class Child(asyncio.SubprocessProtocol):
         return self._transport.get_returncode() if self._transport else None
 
     def write(self, data: bytes) -> None:
-        """Send to its standard input; lost if it does not read it."""
+        """Write to the standard input; the data is lost if the program does not read it."""
         pipe = self._stdin()
         if pipe is not None and not pipe.is_closing():
             pipe.write(data)
 
     def end_input(self) -> None:
-        """Close its standard input once everything is sent."""
+        """Close the standard input after all data is sent."""
         pipe = self._stdin()
         if pipe is not None and not pipe.is_closing():
             pipe.write_eof()
 
     async def wait(self) -> None:
-        """Until the program has ended."""
+        """Wait until the program has ended."""
         await asyncio.shield(self._exited)
 
     async def finish(self, data: bytes = b"") -> None:
-        """Wait for its end and for what it wrote; then nothing that it started is left, also when cancelled.
+        """Wait for the program's end and its output, then end all its descendants, also on cancellation.
 
         Args:
-            data: the last that it gets on its standard input.
+            data: written to the standard input before it is closed.
         """
         try:
             self.write(data)
             self.end_input()
             await self.wait()
-            # What it left in the background ends with it, and with that what keeps the output open.
+            # Background processes are killed, since they keep the output open.
             self.kill()
             await self.wait_for_output(LAST_WORDS_S)
         finally:
             await self.close()
 
     async def wait_for_output(self, seconds: float) -> None:
-        """Until everything it wrote has arrived, or for so long."""
+        """Wait until all output has arrived, at most for some seconds."""
         await asyncio.wait([self._pipes_closed], timeout=seconds)
 
     def marked(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The environment by which what it leaves behind is known."""
+        """Return the environment with the variable that identifies the program's descendants."""
         return dict(environment) if self._token is None else {**environment, VARIABLE: self._token}
 
     def end(self) -> None:
-        """Ask it and everything it started to end, and kill what does not."""
+        """Send SIGTERM to the process group, and SIGKILL one second later."""
         if self._last_resort is None:
             self._signal(signal.SIGTERM)
             self._last_resort = asyncio.get_running_loop().call_later(_GRACE_S, self.kill)
 
     def kill(self) -> None:
-        """End it and everything it started, at once."""
+        """Kill the program and its descendants."""
         if self._transport is not None:
             self._signal(signal.SIGKILL)
             if self._mark is not None:
                 kill_marked(self._mark, self._transport.get_pid())
 
     async def close(self) -> None:
-        """End it and everything it started, and give back the pipes."""
+        """End the program and its descendants, and close the pipes."""
         if self.returncode is None:
             self.end()
         try:
@@ -172,22 +172,22 @@ class Child(asyncio.SubprocessProtocol):
                 self._mark = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Asyncio's: the program runs."""
+        """Called by asyncio: the program runs."""
         if isinstance(transport, asyncio.SubprocessTransport):
             self._transport = transport
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Asyncio's: it wrote."""
+        """Called by asyncio: the program wrote."""
         self._receivers[fd](data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Asyncio's: a pipe has no other end any more."""
+        """Called by asyncio: the other end of a pipe was closed."""
         self._open.discard(fd)
         if not self._open and not self._pipes_closed.done():
             self._pipes_closed.set_result(None)
 
     def process_exited(self) -> None:
-        """Asyncio's: it has ended."""
+        """Called by asyncio: the program has ended."""
         if not self._exited.done():
             self._exited.set_result(None)
 
@@ -211,13 +211,13 @@ async def _end_once_started(starting: asyncio.Future[tuple[Any, Child]]) -> None
 
 
 def tail(output: bytes) -> str:
-    """The end of a program's error output, for a message."""
+    """Return the end of a program's error output, in one line."""
     text = " ".join(output[-4 * _TAIL :].decode("utf-8", "replace").split())
     return text if len(text) <= _TAIL else "…" + text[-_TAIL:]
 
 
 def ending(code: int | None) -> str:
-    """How a process ended, in words."""
+    """Return an exit status in words."""
     if code is None:
         return "is still running"
     if code < 0:

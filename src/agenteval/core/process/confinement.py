@@ -1,4 +1,4 @@
-"""As whom and within which limits users' code runs: agents, tools, graders, and what installs for them."""
+"""The user and resource limits that user code (agents, tools, graders, setup) runs under."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import Any
 from agenteval.core.process.process_groups import new_mark
 from agenteval.core.secrets import is_secret_name
 
-# Not the PATH of the job: these run before the rights are given up.
+# Not the job's PATH: these programs run with root's rights.
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
-# These load foreign code into a program; setuid ones ignore them (glibc, sysdeps/generic/unsecvars.h), and `LD_*`.
+# Like `LD_*`, these load code into a program; setuid programs ignore them (glibc, sysdeps/generic/unsecvars.h).
 _LOADER = frozenset(
     {"GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "LOCPATH", "MALLOC_TRACE", "NLSPATH", "RES_OPTIONS", "TZDIR"}
 )
 
-# A soft limit of processor time ends a program with a signal of its own name, the hard one with any kill.
+# The soft limit of processor time sends SIGXCPU, which messages can name; the hard limit sends SIGKILL.
 _LIMITS = (
     'if [ -n "$1" ]; then ulimit -d "$1"; fi; if [ -n "$2" ]; then ulimit -St "$2"; ulimit -Ht $(($2 + 1)); fi; '
     'shift 2; exec "$@"'
@@ -31,7 +31,7 @@ _LIMITS = (
 
 @dataclass(frozen=True)
 class Owner:
-    """Whom users' code runs as."""
+    """The user and group that user code runs as."""
 
     uid: int
     gid: int
@@ -39,14 +39,14 @@ class Owner:
 
 @dataclass(frozen=True)
 class Confinement:
-    """What users' code gets.
+    """The rights, variables and limits of user code.
 
     Attributes:
-        owner: whom it runs as; ``None`` where agenteval has no rights to give up.
-        pass_env: patterns of the secret-looking variables that reach it; ``None`` passes all but the runner's.
-        variables: what its environment has besides, as a virtual environment of its own.
-        memory_mb: data that one process may have, in MB (10^6 bytes); the kernel's ``RLIMIT_DATA``.
-        cpu_s: seconds of processor time that one process may use.
+        owner: the user it runs as; ``None`` for the current one.
+        pass_env: patterns of the secret-like variables that it receives; ``None`` passes all but the runner's.
+        variables: further environment variables, such as those of a virtual environment.
+        memory_mb: limit of data per process in MB (10^6 bytes); the kernel's ``RLIMIT_DATA``.
+        cpu_s: limit of processor time per process in seconds.
     """
 
     owner: Owner | None = None
@@ -58,12 +58,12 @@ class Confinement:
 
 @dataclass(frozen=True)
 class Launch:
-    """How a program is started.
+    """The command line and environment of a confined program.
 
     Attributes:
-        argv: its arguments, behind what takes the rights away.
-        environment: its variables.
-        mark: the group by which everything that it starts is found again; ``None`` without an owner.
+        argv: the program with its arguments, after the programs that drop the rights.
+        environment: the environment variables.
+        mark: the supplementary group of all its descendants; ``None`` without an owner.
     """
 
     argv: tuple[str, ...]
@@ -75,13 +75,13 @@ _IN_FORCE: ContextVar[Confinement] = ContextVar("confinement", default=Confineme
 
 
 def confinement() -> Confinement:
-    """What is in force here."""
+    """Return the confinement in force."""
     return _IN_FORCE.get()
 
 
 @contextmanager
 def confined(**changes: Any) -> Iterator[None]:
-    """Puts a changed confinement in force for the length of the block.
+    """Change the confinement in force within the block.
 
     Args:
         **changes: fields of :class:`Confinement`.
@@ -94,20 +94,20 @@ def confined(**changes: Any) -> Iterator[None]:
 
 
 def launch(argv: Sequence[str], environment: Mapping[str, str]) -> Launch:
-    """How users' code is started under the confinement in force.
+    """Return how to start user code under the confinement in force.
 
     Args:
-        argv: the program, found already, and its arguments.
+        argv: the program's path and its arguments.
         environment: all of its variables.
 
     Raises:
-        OSError: the program that gives up the rights of root is not there.
+        OSError: the program that drops root's rights is not installed.
     """
     rules = confinement()
     argv = (*_limits(rules), *argv)
     if rules.owner is None:
         return Launch(argv, environment)
-    # Variables that make the loader run foreign code come back when there are no rights left.
+    # Variables that make the loader run code are set after the rights are dropped.
     late = {name: value for name, value in environment.items() if name in _LOADER or name.startswith("LD_")}
     rest = {name: value for name, value in environment.items() if name not in late}
     if late:
@@ -131,36 +131,36 @@ def _limits(rules: Confinement) -> tuple[str, ...]:
 def _system_program(name: str) -> str:
     program = shutil.which(name, path=_SYSTEM_PATH)
     if program is None:
-        raise FileNotFoundError(f"{name}, which takes the rights of root from users' code, is not on this machine")
+        raise FileNotFoundError(f"{name} is not installed; it drops root's rights before user code runs")
     return program
 
 
-# Inputs and state of the action; the runner's own services, OpenID Connect among them.
+# Inputs and state of the action; services of the runner, such as OpenID Connect.
 _PREFIXES = ("INPUT_", "STATE_", "ACTIONS_")
 
 _NAMES = frozenset(
     {
         *("GITHUB_TOKEN", "GH_TOKEN"),
-        # The files by which a step talks to the runner.
+        # Files by which a step sends commands to the runner.
         *("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"),
     }
 )
 
-# Inside the action these come from the job and point at the host's files, not the container's.
+# In the action these come from the job and name files of the host, not of the container.
 _JOB_PATHS = frozenset({"PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LD_PRELOAD"})
 
 
 def user_environment(
     extra: Mapping[str, str] | None = None, environment: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The variables for a process that runs users' code.
+    """Return the environment of a process that runs user code.
 
-    Tokens and inputs of the action are left out, so that an agent under test cannot act as the workflow; where
-    ``pass_env`` says which secrets reach users' code, the others are, too.
+    The action's tokens and inputs are removed, so that an agent under test cannot act as the workflow. With
+    ``pass_env``, secret-like variables that it does not name are removed too.
 
     Args:
-        extra: variables that the agent's definition adds; they win.
-        environment: what to start from; the process environment if not given.
+        extra: variables of the agent's definition; they replace others.
+        environment: the variables to start from; by default those of this process.
     """
     source = os.environ if environment is None else environment
     hidden = _NAMES | (_JOB_PATHS if source.get("GITHUB_ACTIONS") == "true" else frozenset())
@@ -172,7 +172,7 @@ def user_environment(
 
 
 def is_private(name: str) -> bool:
-    """Whether a variable is the runner's own, or may hold a secret."""
+    """Return whether a variable belongs to the runner or may contain a secret."""
     return name in _NAMES or name.startswith(_PREFIXES) or is_secret_name(name)
 
 

@@ -1,4 +1,4 @@
-"""Ends a run at the first signal, so that what has finished can still be reported."""
+"""Ends a run at the first signal, so that finished cases can still be reported."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 async def until_signal(work: Coroutine[Any, Any, None]) -> int | None:
-    """Work to the end, or cancel it at the first signal.
+    """Run a coroutine, and cancel it at the first signal.
 
     Args:
-        work: what to do; what it raises is raised here.
+        work: the coroutine; its exceptions are raised here.
 
     Returns:
-        The number of the signal; ``None`` where there was none.
+        The number of the signal, or ``None`` without one.
     """
     received: list[int] = []
     task = asyncio.create_task(work)

@@ -1,7 +1,7 @@
-"""Ends what a program left behind, also where it left the program's process group.
+"""Ends a program's orphans, including those that left its process group.
 
-Linux hands orphans to the nearest ancestor that asks for them (prctl(2), ``PR_SET_CHILD_SUBREAPER``); a variable in
-the environment, which children inherit, tells whose they are. Elsewhere nothing happens.
+Linux gives orphans to the nearest subreaper (prctl(2), ``PR_SET_CHILD_SUBREAPER``). An inherited environment variable
+identifies their program. On other systems nothing happens.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ VARIABLE = "AGENTEVAL_PROCESS"
 
 _SELF = Path("/proc/self/task")
 _PR_SET_CHILD_SUBREAPER = 36
-# A process that was killed takes a moment to end, and then leaves its own children.
+# A killed process takes a moment to end; its children then become orphans.
 _ROUNDS, _PAUSE_S = 200, 0.005
 
 
 def new_token() -> str:
-    """What marks a program's environment, and is in no other one."""
+    """Return a unique value for a program's environment variable."""
     adopt_orphans()
     return uuid.uuid4().hex
 
 
 @cache
 def adopt_orphans() -> bool:
-    """Make this process the parent of what its children leave behind; whether that is possible here."""
+    """Make this process a subreaper, and return whether the system supports it."""
     if not _SELF.is_dir():
         return False
     import ctypes
@@ -43,11 +43,11 @@ def adopt_orphans() -> bool:
 
 
 async def end_orphans(token: str, program: int) -> None:
-    """End every process that a program left to us, and what those leave in turn.
+    """End all orphans of a program, and their orphans in turn.
 
     Args:
-        token: of the program.
-        program: its process id, which is its process group's too; it has ended.
+        token: the value of the program's environment variable.
+        program: the process id and process group id of the program, which has ended.
     """
     known: set[int] = set()
     for _ in range(_ROUNDS):
@@ -59,7 +59,7 @@ async def end_orphans(token: str, program: int) -> None:
 
 
 def _children() -> Iterator[int]:
-    """Our children, those that we adopted included."""
+    """Return the process ids of our children, including adopted ones."""
     with contextlib.suppress(OSError):
         for task in _SELF.iterdir():
             with contextlib.suppress(OSError):
@@ -67,7 +67,7 @@ def _children() -> Iterator[int]:
 
 
 def _belongs(pid: int, token: str, group: int) -> bool:
-    """Whether a child of ours comes from a program; one that has ended has no environment any more."""
+    """Return whether a child belongs to a program; an ended child has no environment to check."""
     with contextlib.suppress(OSError):
         if os.getpgid(pid) == group:
             return True
@@ -76,7 +76,7 @@ def _belongs(pid: int, token: str, group: int) -> bool:
 
 
 def _has_ended(pid: int) -> bool:
-    """Kill a child; whether that was done before and is over."""
+    """Kill a child, and return whether it has ended."""
     with contextlib.suppress(OSError):
         os.kill(pid, signal.SIGKILL)
     try:

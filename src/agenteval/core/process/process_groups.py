@@ -1,7 +1,7 @@
-"""Finds every process that a program started, wherever it hid: by a group that it inherits and cannot leave.
+"""Finds every descendant of a program by a supplementary group, which a process cannot leave.
 
-A process can leave its process group, its session and its parent. What it cannot do without rights is to lay down a
-supplementary group, so each program of users gets a number of its own there.
+A process can leave its process group, its session and its parent. Without rights it cannot drop a supplementary
+group, so each user program receives a unique one.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from itertools import count
 from pathlib import Path
 
 _PROC = Path("/proc")
-# Numbers that no group of people has: systemd keeps them for users that come and go.
+# Group ids that systemd reserves for dynamic users.
 _FIRST, _LAST = 61184, 65519
 _ROUNDS, _PAUSE_S = 200, 0.001
 _REAPING_INTERVAL_S = 2.0
 
-# Another run on this machine begins elsewhere.
+# A random start, since other runs on this machine use the same range.
 _numbers = count(secrets.randbelow(_LAST - _FIRST + 1))
 _taken: set[int] = set()
 
 
 @dataclass(frozen=True)
 class Process:
-    """What the kernel says about a process."""
+    """The kernel's data about a process."""
 
     pid: int
     parent: int
@@ -39,7 +39,7 @@ class Process:
 
 
 def new_mark() -> int:
-    """The number of a group that no process of users has; it is taken until :func:`free_mark`."""
+    """Return an unused group id, and reserve it until :func:`free_mark`."""
     numbers = (_FIRST + number % (_LAST - _FIRST + 1) for number in _numbers)
     in_use = _taken.union(*(process.groups for process in processes()))
     mark = next(number for number in numbers if number not in in_use)
@@ -48,16 +48,16 @@ def new_mark() -> int:
 
 
 def free_mark(mark: int) -> None:
-    """Give a number back: nothing has it any more."""
+    """Release a group id that no process has."""
     _taken.discard(mark)
 
 
 def kill_marked(mark: int, own_child: int | None) -> None:
-    """End every process with a mark; those that nobody waits for any more are waited for.
+    """Kill every process with a mark, and reap orphans among them.
 
     Args:
         mark: the group.
-        own_child: a process that somebody waits for.
+        own_child: a child that the caller reaps.
     """
     ended: set[int] = set()
     for _ in range(_ROUNDS):
@@ -67,7 +67,7 @@ def kill_marked(mark: int, own_child: int | None) -> None:
 
 
 def processes() -> Iterator[Process]:
-    """Every process that is visible here."""
+    """Yield every visible process."""
     for pid in _pids():
         process = _look_at(pid)
         if process is not None:
@@ -75,15 +75,15 @@ def processes() -> Iterator[Process]:
 
 
 def reap(pid: int) -> None:
-    """Take notice of the end of a child that nobody waits for."""
+    """Reap a child, if it has ended."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
 
 def reap_orphans() -> None:
-    """As the first process of a container, take notice of the ends of all that is left to it; from now on.
+    """Start a thread that reaps orphans, for the first process of a container.
 
-    Whoever started a child waits for it at once, so that one that is still dead at the second look is an orphan.
+    Children are reaped at once by their starter, so a child that is dead in two successive checks is an orphan.
     """
     threading.Thread(target=_reap_for_good, name="reaper", daemon=True).start()
 
@@ -99,13 +99,13 @@ def _reap_for_good() -> None:
 
 
 def _kill_group(mark: int, own_child: int | None, ended: set[int]) -> bool:
-    """Kill what has a mark, the newest first; whether there may be more.
+    """Kill the processes with a mark, newest first, and return whether there may be more.
 
-    What starts the next one and ends is dead or gone when it is looked at, and the next one is not in the list.
+    A process that starts another and ends is dead or gone by then, and the new one is not in the list.
 
     Args:
         mark: the group.
-        own_child: a process that somebody waits for.
+        own_child: a child that the caller reaps.
         ended: processes that were dead before; those that are dead now are added.
     """
     may_be_more = False
@@ -130,7 +130,7 @@ def _pids() -> list[int]:
 
 
 def _look_at(pid: int) -> Process | None:
-    """What the kernel says; ``None`` if the process is gone."""
+    """Return the kernel's data; ``None`` if the process is gone."""
     try:
         status = (_PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace")
     except OSError:

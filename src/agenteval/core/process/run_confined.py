@@ -1,4 +1,4 @@
-"""Runs short programs that read what users' code can write, with no more rights than that has."""
+"""Runs short programs on files that user code can write, with the rights of user code."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from agenteval.core.process.process_groups import free_mark, kill_marked
 def run_confined(
     argv: Sequence[str], directory: Path, timeout_s: float, errors: str = "strict"
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, as whom users' code runs, without its limits.
+    """Run a program as the user of user code, without its resource limits.
 
-    A repository's configuration names programs for git to run; they must not get more than an agent.
+    A repository's configuration can make git run programs; they must not have more rights than an agent.
 
     Args:
         argv: the program and its arguments.
-        directory: where it runs.
-        timeout_s: when it is killed.
-        errors: what becomes of output that is not UTF-8, as for ``bytes.decode``.
+        directory: the working directory.
+        timeout_s: time limit in seconds; the program is killed at the limit.
+        errors: the handling of output that is not UTF-8, as in ``bytes.decode``.
 
     Raises:
-        OSError: it cannot be started.
-        subprocess.TimeoutExpired: it took too long.
+        OSError: the program cannot be started.
+        subprocess.TimeoutExpired: the program took too long.
     """
     with confined(memory_mb=None, cpu_s=None):
         started = launch(argv, user_environment())

@@ -404,7 +404,7 @@ class TestFunctions:
 
     def test_a_file_that_is_no_python(self, tmp_path: Path) -> None:
         (tmp_path / "tools.txt").write_text("")
-        with pytest.raises(ImportError, match="is no Python file"):
+        with pytest.raises(ImportError, match="is not a Python file"):
             describe(str(tmp_path / "tools.txt"), "any")
 
     def test_calls(self, file: str) -> None:

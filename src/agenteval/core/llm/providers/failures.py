@@ -12,33 +12,33 @@ from agenteval.core.llm.errors import LlmError, OptionRefusedError
 from agenteval.core.llm.spec import ModelSpec
 
 _SERVER_ERRORS = 500
-_PASSING = frozenset({408, 409, 429})
+_TRANSIENT_STATUSES = frozenset({408, 409, 429})
 _WRONG_REQUEST = frozenset({400, 422})
 _SHOWN = 300
 
 
 def status_error(model: ModelSpec, status: int, body: object, headers: Mapping[str, str]) -> LlmError:
-    """The error for an HTTP status; 408, 409, 429 and 5xx may pass, but not a spent quota.
+    """Return the error for an HTTP status; 408, 409, 429 and 5xx are transient, except for a spent quota.
 
     Args:
-        model: who answered.
+        model: the model.
         status: the HTTP status.
-        body: what came with it, decoded if it was JSON.
-        headers: of the reply.
+        body: the response's body, decoded if it was JSON.
+        headers: the response's headers.
     """
-    passing = status in _PASSING or status >= _SERVER_ERRORS
+    is_transient = status in _TRANSIENT_STATUSES or status >= _SERVER_ERRORS
     if "insufficient_quota" in str(body):
-        passing = False
+        is_transient = False
     text = " ".join(_message(body).split())[:_SHOWN]
     return LlmError(
         f"{model.label} answered {status}{': ' if text else ''}{text}",
-        transient=passing,
+        transient=is_transient,
         retry_after_s=retry_after_s(headers),
     )
 
 
 def refusal(model: ModelSpec, status: int, body: object, options: Iterable[str]) -> OptionRefusedError | None:
-    """The error of a request that is refused for one of its options, named as such; else ``None``."""
+    """Return the error for an option that the provider refused; ``None`` if the body names no option."""
     if status not in _WRONG_REQUEST:
         return None
     said = str(body)
@@ -50,14 +50,14 @@ def refusal(model: ModelSpec, status: int, body: object, options: Iterable[str])
 
 
 def _message(body: object) -> str:
-    """The text for people in an error's body: providers wrap it differently."""
+    """Return the message in an error's body; providers nest it differently."""
     while isinstance(body, Mapping):
         body = body.get("error") or body.get("message") or body.get("detail") or ""
     return str(body or "")
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a reply asks to wait: ``retry-after-ms``, or ``Retry-After`` as number or date (RFC 9110)."""
+    """Return the requested wait in seconds: ``retry-after-ms``, or ``Retry-After`` as number or date (RFC 9110)."""
     with contextlib.suppress(KeyError, ValueError):
         return max(0.0, float(headers["retry-after-ms"]) / 1000)
     value = headers.get("retry-after")

@@ -1,0 +1,142 @@
+"""Whatever a service sends, a POST ends with a response or with one kind of error."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.agents.http.address import read_address
+from agenteval.agents.http.client import Client
+from agenteval.agents.http.response import MAX_BYTES, HttpError, HttpResponse
+
+PARTS = st.sampled_from(
+    [
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.0 204\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\n",
+        b"Content-Length: 5\r\n",
+        b"Content-Length: 0\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Content-Encoding: gzip\r\n",
+        b"Connection: close\r\n",
+        b"\r\n",
+        b"\n",
+        b"5\r\nhello\r\n",
+        b"0\r\n",
+        b"hello",
+    ]
+)
+
+
+def outcome(pieces: Sequence[bytes]) -> HttpResponse | HttpError:
+    """The outcome of one POST to a service that sends these pieces and closes the connection."""
+
+    async def run() -> HttpResponse | HttpError:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n{}")
+            for piece in pieces:
+                writer.write(piece)
+                await asyncio.sleep(0)
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        client = Client(read_address(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"), None, {})
+        try:
+            async with asyncio.timeout(60):
+                return await client.post(b"{}")
+        except HttpError as error:
+            return error
+        finally:
+            await client.close()
+            server.close()
+            await asyncio.sleep(0)
+
+    return asyncio.run(run())
+
+
+def unpacked(content: bytes, encoding: str) -> HttpResponse | HttpError:
+    """The outcome of a response whose body has a content encoding."""
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(content)}\r\n\r\n"
+    return outcome([head.encode() + content])
+
+
+def deflated(content: bytes, bits: int = zlib.MAX_WBITS) -> bytes:
+    packer = zlib.compressobj(wbits=bits)
+    return packer.compress(content) + packer.flush()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(PARTS, st.binary(max_size=20)), max_size=12))
+def test_a_post_ends_with_a_response_or_an_error(pieces: list[bytes]) -> None:
+    found = outcome(pieces)
+    if isinstance(found, HttpError):
+        assert "\n" not in str(found)
+        assert len(str(found)) < 400
+    else:
+        assert 200 <= found.status <= 999
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.binary(min_size=1, max_size=300), st.integers(1, 40), st.booleans())
+def test_it_does_not_matter_in_which_pieces_a_response_comes(content: bytes, size: int, chunked: bool) -> None:
+    if chunked:
+        chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (content[:7], content[7:]) if part)
+        sent = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+    else:
+        sent = b"HTTP/1.1 200 OK\r\nX: a\r\nX: b\r\nContent-Length: %d\r\n\r\n%s" % (len(content), content)
+    found = outcome([sent[start : start + size] for start in range(0, len(sent), size)])
+    assert isinstance(found, HttpResponse)
+    assert (found.status, found.reason, found.content) == (200, "OK", content)
+    assert found.headers.get("x") == (None if chunked else "a, b")
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.binary())
+def test_a_packed_body_is_unpacked(content: bytes) -> None:
+    for packed, encoding in (
+        (gzip.compress(content), "gzip"),
+        (deflated(content), "deflate"),
+        (deflated(content, -zlib.MAX_WBITS), "Deflate"),
+    ):
+        found = unpacked(packed, encoding)
+        assert isinstance(found, HttpResponse), found
+        assert found.content == content
+
+
+@pytest.mark.parametrize("encoding", ["", "identity", "utf-8", "unknown"])
+def test_a_body_in_an_unknown_encoding_is_left_alone(encoding: str) -> None:
+    found = unpacked(b"as it is", encoding)
+    assert isinstance(found, HttpResponse)
+    assert found.content == b"as it is"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_body_that_cannot_be_unpacked_is_an_error(encoding: str) -> None:
+    found = unpacked(b"\xffplain text", encoding)
+    assert isinstance(found, HttpError)
+    assert f"sent a body that cannot be unpacked: Can not decode content-encoding: {encoding}" in str(found)
+    assert not found.is_transient
+
+
+@pytest.mark.parametrize(("pack", "encoding"), [(gzip.compress, "gzip"), (deflated, "deflate")])
+def test_a_body_that_grows_beyond_the_limit_is_refused(pack: object, encoding: str) -> None:
+    assert callable(pack)
+    bomb = pack(bytes(MAX_BYTES + 1))
+    assert len(bomb) < 100_000
+    found = unpacked(bomb, encoding)
+    assert isinstance(found, HttpError)
+    assert "answered more than 50 MiB" in str(found)
+    assert not found.is_transient
+
+
+def test_the_largest_body_is_taken() -> None:
+    found = unpacked(gzip.compress(bytes(MAX_BYTES), 1), "gzip")
+    assert isinstance(found, HttpResponse)
+    assert len(found.content) == MAX_BYTES
