@@ -42,7 +42,7 @@ class PluginAgent:
         try:
             await asyncio.wait_for(self._call("start"), timeout=limit_s)
         except AgentError as error:
-            raise ConfigError(agent_problem(self._spec.where, str(error))) from None
+            raise ConfigError(agent_problem(self._spec.where, str(error).removeprefix("PluginError: "))) from None
         except TimeoutError:
             message = f"kind {str(self._spec.target)!r} took longer than {limit_s:g} s to start"
             raise ConfigError(agent_problem(self._spec.where, message)) from None
