@@ -47,10 +47,7 @@ bench-reliability: $(VENV)/.dev
 
 # Writes the published JSON Schemas anew, from the models.
 schemas: $(VENV)/.dev
-	for name in results holodeck agentci fluxloop request reply recording trace; do \
-	  $(BIN)/agenteval schema $$name > schemas/$$name.schema.json || exit; \
-	done
-	$(BIN)/agenteval schema config > schemas/agenteval.schema.json
+	$(BIN)/python -m scripts.schemas
 
 # Writes what the documentation says of action.yml, agenteval.yaml and the command line anew.
 reference: $(VENV)/.dev

@@ -16,8 +16,9 @@ from tests.support import ROOT, agenteval, case, environment, python_agent, writ
 from agenteval.agents.base import Request, reply_from_json
 from agenteval.agents.replay.trace import Trace
 from agenteval.agents.replay.trace_files import read_traces
-from agenteval.cli.schema import TITLES
+from agenteval.cli.schema import schema_names
 from agenteval.core.errors import AgentError
+from agenteval.suite.formats.registry import FORMATS
 
 SCHEMAS = ROOT / "schemas"
 
@@ -95,7 +96,7 @@ def reply(request):
     return results
 
 
-FILES = {name: f"{'agenteval' if name == 'config' else name}.schema.json" for name in TITLES}
+FILES = {name: f"{'agenteval' if name == 'config' else name}.schema.json" for name in schema_names()}
 
 
 def test_every_schema_is_published() -> None:
@@ -184,13 +185,14 @@ def test_the_examples_follow_the_schema_of_the_configuration() -> None:
 
 DATA = ROOT / "tests" / "data"
 STARTERS = ROOT / "src" / "agenteval" / "cli" / "starters"
+FORMATS_FOLDER = ROOT / "src" / "agenteval" / "suite" / "formats"
 SUITES = [
     ("holodeck", DATA / "holodeck" / "complete.yaml"),
     ("holodeck", ROOT / "examples" / "quickstart" / "agent.yaml"),
-    ("holodeck", STARTERS / "holodeck" / "agent.yaml"),
+    ("holodeck", FORMATS_FOLDER / "holodeck" / "starter" / "agent.yaml"),
     ("fluxloop", ROOT / "examples" / "fluxloop" / "configs" / "evaluation.yaml"),
-    ("fluxloop", STARTERS / "fluxloop" / "configs" / "evaluation.yaml"),
-    ("agentci", STARTERS / "agentci" / ".agentci" / "evals" / "answers.toml"),
+    ("fluxloop", FORMATS_FOLDER / "fluxloop" / "starter" / "configs" / "evaluation.yaml"),
+    ("agentci", FORMATS_FOLDER / "agentci" / "starter" / ".agentci" / "evals" / "answers.toml"),
     *(("fluxloop", file) for file in sorted((DATA / "fluxloop").glob("*.yaml"))),
     *(("agentci", file) for file in sorted((DATA / "agentci" / "guides").glob("*.toml"))),
     *(("agentci", file) for file in sorted((ROOT / "examples" / "agentci").rglob("*.toml"))),
@@ -301,7 +303,9 @@ def test_a_trace_is_read_if_the_schema_allows_it(is_fine: bool, trace: dict[str,
 
 
 def test_what_the_starters_name_is_published() -> None:
-    texts = [file.read_text(encoding="utf-8") for file in STARTERS.rglob("*") if file.suffix in {".yaml", ".toml"}]
+    folders = (STARTERS, *(item.starter for item in FORMATS if item.starter is not None))
+    files = (file for folder in folders for file in folder.rglob("*") if file.suffix in {".yaml", ".toml"})
+    texts = [file.read_text(encoding="utf-8") for file in files]
     named = [
         name for text in texts for name in re.findall(r"(?m)^# ?(?:yaml-language-server: \$|:)schema[= ](\S+)", text)
     ]

@@ -1,71 +1,52 @@
-"""Makes the agent that a specification describes."""
+"""Makes the agent that a specification describes, of the kinds in ``suite/agent_kinds.py``."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
 
 from agenteval.agents.base import Agent
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.suite.agent_kinds import BY_NAME, TOOL_SUFFIX, AgentKind
 from agenteval.suite.model import AgentSpec
-
-TOOL_KINDS = ("python_tool", "command_tool", "http_tool")
 
 
 def build_agent(spec: AgentSpec, concurrency: int, gateway: Gateway) -> Agent:
-    """The agent, not started yet.
+    """Make the agent, not started yet.
 
     Args:
         spec: how it is reached.
         concurrency: turns it may be asked at once.
         gateway: how agents of ours ask models.
     """
-    # Imported one by one: a run pays for the kinds it uses.
-    if spec.kind == "command":
-        from agenteval.agents.command import CommandAgent
+    offered = {"concurrency": concurrency, "gateway": gateway}
+    kind = _kind(spec)
+    if not spec.kind.endswith(TOOL_SUFFIX):
+        agent: Agent = _made(kind.agent, spec, offered)
+        return agent
+    from agenteval.agents.tool import Tool
 
-        return CommandAgent(spec)
-    if spec.kind == "http":
-        from agenteval.agents.http.agent import HttpAgent
-
-        return HttpAgent(spec, concurrency)
-    if spec.kind == "python":
-        from agenteval.agents.python import PythonAgent
-
-        return PythonAgent(spec, concurrency)
-    if spec.kind == "model":
-        from agenteval.agents.model.agent import ModelAgent
-
-        return ModelAgent(spec, gateway, concurrency)
-    if spec.kind == "replay":
-        from agenteval.agents.replay.agent import ReplayAgent
-
-        return ReplayAgent(spec)
-    if spec.kind == "framework":
-        from agenteval.agents.framework import FrameworkAgent
-
-        return FrameworkAgent(spec, concurrency)
-    if spec.kind in TOOL_KINDS:
-        return _tool(spec, concurrency)
-    raise ValueError(f"no agent kind {spec.kind!r}")
+    return Tool(_made(str(kind.tool), spec, offered))
 
 
-def _tool(spec: AgentSpec, concurrency: int) -> Agent:
-    from agenteval.agents.tool import CommandCaller, HttpCaller, PythonCaller, Tool
-
-    if spec.kind == "command_tool":
-        return Tool(CommandCaller(spec))
-    return Tool(HttpCaller(spec, concurrency) if spec.kind == "http_tool" else PythonCaller(spec, concurrency))
+def _kind(spec: AgentSpec) -> AgentKind:
+    return BY_NAME[spec.kind.removesuffix(TOOL_SUFFIX)]
 
 
-# What starts something here; the others begin with a connection.
-_LOCAL = frozenset({"command", "python", "replay", "command_tool", "python_tool"})
+def _made(implementation: str, spec: AgentSpec, offered: dict[str, Any]) -> Any:
+    module, _, name = implementation.partition(":")
+    cls = getattr(import_module(module), name)
+    declared = inspect.signature(cls).parameters
+    return cls(spec, **{key: value for key, value in offered.items() if key in declared})
 
 
 def unavailable_agents(specs: Iterable[AgentSpec]) -> list[Problem]:
     """Programs, modules, functions and recordings that are not here, in the order of the agents that name them."""
-    return asyncio.run(_obstacles([spec for spec in specs if spec.kind in _LOCAL]))
+    return asyncio.run(_obstacles([spec for spec in specs if _kind(spec).is_local]))
 
 
 async def _obstacles(specs: Iterable[AgentSpec]) -> list[Problem]:

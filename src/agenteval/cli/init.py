@@ -8,18 +8,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, InfrastructureError, Problem
+from agenteval.suite.agent_kinds import KINDS, AgentKind
+from agenteval.suite.formats.registry import formats
 
 _STARTERS = Path(__file__).parent / "starters"
-_SUITES = {
-    "holodeck": ("agent.yaml",),
-    "agentci": (".agentci/evals/answers.toml",),
-    "fluxloop": ("configs/evaluation.yaml", "configs/input.yaml", "traces/per_trace.jsonl"),
-}
-_AGENT_FILES = {"command": ("agent.py",), "http": (), "python": ("agent.py",)}
+_AGENT = "agent.py"
+_TRACES = "traces"
 _WORKFLOW = ".github/workflows/agenteval.yml"
 
-FORMATS = tuple(_SUITES)
-AGENT_KINDS = tuple(_AGENT_FILES)
+
+def starter_formats() -> Mapping[str, Path]:
+    """List the formats that have a starting point, with the folder of its files."""
+    return {item.name: item.starter for item in formats() if item.starter is not None}
+
+
+def starter_agents() -> Mapping[str, AgentKind]:
+    """List the agent kinds that have a starting point."""
+    return {kind.name: kind for kind in KINDS if _definition(kind.name).is_file()}
+
+
+def _definition(agent_kind: str) -> Path:
+    return _STARTERS / "agents" / f"{agent_kind}.yaml"
 
 
 def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequence[str]:
@@ -27,8 +36,8 @@ def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequen
 
     Args:
         directory: where to write.
-        suite_format: one of ``FORMATS``.
-        agent_kind: one of ``AGENT_KINDS``.
+        suite_format: one of ``starter_formats``.
+        agent_kind: one of ``starter_agents``.
 
     Returns:
         The files that were written, relative to the directory.
@@ -59,28 +68,33 @@ def starter_files(suite_format: str, agent_kind: str) -> Mapping[str, bytes]:
     """The files of a starting point.
 
     Args:
-        suite_format: one of ``FORMATS``.
-        agent_kind: one of ``AGENT_KINDS``.
+        suite_format: one of ``starter_formats``.
+        agent_kind: one of ``starter_agents``.
 
     Returns:
         Path relative to the directory → content.
     """
-    settings, agent = _STARTERS / "settings.yaml", _STARTERS / "agents" / f"{agent_kind}.yaml"
+    suite = starter_formats()[suite_format]
+    kind = starter_agents()[agent_kind]
     return {
-        **{name: (_STARTERS / suite_format / name).read_bytes() for name in _SUITES[suite_format]},
-        "agenteval.yaml": settings.read_bytes() + agent.read_bytes(),
-        **{name: (_STARTERS / name).read_bytes() for name in _AGENT_FILES[agent_kind]},
+        **{path.relative_to(suite).as_posix(): path.read_bytes() for path in _files(suite)},
+        "agenteval.yaml": (_STARTERS / "settings.yaml").read_bytes() + _definition(agent_kind).read_bytes(),
+        **({_AGENT: (_STARTERS / _AGENT).read_bytes()} if kind.is_local else {}),
         _WORKFLOW: (_STARTERS / "workflow.yml").read_bytes(),
     }
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def next_steps(directory: Path, suite_format: str, agent_kind: str) -> Sequence[str]:
     """What to do with a starting point, line by line: commands, with remarks after ``#``."""
     steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
     steps.append("agenteval validate")
-    if suite_format == "fluxloop":
-        steps.append("agenteval run --traces traces   # scores the recorded traces; no agent is called")
-    if not _AGENT_FILES[agent_kind]:
+    if (starter_formats()[suite_format] / _TRACES).is_dir():
+        steps.append(f"agenteval run --traces {_TRACES}   # scores the recorded traces; no agent is called")
+    if not starter_agents()[agent_kind].is_local:
         return [*steps, "agenteval run   # once agenteval.yaml has the address of your agent"]
     return [
         *steps,

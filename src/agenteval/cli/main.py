@@ -9,12 +9,10 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.cli.init import AGENT_KINDS, FORMATS
-from agenteval.cli.schema import TITLES
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem, unexpected_error
 from agenteval.core.version import __version__
 
@@ -217,6 +215,14 @@ def _schema(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _plugins(arguments: argparse.Namespace) -> int:
+    from agenteval.cli.plugins import as_json, as_table
+    from agenteval.core.plugins import installed
+
+    print(as_json(installed()) if arguments.json else as_table(installed()))
+    return 0
+
+
 def _publish(arguments: argparse.Namespace) -> int:
     from agenteval.ci.github.publish.publisher import PublishOptions
     from agenteval.ci.github.publish.saved_results import Target, dry_run, publish_file
@@ -308,16 +314,59 @@ def command_line() -> argparse.ArgumentParser:
     checked.add_argument("--config", metavar="FILE", help="agenteval.yaml to check")
     started = _add(commands, "init", _init, "write a suite, a configuration and a workflow to start from")
     started.add_argument("directory", nargs="?", default=".", metavar="DIRECTORY", help="where to write (here)")
-    started.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="of the suite (%(default)s)")
     started.add_argument(
-        "--agent", choices=AGENT_KINDS, default=AGENT_KINDS[0], help="how the agent is reached (%(default)s)"
+        "--format",
+        metavar="FORMAT",
+        choices=_Choices(_starter_formats),
+        default="holodeck",
+        help="format of the suite (%(default)s)",
+    )
+    started.add_argument(
+        "--agent",
+        metavar="KIND",
+        choices=_Choices(_starter_agents),
+        default="command",
+        help="how the agent is reached (%(default)s)",
     )
     schema = _add(commands, "schema", _schema, "print the JSON Schema of a file")
-    schema.add_argument("name", choices=tuple(TITLES), help="which file")
+    schema.add_argument("name", metavar="NAME", choices=_Choices(_schema_names), help="which file")
+    plugins = _add(commands, "plugins", _plugins, "list the installed extensions and whether they may run")
+    plugins.add_argument("--json", action="store_true", help="print a JSON list")
     _add_publish(commands)
     action = _add(commands, "action", _action, "the container's entry: reads INPUT_* and writes GitHub's files")
     action.add_argument("--clean-up", action="store_true", help="close what a killed run left open")
     return parser
+
+
+class _Choices:
+    """The values of an option, which the registries name; they are imported when they are needed."""
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self._names = names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in tuple(self._names())
+
+
+def _starter_formats() -> Iterable[str]:
+    from agenteval.cli.init import starter_formats
+
+    return starter_formats()
+
+
+def _starter_agents() -> Iterable[str]:
+    from agenteval.cli.init import starter_agents
+
+    return starter_agents()
+
+
+def _schema_names() -> Iterable[str]:
+    from agenteval.cli.schema import schema_names
+
+    return schema_names()
 
 
 def _add(

@@ -2,53 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-TITLES = {
-    "results": "agenteval results.json",
-    "config": "agenteval.yaml",
-    "holodeck": "HoloDeck's agent.yaml, as agenteval reads it",
-    "agentci": "AgentCI's .agentci/evals/*.toml, as agenteval reads them",
-    "fluxloop": "FluxLoop's evaluation.yaml, as agenteval reads it",
-    "request": "what an agent gets",
-    "reply": "what an agent gives",
-    "recording": "a line of a replay file",
-    "trace": "a line of recorded traces",
-}
+from agenteval.suite.formats.registry import formats
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    title: str
+    body: Callable[[], dict[str, Any]]
+
+
+def schema_names() -> tuple[str, ...]:
+    """List the schemas that ``schema`` makes."""
+    return tuple(_schemas())
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The schema called by one of the names in ``TITLES``."""
-    title = TITLES[name]
-    if name == "results":
-        from agenteval.results.model import SCHEMA_VERSION
-
-        title = f"{title}, schema_version {SCHEMA_VERSION}"
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_body(name), "title": title}
+    """Make the schema that has one of the ``schema_names``."""
+    found = _schemas()[name]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found.body(), "title": found.title}
 
 
-def _body(name: str) -> dict[str, Any]:
-    if name == "results":
-        from agenteval.results.model import Results
+def _schemas() -> Mapping[str, _Published]:
+    from agenteval.results.model import SCHEMA_VERSION
 
-        return Results.model_json_schema(mode="serialization")
-    if name == "config":
-        from agenteval.run.config.file import PublishedConfig
+    return {
+        "results": _Published(f"agenteval results.json, schema_version {SCHEMA_VERSION}", _results),
+        "config": _Published("agenteval.yaml", _config),
+        **{
+            item.name: _Published(f"{item.title}, as agenteval reads it", item.schema)
+            for item in formats()
+            if item.schema is not None
+        },
+        "request": _Published("what an agent gets", partial(_protocol, "request")),
+        "reply": _Published("what an agent gives", partial(_protocol, "reply")),
+        "recording": _Published("a line of a replay file", _recording),
+        "trace": _Published("a line of recorded traces", _trace),
+    }
 
-        return PublishedConfig.model_json_schema()
-    if name in {"holodeck", "agentci", "fluxloop"}:
-        from agenteval.suite.formats import published
 
-        body: dict[str, Any] = getattr(published, name)()
-        return body
+def _results() -> dict[str, Any]:
+    from agenteval.results.model import Results
+
+    return Results.model_json_schema(mode="serialization")
+
+
+def _config() -> dict[str, Any]:
+    from agenteval.run.config.file import PublishedConfig
+
+    return PublishedConfig.model_json_schema()
+
+
+def _protocol(name: str) -> dict[str, Any]:
     from agenteval.agents.protocol import DOCUMENTS
 
-    body = DOCUMENTS[name].model_json_schema()
-    if name == "recording":
-        # An error may stand for the response.
-        body["anyOf"] = [{"required": ["response"]}, {"required": ["error"]}]
-    if name == "trace":
-        # An older name of the answer.
-        body["required"].remove("output")
-        body["anyOf"] = [{"required": ["output"]}, {"required": ["final_output"]}]
-    return body
+    return DOCUMENTS[name].model_json_schema()
+
+
+def _recording() -> dict[str, Any]:
+    # An error may stand for the response.
+    return {**_protocol("recording"), "anyOf": [{"required": ["response"]}, {"required": ["error"]}]}
+
+
+def _trace() -> dict[str, Any]:
+    body = _protocol("trace")
+    # An older name of the answer.
+    body["required"].remove("output")
+    return {**body, "anyOf": [{"required": ["output"]}, {"required": ["final_output"]}]}

@@ -21,6 +21,10 @@ GROUPS: tuple[Group, ...] = ("agenteval.metrics", "agenteval.agents", "agenteval
 ALLOWED_VARIABLE = "AGENTEVAL_PLUGINS"
 
 
+#: Groups whose extensions run in agenteval's own process. The others run in workers, with the user's interpreter.
+_IN_PROCESS = frozenset({"agenteval.formats", "agenteval.reporters"})
+
+
 @dataclass(frozen=True)
 class Plugin:
     """One registered extension.
@@ -29,15 +33,17 @@ class Plugin:
         name: as suites and configurations name it.
         distribution: the package that registers it.
         version: of that package.
+        allowed: it may run.
     """
 
     group: str
     name: str
     distribution: str
     version: str
+    allowed: bool
 
 
-def installed() -> Iterator[Plugin]:
+def installed(environment: Mapping[str, str] = os.environ) -> Iterator[Plugin]:
     """List every extension of this environment, without importing any."""
     for group in GROUPS:
         for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
@@ -47,6 +53,7 @@ def installed() -> Iterator[Plugin]:
                 entry.name,
                 distribution.name if distribution else "",
                 distribution.version if distribution else "",
+                "." in entry.name and (group not in _IN_PROCESS or is_allowed(entry.name, environment)),
             )
 
 
@@ -66,19 +73,48 @@ def find(group: Group, name: str) -> Any | None:
     found = tuple(entry_points(group=group, name=name)) if "." in name else ()
     if not found:
         return None
-    if len({entry.value for entry in found}) > 1:
+    if len(found) > 1:
         names = ", ".join(_distribution(entry) for entry in found)
         raise ConfigError(Problem(f"{name}: several distributions register it ({names}); uninstall all but one"))
     try:
         return found[0].load()
-    except Exception as error:  # noqa: BLE001 - whatever an extension raises while it is imported
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever an extension raises while it is imported
         problem = f"{name}: cannot be imported from {_distribution(found[0])}: {type(error).__name__}: {error}"
         raise ConfigError(Problem(problem)) from None
 
 
+def find_allowed(group: Group, environment: Mapping[str, str] = os.environ) -> Iterator[tuple[str, Any]]:
+    """Import the extensions of a group that ``AGENTEVAL_PLUGINS`` names.
+
+    Returns:
+        Each name with the registered object, in the order of the variable.
+
+    Raises:
+        ConfigError: as ``find``, or no distribution registers a name.
+    """
+    for name in _allowed(environment):
+        found = find(group, name)
+        if found is not None:
+            yield name, found
+        elif not any(entry_points(group=other, name=name) for other in GROUPS if "." in name):
+            known = ", ".join(sorted(plugin.name for plugin in installed() if plugin.group in _IN_PROCESS))
+            message = f"{ALLOWED_VARIABLE}: no installed distribution registers {name!r}; known: {known or 'none'}"
+            raise ConfigError(Problem(message))
+
+
 def is_allowed(name: str, environment: Mapping[str, str] = os.environ) -> bool:
     """Whether a format or reporter of another distribution may run in this process."""
-    return name in {item.strip() for item in environment.get(ALLOWED_VARIABLE, "").split(",")}
+    return name in _allowed(environment)
+
+
+def distribution_of(group: Group, name: str) -> str:
+    """The name and version of the distribution that registers an extension, for messages."""
+    return ", ".join(_distribution(entry) for entry in entry_points(group=group, name=name))
+
+
+def _allowed(environment: Mapping[str, str]) -> tuple[str, ...]:
+    names = (item.strip() for item in environment.get(ALLOWED_VARIABLE, "").split(","))
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
 def _distribution(entry: EntryPoint) -> str:

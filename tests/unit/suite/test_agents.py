@@ -132,12 +132,12 @@ class TestMistakes:
             ("    http: example.org", "agents.yaml:3: agents.mine.http: 'example.org' is not an http:// or https://"),
             (
                 "    {http: 'http://a', python: 'm:f'}",
-                "agents.yaml:2: agents.mine: exactly one of command, http, python, replay is needed, 2 given",
+                "agents.yaml:2: agents.mine: exactly one of command, http, python, replay, kind is needed, 2 given",
             ),
             ("    {http: 'http://a', url: 'http://b'}", "agents.yaml:2: agents.mine: give `http` or `url`, not both"),
             (
                 "    timeout: 5",
-                "agents.yaml:2: agents.mine: exactly one of command, http, python, replay is needed, none given",
+                "agents.yaml:2: agents.mine: exactly one of command, http, python, replay, kind is needed, none",
             ),
             (
                 "    {type: http, python: 'm:f'}",
@@ -149,7 +149,7 @@ class TestMistakes:
             ),
             (
                 "    {http: 'http://x', interpreter: py}",
-                "agents.yaml:2: agents.mine: `interpreter` is for agents of type python, not http",
+                "agents.yaml:2: agents.mine: `interpreter` is for agents of type python or plugin, not http",
             ),
             (
                 "    {python: 'm:f', response_path: a}",

@@ -35,6 +35,11 @@ class WorkerPool:
         self._all: set[_Worker] = set()
         self._starting = asyncio.Lock()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a worker is there that takes calls."""
+        return self._current is not None and self._current.alive
+
     async def load(self, target: str) -> None:
         """Import a callable without calling it.
 

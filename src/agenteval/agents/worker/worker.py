@@ -43,6 +43,7 @@ OWN_FILES = {
     "agenteval.agents.worker.fields": "agents/worker/fields.py",
     "agenteval.agents.worker.replies": "agents/worker/replies.py",
     "agenteval.agents.worker.runners": "agents/worker/runners.py",
+    "agenteval.agents.worker.plugins": "agents/worker/plugins.py",
 }
 # Of generators that are coroutines (``types.coroutine``).
 ITERABLE_COROUTINE = 0x100

@@ -29,14 +29,6 @@ _NAMED = 20
 _TRACES, _SUMMARY = "per_trace.jsonl", "summary.json"
 # FluxLoop writes an evaluation into a folder of the experiment. The experiment has another summary.json.
 _IN_FOLDER = (_TRACES, f"evaluation/{_TRACES}", f"evaluation/{_SUMMARY}", _SUMMARY)
-_UNDERSTOOD = (
-    "results.json of agenteval, a test report of HoloDeck (holodeck test --output report.json), an evaluation of "
-    f"FluxLoop ({_SUMMARY}, {_TRACES} or their folder), results of promptfoo (promptfoo eval --output results.json)"
-)
-
-_NAMES = {"holodeck": "HoloDeck", "fluxloop": "FluxLoop", "promptfoo": "promptfoo"}
-
-_Reader = Callable[[Mapping[str, Any], Sequence[KnownSuite]], Recording]
 
 
 @dataclass(frozen=True)
@@ -56,6 +48,69 @@ class _Document:
     @property
     def is_traces(self) -> bool:
         return bool(self.lines)
+
+
+@dataclass(frozen=True)
+class _Importer:
+    """A tool whose results can be read.
+
+    Attributes:
+        tool: as ``results.tool.name`` says it.
+        title: the tool's own spelling.
+        files: its files, for messages.
+        content: what ``read`` takes, of the files that belong together; ``None`` if they are another tool's.
+        read: makes a recording of the content.
+    """
+
+    tool: str
+    title: str
+    files: str
+    content: Callable[[Sequence[_Document]], Mapping[str, Any] | None]
+    read: Callable[[Mapping[str, Any], Sequence[KnownSuite]], Recording]
+
+
+def _one_file(is_of_tool: Callable[[Any], bool]) -> Callable[[Sequence[_Document]], Mapping[str, Any] | None]:
+    """The content of a tool that writes one JSON file."""
+
+    def content(documents: Sequence[_Document]) -> Mapping[str, Any] | None:
+        first = documents[0]
+        found: Mapping[str, Any] | None = first.value if not first.is_traces and is_of_tool(first.value) else None
+        return found
+
+    return content
+
+
+def _fluxloop(documents: Sequence[_Document]) -> Mapping[str, Any] | None:
+    value = documents[0].value
+    if documents[0].is_traces:
+        return {"traces": value, "summary": documents[1].value if len(documents) > 1 else None}
+    return {"summary": value} if is_summary(value) else None
+
+
+IMPORTERS = (
+    _Importer(
+        "fluxloop",
+        "FluxLoop",
+        f"an evaluation of FluxLoop ({_SUMMARY}, {_TRACES} or their folder)",
+        _fluxloop,
+        read_fluxloop,
+    ),
+    _Importer(
+        "holodeck",
+        "HoloDeck",
+        "a test report of HoloDeck (holodeck test --output report.json)",
+        _one_file(is_holodeck),
+        read_holodeck,
+    ),
+    _Importer(
+        "promptfoo",
+        "promptfoo",
+        "results of promptfoo (promptfoo eval --output results.json)",
+        _one_file(is_promptfoo),
+        read_promptfoo,
+    ),
+)
+_UNDERSTOOD = ", ".join(("results.json of agenteval", *(importer.files for importer in IMPORTERS)))
 
 
 def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tuple[str, ...]]:
@@ -85,7 +140,8 @@ def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tu
 
 
 def _lacking(results: Results) -> Iterator[str]:
-    yield f"{_NAMES[results.tool.name]} does not record how it judged: cases with the same question are compared"
+    title = next(importer.title for importer in IMPORTERS if importer.tool == results.tool.name)
+    yield f"{title} does not record how it judged: cases with the same question are compared"
     if not results.cases():
         yield "the baseline has totals but no cases, so there is nothing to compare case by case"
 
@@ -105,9 +161,9 @@ def read_foreign(path: Path, suites: Sequence[KnownSuite] = ()) -> Results:
         ConfigError: there is no such file, it is broken or too large, or of none of these tools.
     """
     documents = _documents(path)
-    content, read = _understood(documents)
+    content, importer = _understood(documents)
     try:
-        recording = read(content, suites)
+        recording = importer.read(content, suites)
     except ValidationError as error:
         raise ConfigError(_mistakes(error, documents)) from None
     except RecursionError:
@@ -149,17 +205,13 @@ def _documents(path: Path) -> list[_Document]:
     return [first]
 
 
-def _understood(documents: Sequence[_Document]) -> tuple[Mapping[str, Any], _Reader]:
-    """Return the file and its reader."""
+def _understood(documents: Sequence[_Document]) -> tuple[Mapping[str, Any], _Importer]:
+    """The content of the files, and the importer that reads it."""
+    for importer in IMPORTERS:
+        content = importer.content(documents)
+        if content is not None:
+            return content, importer
     value = documents[0].value
-    if documents[0].is_traces:
-        return {"traces": value, "summary": documents[1].value if len(documents) > 1 else None}, read_fluxloop
-    if is_summary(value):
-        return {"summary": value}, read_fluxloop
-    if is_holodeck(value):
-        return value, read_holodeck
-    if is_promptfoo(value):
-        return value, read_promptfoo
     ours = isinstance(value, dict) and "schema_version" in value
     raise _UnknownError(documents[0].file, claims_to_be_ours=ours)
 

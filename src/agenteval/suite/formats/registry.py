@@ -1,69 +1,46 @@
-"""Finds suites, tells their format, and loads them all before complaining about any."""
+"""The suite formats: finds suite files, recognises their format, and loads them all before reporting problems."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.paths import display_path
-from agenteval.suite.formats.fluxloop import is_fluxloop
+from agenteval.core.plugins import Group, distribution_of, find_allowed
+from agenteval.suite.formats.agentci import FORMAT as AGENTCI
+from agenteval.suite.formats.base import Format, Source
+from agenteval.suite.formats.fluxloop import FORMAT as FLUXLOOP
+from agenteval.suite.formats.holodeck import FORMAT as HOLODECK
 from agenteval.suite.model import Suite
 
-Loader = Callable[[Path, str], Suite]
+FORMATS: tuple[Format, ...] = (HOLODECK, AGENTCI, FLUXLOOP)
+
+_GROUP: Group = "agenteval.formats"
 
 
-@dataclass(frozen=True)
-class Format:
-    """A suite format: where its files lie by convention, which files are its own, and what reads them."""
+def formats() -> tuple[Format, ...]:
+    """List the formats: the built-in ones, then those of other distributions that ``AGENTEVAL_PLUGINS`` names.
 
-    name: str
-    pattern: str
-    matches: Callable[[Path], bool]
-    load: Loader
-
-
-def _holodeck(path: Path, shown_as: str) -> Suite:
-    from agenteval.suite.formats.holodeck.suite import load_holodeck
-
-    return load_holodeck(path, shown_as)
+    Raises:
+        ConfigError: one of these cannot be imported, or is no format.
+    """
+    return (*FORMATS, *(_checked(name, found) for name, found in find_allowed(_GROUP)))
 
 
-def _agentci(path: Path, shown_as: str) -> Suite:
-    from agenteval.suite.formats.agentci.suite import load_agentci
-
-    return load_agentci(path, shown_as)
-
-
-def _fluxloop(path: Path, shown_as: str) -> Suite:
-    from agenteval.suite.formats.fluxloop.suite import load_fluxloop
-
-    return load_fluxloop(path, shown_as)
-
-
-def _is_yaml(path: Path) -> bool:
-    return path.suffix in {".yaml", ".yml"}
-
-
-def _is_fluxloop(path: Path) -> bool:
-    return _is_yaml(path) and is_fluxloop(path)
-
-
-def _is_holodeck(path: Path) -> bool:
-    return _is_yaml(path) and not is_fluxloop(path)
-
-
-FORMATS: tuple[Format, ...] = (
-    Format("holodeck", "agent.y*ml", _is_holodeck, _holodeck),
-    Format("agentci", ".agentci/evals/*.toml", lambda path: path.suffix == ".toml", _agentci),
-    Format("fluxloop", "configs/evaluation.y*ml", _is_fluxloop, _fluxloop),
-)
+def _checked(name: str, found: Any) -> Format:
+    if isinstance(found, Format) and found.name == name:
+        return found
+    given = f"a format named {found.name!r}" if isinstance(found, Format) else f"a {type(found).__name__}"
+    message = f"{name}: {distribution_of(_GROUP, name)} registers {given}; it must be a Format named {name!r}"
+    raise ConfigError(Problem(message))
 
 
 def discover(directory: Path) -> list[Path]:
-    """The suites that lie at the conventional places of a directory, which may be one on the way to them."""
-    patterns = (pattern for item in FORMATS for pattern in _patterns(item.pattern, directory))
+    """Find the suites at the conventional places of a directory, which may itself be part of such a place."""
+    written = (pattern for item in formats() for pattern in item.patterns)
+    patterns = (pattern for item in written for pattern in _patterns(item, directory))
     found = (path for pattern in patterns for path in sorted(directory.glob(pattern)) if path.is_file())
     return list(dict.fromkeys(found))
 
@@ -77,8 +54,8 @@ def _patterns(pattern: str, directory: Path) -> list[str]:
 
 
 def conventional_places() -> str:
-    """Where suites are looked for, for messages."""
-    return ", ".join(item.pattern.replace("y*ml", "yaml") for item in FORMATS)
+    """List where suites are searched for, for messages."""
+    return ", ".join(item.patterns[0] for item in formats() if item.patterns)
 
 
 def load_suites(paths: Sequence[Path], problems: list[Problem]) -> list[Suite]:
@@ -89,9 +66,10 @@ def load_suites(paths: Sequence[Path], problems: list[Problem]) -> list[Suite]:
         problems: receives what is wrong with the others.
     """
     suites: list[Suite] = []
+    known = formats()
     for path in _files(paths, problems):
         try:
-            suites.append(_load(path, display_path(path)))
+            suites.append(_load(Source(path, display_path(path)), known))
         except ConfigError as error:
             problems.extend(error.problems)
     return suites
@@ -115,9 +93,32 @@ def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
     return list(files.values())
 
 
-def _load(path: Path, shown_as: str) -> Suite:
-    for item in FORMATS:
-        if item.matches(path):
-            return item.load(path, shown_as)
-    names = ", ".join(item.name for item in FORMATS)
-    raise ConfigError(Problem(f"not a suite file of a known format ({names})", file=shown_as))
+def _load(source: Source, known: Sequence[Format]) -> Suite:
+    # From the last to the first: HoloDeck's format takes every YAML file that no other one claims.
+    for item in reversed(known):
+        if item in FORMATS:
+            if item.matches(source):
+                return item.load(source)
+        elif (suite := _of_plugin(item, source)) is not None:
+            return suite
+    names = ", ".join(item.name for item in known)
+    raise ConfigError(source.problem(f"not a suite file of a known format ({names})"))
+
+
+def _of_plugin(item: Format, source: Source) -> Suite | None:
+    """Load a file with the format of another distribution, whose exceptions are problems of the file."""
+    try:
+        if not item.matches(source):
+            return None
+        suite = item.load(source)
+    except ConfigError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the code of another distribution raises
+        raised = f"{type(error).__name__}: {error}"
+        message = f"format {item.name!r} of {distribution_of(_GROUP, item.name)} cannot load the file: {raised}"
+        raise ConfigError(source.problem(message)) from None
+    if not isinstance(suite, Suite):
+        given = type(suite).__name__
+        message = f"format {item.name!r} of {distribution_of(_GROUP, item.name)} returned a {given}, not a Suite"
+        raise ConfigError(source.problem(message))
+    return suite

@@ -1,23 +1,39 @@
-"""Tells an evaluation of FluxLoop from other YAML files, without parsing it."""
+"""FluxLoop's ``configs/evaluation.yaml``."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-_FILES = frozenset({"evaluation.yaml", "evaluation.yml"})
+from agenteval.suite.formats.base import Format, Source
+from agenteval.suite.formats.fluxloop.detection import is_fluxloop
 
-# Top-level keys, found without parsing: the file may be broken, and is then read by the loader that can say how.
-_EVALUATORS = re.compile(r"""^(?:\{\s*)?["']?evaluators["']?\s*:""", re.MULTILINE)
-_HOLODECK = re.compile(r"""^["']?(?:test_cases|test_cases_file|evaluations)["']?\s*:""", re.MULTILINE)
+if TYPE_CHECKING:
+    from agenteval.suite.model import Suite
 
 
-def is_fluxloop(path: Path) -> bool:
-    """Whether a YAML file is an evaluation: by its evaluators, or by its name if nothing speaks against it."""
-    try:
-        text = path.read_text(encoding="utf-8-sig", errors="replace")
-    except OSError:
-        return path.name in _FILES
-    if _EVALUATORS.search(text):
-        return True
-    return path.name in _FILES and not _HOLODECK.search(text)
+def _matches(source: Source) -> bool:
+    return source.path.suffix in {".yaml", ".yml"} and is_fluxloop(source.path)
+
+
+def _load(source: Source) -> Suite:
+    from agenteval.suite.formats.fluxloop.suite import load_fluxloop
+
+    return load_fluxloop(source.path, source.name)
+
+
+def _schema() -> dict[str, Any]:
+    from agenteval.suite.formats.fluxloop.published import published
+
+    return published()
+
+
+FORMAT = Format(
+    name="fluxloop",
+    title="FluxLoop's evaluation.yaml",
+    patterns=("configs/evaluation.yaml", "configs/evaluation.yml"),
+    matches=_matches,
+    load=_load,
+    schema=_schema,
+    starter=Path(__file__).with_name("starter"),
+)

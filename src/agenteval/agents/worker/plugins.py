@@ -1,0 +1,197 @@
+"""Agents of other distributions: entry points of the group ``agenteval.agents``.
+
+This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
+standard library. All its functions run in one event loop, so that an agent can keep clients between calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import importlib.metadata
+import inspect
+import json
+import sys
+from typing import Any, Dict, List, Mapping, Tuple
+
+GROUP = "agenteval.agents"
+# The keys of a reply in the agent protocol.
+_REPLY = ("response", "tool_calls", "retrieval_context", "usage", "metadata")
+# Limit for what ends a session or an agent, in seconds: shorter than that of the caller, who else ends the process.
+_END_S = 4.0
+
+
+class PluginError(Exception):
+    """The agent kind does not exist or breaks its contract."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """One turn; the fields of the agent protocol."""
+
+    input: str
+    case: str
+    turn: int
+    session: str
+    history: List[Mapping[str, str]]
+    files: List[str]
+    config: Mapping[str, Any]
+    context: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentContext:
+    """What an agent is made for.
+
+    Attributes:
+        directory: of the file that defines the agent; relative paths start here.
+        config: the agent's ``config``.
+        timeout_s: limit for one turn, in seconds.
+    """
+
+    directory: str
+    config: Mapping[str, Any]
+    timeout_s: float
+
+
+class _Running:
+    """A started agent and its sessions."""
+
+    def __init__(self, definition: Mapping[str, Any]) -> None:
+        self._definition = definition
+        self._start: "asyncio.Task[Any] | None" = None
+        self._sessions: Dict[str, Any] = {}
+
+    async def agent(self) -> Any:
+        """The agent, started once."""
+        if self._start is None or (self._start.done() and (self._start.cancelled() or self._start.exception())):
+            self._start = asyncio.ensure_future(_started(self._definition))
+        return await asyncio.shield(self._start)
+
+    async def send(self, session: str, request: Mapping[str, Any]) -> Any:
+        agent = await self.agent()
+        if session not in self._sessions:
+            self._sessions[session] = agent.session()
+        reply = await _awaited(self._sessions[session].send(Request(**request)))
+        return reply if isinstance(reply, str) else _reply(reply)
+
+    async def end(self, session: str) -> None:
+        ended = self._sessions.pop(session, None)
+        if ended is not None:
+            await _awaited(ended.end())
+
+    async def close(self) -> None:
+        if self._start is not None and self._start.done():
+            await _awaited(self._start.result().close())
+
+
+_AGENTS: Dict[str, _Running] = {}
+
+
+async def start(definition: Mapping[str, Any]) -> None:
+    """Make and start an agent.
+
+    Raises:
+        PluginError: its kind does not exist; whatever its module, its constructor or its start raises.
+    """
+    await _running(definition).agent()
+
+
+async def send(definition: Mapping[str, Any], session: str, request: Mapping[str, Any]) -> Any:
+    """Send one turn to a session, which is opened if it is new here.
+
+    Returns:
+        Text, or a reply of the agent protocol.
+    """
+    return await _running(definition).send(session, request)
+
+
+async def end(definition: Mapping[str, Any], session: str) -> None:
+    """End a session."""
+    await asyncio.wait_for(_running(definition).end(session), _END_S)
+
+
+async def close(definition: Mapping[str, Any]) -> None:
+    """Close an agent."""
+    await asyncio.wait_for(_running(definition).close(), _END_S)
+
+
+def _running(definition: Mapping[str, Any]) -> _Running:
+    key = json.dumps(definition, sort_keys=True)
+    if key not in _AGENTS:
+        _AGENTS[key] = _Running(definition)
+    return _AGENTS[key]
+
+
+async def _started(definition: Mapping[str, Any]) -> Any:
+    kind = definition["kind"]
+    cls, distribution = _load(kind)
+    options = definition["options"]
+    model = getattr(cls, "Options", None)
+    context = AgentContext(definition["directory"], definition["config"], definition["timeout_s"])
+    try:
+        agent = cls(options if model is None else model(**options), context)
+        await _awaited(agent.start())
+    except (Exception, SystemExit) as error:
+        raise PluginError(
+            "kind %r of %s cannot start: %s: %s" % (kind, distribution, type(error).__name__, error)
+        ) from error
+    return agent
+
+
+def _load(kind: str) -> Tuple[Any, str]:
+    """The class of a kind, and the distribution that registers it."""
+    registered = _registered()
+    found = [(entry, distribution) for entry, distribution in registered if entry.name == kind]
+    if not found:
+        names = ", ".join(sorted({entry.name for entry, _ in registered})) or "none"
+        raise PluginError(
+            "no distribution registers the kind %r for %s; registered: %s" % (kind, sys.executable, names)
+        )
+    if len(found) > 1:
+        distributions = ", ".join(distribution for _, distribution in found)
+        raise PluginError(
+            "kind %r: several distributions register it (%s); uninstall all but one" % (kind, distributions)
+        )
+    entry, distribution = found[0]
+    try:
+        return entry.load(), distribution
+    except (Exception, SystemExit) as error:
+        raise PluginError(
+            "kind %r cannot be imported from %s: %s: %s" % (kind, distribution, type(error).__name__, error)
+        ) from error
+
+
+def _registered() -> List[Tuple[Any, str]]:
+    """The entry points of the group, each with the name and version of its distribution."""
+    found: Dict[str, List[Tuple[Any, str]]] = {}
+    for distribution in importlib.metadata.distributions():
+        name = distribution.metadata["Name"] or "an unknown distribution"
+        label = "%s %s" % (name, distribution.version)
+        entries = [(entry, label) for entry in distribution.entry_points if entry.group == GROUP]
+        # Of two distributions of one name the first on the path is the one that is imported.
+        found.setdefault(name.lower().replace("_", "-"), entries)
+    return [item for entries in found.values() for item in entries]
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+def _reply(value: Any) -> Any:
+    """A reply as JSON: a mapping as it is, an object with ``response`` by its fields."""
+    if not isinstance(value, Mapping) and hasattr(value, "response"):
+        value = {name: getattr(value, name) for name in _REPLY if getattr(value, name, None) is not None}
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", exclude_none=True)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,85 @@
+"""What a suite format is: where its files are, how they are recognised, and what loads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agenteval.core.documents.document import Document
+    from agenteval.core.errors import Problem
+    from agenteval.suite.model import Suite
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A suite file.
+
+    Attributes:
+        path: the file on this machine.
+        name: how messages and results call it: relative to the repository, with forward slashes.
+    """
+
+    path: Path
+    name: str
+
+    def text(self) -> str:
+        """Read the file.
+
+        Raises:
+            ConfigError: missing, unreadable, too large or not UTF-8.
+        """
+        from agenteval.core.documents.document import read_text
+
+        return read_text(self.path, self.name)
+
+    def yaml(self) -> Document:
+        """Parse the file as YAML: ``data``, with ``${VARIABLE}`` replaced, and the line of every key.
+
+        Raises:
+            ConfigError: unreadable, not YAML, or a variable is not set.
+        """
+        from agenteval.core.documents.yaml.read import read_yaml
+
+        return read_yaml(self.path, shown_as=self.name)
+
+    def toml(self) -> Document:
+        """Parse the file as TOML, as ``yaml`` does.
+
+        Raises:
+            ConfigError: unreadable, not TOML, or a variable is not set.
+        """
+        from agenteval.core.documents.toml.read import read_toml
+
+        return read_toml(self.path, shown_as=self.name)
+
+    def problem(self, message: str, line: int | None = None, key: str = "") -> Problem:
+        """Describe a problem of the file, to be raised in a ``ConfigError``."""
+        from agenteval.core.errors import Problem
+
+        return Problem(message, file=self.name, line=line, path=key)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A suite format.
+
+    Attributes:
+        name: as commands and results name it.
+        title: the files it reads, in a few words.
+        patterns: where its files are by convention: globs from a project's directory.
+        matches: whether a file is of this format; it must not raise.
+        load: turns a file into a suite; raises ``ConfigError`` with every problem of the file.
+        schema: makes the JSON Schema of its files, for ``agenteval schema``.
+        starter: a folder with the files that ``agenteval init`` writes.
+    """
+
+    name: str
+    title: str
+    patterns: tuple[str, ...]
+    matches: Callable[[Source], bool]
+    load: Callable[[Source], Suite]
+    schema: Callable[[], dict[str, Any]] | None = None
+    starter: Path | None = None

@@ -1,0 +1,273 @@
+"""Extensions of other distributions: the real command beside a small installed package with entry points."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support import Ended, agenteval, case, environment, results_in, statuses, write_suite
+
+FORMAT = """
+from agenteval.core.errors import ConfigError
+from agenteval.suite.formats.base import Format, Source
+from agenteval.suite.model import Case, MetricConfig, Suite, Turn
+
+def load(source):
+    lines = [line.split("=") for line in source.text().splitlines()]
+    wrong = [number for number, line in enumerate(lines, 1) if len(line) != 2]
+    problems = [source.problem("needs `question=answer`", number) for number in wrong]
+    if problems:
+        raise ConfigError(problems)
+    metric = MetricConfig("equality", "equality", "standard")
+    cases = [Case(f"{source.name}::{q}", q, (Turn(q, ground_truth=a, metrics=(metric,)),)) for q, a in lines]
+    return Suite(path=source.name, name="lines", format="acme.lines", cases=tuple(cases))
+
+FORMAT = Format("acme.lines", "Acme's lines", ("*.lines",), lambda source: source.path.suffix == ".lines", load,
+                schema=lambda: {"type": "string"})
+GREEDY = Format("acme.greedy", "all", (), lambda source: True, lambda source: 1 / 0)
+MISNAMED = Format("agentci", "all", (), lambda source: True, load)
+"""
+
+AGENT = """
+import os
+from dataclasses import dataclass
+
+@dataclass
+class Options:
+    prefix: str = ""
+
+@dataclass
+class Reply:
+    response: str
+    metadata: dict
+
+class Agent:
+    Options = Options
+
+    def __init__(self, options, context):
+        self.prefix, self.config, self.sessions = options.prefix, context.config, 0
+
+    async def start(self):
+        if self.config.get("broken"):
+            raise OSError("no licence")
+
+    def session(self):
+        self.sessions += 1
+        return Session(self)
+
+    async def close(self):
+        with open("closed.txt", "w") as file:
+            file.write(str(self.sessions))
+
+class Session:
+    def __init__(self, agent):
+        self.agent, self.turns = agent, 0
+
+    async def send(self, request):
+        self.turns += 1
+        return Reply(self.agent.prefix + request.input + " " + str(self.turns), {"pid": os.getpid()})
+
+    async def end(self):
+        with open("ended.txt", "a") as file:
+            file.write(".")
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "acme_format.py").write_text(FORMAT, encoding="utf-8")
+    (folder / "acme_agent.py").write_text(AGENT, encoding="utf-8")
+    (folder / "acme_broken.py").write_text("import not_there_at_all", encoding="utf-8")
+    install(
+        folder,
+        "acme",
+        {
+            "agenteval.formats": {
+                "acme.lines": "acme_format:FORMAT",
+                "acme.greedy": "acme_format:GREEDY",
+                "acme.misnamed": "acme_format:MISNAMED",
+                "acme.broken": "acme_broken:FORMAT",
+                "holodeck": "acme_format:FORMAT",
+            },
+            "agenteval.agents": {"acme.parrot": "acme_agent:Agent", "acme.broken": "acme_broken:Agent"},
+            "agenteval.metrics": {"acme.toxicity": "acme_broken:Toxicity"},
+        },
+    )
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def install(site: Path, name: str, groups: Mapping[str, Mapping[str, str]]) -> None:
+    """Lay a distribution out as pip does."""
+    info = site / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+    lines = [
+        line
+        for group, entries in groups.items()
+        for line in (f"[{group}]", *(f"{key} = {value}" for key, value in entries.items()))
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def run(project: Path, site: Path, *arguments: str, plugins: str = "") -> Ended:
+    return agenteval(
+        *arguments, cwd=project, env=environment(PYTHONPATH=str(site), AGENTEVAL_PLUGINS=plugins, GITHUB_ACTIONS="")
+    )
+
+
+def write_config(project: Path, **agent: Any) -> None:
+    definition = {"interpreter": sys.executable, **agent}
+    (project / "agenteval.yaml").write_text(yaml.safe_dump({"agents": {"default": definition}}), encoding="utf-8")
+
+
+class TestFormats:
+    @pytest.fixture(autouse=True)
+    def suite(self, project: Path) -> None:
+        (project / "sums.lines").write_text("1+1=2\n2+2=4\n", encoding="utf-8")
+        (project / "agent.py").write_text("def reply(request):\n    return str(eval(request['input']))\n")
+        write_config(project, python="agent:reply")
+
+    def test_one_that_is_named_is_used(self, project: Path, site: Path) -> None:
+        ended = run(project, site, "run", plugins="acme.lines")
+        assert ended.status == 0, ended.text
+        results = results_in(project)
+        assert statuses(results) == {"1+1": "passed", "2+2": "passed"}
+        assert [suite.format for suite in results.suites] == ["acme.lines"]
+
+    def test_one_that_is_not_named_never_runs(self, project: Path, site: Path) -> None:
+        ended = run(project, site, "validate", "sums.lines")
+        assert ended.status == 2
+        assert "sums.lines: not a suite file of a known format (holodeck, agentci, fluxloop)" in ended.err
+
+    def test_its_problems_have_their_places(self, project: Path, site: Path) -> None:
+        (project / "sums.lines").write_text("1+1=2\nwhat\nwhy\n", encoding="utf-8")
+        ended = run(project, site, "validate", plugins="acme.lines")
+        assert ended.status == 2
+        assert "sums.lines:2: needs `question=answer`" in ended.err
+        assert "sums.lines:3: needs `question=answer`" in ended.err
+
+    def test_its_schema_is_printed(self, project: Path, site: Path) -> None:
+        ended = run(project, site, "schema", "acme.lines", plugins="acme.lines")
+        assert json.loads(ended.out)["title"] == "Acme's lines, as agenteval reads it"
+        assert run(project, site, "schema", "acme.lines").status == 2
+
+    @pytest.mark.parametrize(
+        ("plugins", "problem"),
+        [
+            ("acme.broken", "acme.broken: cannot be imported from acme 1.0: ModuleNotFoundError: No module named"),
+            ("acme.greedy", "sums.lines: format 'acme.greedy' of acme 1.0 cannot load the file: ZeroDivisionError"),
+            ("acme.misnamed", "acme.misnamed: acme 1.0 registers a format named 'agentci'; it must be"),
+            ("acme.lime", "AGENTEVAL_PLUGINS: no installed distribution registers 'acme.lime'; known: acme.broken"),
+            ("holodeck", "AGENTEVAL_PLUGINS: no installed distribution registers 'holodeck'"),
+        ],
+    )
+    def test_mistakes(self, project: Path, site: Path, plugins: str, problem: str) -> None:
+        ended = run(project, site, "validate", "sums.lines", plugins=plugins)
+        assert ended.status == 2
+        assert problem in ended.err
+        assert "Traceback" not in ended.err
+
+    def test_of_two_distributions_none_is_chosen(self, project: Path, site: Path) -> None:
+        install(site, "bolt", {"agenteval.formats": {"acme.lines": "acme_format:FORMAT"}})
+        ended = run(project, site, "validate", plugins="acme.lines")
+        assert ended.status == 2
+        assert "acme.lines: several distributions register it (" in ended.err
+        assert "acme 1.0" in ended.err
+        assert "bolt 1.0" in ended.err
+
+    def test_a_name_without_a_dot_replaces_no_built_in_format(self, project: Path, site: Path) -> None:
+        write_suite(project, [case("a", "1+1", "2")])
+        ended = run(project, site, "run", "agent.yaml")
+        assert ended.status == 0, ended.text
+        assert [suite.format for suite in results_in(project).suites] == ["holodeck"]
+
+
+class TestAgents:
+    @pytest.fixture(autouse=True)
+    def suite(self, project: Path) -> None:
+        turns = [{"input": "x", "ground_truth": "> x 1"}, {"input": "y", "ground_truth": "> y 2"}]
+        write_suite(project, [case("a", "hello", "> hello 1"), {"name": "two", "turns": turns}])
+
+    def test_it_runs_in_a_worker(self, project: Path, site: Path) -> None:
+        write_config(project, kind="acme.parrot", options={"prefix": "> "})
+        ended = run(project, site, "run")
+        assert ended.status == 0, ended.text
+        assert statuses(results_in(project)) == {"a": "passed", "two": "passed"}
+        assert (project / "closed.txt").read_text() == "2"
+        assert (project / "ended.txt").read_text() == ".."
+
+    @pytest.mark.parametrize(
+        ("agent", "problem"),
+        [
+            ({"kind": "acme.parot"}, "no distribution registers the kind 'acme.parot' for "),
+            ({"kind": "acme.parot"}, "registered: acme.broken, acme.parrot"),
+            ({"kind": "acme.broken"}, "kind 'acme.broken' cannot be imported from acme 1.0: ModuleNotFoundError"),
+            ({"kind": "acme.parrot", "config": {"broken": True}}, "of acme 1.0 cannot start: OSError: no licence"),
+            ({"kind": "acme.parrot", "options": {"prefx": ""}}, "of acme 1.0 cannot start: TypeError"),
+            ({"kind": "parrot"}, "agents.default.kind: 'parrot' is no registered kind: their names contain a dot"),
+            ({"python": "a:b", "options": {}}, "`options` is for agents of type plugin, not python"),
+        ],
+    )
+    def test_mistakes(self, project: Path, site: Path, agent: Mapping[str, Any], problem: str) -> None:
+        write_config(project, **agent)
+        ended = run(project, site, "run")
+        assert ended.status == 2, ended.text
+        assert "agenteval.yaml:" in ended.err
+        assert problem in ended.err
+        assert "Traceback" not in ended.err
+
+    def test_of_two_distributions_none_is_chosen(self, project: Path, site: Path) -> None:
+        install(site, "bolt", {"agenteval.agents": {"acme.parrot": "acme_agent:Agent"}})
+        write_config(project, kind="acme.parrot")
+        ended = run(project, site, "run")
+        assert ended.status == 2
+        assert "kind 'acme.parrot': several distributions register it (" in ended.err
+
+
+class TestPluginsCommand:
+    def test_json(self, project: Path, site: Path) -> None:
+        ended = run(project, site, "plugins", "--json", plugins="acme.lines")
+        assert (ended.status, ended.err) == (0, "")
+        found = {(item["group"], item["name"]): item for item in json.loads(ended.out)}
+        assert found["agenteval.formats", "acme.lines"] == {
+            "group": "agenteval.formats",
+            "name": "acme.lines",
+            "distribution": "acme",
+            "version": "1.0",
+            "allowed": True,
+        }
+        assert {key: item["allowed"] for key, item in found.items()} == {
+            ("agenteval.metrics", "acme.toxicity"): True,
+            ("agenteval.agents", "acme.broken"): True,
+            ("agenteval.agents", "acme.parrot"): True,
+            ("agenteval.formats", "acme.broken"): False,
+            ("agenteval.formats", "acme.greedy"): False,
+            ("agenteval.formats", "acme.lines"): True,
+            ("agenteval.formats", "acme.misnamed"): False,
+            ("agenteval.formats", "holodeck"): False,
+        }
+
+    def test_table(self, project: Path, site: Path) -> None:
+        lines = run(project, site, "plugins").out.splitlines()
+        assert lines[0].split() == ["NAME", "GROUP", "DISTRIBUTION", "VERSION", "MAY", "RUN"]
+        rows = {tuple(line.split()[:4]): line.split(maxsplit=4)[4] for line in lines[1:]}
+        assert rows["acme.lines", "agenteval.formats", "acme", "1.0"] == "no: not in AGENTEVAL_PLUGINS"
+        assert rows["holodeck", "agenteval.formats", "acme", "1.0"] == "no: the name needs a dot"
+        assert rows["acme.parrot", "agenteval.agents", "acme", "1.0"] == "yes"
+
+    def test_none(self, project: Path) -> None:
+        assert agenteval("plugins", cwd=project) == Ended(0, "no extensions are installed beside agenteval\n", "")
