@@ -143,7 +143,7 @@ def iteration(agent: Scripted, turns: int, case_s: float | None, **fields: Any) 
 def cases(
     agent: Scripted,
     count: int,
-    pace: RunLimits,
+    limits: RunLimits,
     *,
     turns: int = 1,
     iterations: int = 1,
@@ -167,7 +167,7 @@ def cases(
 
     async def run() -> None:
         catalog = MetricCatalog(Resources(gateway=Gateway(LlmSettings()), graders=GraderPool({}, 1)))
-        found.extend(await run_jobs(jobs, catalog, pace, finished))
+        found.extend(await run_jobs(jobs, catalog, limits, finished))
 
     in_virtual_time(run())
     return found
