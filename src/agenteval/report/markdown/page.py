@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 from agenteval.report.view import view
 from agenteval.report.view.case_details import Story
 from agenteval.report.view.comparison_rows import EvidenceRow, ResourceRow, verdict_note
+from agenteval.report.view.parts import Section
 from agenteval.report.view.view import MetricRow
 from agenteval.results.model import Comparison, Criterion, Run, Summary
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Section(Generic[T]):
-    """The first of many things; ``total`` counts all of them."""
-
-    items: tuple[T, ...] = ()
-    total: int = 0
-
-    @classmethod
-    def of(cls, things: Iterable[T], most: int) -> Section[T]:
-        """A section that shows at most so many."""
-        everything = tuple(things)
-        return cls(everything[:most], len(everything))
-
-    @property
-    def hidden(self) -> int:
-        """How many are not shown."""
-        return self.total - len(self.items)
 
 
 @dataclass(frozen=True, slots=True)

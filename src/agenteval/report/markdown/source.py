@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from agenteval.report.markdown.page import Page, Row, Section
+from agenteval.report.markdown.page import Page, Row
 from agenteval.report.presentation import Links, Site
 from agenteval.report.size_limits import Detail
 from agenteval.report.view import baseline_notes as basis
@@ -13,6 +13,7 @@ from agenteval.report.view import case_details as stories
 from agenteval.report.view import view
 from agenteval.report.view.case_details import Entry, Failure, Story, status_change
 from agenteval.report.view.comparison_rows import evidence_rows, history_note, resource_changes, resource_rows
+from agenteval.report.view.parts import Section
 from agenteval.report.view.view import GateView, MetricRow
 from agenteval.results.model import CaseNote, ComparedCase, Results
 
