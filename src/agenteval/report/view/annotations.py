@@ -117,7 +117,7 @@ class _Finding:
 
     @property
     def suspect(self) -> bool:
-        """Whether it only may have got worse."""
+        """Whether it is only a possible regression."""
         return self.kind != "regressed" and self.compared is not None and "suspect" in self.compared.notes
 
     def annotation(self, path: str) -> Annotation:
@@ -143,7 +143,7 @@ class _Finding:
         if self.quarantined:
             yield "in quarantine"
         elif self.suspect:
-            yield "it passed before, and this may be chance"
+            yield "it passed before; the change is not significant"
 
     def _facts(self) -> Iterator[str]:
         # Where a regression fails nothing, its scores fell.
