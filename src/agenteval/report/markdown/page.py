@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agenteval.report.view import view
-from agenteval.report.view.case_details import Story
+from agenteval.report.view.case_details import CaseDetails
 from agenteval.report.view.comparison_rows import EvidenceRow, ResourceRow, verdict_note
 from agenteval.report.view.parts import Section
 from agenteval.report.view.view import MetricRow
@@ -56,8 +56,8 @@ class Page:
     comparison: Comparison | None
     score_change: float | None
     metrics: Section[MetricRow]
-    regressions: Section[Story]
-    failures: Section[Story]
+    regressions: Section[CaseDetails]
+    failures: Section[CaseDetails]
     failures_title: str
     known_failures: Section[Row]
     improvements: Section[Row]
@@ -103,7 +103,7 @@ class Page:
     @property
     def left_out(self) -> str:
         """The sections that are omitted for lack of space: ``3 metrics, 12 skipped cases``."""
-        counted: tuple[tuple[Section[Story] | Section[Row] | Section[MetricRow], str], ...] = (
+        counted: tuple[tuple[Section[CaseDetails] | Section[Row] | Section[MetricRow], str], ...] = (
             (self.regressions, "regression"),
             (self.failures, "failure"),
             (self.known_failures, "known failure"),
