@@ -38,6 +38,7 @@ from tests.unit import runs
 from agenteval.compare.gate import GatePolicy, decide_gate, is_named, quarantined
 from agenteval.compare.pairing import entry_without_cases, pool_entry
 from agenteval.compare.policy import Quarantine
+from agenteval.report.report import Report
 from agenteval.report.view.annotations import annotate
 from agenteval.report.view.baseline_notes import repetitions
 from agenteval.report.view.view import GateView, metric_errors
@@ -130,7 +131,7 @@ def reports(directory: Path, collected: Collected, results: Results, policy: Gat
     view = GateView(
         passed=gate.passed, headline=gate.headline, reasons=gate.reasons, warnings=collected.retries.warnings
     )
-    view = write_reports(results, view, directory, collected.archive)
+    view = write_reports(Report(view, collected.archive), results, directory / "results.json").gate
     with (directory / "table.txt").open("w", encoding="utf-8") as table:
         print_table(results, view, table)
     files = {path.name: path.read_bytes() for path in directory.iterdir()}

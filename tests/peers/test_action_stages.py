@@ -379,7 +379,7 @@ def test_shards_are_merged_judged_and_commented_on_once(
     assert step.outputs["baseline-sha"]
     [comment] = list(pull.get_issue_comments())
     assert "11 cases failed" in comment.body
-    assert "may have got worse" in comment.body
+    assert "possible regression" in comment.body
 
 
 def test_pull_request_target_runs_nothing(github: GithubService, workspace: Path, tmp_path: Path) -> None:

@@ -44,7 +44,8 @@ def comparable_runs(current: Results, own: RunScores, pool: Pool) -> EarlierRuns
     kept = _of_usual_length(runs, own)
     notes = list(pool.notes)
     if foreign:
-        notes.append(f"{_count(len(foreign), 'case')} asked or judged something else in earlier runs, left out there")
+        cases = _count(len(foreign), "case")
+        notes.append(f"{cases} changed since the baseline runs (question or metrics): not compared")
     if broken:
         notes.append(f"{_count(broken, 'score')} of earlier runs outside 0..1, left out")
     if len(kept) < len(runs):

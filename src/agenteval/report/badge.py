@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
+from agenteval.report.report import Report, ReportFile
 from agenteval.report.view.view import GateView, percent
 from agenteval.results.model import Results
 
-BADGE_FILE = "badge.json"
+
+def report_files(report: Report, results: Results) -> Iterator[ReportFile]:
+    """Yield ``badge.json``."""
+    yield ReportFile("badge.json", badge_json(results, report.gate))
 
 
 def badge_json(results: Results, gate: GateView) -> str:
-    """The text of badge.json: the pass rate, in the colour of the verdict."""
+    """Return the text of badge.json: the pass rate, in the colour of the verdict."""
     message, colour = _message(results, gate)
     badge = {"schemaVersion": 1, "label": "agenteval", "message": message, "color": colour}
     return f"{json.dumps(badge, indent=1)}\n"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from agenteval.core.text import escape
+from agenteval.report.report import Report, ReportFile
 from agenteval.report.view import view
 from agenteval.results.archive import Archive, Passed
 from agenteval.results.model import CaseResult, CaseStatus, IterationResult, Results, Score, SuiteResult, TurnResult
@@ -27,12 +28,17 @@ _COUNTS = ("tests", "failures", "errors")
 _STEP = "  "
 
 
+def report_files(report: Report, results: Results) -> Iterator[ReportFile]:
+    """Yield ``junit.xml``."""
+    yield ReportFile("junit.xml", render(results, report.archive))
+
+
 def render(results: Results, archive: Archive) -> Iterator[str]:
-    """The run as a JUnit document that declares UTF-8, piece by piece; write it with that encoding.
+    """Render the run as a JUnit document, piece by piece; it declares UTF-8.
 
     Args:
         results: the run.
-        archive: where its cases are in full.
+        archive: its cases in full.
     """
     # Readers of JUnit expect a time without a zone: cut to seconds, as the run writes it in UTC.
     timestamp = _line(results.run.started_at[:_TIMESTAMP])
@@ -71,7 +77,7 @@ def _open_tag(name: str, attributes: Mapping[str, str], indent: str) -> str:
 
 
 def _testcases(findings: Iterable[tuple[CaseResult, float] | Passed], path: str) -> Iterator[str]:
-    """The cases as XML, one by one; of most there is nothing to say but that they passed."""
+    """Yield the cases as XML; most of them only passed."""
     classname = f' classname="{_attribute(path)}"' if path else ""
     for found in findings:
         if isinstance(found, Passed):
@@ -83,12 +89,12 @@ def _testcases(findings: Iterable[tuple[CaseResult, float] | Passed], path: str)
 
 
 def _attribute(line: str) -> str:
-    """One line as the value of an attribute, as ElementTree writes it."""
+    """Return one line as the value of an attribute, as ElementTree writes it."""
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
 def _explained(case: CaseResult, path: str, time: str) -> str:
-    """A case that did not pass as XML, with what speaks against it."""
+    """Return a case that did not pass as XML, with the reasons."""
     # Imported here: a program start that renders nothing does not pay for it.
     from xml.etree import ElementTree
 
@@ -116,13 +122,13 @@ def _not_passed(case: CaseResult, path: str) -> TestCase:
 
 
 def _type(case: CaseResult) -> str:
-    """What said no: the first metric's id, or ``agent``."""
+    """Return the id of the first metric that failed, or ``agent``."""
     found = view.facts(case)
     return _line(found[0].id) if found else case.status
 
 
 def _text(case: CaseResult, path: str) -> str:
-    # The last place that a text names counts: no answer can name another one behind it.
+    # Test reporters read the last place that a text names: no answer comes after it.
     place = [f"at {path}:{case.line}"] if case.line else []
     return escape.xml("\n".join([*_case_lines(case), *place]))
 
@@ -160,7 +166,7 @@ def _score_line(score: Score) -> str:
 
 
 def _labelled(label: str, text: str) -> Iterator[str]:
-    """The text behind its label. Further lines are indented: no answer can pass for a line of ours."""
+    """Yield the text after its label. Further lines are indented, so that no answer can imitate our lines."""
     lines = text[:_LONGEST_TEXT].splitlines() or [""]
     if len(text) > _LONGEST_TEXT:
         lines.append(f"… ({len(text) - _LONGEST_TEXT:,} more characters)")
@@ -171,7 +177,7 @@ def _labelled(label: str, text: str) -> Iterator[str]:
 
 
 def _below(heading: str, lines: Iterable[str]) -> Iterator[str]:
-    """The lines, indented below a heading if there is one."""
+    """Yield the lines, indented below a heading if there is one."""
     if not heading:
         yield from lines
         return

@@ -1,4 +1,4 @@
-"""What users choose about comment and summary."""
+"""What users choose about their reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where the repository lies.
+    """Where the repository is.
 
     Attributes:
         server: address of the GitHub instance.
@@ -31,20 +31,20 @@ class Site:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Site:
-        """As the runner's variables tell; github.com outside of it."""
+        """Return the site that the runner's variables describe; github.com outside of a runner."""
         server = (environment.get("GITHUB_SERVER_URL") or GITHUB).rstrip("/")
         return cls(server, environment.get("GITHUB_REPOSITORY", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The addresses of one run; every one is empty where it is not known."""
+    """The addresses of one run; an unknown address is empty."""
 
     site: Site
     run: Run
 
     def suite(self, path: str, line: int | None) -> str:
-        """A line of a suite's file, as it was in the commit that was evaluated."""
+        """Return the address of a line of a suite's file in the evaluated commit."""
         commit = self.run.commit or ""
         pure = PurePosixPath(path)
         inside = bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts
@@ -56,7 +56,7 @@ class Links:
 
     @property
     def workflow_run(self) -> str:
-        """The workflow run that made the results."""
+        """The address of the workflow run that made the results."""
         number = self.run.workflow_run_id or ""
         return f"{self._root}/actions/runs/{number}" if self._root and number.isascii() and number.isdigit() else ""
 
@@ -70,14 +70,16 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """How comment and summary are made.
+    """How reports are made.
 
     Attributes:
-        comment_template: the user's own template of the comment, if there is one.
-        summary_template: that of the job summary.
-        site: where links lead.
+        comment_template: the user's template of the comment, if there is one.
+        summary_template: the same of the job summary.
+        site: the target of links.
+        reports: names of reporters of other packages.
     """
 
     comment_template: Path | None = None
     summary_template: Path | None = None
     site: Site = field(default_factory=Site)
+    reports: tuple[str, ...] = ()

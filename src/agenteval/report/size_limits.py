@@ -1,6 +1,6 @@
 """Size limits: a report that is too long is rendered again with less detail, never cut.
 
-GitHub refuses a comment above 65,536 characters and shows nothing of a job summary above 1 MiB.
+GitHub refuses a comment above 65,536 characters, and does not show a job summary above 1 MiB.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ SUMMARY_LIMIT = 1_000_000
 
 
 class ReportTooLargeError(AgentEvalError):
-    """A report does not fit even with the least detail: the limit was lowered, or the template is not ours."""
+    """A report does not fit even with the least detail: the limit was lowered, or the template is a user's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much a report tells.
+    """The amount of detail in a report.
 
     Attributes:
-        max_cases: cases of one section told with questions and answers.
-        max_rows: rows of one table or list of what changed.
-        max_asides: the same of the sections that matter less: known failures, skipped cases, metrics; with 0 they are
-            left out as a whole.
+        max_cases: cases of one section that are shown with questions and answers.
+        max_rows: rows of one table or list of changes.
+        max_asides: rows of the less important sections: known failures, skipped cases, metrics; 0 omits them.
         max_text: characters of one answer or reason.
-        reduced: whether this is less than the report would tell if it had room.
+        reduced: whether this is less than the full report.
     """
 
     max_cases: int
@@ -38,8 +37,8 @@ class Detail:
     reduced: bool = True
 
 
-#: What a pull-request comment tells. Whole sections go first, then cases, then parts of answers; at last there are
-#: the verdict and the numbers.
+#: The levels of a pull-request comment. First less important sections are omitted, then cases, then parts of answers;
+#: the last level has only the verdict and the numbers.
 COMMENT_LEVELS = (
     Detail(max_cases=25, max_rows=100, max_asides=100, max_text=1_500, reduced=False),
     Detail(max_cases=25, max_rows=30, max_asides=10, max_text=1_500),
@@ -52,7 +51,7 @@ COMMENT_LEVELS = (
     Detail(max_cases=0, max_rows=0, max_asides=0, max_text=100),
 )
 
-#: What a job summary tells.
+#: The levels of a job summary.
 SUMMARY_LEVELS = (
     Detail(max_cases=100, max_rows=2_000, max_asides=2_000, max_text=4_000, reduced=False),
     Detail(max_cases=100, max_rows=500, max_asides=100, max_text=4_000),
@@ -71,7 +70,7 @@ def fit(
     limit: int,
     levels: tuple[Detail, ...] = COMMENT_LEVELS,
 ) -> str:
-    """The text with the most detail whose ``size`` is within ``limit``.
+    """Render with the most detail whose ``size`` is within ``limit``.
 
     Raises:
         ReportTooLargeError: not even the last level fits.
@@ -84,10 +83,10 @@ def fit(
 
 
 def characters(text: str) -> int:
-    """The length of a comment, counted so that no way of counting characters gives more: in UTF-16 units."""
+    """Return the length of a text in UTF-16 units: no other way of counting characters gives more."""
     return len(text.encode("utf-16-le")) // 2
 
 
 def utf8_bytes(text: str) -> int:
-    """The size of a file with this text."""
+    """Return the size of a file with this text."""
     return len(text.encode())

@@ -1,53 +1,209 @@
-"""How our templates are written, and where they are kept compiled: beside them, as Python keeps its modules.
+"""How reports are rendered: one sandbox for every template, built-in or a user's, with the rules of one language.
 
-Compiling them takes longer than everything else that a small run does. Users' own templates are never kept.
+A :class:`Language` (Markdown, HTML) says how values are escaped. A user's template is data, not code: it sees the
+report, changes nothing, calls no method of what it is given, and reads no file outside of its own folder. A value
+that is printed without a filter is escaped all the same.
+
+Compiled templates are kept beside the templates, as Python keeps its modules: compiling them takes longer than
+everything else that a small run does. Users' templates are compiled every time.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from jinja2 import FileSystemBytecodeCache, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, StrictUndefined, Template, nodes
 from jinja2.bccache import Bucket
+from jinja2.exceptions import SecurityError, TemplateNotFound, TemplateSyntaxError
+from jinja2.loaders import BaseLoader
+from jinja2.runtime import LoopContext, Macro, TemplateReference
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Cycler, Joiner, Namespace
+from markupsafe import Markup
 
-#: Options of every environment: a name that is none is a mistake, and what stands on a line of its own leaves none.
-OPTIONS: Mapping[str, Any] = MappingProxyType(
-    {
-        "undefined": StrictUndefined,
-        "trim_blocks": True,
-        "lstrip_blocks": True,
-        "keep_trailing_newline": True,
-        "auto_reload": False,
-    }
+from agenteval.report.template_files import template_directory
+
+#: The name under which a user's template is loaded; no file can have it.
+USER_TEMPLATE = "<own>"
+
+_LARGEST = 1_000_000
+# Jinja's own filters that choose, count and sort. Those that make or change text are ours.
+_OF_JINJA = (
+    *("abs", "batch", "d", "default", "dictsort", "first", "float", "groupby", "int", "items", "last", "length"),
+    *("list", "map", "max", "min", "reject", "rejectattr", "reverse", "round", "select", "selectattr", "slice"),
+    *("sort", "sum", "unique"),
 )
+_GLOBALS = ("range", "dict", "cycler", "joiner", "namespace")
+# Everything else in a report is data, and data has no methods here: some of pydantic's read files or run code.
+_WITH_METHODS = (str, int, float, list, tuple, dict, LoopContext, TemplateReference, Macro, Cycler, Joiner, Namespace)
+_DATA = frozenset({str, int, float, bool, type(None)})
+_PARTS_OF_TEXT = "text that is escaped already cannot be put together; write each value in braces of its own"
+_REFUSED: dict[type[nodes.Node], str] = {
+    nodes.Concat: f"`~` is not available: {_PARTS_OF_TEXT}",
+    nodes.FilterBlock: "{% filter %} is not available; end each value in a filter instead",
+    nodes.ScopedEvalContextModifier: "{% autoescape %} is not available; everything is escaped",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """The language of a set of templates.
+
+    Attributes:
+        folder: of the built-in templates, below the template directory.
+        escape: turns a value that no filter has escaped into safe text.
+        filters: what expressions may end in, besides those of Jinja's filters that choose, count and sort.
+        extendable: the built-in templates that a user's template may extend.
+    """
+
+    folder: str
+    escape: Callable[[Any], Any]
+    filters: Mapping[str, Callable[..., Any]]
+    extendable: tuple[str, ...] = ()
 
 
 class CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates in ``__pycache__`` of their directory; where nothing can be written, nothing is kept.
+    """Compiled templates in ``__pycache__`` of their folder; where nothing can be written, nothing is kept.
 
     Jinja compiles a template again when its text has changed.
 
     Args:
-        templates: the directory of our templates.
+        folder: of the built-in templates.
     """
 
-    def __init__(self, templates: Path) -> None:
-        self._folder = templates / "__pycache__"
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "__pycache__"
         super().__init__(str(self._folder), f"%s.cpython-{sys.version_info.major}{sys.version_info.minor}.jinja")
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Take what is kept, if it can be read."""
+        """Take the compiled template from the folder, if it can be read."""
         with contextlib.suppress(OSError, ValueError, EOFError):
             super().load_bytecode(bucket)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep what was compiled, unless Python keeps nothing either."""
+        """Keep the compiled template, unless Python keeps no compiled modules either."""
         if not sys.dont_write_bytecode:
             with contextlib.suppress(OSError):
                 self._folder.mkdir(exist_ok=True)
                 super().dump_bytecode(bucket)
+
+
+class _Loader(BaseLoader):
+    """Loads the built-in templates of a language, and the files beside a user's template.
+
+    Args:
+        language: of the templates.
+        folder: of the built-in templates.
+        user: the user's template; the extendable built-in templates keep their names in it.
+    """
+
+    def __init__(self, language: Language, folder: Path, user: Path | None) -> None:
+        self._language = language
+        self._folder = folder
+        self._user = user
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
+        """Return the text of a template, and the name of its file for messages.
+
+        Raises:
+            TemplateNotFound: there is no such file, or it lies elsewhere.
+            TemplateSyntaxError: it uses what no user's template may.
+        """
+        is_built_in = self._user is None or template in self._language.extendable
+        path = self._folder / template if is_built_in else self._beside_user(self._user, template)
+        try:
+            is_too_large = path.stat().st_size > _LARGEST
+            source = "" if is_too_large else path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            ours = " and ".join(self._language.extendable)
+            raise TemplateNotFound(template, f"there is no {path}; ours are {ours}") from None
+        except (OSError, ValueError) as error:
+            raise TemplateNotFound(template, f"{path} cannot be read: {error}") from None
+        if is_too_large:
+            raise TemplateNotFound(template, f"{path} has more than {_LARGEST:,} bytes")
+        if not is_built_in:
+            _check(environment.parse(source, template, str(path)), template, str(path))
+        return source, str(path), lambda: True
+
+    @staticmethod
+    def _beside_user(user: Path | None, name: str) -> Path:
+        if user is None:
+            raise TemplateNotFound(name)
+        path = user if name == USER_TEMPLATE else user.parent / name
+        # A link must not lead out of the folder either.
+        if not path.resolve().is_relative_to(user.parent.resolve()):
+            raise TemplateNotFound(name, f"{name} lies outside of the folder of {user}")
+        return path
+
+
+def _check(tree: nodes.Template, name: str, file: str) -> None:
+    for node in tree.find_all(tuple(_REFUSED)):
+        raise TemplateSyntaxError(_REFUSED[type(node)], node.lineno, name, file)
+    for block in tree.find_all(nodes.AssignBlock):
+        if block.filter is not None:
+            raise TemplateSyntaxError("{% set %} with a filter is not available", block.lineno, name, file)
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    intercepted_binops = frozenset({"+", "%", "*"})
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        # Most of what a template reads: behind it there is nothing more to get at.
+        if type(value) in _DATA and not attr.startswith("_") and not isinstance(obj, Markup):
+            return True
+        if not super().is_safe_attribute(obj, attr, value) or isinstance(obj, Markup):
+            return False
+        return not callable(value) or isinstance(obj, _WITH_METHODS)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        if isinstance(left, Markup) or isinstance(right, Markup):
+            raise SecurityError(f"`{operator}`: {_PARTS_OF_TEXT}")
+        return super().call_binop(context, operator, left, right)
+
+
+def make_environment(language: Language, directory: Path, user: Path | None = None) -> Environment:
+    """Make an environment for the built-in templates, or for one template of the user.
+
+    Args:
+        language: of the templates.
+        directory: with a folder of built-in templates for each language.
+        user: the user's template; its name in the environment is ``USER_TEMPLATE``.
+    """
+    folder = directory / language.folder
+    environment = _Sandbox(
+        loader=_Loader(language, folder, user),
+        # In every language: the text of macros and blocks counts as escaped, because all of its parts are.
+        autoescape=True,
+        finalize=language.escape,
+        bytecode_cache=CompiledTemplates(folder) if user is None else None,
+        # An unknown name is a mistake, and a tag on a line of its own leaves no line.
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+    )
+    environment.filters = {**{name: environment.filters[name] for name in _OF_JINJA}, **language.filters}
+    environment.globals = {name: environment.globals[name] for name in _GLOBALS}
+    return environment
+
+
+def built_in_template(language: Language, name: str) -> Template:
+    """Return a built-in template, compiled at most once in a process.
+
+    Args:
+        language: of the template.
+        name: of its file.
+    """
+    return _built_in_environment(language).get_template(name)
+
+
+@functools.cache
+def _built_in_environment(language: Language) -> Environment:
+    return make_environment(language, template_directory())

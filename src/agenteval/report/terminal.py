@@ -1,4 +1,4 @@
-"""The table a run ends with on a terminal or in a log."""
+"""Prints the final table of a run on a terminal or in a log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STYLES: dict[str, _Style] = {"passed": "green", "failed": "red", "error": "red"
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """A table. The first column is styled row by row, the last one takes the width that is left."""
+    """A table: the first column is styled row by row, the last one takes the remaining width."""
 
     title: str
     header: tuple[str, ...]
@@ -52,7 +52,7 @@ class _Line:
 def print_results(
     results: Results, gate: GateView, stream: TextIO, colour: bool, *, width: int | None = None
 ) -> None:
-    """Writes the table of cases, the metrics, what changed against the baseline and, last, the verdict.
+    """Print the table of cases, the changes against the baseline, the metrics and, last, the verdict.
 
     Args:
         colour: whether the stream is a terminal that shows colours; only then rich is loaded.
@@ -153,7 +153,7 @@ def _metrics(results: Results) -> Iterator[_Grid]:
 
 
 def _evidence(results: Results) -> Iterator[_Grid]:
-    """How sure the comparison is."""
+    """Yield the statistics of the comparison, metric by metric."""
     if results.comparison is None:
         return
     rows = list(evidence_rows(results.comparison))
@@ -213,7 +213,7 @@ def _print_plain(parts: Iterable[_Grid | _Line], stream: TextIO, columns: int) -
             lines += [*_plain_grid(part, columns), ""]
     encoding = stream.encoding or "utf-8"
     text = "\n".join(lines) + "\n"
-    # An old console's encoding must not turn a finished run into a crash.
+    # A character that the console cannot encode must not break a finished run.
     stream.write(text.encode(encoding, "replace").decode(encoding))
 
 
@@ -236,7 +236,7 @@ def _plain_grid(grid: _Grid, columns: int) -> Iterator[str]:
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    """The text in a few lines of at most ``width`` cells, broken at blanks."""
+    """Return the text in a few lines of at most ``width`` cells, broken at blanks."""
     if _cells(text) <= width:
         return [text]
     lines = [""]
@@ -245,7 +245,7 @@ def _wrap(text: str, width: int) -> list[str]:
         if _cells(line) <= width or not lines[-1]:
             lines[-1] = line
         elif len(lines) == _MOST_LINES_IN_A_CELL:
-            lines[-1] = f"{lines[-1]} {word} …"  # too long on purpose: shortened below
+            lines[-1] = f"{lines[-1]} {word} …"  # too long: shortened below
             break
         else:
             lines.append(word)
@@ -253,7 +253,7 @@ def _wrap(text: str, width: int) -> list[str]:
 
 
 def _widths(table: Sequence[tuple[str, ...]], columns: int) -> list[int]:
-    """Every column as wide as its content; the widest one and the last give way where the line is too short."""
+    """Return the width of each column: that of its content; the widest and the last shrink if needed."""
     widths = [max(map(_cells, column)) for column in zip(*table, strict=True)]
     room = columns - len(_GAP) * (len(widths) - 1)
     least = min(widths[-1], max(_NARROWEST_COLUMN, min(_LEAST_LAST_COLUMN, room // 3)))
@@ -266,7 +266,7 @@ def _widths(table: Sequence[tuple[str, ...]], columns: int) -> list[int]:
 
 
 def _cells(text: str) -> int:
-    """How many cells of a terminal the text takes."""
+    """Return the number of terminal cells that a text takes."""
     if text.isascii():
         return len(text)
     return sum(map(_character_cells, text))

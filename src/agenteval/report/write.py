@@ -3,80 +3,71 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
-from agenteval.report.presentation import Presentation
+from agenteval.core.errors import AgentEvalError, InfrastructureError
+from agenteval.report.registry import built_in, find_reporter
+from agenteval.report.report import Report, ReportFile
 from agenteval.report.view.view import GateView
-from agenteval.results.archive import Archive
-from agenteval.results.history import EarlierRun
 from agenteval.results.model import Results
 from agenteval.results.store import RESULTS_FILE, results_json, write_atomic
 
-_PLAIN = Presentation()
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
+# Files of a report directory that no reporter writes.
+_RESERVED = frozenset({RESULTS_FILE, "journal.jsonl", "confirmation.jsonl", "evaluation"})
 
 
-def write_reports(
-    results: Results,
-    view: GateView,
-    directory: Path,
-    archive: Archive,
-    earlier: Sequence[EarlierRun] = (),
-    *,
-    presentation: Presentation = _PLAIN,
-) -> GateView:
-    """Write ``results.json``, then what is rendered from it, so that a rendering error loses no result.
+def write_reports(report: Report, results: Results, path: Path) -> Report:
+    """Write the results, then the files rendered from them, so that a rendering error loses no result.
 
     Args:
+        report: what there is besides the results.
         results: the run.
-        view: what the gate says.
-        directory: where to.
-        archive: where the run's cases are in full.
-        earlier: runs of the history, for the trend.
-        presentation: the user's own templates, and where links lead.
+        path: the results file; all others are written beside it.
 
     Returns:
-        What the gate says, with a warning for each template that could not be used.
+        The report, with a warning for each template that could not be used.
 
     Raises:
-        InfrastructureError: a file cannot be written.
+        InfrastructureError: a file cannot be written, or a reporter of another package failed.
     """
-    write_atomic(directory / RESULTS_FILE, results_json(results, archive))
-    return render_reports(results, view, directory, archive, earlier, presentation=presentation)
+    write_atomic(path, results_json(results, report.archive))
+    return _render(report, results, path.parent, {path.name})
 
 
-def render_reports(
-    results: Results,
-    view: GateView,
-    directory: Path,
-    archive: Archive,
-    earlier: Sequence[EarlierRun] = (),
-    *,
-    presentation: Presentation = _PLAIN,
-) -> GateView:
-    """Write ``junit.xml``, ``summary.md``, ``comment.md``, ``badge.json``, ``trend.json`` and ``report.html``.
+def render_reports(report: Report, results: Results, directory: Path) -> Report:
+    """Write the files that are rendered from results that are saved already.
 
-    Args, what is returned and errors are those of :func:`write_reports`.
+    Args:
+        report: what there is besides the results.
+        results: the run.
+        directory: of the files.
+
+    Returns:
+        The report, and errors: see :func:`write_reports`.
     """
-    from agenteval.report import badge, junit
-    from agenteval.report.html import render as html
-    from agenteval.report.markdown import render as markdown
-    from agenteval.report.view import trend
+    return _render(report, results, directory, set())
 
-    warnings: list[str] = []
-    write_atomic(directory / "junit.xml", junit.render(results, archive))
-    summary = markdown.render_summary(results, view, presentation=presentation, warn=warnings.append)
-    write_atomic(directory / "summary.md", summary)
-    comment = markdown.render_comment(results, view, presentation=presentation, warn=warnings.append)
-    write_atomic(directory / "comment.md", comment)
-    view = replace(view, warnings=(*warnings, *view.warnings))
-    points = trend.trend(results, earlier)
-    write_atomic(directory / badge.BADGE_FILE, badge.badge_json(results, view))
-    write_atomic(directory / trend.TREND_FILE, trend.trend_json(points))
-    write_atomic(directory / html.REPORT_FILE, html.render(results, view, archive, points))
-    return view
+
+def write_files(files: Iterable[ReportFile], directory: Path) -> tuple[ReportFile, ...]:
+    """Write files, and make the folders that their names contain.
+
+    Raises:
+        InfrastructureError: a file or folder cannot be written.
+    """
+    written = []
+    for file in files:
+        path = directory / file.name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InfrastructureError(f"cannot make {path.parent}: {error.strerror}") from None
+        write_atomic(path, file.text)
+        written.append(ReportFile(file.name, "", file.warnings))
+    return tuple(written)
 
 
 def print_table(results: Results, view: GateView, stream: TextIO) -> None:
@@ -84,3 +75,42 @@ def print_table(results: Results, view: GateView, stream: TextIO) -> None:
     from agenteval.report.terminal import print_results
 
     print_results(results, view, stream, colour=stream.isatty() and not os.environ.get("NO_COLOR"))
+
+
+def _render(report: Report, results: Results, directory: Path, taken: set[str]) -> Report:
+    names = {*_RESERVED, *taken}
+    for render in built_in():
+        written = write_files(render(report, results), directory)
+        names.update(file.name for file in written)
+        report = report.with_warnings(text for file in written for text in file.warnings)
+    failed = []
+    for name in report.presentation.reports:
+        try:
+            written = write_files(_checked(find_reporter(name)(report, results), names), directory)
+        except AgentEvalError as error:
+            failed.append(f"reports: {name}: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever a reporter of others raises must lose no other report
+            failed.append(f"reports: {name}: {type(error).__name__}: {error}")
+        else:
+            report = report.with_warnings(f"{name}: {text}" for file in written for text in file.warnings)
+    if failed:
+        raise InfrastructureError("\n".join(failed))
+    return report
+
+
+def _checked(files: Iterable[ReportFile], names: set[str]) -> Iterable[ReportFile]:
+    """Yield the files of a reporter of another package, each with a new name in the report directory.
+
+    Raises:
+        InfrastructureError: a file has another name.
+    """
+    for file in files:
+        if not isinstance(file, ReportFile):
+            raise InfrastructureError(f"it gives {type(file).__name__} instead of ReportFile")
+        if not _PLAIN_NAME.fullmatch(file.name):
+            allowed = "letters, digits, '.', '-' and '_', at most 100, without a folder"
+            raise InfrastructureError(f"{file.name[:100]!r} is not a plain file name; use {allowed}")
+        if file.name.casefold() in {name.casefold() for name in names}:
+            raise InfrastructureError(f"{file.name!r} is written already; choose another name")
+        names.add(file.name)
+        yield file

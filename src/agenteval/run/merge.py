@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TextIO
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.report.write import print_table, render_reports
+from agenteval.report.write import print_table, write_reports
 from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.archive import InMemory
 from agenteval.results.merge import Merged, merge
 from agenteval.results.merge_parts import Part
 from agenteval.results.model import Results, RunUsage, SuiteResult
-from agenteval.results.store import RESULTS_FILE, read_results, results_json, write_atomic
+from agenteval.results.store import RESULTS_FILE, read_results
 from agenteval.run.analyse import SuiteAnalyses
 from agenteval.run.compare import compare_first
 from agenteval.run.context import RunContext
@@ -57,17 +57,8 @@ def merge_files(
     make_directory_of_run(target.parent)
     first = compare_first(evaluations.results, spec, execution)
     outcome = decide(first.compared, spec, execution, evaluations.warnings)
-    write_atomic(target, results_json(outcome.results, execution.archive))
-    view = render_reports(
-        outcome.results,
-        outcome.view,
-        target.parent,
-        execution.archive,
-        spec.earlier,
-        presentation=spec.presentation,
-    )
-    outcome = replace(outcome, view=view)
-    evaluations.write(target.parent)
+    report = write_reports(outcome.report(spec.earlier, evaluations), outcome.results, target)
+    outcome = replace(outcome, view=report.gate)
     print_table(outcome.results, outcome.view, stream or sys.stdout)
     return outcome
 

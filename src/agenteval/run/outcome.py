@@ -11,9 +11,12 @@ from pathlib import Path
 from agenteval.compare.gate import BROKEN, PASSED, Gate, GatePolicy, decide_gate, quarantined
 from agenteval.core.errors import ConfigError, InfrastructureError
 from agenteval.report.presentation import Presentation
+from agenteval.report.report import Report
 from agenteval.report.view.view import GateView, count
 from agenteval.results.archive import Archive
+from agenteval.results.history import EarlierRun
 from agenteval.results.model import Results
+from agenteval.run.analyse import SuiteAnalyses
 from agenteval.run.compare import ComparedRun
 from agenteval.run.journal.journal import CONFIRMATION_FILE
 from agenteval.run.resolve.spec import GateSpec
@@ -38,6 +41,16 @@ class RunOutcome:
     archive: Archive
     quarantined: frozenset[str] = frozenset()
     presentation: Presentation = field(default_factory=Presentation)
+
+    def report(self, earlier: Sequence[EarlierRun], analyses: SuiteAnalyses | None = None) -> Report:
+        """Return what reporters get besides the results.
+
+        Args:
+            earlier: runs of the history.
+            analyses: of suites; without them no report on an analysis is written.
+        """
+        suites = analyses.of_suites if analyses else ()
+        return Report(self.view, self.archive, tuple(earlier), suites, self.presentation)
 
 
 def decide(compared: ComparedRun, spec: GateSpec, execution: Execution, further: Sequence[str]) -> RunOutcome:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TextIO
 
+from agenteval.report.report import Report
 from agenteval.report.write import print_table, write_reports
 from agenteval.results.model import Results
+from agenteval.results.store import RESULTS_FILE
 from agenteval.run.analyse import SuiteAnalyses
 from agenteval.run.compare import compare_first, confirm_and_compare
 from agenteval.run.context import RunContext
@@ -47,13 +50,14 @@ def _run(spec: RunSpec) -> RunOutcome:
     execution = _execute(spec)
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, execution)
-    outcome = _reported(decide(first.compared, spec, execution, analyses.warnings), spec)
-    analyses.write(spec.out)
+    outcome = decide(first.compared, spec, execution, analyses.warnings)
+    outcome = _reported(outcome, outcome.report(spec.earlier, analyses), spec.out)
     if not first.needs_confirmation:
         return outcome
     # The reports of the first run exist by now, whatever happens to the confirmation run.
     confirmed = confirm_and_compare(first, spec, execution)
-    return _reported(decide(confirmed, spec, execution, analyses.warnings), spec)
+    outcome = decide(confirmed, spec, execution, analyses.warnings)
+    return _reported(outcome, outcome.report(spec.earlier), spec.out)
 
 
 def _execute(spec: RunSpec) -> Execution:
@@ -77,9 +81,6 @@ def _analyse(spec: RunSpec, execution: Execution, results: Results) -> SuiteAnal
     return evaluate_suites(spec.suites, execution.answers, results)
 
 
-def _reported(outcome: RunOutcome, spec: RunSpec) -> RunOutcome:
-    """Write the reports; the outcome then has what could not be written among its warnings."""
-    view = write_reports(
-        outcome.results, outcome.view, spec.out, outcome.archive, spec.earlier, presentation=spec.presentation
-    )
-    return replace(outcome, view=view)
+def _reported(outcome: RunOutcome, report: Report, directory: Path) -> RunOutcome:
+    """Write the reports; the outcome then has a warning for each template that could not be used."""
+    return replace(outcome, view=write_reports(report, outcome.results, directory / RESULTS_FILE).gate)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from agenteval.compare.comparer import Comparer
 from agenteval.compare.gate import Gate, decide_gate
+from agenteval.report.report import Report
 from agenteval.report.view.view import GateView
 from agenteval.report.write import print_table, render_reports
-from agenteval.results.archive import InMemory
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
 from agenteval.run.outcome import make_directory
@@ -65,8 +65,8 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
     make_directory(directory)
     view = _view(decide_gate(results, spec.gate), results)
     view = replace(view, warnings=(*view.warnings, *spec.warnings))
-    view = render_reports(results, view, directory, InMemory(), spec.earlier, presentation=spec.presentation)
-    print_table(results, view, sys.stdout)
+    report = Report(view, earlier=spec.earlier, presentation=spec.presentation)
+    print_table(results, render_reports(report, results, directory).gate, sys.stdout)
     return 0
 
 

@@ -12,7 +12,7 @@ from tests.fuzz.interrupt import raised_after
 from tests.fuzz.scratch import as_file
 from tests.unit.report import samples
 
-from agenteval.report.evaluation.user_template import fill
+from agenteval.report.html.user_template import fill
 from agenteval.report.markdown.page import Page
 from agenteval.report.markdown.source import Source
 from agenteval.report.markdown.user_template import Order, unclosed

@@ -9,8 +9,8 @@ from typing import Any
 from tests.unit.report import samples
 from tests.unit.report.samples import Sample
 
-from agenteval.report.markdown.render import GateView
 from agenteval.report.presentation import Site
+from agenteval.report.view.view import GateView
 from agenteval.results.model import (
     AnswerChange,
     BaselineInfo,

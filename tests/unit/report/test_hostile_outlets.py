@@ -16,9 +16,10 @@ from agenteval.ci.github.runner import annotation
 from agenteval.core.errors import Problem
 from agenteval.report import junit
 from agenteval.report.markdown.placeholders import render_nothing_left, render_problems, render_unfinished
-from agenteval.report.markdown.render import GateView, render_comment, render_summary
+from agenteval.report.markdown.render import render_comment, render_summary
 from agenteval.report.terminal import print_results
 from agenteval.report.view.annotations import annotate
+from agenteval.report.view.view import GateView
 from agenteval.results.archive import InMemory
 
 _LONG = tuple(piece * 100_000 for piece in ("::error::x ", "##[error]x", "\x1b[31m", "\n::x::", "</a>]]>"))

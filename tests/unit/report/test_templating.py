@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.report.markdown.environment import OWN, make_environment
-from agenteval.report.markdown.render import template_directory
-from agenteval.report.templating import CompiledTemplates
+from agenteval.report.markdown.filters import MARKDOWN
+from agenteval.report.template_files import template_directory
+from agenteval.report.templating import USER_TEMPLATE, CompiledTemplates, make_environment
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def kept(templates: Path) -> list[Path]:
-    return sorted((templates / "__pycache__").glob("*"))
+    return sorted((templates / "markdown" / "__pycache__").glob("*"))
 
 
 def test_what_is_kept_is_not_compiled_again(templates: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_environment(templates).get_template("comment.md.j2")
+    make_environment(MARKDOWN, templates).get_template("comment.md.j2")
     [file] = kept(templates)
 
-    environment = make_environment(templates)
+    environment = make_environment(MARKDOWN, templates)
     monkeypatch.setattr(environment, "compile", None)
 
     assert environment.get_template("comment.md.j2").name == "comment.md.j2"
@@ -38,35 +38,35 @@ def test_what_is_kept_is_not_compiled_again(templates: Path, monkeypatch: pytest
 
 
 def test_a_changed_template_is_compiled_again(templates: Path) -> None:
-    make_environment(templates).get_template("comment.md.j2")
-    (templates / "comment.md.j2").write_text("changed", encoding="utf-8")
+    make_environment(MARKDOWN, templates).get_template("comment.md.j2")
+    (templates / "markdown" / "comment.md.j2").write_text("changed", encoding="utf-8")
 
-    assert make_environment(templates).get_template("comment.md.j2").render() == "changed"
+    assert make_environment(MARKDOWN, templates).get_template("comment.md.j2").render() == "changed"
 
 
 @pytest.mark.parametrize("content", [b"", b"j2", b"\xff" * 100])
 def test_a_broken_file_is_made_anew(templates: Path, content: bytes) -> None:
-    make_environment(templates).get_template("comment.md.j2")
+    make_environment(MARKDOWN, templates).get_template("comment.md.j2")
     [file] = kept(templates)
     whole = file.read_bytes()
     file.write_bytes(content)
 
-    make_environment(templates).get_template("comment.md.j2")
+    make_environment(MARKDOWN, templates).get_template("comment.md.j2")
 
     assert file.read_bytes() == whole
 
 
 def test_where_nothing_can_be_written_nothing_is_kept(templates: Path) -> None:
     # Root may write anywhere, but not into a file as if it were a directory.
-    (templates / "__pycache__").write_bytes(b"")
+    (templates / "markdown" / "__pycache__").write_bytes(b"")
 
-    assert make_environment(templates).get_template("comment.md.j2").name == "comment.md.j2"
+    assert make_environment(MARKDOWN, templates).get_template("comment.md.j2").name == "comment.md.j2"
 
 
 def test_python_that_keeps_nothing_keeps_no_template(templates: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
-    make_environment(templates).get_template("comment.md.j2")
+    make_environment(MARKDOWN, templates).get_template("comment.md.j2")
 
     assert kept(templates) == []
 
@@ -75,8 +75,8 @@ def test_templates_of_users_are_not_kept(templates: Path, tmp_path: Path) -> Non
     own = tmp_path / "own.md.j2"
     own.write_text('{% extends "comment.md.j2" %}', encoding="utf-8")
 
-    make_environment(templates, own).get_template(OWN)
+    make_environment(MARKDOWN, templates, own).get_template(USER_TEMPLATE)
 
     assert kept(templates) == []
-    assert make_environment(templates, own).bytecode_cache is None
-    assert isinstance(make_environment(templates).bytecode_cache, CompiledTemplates)
+    assert make_environment(MARKDOWN, templates, own).bytecode_cache is None
+    assert isinstance(make_environment(MARKDOWN, templates).bytecode_cache, CompiledTemplates)

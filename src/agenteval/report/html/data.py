@@ -1,4 +1,4 @@
-"""The data of an HTML report: what its list shows of every case, and the cases in full, piece by piece.
+"""The data of the page of a run: a row of its list for every case, and the cases in full, piece by piece.
 
 The cases come once, in the order of the suites, and are never all in memory. They leave as chunks, each a list of
 rows (short, read by the browser at once) and a list of cases (long, read when one of them is opened). On the way
@@ -25,11 +25,11 @@ _CHUNK_CASES = 200
 _CHUNK_CHARACTERS = 1_000_000
 _DECIMALS = 4
 
-# Positions in these lists stand for the words; templates/report.js gets them with the data.
+# Rows refer to these words by position; templates/html/page.js gets the lists with the data.
 STATUSES: Final = ("failed", "error", "skipped", "passed", "removed")
 CHANGES: Final = ("regressed", "improved", "unchanged", "changed", "new", "removed")
 NOTES: Final = ("suspect", "flaky", "quarantined")
-#: What a metric said of a case, over all its iterations: the worst of them.
+#: The result of a metric for a case: the worst over all iterations.
 OUTCOMES: Final = ("none", "passed", "failed", "error")
 #: Fields of a row; ``metrics`` holds ``[metric, mean score, outcome, mean score in the baseline]``.
 ROW: Final = (
@@ -50,7 +50,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class StaticRow:
-    """A case that did not pass, as the page shows it without a script."""
+    """A case that did not pass, as the page shows it without JavaScript."""
 
     name: str
     where: str
@@ -62,10 +62,10 @@ class StaticRow:
 
 @dataclass
 class Survey:
-    """What is known of the cases when all of them have gone by.
+    """What is known of the cases when all of them were read.
 
     Attributes:
-        metrics: id of each metric → its number; in the order in which they came.
+        metrics: id of each metric → its number, in the order of the cases.
         tags: the same of tags.
         scores: of each metric.
         times: that the agent took for a case, in ms, per iteration.
@@ -87,14 +87,14 @@ class Survey:
     cut: int = 0
 
     def row(self, case: CaseResult, suite: tuple[int, SuiteResult], compared: ComparedCase | None) -> list[Any]:
-        """The case as the list shows it, see :data:`ROW`; and counts it."""
-        found: dict[str, _Told] = {}
+        """Count a case and return its row, see :data:`ROW`."""
+        found: dict[str, _MetricResult] = {}
         iterations, taken = case.iterations, 0.0
         for iteration in iterations:
             for turn in iteration.turns:
                 taken += turn.latency_ms or 0.0
                 for score in turn.scores:
-                    self._told(found, score)
+                    self._add(found, score)
         number, owner = suite
         ms = taken / len(iterations) if iterations else 0.0
         if ms:
@@ -117,24 +117,24 @@ class Survey:
             _metrics(found, compared),
         ]
 
-    def _told(self, found: dict[str, _Told], score: Score) -> None:
+    def _add(self, found: dict[str, _MetricResult], score: Score) -> None:
         name, value = score.id, score.score
-        told = found.get(name)
-        if told is None:
-            told = found[name] = _Told(self.metrics.setdefault(name, len(self.metrics)))
+        result = found.get(name)
+        if result is None:
+            result = found[name] = _MetricResult(self.metrics.setdefault(name, len(self.metrics)))
             if name not in self.scores:
                 self.scores[name], self.thresholds[name] = array("d"), Counter()
         if value is not None and isfinite(value):
-            told.total += value
-            told.count += 1
+            result.total += value
+            result.count += 1
             self.scores[name].append(value)
             if (threshold := score.threshold) is not None:
                 self.thresholds[name][threshold] += 1
         if score.status == "error":
             self.broken[name] += 1
-            told.outcome = 3
-        elif (passed := score.passed) is not None and told.outcome < 2:
-            told.outcome = 1 if passed else 2
+            result.outcome = 3
+        elif (passed := score.passed) is not None and result.outcome < 2:
+            result.outcome = 1 if passed else 2
 
     def _keep(self, case: CaseResult, suite: SuiteResult, compared: ComparedCase | None) -> None:
         self.all_not_passed += 1
@@ -152,8 +152,8 @@ class Survey:
 
 
 @dataclass(slots=True)
-class _Told:
-    """What one metric said of one case so far."""
+class _MetricResult:
+    """The results of one metric for one case so far."""
 
     metric: int
     total: float = 0.0
@@ -165,18 +165,21 @@ class _Told:
         return self.total / self.count if self.count else None
 
 
-def _metrics(found: Mapping[str, _Told], compared: ComparedCase | None) -> list[list[Any]]:
+def _metrics(found: Mapping[str, _MetricResult], compared: ComparedCase | None) -> list[list[Any]]:
     before = {metric.id: metric.before for metric in compared.metrics} if compared else {}
-    return [[told.metric, _short(told.mean), told.outcome, _short(before.get(name))] for name, told in found.items()]
+    return [
+        [result.metric, _short(result.mean), result.outcome, _short(before.get(name))]
+        for name, result in found.items()
+    ]
 
 
 def chunks(results: Results, archive: Archive, survey: Survey, limit: int = DATA_LIMIT) -> Iterator[Chunk]:
-    """All cases, those that only the baseline has last.
+    """Yield all cases; those that only the baseline has come last.
 
     Args:
         results: the run.
-        archive: where its cases are in full.
-        survey: is told of every case.
+        archive: its cases in full.
+        survey: counts every case.
         limit: characters that the cases may take.
     """
     compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}
@@ -204,7 +207,7 @@ def chunks(results: Results, archive: Archive, survey: Survey, limit: int = DATA
 
 
 def earlier_pool(results: Results) -> list[PoolEntry]:
-    """The runs before this one that the results carry along, the oldest first."""
+    """Return the earlier runs in the pool of the results, the oldest first."""
     return [entry for entry in results.pool if entry.run_id != results.run.id]
 
 
@@ -213,7 +216,7 @@ def _chunk(rows: list[list[Any]], cases: list[str]) -> Chunk:
 
 
 def _list(values: Iterable[str]) -> str:
-    # One line for each: the search of the page looks for words line by line before it reads any of them.
+    # One line for each: the search of the page filters lines before it parses them.
     return "[\n" + ",\n".join(values) + "\n]"
 
 
@@ -222,7 +225,7 @@ def _in_full(case: str, compared: ComparedCase | None, history: str) -> str:
 
 
 def _history(case_id: str, pool: list[PoolEntry]) -> str:
-    """The scores of a case in each run of the pool, by metric; ``null`` for a run that does not have it."""
+    """Return the scores of a case in each run of the pool, by metric; ``null`` for a run without the case."""
     if not pool:
         return "null"
     scores: list[Mapping[str, list[float]] | None] = [

@@ -1,4 +1,4 @@
-"""Keeps the data of an HTML report below a limit: long texts are cut where there is no room for all of them."""
+"""Keeps the data of an HTML report below a limit by cutting long texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEXT_LIMITS = (20_000, 4_000, 1_000, 200)
 
 
 class Room:
-    """How much of the limit is left, case by case.
+    """Distributes the characters of the limit over the cases.
 
     A case takes what it needs as long as a share stays free for each one to come: a quarter of the limit is shared by
     all, another one by those that did not pass.
@@ -37,7 +37,7 @@ class Room:
         self.cut = 0
 
     def fit(self, case: CaseResult) -> str:
-        """The JSON of a case, with its texts cut as short as it takes; ``cut`` counts the cases that were."""
+        """Return the JSON of a case, with its texts cut if they must be; ``cut`` counts these cases."""
         share = self._share
         self._to_come -= 1
         if case.status != "passed":
@@ -54,7 +54,7 @@ class Room:
 
 
 def compact_json(value: Any) -> str:
-    """JSON of models, and of lists and mappings of what JSON knows; models without what is absent in them."""
+    """Return the JSON of a model without its ``None`` fields, or of lists and mappings."""
     try:
         return to_json(value, exclude_none=True, inf_nan_mode="null").decode()
     except PydanticSerializationError:
@@ -73,7 +73,7 @@ def _shortened(case: CaseResult, allowed: int) -> str:
 
 
 def _cut(value: Any, limit: int = sys.maxsize) -> Any:
-    """JSON data with its texts cut, and without numbers that JSON does not have."""
+    """Return JSON data with texts cut, and ``null`` for numbers that JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str) and len(value) > limit:

@@ -1,259 +1,47 @@
-"""What an HTML report says of a run as a whole, in plain values; the template arranges it."""
+"""Pages: HTML files that load nothing and run no script but their own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Literal
+import base64
+import functools
+import hashlib
+from collections.abc import Iterator
+from typing import Any
 
-from agenteval.core.text.escape import one_line
-from agenteval.report.html.charts import Interval, reach
-from agenteval.report.view import view
-from agenteval.report.view.comparison_rows import evidence_rows, resource_change, verdict_note
-from agenteval.report.view.view import GateView, count
-from agenteval.results.model import ComparedMetric, Comparison, Criterion, Results
-
-State = Literal["good", "bad", "neutral"]
-
-MOST_NOTICES = 200
-_LONGEST_LABEL = 80
-_STATES: Mapping[str, State] = {"regressed": "bad", "improved": "good"}
-_TIME_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+from agenteval.report.template_files import template_directory
 
 
-@dataclass(frozen=True)
-class Figure:
-    """One number of the head."""
-
-    label: str
-    value: str
-    note: str = ""
-    state: State = "neutral"
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """What the run was compared with, and what came of it as a whole.
-
-    Attributes:
-        facts: label and value of each.
-        resources: how time, tokens and money changed.
-    """
-
-    facts: tuple[tuple[str, str], ...]
-    note: str
-    resources: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One metric of the run, and how it changed where there is a baseline.
-
-    Attributes:
-        change: the difference.
-        range: what it lies in, in words; ``interval`` is both drawn.
-        basis: what the comparison rests on.
-        catches: the smallest drop that would have been caught.
-    """
-
-    id: str
-    n: int
-    mean: float | None
-    pass_rate: float | None
-    baseline: float | None = None
-    current: float | None = None
-    change: str = ""
-    range: str = ""
-    interval: Interval | None = None
-    p: str = ""
-    verdict: str = ""
-    state: State = "neutral"
-    reason: str = ""
-    basis: str = ""
-    catches: str = ""
-
-
-@dataclass(frozen=True)
-class Page:
-    """The head of the report and its tables; what needs the cases comes in a :class:`~.html_data.Survey`."""
-
-    title: str
-    verdict: str
-    state: State
-    headline: str
-    reasons: tuple[str, ...]
-    warnings: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
-    figures: tuple[Figure, ...]
-    baseline: Baseline | None
-    metrics: tuple[Metric, ...]
-    criteria: tuple[tuple[str, Criterion], ...]
-    version: str
-
-    @property
-    def compared(self) -> bool:
-        """Whether any metric has a baseline."""
-        return any(metric.baseline is not None for metric in self.metrics)
-
-
-def make_page(results: Results, gate: GateView) -> Page:
-    """Everything but the cases.
+def generate(template: str, *, interactive: bool = True, **values: Any) -> Iterator[str]:
+    """Render a page piece by piece.
 
     Args:
-        results: the run.
-        gate: what the gate says.
+        template: the name of a template that extends ``page.html.j2``.
+        interactive: whether the page has its script.
+        values: of the template.
     """
-    run = results.run
-    verdict = "passed" if gate.passed else "failed" if run.complete else "interrupted"
-    if run.shard is not None:
-        verdict = f"shard {run.shard.index} of {run.shard.count}"
-    names = [one_line(suite.name, _LONGEST_LABEL) for suite in results.suites]
-    title = names[0] if len(names) == 1 else count(len(names), "suite")
-    facts = [
-        ("Commit", short_commit(run.commit)),
-        ("Ref", one_line(run.ref or "", _LONGEST_LABEL)),
-        ("Repository", one_line(run.repository or "", _LONGEST_LABEL)),
-        ("Started", moment(run.started_at)),
-        ("Run", one_line(run.id, _LONGEST_LABEL)),
-    ]
-    return Page(
-        title=title,
-        verdict=verdict,
-        state="neutral" if run.shard else "good" if gate.passed else "bad",
-        headline=view.headline(results, gate),
-        reasons=tuple(reason for reason in gate.reasons if reason != gate.headline),
-        warnings=gate.warnings,
-        facts=tuple((label, value) for label, value in facts if value),
-        figures=tuple(_figures(results)),
-        baseline=_baseline(results.comparison, run.started_at) if results.comparison else None,
-        metrics=_metrics(results),
-        criteria=tuple((suite.name, criterion) for suite in results.suites for criterion in suite.criteria),
-        version=results.tool.version,
+    # Imported here: a program start that renders nothing does not pay for it.
+    from agenteval.report.html.filters import HTML
+    from agenteval.report.templating import built_in_template
+
+    style, script = _text("page.css"), _text("page.js") if interactive else ""
+    yield from built_in_template(HTML, template).generate(
+        style=style, script=script, policy=_policy(style, script), **values
     )
 
 
-def moment(text: str) -> str:
-    """An ISO 8601 timestamp as people read it; anything else as it is, on one line."""
-    found = _parsed(text)
-    return f"{found:%Y-%m-%d %H:%M} UTC" if found else one_line(text, _LONGEST_LABEL)
+@functools.cache
+def _text(name: str) -> str:
+    return (template_directory() / "html" / name).read_text(encoding="utf-8")
 
 
-def short_commit(sha: str | None) -> str:
-    """The beginning of a commit."""
-    return "".join(filter(str.isalnum, (sha or "").encode("ascii", "ignore").decode()))[:12]
-
-
-def _parsed(text: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text)
-        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _figures(results: Results) -> list[Figure]:
-    summary, usage = results.summary, results.summary.usage
-    evaluated = summary.cases - summary.skipped
-    parts = ((summary.passed, "passed"), (summary.failed, "failed"), (summary.skipped, "skipped"))
-    endings = [f"{amount:,} {name}" for amount, name in parts if amount]
-    if summary.errors:
-        endings.append(count(summary.errors, "error"))
-    change = view.score_change(results)
-    found = [
-        Figure(
-            "Pass rate",
-            view.percent(summary.pass_rate),
-            f"{summary.passed:,} of {evaluated:,} evaluated",
-            "neutral" if summary.pass_rate is None else "good" if summary.pass_rate == 1 else "bad",
-        ),
-        Figure(
-            "Mean score",
-            view.number(summary.score),
-            "" if change is None else f"{view.signed(change)} against the baseline",
-        ),
-        Figure("Cases", f"{summary.cases:,}", ", ".join(endings)),
-    ]
-    if results.comparison:
-        changes = [case.change for case in results.comparison.cases]
-        worse, better = changes.count("regressed"), changes.count("improved")
-        found.append(Figure("Got worse", f"{worse:,}", f"{better:,} got better", "bad" if worse else "good"))
-    tokens = usage.input_tokens + usage.output_tokens
-    cost = view.money(usage.cost_usd) if usage.cost_usd else view.NOTHING
-    asked = [f"{tokens:,} tokens"] if tokens else []
-    if usage.llm_calls:
-        asked.append(count(usage.llm_calls, "model call"))
-    found.append(Figure("Cost", cost, ", ".join(asked)))
-    found.append(Figure("Duration", view.duration(results.run.duration_s)))
-    return found
-
-
-def _baseline(comparison: Comparison, now: str) -> Baseline:
-    baseline = comparison.baseline
-    distance = "" if baseline.distance is None else f"{count(baseline.distance, 'commit')} before the merge base"
-    facts = [
-        ("Commit", short_commit(baseline.commit)),
-        ("Ref", one_line(baseline.ref or "", _LONGEST_LABEL)),
-        ("Run", one_line(baseline.run_id, _LONGEST_LABEL)),
-        ("Made", moment(baseline.created_at)),
-        ("Age", _age(baseline.created_at, now)),
-        ("Distance", distance),
-    ]
-    return Baseline(
-        facts=tuple((label, value) for label, value in facts if value),
-        note=verdict_note(comparison) if comparison.verdict != "regressed" else "",
-        resources=tuple(map(resource_change, comparison.resources)),
+def _policy(style: str, script: str) -> str:
+    """Return a content security policy: nothing is loaded, and only our own style and script count."""
+    scripts = _digest(script) if script else "'none'"
+    return (
+        f"default-src 'none'; style-src {_digest(style)}; script-src {scripts}; base-uri 'none'; form-action 'none'"
     )
 
 
-def _age(then: str, now: str) -> str:
-    """How much earlier one moment was than another; empty where that is not known."""
-    first, last = _parsed(then), _parsed(now)
-    if first is None or last is None or last < first:
-        return ""
-    seconds = (last - first).total_seconds()
-    for length, name in _TIME_UNITS:
-        if seconds >= length:
-            return count(int(seconds // length), name)
-    return "less than a minute"
-
-
-def _metrics(results: Results) -> tuple[Metric, ...]:
-    compared = {metric.id: metric for metric in results.comparison.metrics} if results.comparison else {}
-    evidence = {row.id: row for row in evidence_rows(results.comparison)} if results.comparison else {}
-    far = _reach(list(compared.values()))
-    found = []
-    for row in view.metric_rows(results):
-        other, proof = compared.get(row.id), evidence.get(row.id)
-        if other is None:
-            found.append(Metric(row.id, row.n, row.mean, row.pass_rate))
-            continue
-        change, within, interval = view.signed(other.difference), "", None
-        if other.interval is not None:
-            low, high = other.interval
-            within = f"{low:+.2f} to {high:+.2f}"
-            interval = Interval(f"change {change} ({within})", other.difference, low, high, reach=far)
-        found.append(
-            Metric(
-                id=row.id,
-                n=row.n,
-                mean=row.mean,
-                pass_rate=row.pass_rate,
-                baseline=other.baseline,
-                current=other.current,
-                change=change,
-                range=within,
-                interval=interval,
-                p=proof.p if proof else "",
-                verdict=other.verdict if other.gating else f"{other.verdict}, only reported",
-                state=_STATES.get(other.verdict, "neutral"),
-                reason=other.reason.rstrip("."),
-                basis=proof.basis if proof else count(other.n, "case"),
-                catches=proof.catches if other.detectable_drop is not None and proof else "",
-            )
-        )
-    return tuple(found)
-
-
-def _reach(metrics: Sequence[ComparedMetric]) -> float:
-    return reach([side for metric in metrics for side in (metric.difference, *(metric.interval or ()))])
+@functools.cache
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

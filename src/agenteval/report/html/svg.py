@@ -1,125 +1,73 @@
-"""Charts as inline SVG: what they show, and their drawing. Colours come from the page's style sheet."""
+"""Draws charts as inline SVG; colours come from the page's style sheet."""
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Sequence
 
 from agenteval.core.text.escape import html, one_line
+from agenteval.report.view.charts import Bars, Chart, Histogram, Interval, Line, Mark, Unit
 
 WIDTH = 560
-_BINS = 20
 _PLOT = (44, 34, 504, 150)  # left, top, width, height; above it is room for the labels of two marks
 _ROW = 26
 _LINE = 14
 _LABEL_WIDTH = 190
 _LONGEST_LABEL = 26
-_TAIL_SHARE = 0.95
-_TAIL_FACTOR = 3
-_ROOM = 1.5
 _TICKS = 5
-
-Unit = Literal["score", "ms"]
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A line across a chart, at a value of its axis."""
-
-    value: float
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """How many values lie where.
-
-    Attributes:
-        low: start of the first bin.
-        high: end of the last one.
-        counts: of each bin, all equally wide.
-        beyond: values above ``high``; they are counted in the last bin.
-    """
-
-    title: str
-    unit: Unit
-    low: float
-    high: float
-    counts: tuple[int, ...]
-    beyond: int = 0
-    marks: tuple[Mark, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar from 0 to ``value``, 0..1, with a whisker over ``span`` where there is one."""
-
-    label: str
-    value: float
-    text: str
-    span: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """Shares or scores side by side; ``marks`` are lines across all of them."""
-
-    title: str
-    bars: tuple[Bar, ...]
-    marks: tuple[Mark, ...] = ()
-
-
-Chart = Histogram | Bars
-
-
-def score_histogram(title: str, scores: Sequence[float], threshold: float | None) -> Histogram:
-    """Scores from 0 to 1, with the threshold marked where there is one."""
-    counts = _counts(scores, 0.0, 1.0)
-    marks = () if threshold is None else (Mark(threshold, f"threshold {threshold:g}"),)
-    return Histogram(title, "score", 0.0, 1.0, counts, marks=marks)
-
-
-def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] = ()) -> Histogram:
-    """Times in ms; a long tail goes into the last bin, so that the rest can be seen.
-
-    Args:
-        title: of the chart.
-        ordered: the times, ascending, at least one.
-        marks: those within the chart are shown.
-    """
-    longest = ordered[-1]
-    most = ordered[math.ceil(_TAIL_SHARE * (len(ordered) - 1))]
-    high = _rounded_up(_ROOM * most if longest > _TAIL_FACTOR * most else longest)
-    beyond = len(ordered) - bisect_right(ordered, high)
-    counts = _counts(ordered, 0.0, high)
-    return Histogram(title, "ms", 0.0, high, counts, beyond, tuple(mark for mark in marks if mark.value <= high))
+_LEFT, _RIGHT, _TOP, _HEIGHT = 84, 12, 10, 110  # of a trend line
+_SMALL_WIDTH, _SMALL_HEIGHT = 180, 20
 
 
 def svg(chart: Chart) -> str:
-    """The drawing, an ``svg`` element; every label in it is escaped."""
+    """Return the drawing, an ``svg`` element; every label in it is escaped."""
+    if isinstance(chart, Line):
+        return line_svg(chart)
     return _histogram(chart) if isinstance(chart, Histogram) else _bars(chart)
 
 
-def _counts(values: Sequence[float], low: float, high: float) -> tuple[int, ...]:
-    counts = [0] * _BINS
-    width = (high - low) / _BINS
-    # Of thousands of values, most are the same few.
-    for value, times in Counter(values).items():
-        # Without the hair's breadth 0.15 would fall into the bin below, and 1.0 beyond the last one.
-        counts[min(_BINS - 1, max(0, int((min(value, high) - low) / width + 1e-9)))] += times
-    return tuple(counts)
+def line_svg(chart: Line) -> str:
+    """A line with a dot for each run; it is broken where a value is missing."""
+    top = chart.top or max((value for value in chart.values if value is not None), default=0.0) or 1.0
+    right = WIDTH - _RIGHT
+    step = (right - _LEFT) / max(1, len(chart.values) - 1)
+    parts = []
+    for share in (0.0, 0.5, 1.0):
+        y = _TOP + _HEIGHT * (1 - share)
+        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{right}"/>')
+        parts.append(_label(_LEFT - 8, y + 4, chart.write(top * share), "end"))
+    dots = [
+        (_LEFT + place * step, _TOP + _HEIGHT * (1 - min(1.0, max(0.0, value / top))), name, value)
+        if value is not None
+        else None
+        for place, (value, name) in enumerate(zip(chart.values, chart.names, strict=True))
+    ]
+    for stretch in _stretches(dots):
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y, _, _ in stretch)
+        parts.append(f'<path class="line" d="M{path}"/>')
+        parts += (
+            f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3.5">'
+            f"<title>{html(name)}: {html(chart.write(value))}</title></circle>"
+            for x, y, name, value in stretch
+        )
+    return _drawing(chart.title, _TOP * 2 + _HEIGHT, parts)
 
 
-def _rounded_up(value: float) -> float:
-    """The next round number, so that the ticks of an axis are round too."""
-    if value <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= value * (1 - 1e-12))
+def interval_svg(chart: Interval) -> str:
+    """A small drawing for a cell of a table: nothing in the middle, worse to the left, better to the right."""
+    middle = _SMALL_HEIGHT / 2
+
+    def place(value: float) -> float:
+        return 2 + (_SMALL_WIDTH - 4) * (min(1.0, max(-1.0, value / chart.reach)) + 1) / 2
+
+    low, value, high = map(place, (chart.low, chart.value, chart.high))
+    ends = f"M{low:.1f} {middle - 4}v8M{high:.1f} {middle - 4}v8"
+    size = f"0 0 {_SMALL_WIDTH} {_SMALL_HEIGHT}"
+    return (
+        f'<svg class="small" viewBox="{size}" role="img" aria-label="{html(chart.title)}">'
+        f'<path class="grid" d="M{place(0):.1f} 0v{_SMALL_HEIGHT}"/>'
+        f'<path class="whisker" d="M{low:.1f} {middle}H{high:.1f}{ends}"/>'
+        f'<circle class="dot" cx="{value:.1f}" cy="{middle}" r="4"/></svg>'
+    )
 
 
 def _histogram(chart: Histogram) -> str:
@@ -146,9 +94,9 @@ def _histogram(chart: Histogram) -> str:
         if chart.beyond and tick == _TICKS:
             text = f"{text} +"
         anchor = "end" if tick == _TICKS else "middle"
-        parts.append(label(left + share * width, top + height + 16, text, anchor))
+        parts.append(_label(left + share * width, top + height + 16, text, anchor))
     parts += _marks(chart.marks, (left, left + width), top + height, chart.high - chart.low)
-    return drawing(chart.title, top + height + 24, parts)
+    return _drawing(chart.title, top + height + 24, parts)
 
 
 def _bars(chart: Bars) -> str:
@@ -160,10 +108,10 @@ def _bars(chart: Bars) -> str:
         y = top + place * _ROW
         value = min(1.0, max(0.0, bar.value))
         parts += [
-            label(left - 8, y + 17, one_line(bar.label, _LONGEST_LABEL), "end", bar.label),
+            _label(left - 8, y + 17, one_line(bar.label, _LONGEST_LABEL), "end", bar.label),
             f'<rect class="track" x="{left}" y="{y + 6}" width="{width}" height="14" rx="2"/>',
             f'<rect class="bar" x="{left}" y="{y + 6}" width="{width * value:.1f}" height="14" rx="2"/>',
-            label(left + width + 6, y + 17, bar.text, "start"),
+            _label(left + width + 6, y + 17, bar.text, "start"),
         ]
         if bar.span:
             low, high = (left + width * min(1.0, max(0.0, side)) for side in bar.span)
@@ -171,7 +119,7 @@ def _bars(chart: Bars) -> str:
                 f'<path class="whisker" d="M{low:.1f} {y + 13}H{high:.1f}M{low:.1f} {y + 9}v8M{high:.1f} {y + 9}v8"/>'
             )
     parts += _marks(chart.marks, (left, left + width), bottom, 1.0)
-    return drawing(chart.title, bottom + 4, parts)
+    return _drawing(chart.title, bottom + 4, parts)
 
 
 def _grid(most: int) -> str:
@@ -181,7 +129,7 @@ def _grid(most: int) -> str:
         y = top + height * (1 - share)
         lines.append(f'<path class="grid" d="M{left} {y:.1f}h{width}"/>')
         if share != 0.5 or most % 2 == 0:
-            lines.append(label(left - 6, y + 4, f"{most * share:,.0f}", "end"))
+            lines.append(_label(left - 6, y + 4, f"{most * share:,.0f}", "end"))
     return "".join(lines)
 
 
@@ -200,7 +148,7 @@ def _marks(marks: Sequence[Mark], across: tuple[float, float], bottom: float, sp
         anchor = "end" if x > (left + right) / 2 else "start"
         base = _LINE * (place + 1) - 3
         parts.append(f'<path class="mark" d="M{x:.1f} {base - 8}V{bottom}"/>')
-        parts.append(label(x + (-4 if anchor == "end" else 4), base, mark.label, anchor))
+        parts.append(_label(x + (-4 if anchor == "end" else 4), base, mark.label, anchor))
     return parts
 
 
@@ -210,12 +158,25 @@ def _axis(value: float, unit: Unit) -> str:
     return f"{value / 1000:g} s" if value >= 1000 else f"{value:g} ms"
 
 
-def label(x: float, y: float, text: str, anchor: str, tip: str | None = None) -> str:
+def _label(x: float, y: float, text: str, anchor: str, tip: str | None = None) -> str:
     """A text of a drawing; ``tip`` is what it says in full."""
     title = f"<title>{html(one_line(tip, 300))}</title>" if tip is not None and tip != text else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html(text)}{title}</text>'
 
 
-def drawing(title: str, height: float, parts: Sequence[str]) -> str:
+def _drawing(title: str, height: float, parts: Sequence[str]) -> str:
     """An ``svg`` element, as wide as all charts."""
     return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{html(title)}">{"".join(parts)}</svg>'
+
+
+_Dot = tuple[float, float, str, float]
+
+
+def _stretches(dots: Sequence[_Dot | None]) -> Iterator[list[_Dot]]:
+    stretch: list[_Dot] = []
+    for dot in (*dots, None):
+        if dot is not None:
+            stretch.append(dot)
+        elif stretch:
+            yield stretch
+            stretch = []

@@ -1,6 +1,6 @@
-"""What a Markdown template may end an expression with: escapes for foreign text, and ways to write a number.
+"""The Markdown of templates: how values are escaped, and the filters for texts and numbers.
 
-Every filter returns a :class:`markupsafe.Markup`, which is how an environment knows what needs no more escaping.
+Every filter returns a :class:`markupsafe.Markup`, so that its text is not escaped again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from agenteval.core.text import escape
+from agenteval.report.templating import Language
 from agenteval.report.view import view
 from agenteval.report.view.text_diff import Piece
 from agenteval.results.model import Criterion, Score
@@ -22,22 +23,23 @@ from agenteval.results.model import Criterion, Score
 _LONGEST = 10_000
 _ICONS = {"passed": "✅", "failed": "❌", "error": "💥", "skipped": "⚪"}
 _VERDICTS = {True: "✅", False: "❌", None: "⚪"}
+_STATES = {"good": "✅", "bad": "❌", "neutral": "⚪"}
 
 
 def shown(value: object) -> Markup:
-    """A value as one line of Markdown; what a filter made stays as it is."""
+    """Return a value as one line of Markdown; the text of a filter stays as it is."""
     return value if isinstance(value, Markup) else Markup(escape.markdown_inline(_text(value), _LONGEST))  # noqa: S704
 
 
 def _text(value: object) -> str:
-    """What is not known shows nothing."""
+    """Return the text of a value; empty for what is not known."""
     return "" if value is None else str(value)
 
 
 def _safe(function: Callable[..., str]) -> Callable[..., Markup]:
     @functools.wraps(function)
     def filtered(value: Any, *arguments: Any) -> Markup:
-        # Twice escaped is wrong, not dangerous; but it shows entities.
+        # Text that was escaped twice is safe, but shows entities.
         return value if isinstance(value, Markup) else Markup(function(value, *arguments))  # noqa: S704
 
     return filtered
@@ -72,7 +74,7 @@ def _added(pieces: Iterable[Piece]) -> str:
 
 
 def _join(values: Iterable[object], separator: str = "") -> str:
-    # Blanks at the ends of a separator are what it is for.
+    # Blanks at the ends of a separator stay.
     start, end = separator[: len(separator) - len(separator.lstrip())], separator[len(separator.rstrip()) :]
     between = f"{start}{shown(separator)}{end}" if separator.strip() else separator
     return between.join(map(shown, values))
@@ -84,7 +86,7 @@ def _plain(function: Callable[..., str]) -> Callable[..., str]:
     @functools.wraps(function)
     def filtered(value: object, *arguments: Any) -> str:
         if isinstance(value, Markup) or any(isinstance(argument, Markup) for argument in arguments):
-            raise ValueError("inline, lines, block and the like come last: nothing may change what they made")
+            raise ValueError("inline, lines, block and the like come last: nothing may change their text")
         return function(_text(value), *arguments)
 
     return filtered
@@ -113,6 +115,7 @@ _WRITTEN: Mapping[str, Callable[..., str]] = {
     "values": lambda score: escape.markdown_inline(view.score_values(score)),
     "icon": lambda passed: _VERDICTS[passed],
     "status_icon": lambda status: _ICONS.get(status, "⚪"),
+    "state_icon": lambda state: _STATES[state],
     "mark": _mark,
     "met": _met,
     "join": _join,
@@ -127,11 +130,18 @@ _CHANGED: Mapping[str, Callable[..., str]] = {
     "truncate": _truncate,
 }
 
-#: What an expression ends with.
+#: Filters that an expression ends with.
 FILTERS: Mapping[str, Callable[..., Markup]] = MappingProxyType(
     {name: _safe(function) for name, function in _WRITTEN.items()}
 )
-#: Filters before those: they choose and change, and what they return is escaped.
+#: Filters before those: they change text, which is escaped later.
 PLAIN_FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
     {name: _plain(function) for name, function in _CHANGED.items()}
+)
+
+MARKDOWN = Language(
+    folder="markdown",
+    escape=shown,
+    filters={**PLAIN_FILTERS, **FILTERS},
+    extendable=("comment.md.j2", "summary.md.j2"),
 )

@@ -1,37 +1,15 @@
-"""What a template of comment and summary may show."""
+"""The report as templates of comment and summary get it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 from agenteval.report.view import view
-from agenteval.report.view.case_details import Story
+from agenteval.report.view.case_details import CaseDetails
 from agenteval.report.view.comparison_rows import EvidenceRow, ResourceRow, verdict_note
+from agenteval.report.view.parts import Section
 from agenteval.report.view.view import MetricRow
 from agenteval.results.model import Comparison, Criterion, Run, Summary
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Section(Generic[T]):
-    """The first of many things; ``total`` counts all of them."""
-
-    items: tuple[T, ...] = ()
-    total: int = 0
-
-    @classmethod
-    def of(cls, things: Iterable[T], most: int) -> Section[T]:
-        """A section that shows at most so many."""
-        everything = tuple(things)
-        return cls(everything[:most], len(everything))
-
-    @property
-    def hidden(self) -> int:
-        """How many are not shown."""
-        return self.total - len(self.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +25,24 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Everything a template may show.
+    """The whole report.
 
     Attributes:
         title: ``agenteval``, with the comment's id where there is one.
         regressions: cases that got worse, the worst first.
-        failures: failed and broken cases that are no regressions and, where there is a baseline, new in it;
+        failures: failed cases and errors that are not regressions and, with a baseline, not known from it;
             ``failures_title`` counts them.
         known_failures: cases that failed in the baseline too, or are in quarantine.
-        suspects: cases that fail where they passed, which may be chance; with how they did before.
+        suspects: possible regressions: cases that passed and now fail, but not significantly; with their history.
         flaky: cases that passed and failed in the baseline, quarantined ones included.
-        evidence: how sure the comparison is, metric by metric.
-        resources: latency, tokens and cost; ``resource_changes`` says in one line what of them changed.
+        evidence: the statistics of the comparison, metric by metric.
+        resources: latency, tokens and cost; ``resource_changes`` lists their changes in one line.
         criteria: conditions on whole suites, with the suite's name.
         baseline_age: ``3 days old``.
         repetitions: ``3 iterations, 5 baseline runs``.
-        smallest_drops: what the suite can see.
-        gate_needs: what closes the gate, one sentence each.
-        elsewhere: where there is more; ``elsewhere_link`` is its address.
+        smallest_drops: the drops that the suite can detect.
+        gate_needs: what makes the gate fail, one sentence each.
+        elsewhere: where the full report is; ``elsewhere_link`` is its address.
     """
 
     title: str
@@ -78,8 +56,8 @@ class Page:
     comparison: Comparison | None
     score_change: float | None
     metrics: Section[MetricRow]
-    regressions: Section[Story]
-    failures: Section[Story]
+    regressions: Section[CaseDetails]
+    failures: Section[CaseDetails]
     failures_title: str
     known_failures: Section[Row]
     improvements: Section[Row]
@@ -103,7 +81,7 @@ class Page:
 
     @property
     def verdict_note(self) -> str:
-        """What the comparison says where it found no regression."""
+        """The result of a comparison without regressions, in words."""
         return verdict_note(self.comparison) if self.comparison else ""
 
     @property
@@ -124,14 +102,14 @@ class Page:
 
     @property
     def left_out(self) -> str:
-        """The sections that have no room at all: ``3 metrics, 12 skipped cases``."""
-        counted: tuple[tuple[Section[Story] | Section[Row] | Section[MetricRow], str], ...] = (
+        """The sections that are omitted for lack of space: ``3 metrics, 12 skipped cases``."""
+        counted: tuple[tuple[Section[CaseDetails] | Section[Row] | Section[MetricRow], str], ...] = (
             (self.regressions, "regression"),
             (self.failures, "failure"),
             (self.known_failures, "known failure"),
             (self.improvements, "improvement"),
             (self.skipped, "skipped case"),
-            (self.suspects, "suspect"),
+            (self.suspects, "possible regression"),
             (self.flaky, "flaky case"),
             (self.metrics, "metric"),
         )

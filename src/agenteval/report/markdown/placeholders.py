@@ -1,4 +1,4 @@
-"""What stands in place of a report: a run that is still going on, did not finish, or could not take place."""
+"""Texts in place of a report: for a run that is in progress, did not finish, or could not start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST = 600
 
 
 def render_problems(problems: Sequence[Problem]) -> str:
-    """Markdown for summary and comment: what is wrong, where, in the order in which it was found."""
+    """Return Markdown for summary and comment: the problems in the order in which they were found."""
     noun = "problem" if len(problems) == 1 else "problems"
     lines = [f"### 💥 agenteval: {len(problems)} {noun}, nothing was evaluated", ""]
     lines += [f"- {markdown_inline(str(problem), _LONGEST)}" for problem in problems[:_MOST]]
@@ -22,17 +22,17 @@ def render_problems(problems: Sequence[Problem]) -> str:
 
 
 def render_running(commit: str, url: str) -> str:
-    """Markdown for a run that is going on."""
+    """Return Markdown for a run in progress."""
     return f"⏳ **The evaluation of `{_short(commit)}` is running** ([log]({url}))."
 
 
 def running_note(commit: str, url: str) -> str:
-    """The line above the result of the run before, while a new one is going on."""
-    return f"{render_running(commit, url)} Below is what the run before it said."
+    """Return the line above the previous result while a new run is in progress."""
+    return f"{render_running(commit, url)} Below is the result of the previous run."
 
 
 def render_unfinished(commit: str, url: str) -> str:
-    """Markdown for a run that broke off without a word: stopped from outside, or out of memory."""
+    """Return Markdown for a run that ended without a report: stopped from outside, or out of memory."""
     return (
         f"### 💥 agenteval: the evaluation of `{_short(commit)}` did not finish\n\n"
         f"It was stopped before it could report: cancelled, out of time, or out of memory. "
@@ -41,10 +41,10 @@ def render_unfinished(commit: str, url: str) -> str:
 
 
 def render_nothing_left(commit: str, url: str, reason: str) -> str:
-    """Markdown for a first stage without usable results.
+    """Return Markdown for a fork's run without usable results.
 
     Args:
-        commit: that was evaluated.
+        commit: the evaluated commit.
         url: of the workflow run.
         reason: Markdown.
     """

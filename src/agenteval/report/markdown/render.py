@@ -8,15 +8,13 @@ a warning.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agenteval.core.errors import InfrastructureError
 from agenteval.report.markdown.source import Source
 from agenteval.report.presentation import Presentation
+from agenteval.report.report import Report, ReportFile
 from agenteval.report.size_limits import (
     COMMENT_LEVELS,
     COMMENT_LIMIT,
@@ -27,15 +25,10 @@ from agenteval.report.size_limits import (
     fit,
     utf8_bytes,
 )
+from agenteval.report.template_files import UserTemplateError
 from agenteval.report.view.view import GateView
 from agenteval.results.model import Results
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-__all__ = ["GateView", "render_comment", "render_summary", "template_directory"]
-
-_PACKAGE = Path(__file__).parents[2]
 _PLAIN = Presentation()
 
 Warn = Callable[[str], None]
@@ -51,8 +44,16 @@ class _Kind:
     limit: int
 
 
-def _unheard(_: str) -> None:
-    """The text itself says what went wrong."""
+def _ignore(_: str) -> None:
+    """Ignore a warning that the text contains."""
+
+
+def report_files(report: Report, results: Results) -> Iterator[ReportFile]:
+    """Yield ``summary.md`` and ``comment.md``."""
+    for name, render in (("summary.md", render_summary), ("comment.md", render_comment)):
+        warnings: list[str] = []
+        text = render(results, report.gate, presentation=report.presentation, warn=warnings.append)
+        yield ReportFile(name, text, tuple(warnings))
 
 
 def render_comment(
@@ -62,17 +63,17 @@ def render_comment(
     *,
     limit: int = COMMENT_LIMIT,
     presentation: Presentation = _PLAIN,
-    warn: Warn = _unheard,
+    warn: Warn = _ignore,
 ) -> str:
-    """The body of the pull-request comment, without the hidden marker, in at most ``limit`` characters.
+    """Return the body of the pull-request comment, without the hidden marker, in at most ``limit`` characters.
 
     Args:
         results: the run.
-        gate: what the gate says.
+        gate: the gate's decision.
         comment_id: shown in the first line, to tell apart the comments of several jobs.
         limit: characters, as GitHub counts them.
-        presentation: the user's own template, and where links lead.
-        warn: told why the user's own template was not used.
+        presentation: the user's template, and the target of links.
+        warn: called with the reason if the user's template was not used.
 
     Raises:
         ReportTooLargeError: ``limit`` is too small for the verdict and the numbers.
@@ -89,9 +90,9 @@ def render_summary(
     *,
     limit: int = SUMMARY_LIMIT,
     presentation: Presentation = _PLAIN,
-    warn: Warn = _unheard,
+    warn: Warn = _ignore,
 ) -> str:
-    """The job summary, in at most ``limit`` bytes: what the comment says, every case, and failures in full.
+    """Return the job summary, in at most ``limit`` bytes: the comment's content, every case, and failures in full.
 
     Args and errors are those of :func:`render_comment`.
     """
@@ -102,37 +103,19 @@ def render_summary(
 
 def _rendered(kind: _Kind, source: Source, own: Path | None, warn: Warn) -> str:
     if own is not None:
-        from agenteval.report.markdown.user_template import UserTemplateError, render_user_template
+        from agenteval.report.markdown.user_template import render_user_template
 
         try:
             return render_user_template(own, source, kind.size, kind.limit, kind.levels)
         except UserTemplateError as error:
             warn(str(error))
-            # It may be known already, from the file that was written before.
+            # The gate may have it already, from the file that was written before.
             source = replace(source, warnings=tuple(dict.fromkeys((str(error), *source.warnings))))
-    template = _environment().get_template(kind.template)
+    # Imported here: a program start that renders nothing does not pay for it.
+    from agenteval.report.markdown.filters import MARKDOWN
+    from agenteval.report.templating import built_in_template
+
+    template = built_in_template(MARKDOWN, kind.template)
     return fit(
         lambda detail: template.render(report=source.page(detail), detail=detail), kind.size, kind.limit, kind.levels
     )
-
-
-def template_directory() -> Path:
-    """Where the templates lie: in the installed package, or beside ``src`` in a checkout.
-
-    Raises:
-        InfrastructureError: the installation is broken; neither place exists.
-    """
-    places = (_PACKAGE / "templates", _PACKAGE.parents[1] / "templates")
-    for directory in places:
-        if (directory / "comment.md.j2").is_file():
-            return directory
-    tried = " or ".join(str(directory) for directory in places)
-    raise InfrastructureError(f"report templates are missing: no comment.md.j2 in {tried}; install agenteval again")
-
-
-@functools.cache
-def _environment() -> Environment:
-    # Imported here: a program start that renders nothing does not pay for it.
-    from agenteval.report.markdown.environment import make_environment
-
-    return make_environment(template_directory())

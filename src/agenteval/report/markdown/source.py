@@ -1,18 +1,17 @@
-"""What a Markdown report shows of a run: chosen, counted and sorted here, arranged by a template."""
+"""Selects, counts and sorts what Markdown reports show of a run; templates arrange it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from agenteval.report.markdown.page import Page, Row, Section
+from agenteval.report.markdown.page import Page, Row
 from agenteval.report.presentation import Links, Site
 from agenteval.report.size_limits import Detail
-from agenteval.report.view import baseline_notes as basis
-from agenteval.report.view import case_details as stories
-from agenteval.report.view import view
-from agenteval.report.view.case_details import Entry, Failure, Story, status_change
+from agenteval.report.view import baseline_notes, case_details, view
+from agenteval.report.view.case_details import CaseDetails, Entry, Failure, status_change
 from agenteval.report.view.comparison_rows import evidence_rows, history_note, resource_changes, resource_rows
+from agenteval.report.view.parts import Section
 from agenteval.report.view.view import GateView, MetricRow
 from agenteval.results.model import CaseNote, ComparedCase, Results
 
@@ -23,7 +22,7 @@ _FEWEST_REASONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What every level of detail is cut from; made once for a report."""
+    """The full content of a report, from which every level of detail is cut."""
 
     results: Results
     gate: GateView
@@ -42,10 +41,10 @@ class Source:
 
     @classmethod
     def of(cls, results: Results, gate: GateView, title: str, elsewhere: str, site: Site) -> Source:
-        """Sorts and counts what a run says."""
+        """Sort and count the content of a run."""
         compared = results.comparison.cases if results.comparison else []
         entries = results.cases()
-        failures = stories.failures(entries, compared)
+        failures = case_details.failures(entries, compared)
         return cls(
             results=results,
             gate=gate,
@@ -56,15 +55,15 @@ class Source:
             located={case.id: (suite, case) for suite, case in entries} if compared else {},
             compared=compared,
             by_change={change: [case for case in compared if case.change == change] for change in _CHANGES},
-            failures=[entry for entry in failures if not stories.is_known(entry[2])],
-            known=[entry for entry in failures if stories.is_known(entry[2])],
+            failures=[entry for entry in failures if not case_details.is_known(entry[2])],
+            known=[entry for entry in failures if case_details.is_known(entry[2])],
             metrics=view.metric_rows(results),
             warnings=(*gate.warnings, *view.metric_errors(results)),
             score_change=view.score_change(results),
         )
 
     def page(self, detail: Detail) -> Page:
-        """As much of the run as the detail allows."""
+        """Return as much of the run as the detail allows."""
         results, gate, comparison = self.results, self.gate, self.results.comparison
         reasons = max(_FEWEST_REASONS, min(detail.max_rows, _MOST_REASONS))
         criteria = ((suite.name, criterion) for suite in results.suites for criterion in suite.criteria)
@@ -83,7 +82,7 @@ class Source:
             metrics=Section.of(self.metrics, detail.max_asides),
             regressions=self._regressions(detail),
             failures=Section(
-                tuple(stories.failure(entry, self.links.suite) for entry in self.failures[: detail.max_cases]),
+                tuple(case_details.failure(entry, self.links.suite) for entry in self.failures[: detail.max_cases]),
                 len(self.failures),
             ),
             failures_title=self._failures_title(),
@@ -100,21 +99,28 @@ class Source:
             resource_changes=resource_changes(comparison) if comparison else "",
             cases=replace(_rows(self.entries, detail.max_rows), total=results.summary.cases),
             criteria=Section.of(criteria, detail.max_rows),
-            baseline_age=basis.age(comparison.baseline.created_at, results.run.started_at) if comparison else "",
-            repetitions=basis.repetitions(results),
-            smallest_drops=basis.smallest_drops(comparison) if comparison else "",
-            gate_needs=basis.gate_needs(comparison) if comparison else (),
+            baseline_age=baseline_notes.age(comparison.baseline.created_at, results.run.started_at)
+            if comparison
+            else "",
+            repetitions=baseline_notes.repetitions(results),
+            smallest_drops=baseline_notes.smallest_drops(comparison) if comparison else "",
+            gate_needs=baseline_notes.gate_needs(comparison) if comparison else (),
             elsewhere=self.elsewhere,
             elsewhere_link=self.links.workflow_run,
         )
 
-    def _regressions(self, detail: Detail) -> Section[Story]:
-        # The worst first: what is cut off must matter least.
+    def _baseline_age(self) -> str:
+        if self.results.comparison is None:
+            return ""
+        return baseline_notes.age(self.results.comparison.baseline.created_at, self.results.run.started_at)
+
+    def _regressions(self, detail: Detail) -> Section[CaseDetails]:
+        # The worst first, so that the least important ones are omitted.
         worst = sorted(
             self.by_change["regressed"], key=lambda case: (case.score_after or 0.0) - (case.score_before or 0.0)
         )
         told = (
-            stories.regression(case, self.located.get(case.id), self.links.suite, detail.max_text)
+            case_details.regression(case, self.located.get(case.id), self.links.suite, detail.max_text)
             for case in worst[: detail.max_cases]
         )
         return Section(tuple(told), len(worst))
@@ -134,7 +140,7 @@ class Source:
                 name=case.name,
                 where=view.location(suite, case),
                 score=case.score,
-                why="; ".join(part for part in (stories.failure_note(compared), view.why(case)) if part),
+                why="; ".join(part for part in (case_details.failure_note(compared), view.why(case)) if part),
             )
             for suite, case, compared in self.known[:most]
         )
@@ -158,7 +164,7 @@ def _improvements(improved: list[ComparedCase], located: Mapping[str, Entry], mo
 
 
 def _rows(entries: list[Entry], most: int) -> Section[Row]:
-    """Cases in suite order; where there are too many, passed cases give way to the others."""
+    """Return cases in suite order; if there are too many, passed cases are omitted first."""
     first = entries
     if len(entries) > most:
         first = sorted(entries, key=lambda entry: entry[1].status == "passed")[:most]
@@ -169,7 +175,7 @@ def _rows(entries: list[Entry], most: int) -> Section[Row]:
 
 
 def _noted(compared: list[ComparedCase], note: CaseNote, most: int) -> Section[Row]:
-    """The cases with a note, and how they did in the baseline."""
+    """Return the cases with a note, and their results in the baseline."""
     noted = [case for case in compared if note in case.notes]
     rows = (
         Row(

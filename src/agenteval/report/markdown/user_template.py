@@ -1,6 +1,6 @@
-"""Renders users' own templates of comment and summary in a process that is stopped when it takes too long.
+"""Renders users' templates of comment and summary in a process that is stopped when it takes too long.
 
-A sandbox keeps a template from code and files; only a process of its own keeps it from time and memory.
+The sandbox keeps a template from code and files; the process limits its time and memory.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agenteval.core.errors import AgentEvalError
 from agenteval.core.text.escape import one_line
 from agenteval.report.markdown.page import Page
 from agenteval.report.markdown.source import Source
 from agenteval.report.size_limits import Detail, ReportTooLargeError, fit
+from agenteval.report.template_files import UserTemplateError
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 
@@ -28,7 +28,7 @@ _ELEMENT = re.compile(r"<(/?)(details|table|sub|summary|blockquote|div|pre)\b", 
 
 
 def unclosed(text: str) -> str:
-    """What is left open, as people call it; empty if nothing is.
+    """Return what Markdown leaves open, in words; empty if nothing is.
 
     Looks at code fences as CommonMark defines them, at HTML comments, and at the elements that may span paragraphs.
     """
@@ -69,13 +69,9 @@ MEMORY = 2 << 30
 _WORKER = "agenteval.report.markdown.user_template_worker"
 
 
-class UserTemplateError(AgentEvalError):
-    """A user's template cannot be used; the message names file and line, and what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the process is asked for."""
+    """What the process has to render."""
 
     template: Path
     page: Page
@@ -93,7 +89,7 @@ def render_user_template(
     *,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> str:
-    """The text that a user's template makes, with as much detail as fits.
+    """Render a user's template with as much detail as fits.
 
     Args:
         template: the file.
@@ -104,7 +100,7 @@ def render_user_template(
         time_limit_s: for all of them together.
 
     Raises:
-        UserTemplateError: it cannot be read, is wrong, takes too long, or makes what cannot be published.
+        UserTemplateError: it cannot be read, is wrong, takes too long, or its text cannot be published.
     """
     end = time.monotonic() + time_limit_s
 
@@ -116,19 +112,19 @@ def render_user_template(
         text = fit(rendered, size, limit, levels)
     except ReportTooLargeError:
         message = f"its text does not fit into {limit:,} even with the least detail; use `detail` to show less"
-        raise _wrong(template, message) from None
-    # What stays of a comment when there is no room for more must stand by itself, too.
+        raise UserTemplateError(template, message) from None
+    # The part of a comment that stays when there is no room for more must be complete, too.
     head = "\n\n".join(text.strip().split("\n\n")[:2])
     if opened := unclosed(text):
-        raise _wrong(template, f"leaves open {opened}; close it")
+        raise UserTemplateError(template, f"leaves open {opened}; close it")
     if opened := unclosed(head):
-        raise _wrong(template, f"its first two paragraphs leave open {opened}; close it within them")
+        raise UserTemplateError(template, f"its first two paragraphs leave open {opened}; close it within them")
     return text
 
 
 def _asked(order: Order, seconds: float, allowed: float) -> str:
     command = [sys.executable, "-I", "-m", _WORKER]
-    # Nothing of ours in its environment: a template has no business with tokens.
+    # Nothing of our environment: a template needs no tokens.
     environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
     try:
         done = subprocess.run(
@@ -141,27 +137,23 @@ def _asked(order: Order, seconds: float, allowed: float) -> str:
         )
     except subprocess.TimeoutExpired:
         message = f"takes more than {allowed:g} seconds; look for a loop over too many cases"
-        raise _wrong(order.template, message) from None
+        raise UserTemplateError(order.template, message) from None
     except OSError as error:
-        raise _wrong(order.template, f"cannot be rendered: {error}") from None
+        raise UserTemplateError(order.template, f"cannot be rendered: {error}") from None
     try:
         reply = json.loads(done.stdout)
     except ValueError:
-        raise _wrong(order.template, _broken(done)) from None
+        raise UserTemplateError(order.template, _broken(done)) from None
     if "text" in reply:
         return str(reply["text"])
-    raise UserTemplateError(f"{reply['problem']}; the built-in template is used instead")
+    raise UserTemplateError(reply["place"], reply["problem"])
 
 
 def _broken(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Why the process had nothing to say."""
+    """Return why the process gave no reply."""
     lines = done.stderr.decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     # A process that takes too much memory may be killed from outside as well.
     if done.returncode < 0 or last == "MemoryError":
         return "takes more memory than it may; look for a loop over too many cases"
     return f"its process ended with status {done.returncode}: {one_line(last, 200)}"
-
-
-def _wrong(template: Path, message: str) -> UserTemplateError:
-    return UserTemplateError(f"{template}: {message}; the built-in template is used instead")

@@ -1,6 +1,6 @@
 """Renders one user template, in the process that :mod:`~agenteval.report.markdown.user_template` starts and stops.
 
-Reads a pickled order from standard input, and writes JSON to standard output: ``text``, or ``problem``.
+Reads a pickled order from standard input, and writes JSON to standard output: ``text``, or ``place`` and ``problem``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError
 from pydantic import BaseModel
 
-from agenteval.report.markdown.environment import OWN, make_environment
-from agenteval.report.markdown.render import template_directory
+from agenteval.report.markdown.filters import MARKDOWN
+from agenteval.report.template_files import template_directory
+from agenteval.report.templating import USER_TEMPLATE, make_environment
 
 if TYPE_CHECKING:
     from agenteval.report.markdown.user_template import Order
@@ -32,23 +33,23 @@ _ATTRIBUTE = re.compile(
 
 
 class _TooMuchError(Exception):
-    """The template makes more text than it may."""
+    """The template makes too much text."""
 
 
 def main() -> None:
-    """Answer one order."""
+    """Render one order and write the reply."""
     # Written by the process that started this one.
     order: Order = pickle.loads(sys.stdin.buffer.read())  # noqa: S301
     _limit_memory(order.memory)
     try:
         reply = {"text": _rendered(order)}
     except Exception as error:  # noqa: BLE001 - whatever a template does is a problem of the template
-        reply = {"problem": f"{_place(error, order.template)}: {_described(error, order)}"}
+        reply = {"place": _place(error, order.template), "problem": _described(error, order)}
     sys.stdout.buffer.write(json.dumps(reply).encode())
 
 
 def _rendered(order: Order) -> str:
-    template = make_environment(template_directory(), order.template).get_template(OWN)
+    template = make_environment(MARKDOWN, template_directory(), order.template).get_template(USER_TEMPLATE)
     parts: list[str] = []
     room = order.largest
     for part in template.generate(report=order.page, detail=order.detail):
@@ -68,12 +69,12 @@ def _limit_memory(most: int) -> None:
 
 
 def _place(error: Exception, template: Path) -> str:
-    """``file:line`` where the template went wrong, as far as that is known."""
+    """Return ``file:line`` of the mistake, as far as it is known."""
     if isinstance(error, TemplateSyntaxError):
         return f"{error.filename or template}:{error.lineno}"
     ours = str(template_directory())
     places = [place for place in _frames(error.__traceback__) if place[0].endswith(template.suffix)]
-    # The user's own line, even if it was one of ours that it made fail.
+    # The user's line, even if it made a built-in template fail.
     found = next((place for place in reversed(places) if not place[0].startswith(ours)), None)
     return f"{found[0]}:{found[1]}" if found else str(template)
 
@@ -95,14 +96,14 @@ def _described(error: Exception, order: Order) -> str:
         case TemplateNotFound():
             return error.message or f"there is no template {error.name}"
         case TemplateSyntaxError():
-            return error.message or "is no template"
+            return error.message or "is not a valid template"
         case TemplateError() | _TooMuchError():
             return str(error)
     return f"{type(error).__name__}: {error}"
 
 
 def _undefined(message: str, order: Order) -> str:
-    """What is missing, and what there is instead."""
+    """Return what is missing, and what there is instead."""
     found = _ATTRIBUTE.search(message)
     if found is None:
         return message
@@ -115,7 +116,7 @@ def _undefined(message: str, order: Order) -> str:
 
 
 def _attributes(type_name: str, order: Order) -> tuple[str, ...]:
-    """The names of a kind of data in the report."""
+    """Return the attributes of a type of data in the report."""
     for kind in _kinds(order):
         if f"{kind.__module__}.{kind.__qualname__}" == type_name:
             own = [item.name for item in fields(kind)] if is_dataclass(kind) else list(kind.model_fields)
@@ -126,14 +127,11 @@ def _attributes(type_name: str, order: Order) -> tuple[str, ...]:
 
 def _kinds(order: Order) -> Iterator[Any]:
     from agenteval.report.markdown import page
-    from agenteval.report.view import case_details as stories
-    from agenteval.report.view import comparison_rows as evidence
-    from agenteval.report.view import text_diff as difference
-    from agenteval.report.view import view
+    from agenteval.report.view import case_details, comparison_rows, parts, text_diff, view
     from agenteval.results import model
 
     yield type(order.detail)
-    for module in (page, stories, view, evidence, difference, model):
+    for module in (page, parts, case_details, view, comparison_rows, text_diff, model):
         for value in vars(module).values():
             if isinstance(value, type) and (is_dataclass(value) or issubclass(value, BaseModel)):
                 yield value

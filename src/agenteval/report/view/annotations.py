@@ -1,4 +1,4 @@
-"""What is shown at the lines of the suite files: one annotation for each case that needs attention.
+"""Annotations at the lines of the suite files: one for each case that needs attention.
 
 GitHub shows annotations as plain text. In those of a check run it takes no character beyond U+FFFF: it answers 422
 ("invalid" ``annotations``) to the whole request, so such characters become their code points (``[U+1F600]``).
@@ -59,7 +59,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """The annotations of a run, and how many cases are left out of them.
+    """The annotations of a run, and the number of cases that are left out.
 
     Attributes:
         items: regressions first, then failures, then errors; each in the order of the suites.
@@ -75,7 +75,7 @@ class Annotations:
 def annotate(
     results: Results, archive: Archive, *, quarantined: Collection[str] = (), most: int = _MOST
 ) -> Annotations:
-    """One annotation for each case that got worse, failed or broke.
+    """Return one annotation for each case that regressed, failed or could not be evaluated.
 
     Args:
         results: the run, with its comparison if there is one.
@@ -108,7 +108,7 @@ def _not_passed(suite: SuiteResult, archive: Archive) -> Iterator[CaseResult]:
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """A case that needs attention, and what the comparison says of it."""
+    """A case that needs attention, and its comparison."""
 
     kind: _Kind
     case: CaseResult
@@ -117,7 +117,7 @@ class _Finding:
 
     @property
     def suspect(self) -> bool:
-        """Whether it only may have got worse."""
+        """Whether it is only a possible regression."""
         return self.kind != "regressed" and self.compared is not None and "suspect" in self.compared.notes
 
     def annotation(self, path: str) -> Annotation:
@@ -143,7 +143,7 @@ class _Finding:
         if self.quarantined:
             yield "in quarantine"
         elif self.suspect:
-            yield "it passed before, and this may be chance"
+            yield "it passed before; the change is not significant"
 
     def _facts(self) -> Iterator[str]:
         # Where a regression fails nothing, its scores fell.
@@ -170,7 +170,7 @@ def _change(compared: ComparedCase) -> Iterator[str]:
 
 
 def _answer(case: CaseResult) -> Iterator[str]:
-    """The answer of the first turn that did not pass; of the last one where all of them lost points."""
+    """Yield the answer of the first turn that did not pass, else of the last turn."""
     iteration = view.shown_iteration(case)
     turns = iteration.turns if iteration else []
     shown = next(filter(_is_bad, turns), turns[-1] if turns else None)
@@ -183,15 +183,15 @@ def _is_bad(turn: TurnResult) -> bool:
 
 
 def _plain(text: str, limit: int) -> str:
-    """One line of at most ``limit`` characters that GitHub takes and no runner obeys."""
+    """Return one line of at most ``limit`` characters that GitHub accepts and no runner executes as a command."""
     known = _BEYOND.sub(lambda found: f"[U+{ord(found[0]):X}]", escape.one_line(text, limit))
-    # Last: brackets of ours must not complete a command of theirs.
+    # Last: our brackets must not complete a foreign command.
     line = escape.terminal(known)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def _is_in_repository(path: str) -> bool:
-    """Whether the path can be one of a file in the repository, of a name that GitHub takes."""
+    """Whether the path can be that of a file in the repository, with a name that GitHub accepts."""
     pure = PurePosixPath(path)
     is_inside = bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts
     return is_inside and escape.terminal(path) == path and not _BEYOND.search(path)

@@ -1,4 +1,4 @@
-"""What a comparison rests on, in words: age of the baseline, iterations, what the gate needs, what it can see."""
+"""Notes about a comparison: age of the baseline, iterations, what fails the gate, the smallest drop it detects."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agenteval.results.model import Comparison, Results
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _METRICS = 3
-# With fewer, a single case that broke cannot be told from one that is flaky.
+# With fewer runs, a case that regressed cannot be told from one that is flaky.
 _RUNS_FOR_CASES = 3
 
 
 def age(created_at: str, now: str) -> str:
-    """How old a baseline was when a run began: ``3 days old``; empty where that cannot be told.
+    """Return the age of a baseline when a run began: ``3 days old``; empty if it is not known.
 
     Args:
         created_at: ISO 8601, as of the baseline.
@@ -36,7 +36,7 @@ def age(created_at: str, now: str) -> str:
 
 
 def repetitions(results: Results) -> str:
-    """How often the cases ran, and how many runs they are compared with."""
+    """Return the number of iterations of the cases and of baseline runs."""
     numbers = _iteration_counts(results)
     parts = []
     if numbers:
@@ -55,7 +55,7 @@ def _iteration_counts(results: Results) -> frozenset[int]:
 
 
 def smallest_drops(comparison: Comparison) -> str:
-    """The smallest drop of each gating metric that would have been caught with 80 % probability."""
+    """Return the smallest drop of each gating metric that would have been detected with 80 % probability."""
     found = [
         (metric.detectable_drop, metric.id)
         for metric in comparison.metrics
@@ -64,25 +64,25 @@ def smallest_drops(comparison: Comparison) -> str:
     if not found:
         return ""
     if len({round(1000 * drop) for drop, _ in found}) == 1:
-        return f"a drop of {points(found[0][0])} would be caught"
+        return f"a drop of {points(found[0][0])} would be detected"
     named = [f"{points(drop)} in {name}" for drop, name in sorted(found)[:_METRICS]]
     more = f", and {len(found) - _METRICS} more metrics" if len(found) > _METRICS else ""
-    return f"a drop of {', '.join(named)}{more} would be caught"
+    return f"a drop of {', '.join(named)}{more} would be detected"
 
 
 def gate_needs(comparison: Comparison) -> tuple[str, ...]:
-    """What must be shown before a comparison fails the gate, one sentence each."""
+    """Return what makes a comparison fail the gate, one sentence each."""
     policy = comparison.policy
     match policy.get("name"):
         case "statistics":
             return tuple(_statistics(policy))
         case "any-flip":
-            fall = f"a mean that falls by more than {_points(policy, 'tolerance')}"
-            return (f"The gate is closed by any case that passed and now fails, and by {fall}.",)
+            drop = f"a metric's mean drops by more than {_points(policy, 'tolerance')}"
+            return (f"The gate fails if any case that passed now fails, or if {drop}.",)
         case "mean-drop":
-            return (f"The gate is closed by a mean that falls by more than {_points(policy, 'tolerance')}.",)
+            return (f"The gate fails if a metric's mean drops by more than {_points(policy, 'tolerance')}.",)
         case "threshold":
-            return (f"The gate looks at the share of passed cases alone: {policy.get('reason')}.",)
+            return (f"The gate checks only the share of passed cases: {policy.get('reason')}.",)
     return ()
 
 
@@ -90,19 +90,19 @@ def _statistics(policy: Mapping[str, Any]) -> Iterator[str]:
     given = policy.get("parameters")
     parameters: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     if policy.get("confirm") == "off":
-        proof = f"which one run must show (p ≤ {_rate(parameters, 'alpha_single')})"
+        proof = f"in this run (p ≤ {_rate(parameters, 'alpha_single')})"
     else:
-        proof = f"which a second run must confirm (together p ≤ {_rate(parameters, 'alpha_aggregate')})"
-    yield f"The gate is closed by a fall of a mean that is no chance, {proof}."
+        proof = f"and a confirmation run confirms the drop (together p ≤ {_rate(parameters, 'alpha_aggregate')})"
+    yield f"The gate fails if a metric's mean drops significantly {proof}."
     if policy.get("confirm") != "off":
         yield (
-            "It is closed by a single case that broke, which further iterations must show "
+            "It also fails if a single case regresses and further iterations confirm the regression "
             f"(p ≤ {_rate(parameters, 'alpha_case')})."
         )
     runs = policy.get("baseline_runs")
     if isinstance(runs, int) and runs < _RUNS_FOR_CASES:
         yield (
-            f"That a single case broke can only be shown against {_RUNS_FOR_CASES} baseline runs; "
+            f"A regression of a single case can be detected only with {_RUNS_FOR_CASES} baseline runs; "
             f"there {'is' if runs == 1 else 'are'} {runs}."
         )
 

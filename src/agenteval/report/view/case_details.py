@@ -1,4 +1,4 @@
-"""Cases told with their questions and answers: what got worse, and what failed."""
+"""Cases with their questions and answers: regressions and failures."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
-    """What happened to one case.
+class CaseDetails:
+    """One case in detail.
 
     Attributes:
         where: ``path:line`` in the suite.
@@ -61,8 +61,8 @@ class Story:
     case: CaseResult | None = None
 
 
-def regression(compared: ComparedCase, entry: Entry | None, link: Link, max_text: int) -> Story:
-    """A case that got worse, with its answers word by word.
+def regression(compared: ComparedCase, entry: Entry | None, link: Link, max_text: int) -> CaseDetails:
+    """Return a case that regressed, with the word-level differences of its answers.
 
     Args:
         compared: the case in both runs.
@@ -74,7 +74,7 @@ def regression(compared: ComparedCase, entry: Entry | None, link: Link, max_text
     before, after = view.distinct(compared.score_before, compared.score_after)
     score = f"score {before} → {after}" if compared.score_before != compared.score_after else ""
     notes = (score, view.iterations_note(case) if case else "", history_note(compared))
-    return Story(
+    return CaseDetails(
         name=compared.name,
         where=view.location(*entry) if entry else "",
         link=link(entry[0].path, entry[1].line) if entry else "",
@@ -87,11 +87,11 @@ def regression(compared: ComparedCase, entry: Entry | None, link: Link, max_text
     )
 
 
-def failure(entry: Failure, link: Link) -> Story:
-    """A failed or broken case."""
+def failure(entry: Failure, link: Link) -> CaseDetails:
+    """Return a failed case, or one that could not be evaluated."""
     suite, case, compared = entry
     notes = (view.iterations_note(case), failure_note(compared))
-    return Story(
+    return CaseDetails(
         name=case.name,
         where=view.location(suite, case),
         link=link(suite.path, case.line),
@@ -105,25 +105,25 @@ def failure(entry: Failure, link: Link) -> Story:
 
 
 def failures(entries: Iterable[Entry], compared: Iterable[ComparedCase]) -> list[Failure]:
-    """Failed and broken cases that are no regressions, with their history."""
+    """Return failed cases and errors that are not regressions, with their history."""
     history = {case.id: case for case in compared}
     found = [(suite, case, history.get(case.id)) for suite, case in entries if case.status in NOT_PASSED]
     return [entry for entry in found if entry[2] is None or entry[2].change != "regressed"]
 
 
 def is_known(compared: ComparedCase | None) -> bool:
-    """Whether a failure says nothing new: it failed in the baseline too, or is in quarantine."""
+    """Whether a failure is known: the case failed in the baseline too, or is in quarantine."""
     return compared is not None and (compared.status_before in NOT_PASSED or "quarantined" in compared.notes)
 
 
 def status_change(compared: ComparedCase) -> str:
-    """``passed → failed``."""
+    """Return ``passed → failed``."""
     before, after = compared.status_before or "new", compared.status_after or "removed"
     return before if before == after else f"{before} → {after}"
 
 
 def failure_note(compared: ComparedCase | None) -> str:
-    """How a failed case did before."""
+    """Return the earlier result of a failed case."""
     if compared is None:
         return ""
     if "quarantined" in compared.notes:
@@ -140,7 +140,7 @@ def failure_note(compared: ComparedCase | None) -> str:
 
 
 def _answers_of_both(answers: list[AnswerChange], case: CaseResult | None, max_text: int) -> tuple[Exchange, ...]:
-    """The turns answered differently; all of them where the answers are the same and the judgement is not."""
+    """Return the turns with different answers; all turns if only the scores differ."""
     expected = _expected(case)
     several = len(expected) > 1 or any(answer.turn for answer in answers)
     different = [answer for answer in answers if answer.before != answer.after]

@@ -1,4 +1,4 @@
-"""How sure a comparison is, in words and short numbers."""
+"""The statistics and the resources of a comparison, as rows of texts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class EvidenceRow:
 
     Attributes:
         change: the difference of the means with its interval.
-        basis: what it rests on: cases, baseline runs, iterations.
-        catches: the smallest drop that would have been caught, and how to halve it.
+        basis: the number of cases, baseline runs and iterations.
+        catches: the smallest drop that would have been detected, and how to halve it.
     """
 
     id: str
@@ -34,7 +34,7 @@ class EvidenceRow:
 
 
 def evidence_rows(comparison: Comparison) -> Iterator[EvidenceRow]:
-    """Every metric that was compared by statistics."""
+    """Yield every metric that was compared by statistics."""
     for metric in comparison.metrics:
         if metric.interval is not None:
             yield EvidenceRow(
@@ -51,7 +51,7 @@ def evidence_rows(comparison: Comparison) -> Iterator[EvidenceRow]:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRow:
-    """Time, tokens or money per answer on both sides; ``change`` is empty where there was nothing before."""
+    """Time, tokens or money per answer in both runs; ``change`` is empty if the baseline used none."""
 
     name: str
     before: str
@@ -62,7 +62,7 @@ class ResourceRow:
 
 
 def resource_rows(comparison: Comparison) -> tuple[ResourceRow, ...]:
-    """What answers took, where both runs say so."""
+    """Return the resources that both runs recorded."""
     return tuple(
         ResourceRow(
             name=_RESOURCES[resource.name],
@@ -77,7 +77,7 @@ def resource_rows(comparison: Comparison) -> tuple[ResourceRow, ...]:
 
 
 def resource_changes(comparison: Comparison) -> str:
-    """``latency +50%, cost per answer +3%``; empty where nothing changed by as much as a percent."""
+    """Return ``latency +50%, cost per answer +3%``; empty if nothing changed by as much as a percent."""
     changed = [
         f"{_RESOURCES[resource.name]} {_share(resource.change)}"
         for resource in comparison.resources
@@ -87,13 +87,13 @@ def resource_changes(comparison: Comparison) -> str:
 
 
 def points(share: float) -> str:
-    """A difference of scores in points of a hundred."""
+    """Return a difference of scores in points of a hundred."""
     text = f"{100 * share:.1f}".removesuffix(".0")
     return f"{text} point" if text == "1" else f"{text} points"
 
 
 def resource_change(resource: ComparedResource) -> str:
-    """``latency 120 ms → 180 ms (+50 %, 20 % allowed)``."""
+    """Return ``latency 120 ms → 180 ms (+50 %, 20 % allowed)``."""
     before, after = _amount(resource, resource.baseline), _amount(resource, resource.current)
     change = _share(resource.change)
     allowed = "" if resource.allowed is None else f"{resource.allowed:.0%} allowed"
@@ -102,7 +102,7 @@ def resource_change(resource: ComparedResource) -> str:
 
 
 def history_note(case: ComparedCase) -> str:
-    """How a case did in the baseline runs; empty where nothing is known."""
+    """Return the result of a case in the baseline runs; empty if it is not known."""
     history = case.history
     if history is None:
         return ""
@@ -111,7 +111,7 @@ def history_note(case: ComparedCase) -> str:
 
 
 def verdict_note(comparison: Comparison) -> str:
-    """What the comparison says as a whole, where it found no regression."""
+    """Return the result of a comparison without regressions, in words."""
     if comparison.verdict == "inconclusive":
         return "comparison inconclusive"
     return "no regressions"

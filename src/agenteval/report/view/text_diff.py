@@ -1,4 +1,4 @@
-"""Which words of two answers differ, and as much of what they share as it takes to see where."""
+"""Word-level differences of two answers, with some of the words that they share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORD = (
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer; ``changed`` where the other answer has something else, or nothing."""
+    """A part of an answer; ``changed`` if the other answer does not have it."""
 
     text: str
     changed: bool = False
@@ -41,7 +41,7 @@ Pieces = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Words that both answers have, or what each has in their place."""
+    """Words that both answers have, or the words of each in one place."""
 
     same: bool
     before: tuple[str, ...]
@@ -49,7 +49,7 @@ class _Run:
 
 
 def difference(before: str, after: str, limit: int) -> tuple[Pieces, Pieces] | None:
-    """Both answers in pieces, each at most about ``limit`` characters long.
+    """Return both answers in pieces, each answer at most about ``limit`` characters long.
 
     What is longer than that is shown around its changes only.
 
@@ -82,7 +82,7 @@ def _runs(before: str, after: str) -> tuple[_Run, ...] | None:
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many words both begin with."""
+    """Return the number of words that both begin with."""
     pairs = zip(old, new, strict=False)
     return next((index for index, (a, b) in enumerate(pairs) if a.strip() != b.strip()), min(len(old), len(new)))
 
@@ -101,7 +101,7 @@ def _between(old: Sequence[str], new: Sequence[str]) -> list[_Run]:
 
 
 def _merged(runs: Sequence[_Run]) -> list[_Run]:
-    """Changes with nothing but signs between them are one change."""
+    """Merge changes that are separated by punctuation only."""
     merged: list[_Run] = []
     for index, run in enumerate(runs):
         inner = 0 < index < len(runs) - 1
@@ -116,7 +116,7 @@ def _merged(runs: Sequence[_Run]) -> list[_Run]:
 
 
 def _around_changes(runs: Sequence[_Run]) -> list[_Run]:
-    """The changes with a few words before and after each."""
+    """Return the changes with a few words before and after each."""
     kept: list[_Run] = []
     for index, run in enumerate(runs):
         first = _CONTEXT if index else 0
@@ -129,7 +129,7 @@ def _around_changes(runs: Sequence[_Run]) -> list[_Run]:
 
 
 def _ends(words: tuple[str, ...], first: int, last: int) -> tuple[str, ...]:
-    """The first and last words of so many, an ellipsis for the rest."""
+    """Return the first and last words, with an ellipsis for the rest."""
     return (*words[:first], "… ", *words[len(words) - last :])
 
 

@@ -1,4 +1,4 @@
-"""How runs went one after the other: the numbers behind the trend lines, and ``trend.json``."""
+"""The history of runs: the numbers behind the trend lines, and ``trend.json``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from typing import Literal
 from agenteval.results.history import MOST_RUNS, EarlierRun
 from agenteval.results.model import PoolEntry, Results, Run, Summary
 from agenteval.results.rollup import mean
-
-TREND_FILE = "trend.json"
 
 Source = Literal["run", "history", "pool"]
 
@@ -44,7 +42,7 @@ class RunPoint:
 
 
 def trend(results: Results, earlier: Sequence[EarlierRun]) -> tuple[RunPoint, ...]:
-    """The run and those before it, the oldest first; a run that is known in several ways counts once.
+    """Return the run and those before it, the oldest first; a run that several sources know counts once.
 
     Args:
         results: the run.
@@ -59,7 +57,7 @@ def trend(results: Results, earlier: Sequence[EarlierRun]) -> tuple[RunPoint, ..
 
 
 def trend_json(points: Iterable[RunPoint]) -> str:
-    """The text of trend.json: ``{"schema_version": 1, "runs": [...]}`` with the fields of :class:`RunPoint`."""
+    """Return the text of trend.json; its runs have the fields of :class:`RunPoint`."""
     runs = [asdict(point) for point in points]
     return f"{json.dumps({'schema_version': 1, 'runs': runs}, indent=1, allow_nan=False)}\n"
 

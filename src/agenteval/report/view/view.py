@@ -1,6 +1,6 @@
-"""What every report says about a run, in plain values and without markup: outlets escape and arrange it.
+"""Plain values that all reporters share. Reporters escape and arrange them.
 
-Texts in here are still foreign. Numbers become text only here, so that all outlets write them alike.
+Texts are still foreign here. Numbers become text only here, so that all reports write them alike.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ T = TypeVar("T")
 
 
 def once(function: Callable[[Results], T]) -> Callable[[Results], T]:
-    """A function of a run that looks at every case, and keeps its answer for the run that it was asked about last.
+    """Memoise a function of a run for the run of its last call.
 
-    Results never change, and what differs in anything is another object. The run itself is not kept.
+    Results never change. The run itself is not kept alive.
 
     Args:
-        function: what it returns is given to several callers, so it has to be immutable.
+        function: returns an immutable value, since several callers get it.
     """
     run: weakref.ref[Results] | None = None
     answer: T
@@ -65,12 +65,12 @@ _MINUTE, _HOUR = 60, 3600
 
 @dataclass(frozen=True, slots=True)
 class GateView:
-    """What the gate decided, in words.
+    """The gate's decision in words.
 
     Attributes:
         headline: the verdict as one phrase: ``passed``, ``3 cases got worse``.
         reasons: why, one sentence each.
-        warnings: what does not fail the gate but must be seen.
+        warnings: what users must know although it does not fail the gate.
     """
 
     passed: bool
@@ -81,7 +81,7 @@ class GateView:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One metric's word on a case, or the agent's own failure (``id`` is then ``agent``).
+    """One metric's result for a case, or the agent's failure (``id`` is then ``agent``).
 
     Attributes:
         values: ``0.00 < 1.00``, ``0.42``, ``error`` or ``skipped``.
@@ -95,7 +95,7 @@ class Fact:
 
     def __str__(self) -> str:
         place = f"turn {self.turn}: " if self.turn else ""
-        # Thousands of these lines may be made of reasons as long as an answer.
+        # There may be thousands of these lines, with reasons as long as an answer.
         reason = f": {_short(self.reason, _REASON_IN_A_LINE)}" if self.reason else ""
         return f"{place}{_short(self.id, _REASON_IN_A_LINE)} {self.values}{reason}"
 
@@ -125,17 +125,17 @@ class MetricRow:
 
     @property
     def partial(self) -> bool:
-        """Whether ``current`` leaves out so much of this run that it shows another mean."""
+        """Whether ``current`` shows another mean than this run, as it leaves cases out."""
         return number(self.mean) != number(self.current)
 
 
 def number(value: float | None) -> str:
-    """A score with two decimals."""
+    """Return a score with two decimals."""
     return NOTHING if value is None else f"{value:.2f}"
 
 
 def distinct(left: float | None, right: float | None) -> tuple[str, str]:
-    """Two scores with as many decimals as it takes to tell them apart: never ``0.70 < 0.70``."""
+    """Return two scores with as many decimals as make them differ: never ``0.70 < 0.70``."""
     if left is None or right is None:
         return number(left), number(right)
     for decimals in range(2, _MOST_DECIMALS + 1):
@@ -146,7 +146,7 @@ def distinct(left: float | None, right: float | None) -> tuple[str, str]:
 
 
 def signed(value: float | None) -> str:
-    """A difference of scores with its sign; a real difference never looks like none."""
+    """Return a difference of scores with its sign; only a difference of 0 is shown as 0."""
     if value is None:
         return NOTHING
     for decimals in range(2, _MOST_DECIMALS + 1):
@@ -157,7 +157,7 @@ def signed(value: float | None) -> str:
 
 
 def percent(rate: float | None) -> str:
-    """A rate as a whole percentage; only all is 100 % and only none is 0 %."""
+    """Return a rate as a whole percentage; only 1 is shown as 100 % and only 0 as 0 %."""
     if rate is None:
         return NOTHING
     text = f"{rate:.0%}"
@@ -167,17 +167,17 @@ def percent(rate: float | None) -> str:
 
 
 def count(amount: int, noun: str, plural: str | None = None) -> str:
-    """``1 case``, ``2,000 cases``."""
+    """Return an amount with its noun: ``1 case``, ``2,000 cases``."""
     return f"{amount:,} {noun if amount == 1 else plural or noun + 's'}"
 
 
 def money(dollars: float) -> str:
-    """An amount of US dollars; small ones with four decimals."""
+    """Return an amount of US dollars; small ones with four decimals."""
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
 
 
 def duration(seconds: float) -> str:
-    """A span of time as people say it."""
+    """Return a duration in hours and minutes, minutes and seconds, or seconds."""
     if seconds < _MINUTE:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -187,12 +187,12 @@ def duration(seconds: float) -> str:
 
 
 def headline(results: Results, gate: GateView) -> str:
-    """The verdict in a few words; an interrupted run says so first."""
+    """Return the verdict in a few words, after ``interrupted`` if the run was."""
     return gate.headline if results.run.complete else f"interrupted: {gate.headline}"
 
 
 def score_values(score: Score) -> str:
-    """What a metric measured, against its threshold where it has one."""
+    """Return the score of a metric and its threshold, if it has one; else the status."""
     if score.status != "scored" or score.score is None:
         return score.status
     if score.threshold is None:
@@ -202,12 +202,12 @@ def score_values(score: Score) -> str:
 
 
 def score_reason(score: Score) -> str:
-    """Why the metric says so, or what went wrong in it."""
+    """Return the reason for a score, or the metric's error."""
     return _short(score.error or score.reason or "", _LONGEST_REASON)
 
 
 def shown_iteration(case: CaseResult) -> IterationResult | None:
-    """The iteration that stands for the case: the first that ended like it, else the first that did not pass."""
+    """Return the iteration that represents a case: the first with its status, else the first that did not pass."""
     for wanted in ([case.status], ["failed", "error", "skipped"], ["passed"]):
         for iteration in case.iterations:
             if iteration.status in wanted:
@@ -216,18 +216,18 @@ def shown_iteration(case: CaseResult) -> IterationResult | None:
 
 
 def facts(case: CaseResult) -> tuple[Fact, ...]:
-    """What speaks against the case, in the iteration that stands for it; for a skipped case, what it lacks."""
+    """Return why a case did not pass, by the iteration that represents it; for a skipped case, what is missing."""
     iteration = shown_iteration(case)
     if iteration is None:
         return ()
     turns = iteration.turns
     found = tuple(fact for turn in turns for fact in _turn_facts(turn, len(turns), case.status))
-    # Where all scores become one, none of them says no by itself.
+    # If a suite aggregates its scores, no score fails by itself.
     return found or (tuple(_lost_points(iteration)) if case.status == "failed" else ())
 
 
 def _lost_points(iteration: IterationResult) -> Iterator[Fact]:
-    """The scores that are not full, the lowest first."""
+    """Yield the scores below 1, the lowest first."""
     lost = [
         (score.score, turn.index + 1 if len(iteration.turns) > 1 else None, score)
         for turn in iteration.turns
@@ -248,7 +248,7 @@ def _turn_facts(turn: TurnResult, turns: int, status: str) -> Iterator[Fact]:
 
 
 def iterations_note(case: CaseResult) -> str:
-    """``failed 2 of 3 iterations``; empty for a single iteration, and where all of them passed."""
+    """Return ``failed 2 of 3 iterations``; empty for a single iteration, and if all of them passed."""
     total = len(case.iterations)
     statuses = Counter(iteration.status for iteration in case.iterations)
     if total <= 1 or statuses["passed"] == total:
@@ -260,7 +260,7 @@ def iterations_note(case: CaseResult) -> str:
 
 
 def why(case: CaseResult) -> str:
-    """Why the case is not passed, as one phrase; of a passed case, how many of its iterations passed."""
+    """Return why the case did not pass, in one phrase; for a passed case, how many of its iterations passed."""
     note = iterations_note(case)
     if case.status == "passed":
         return note
@@ -277,12 +277,12 @@ def _without_facts(case: CaseResult) -> str:
 
 
 def location(suite: SuiteResult, case: CaseResult) -> str:
-    """Where the case stands: ``path:line``."""
+    """Return the place of a case: ``path:line``."""
     return f"{suite.path}:{case.line}" if case.line else suite.path
 
 
 def metric_rows(results: Results) -> list[MetricRow]:
-    """Every metric of the run in the order of the summary."""
+    """Return every metric of the run in the order of the summary."""
     compared = {metric.id: metric for metric in results.comparison.metrics} if results.comparison else {}
     rows = []
     for name, metric in results.summary.metrics.items():
@@ -297,7 +297,7 @@ def metric_rows(results: Results) -> list[MetricRow]:
 
 
 def score_change(results: Results) -> float | None:
-    """How the mean score of the cases that both runs scored changed; ``None`` where that is not known."""
+    """Return the change of the mean score over the cases that both runs scored; ``None`` if it is not known."""
     if results.comparison is None:
         return None
     current = [case for case in results.comparison.cases if case.change != "removed"]
@@ -313,7 +313,7 @@ def score_change(results: Results) -> float | None:
 
 @once
 def metric_errors(results: Results) -> tuple[str, ...]:
-    """Errors of metrics that did not decide their case, and so would be seen nowhere else: each metric's first."""
+    """Return the first error of each metric whose errors did not decide their cases: nothing else shows them."""
     first: dict[str, str] = {}
     cases: dict[str, set[str]] = {}
     for suite in results.suites:
@@ -332,7 +332,7 @@ def _broken_scores(case: CaseResult) -> list[Score]:
 
 
 def got_worse(compared: ComparedCase) -> list[Fact]:
-    """The metrics of a case that fell, or that passed before and fail now."""
+    """Return the metrics of a case whose score dropped, or that passed before and fail now."""
     worse = []
     for metric in compared.metrics:
         fell = metric.before is not None and (metric.after is None or metric.after < metric.before)
@@ -342,7 +342,7 @@ def got_worse(compared: ComparedCase) -> list[Fact]:
 
 
 def got_better(compared: ComparedCase) -> list[Fact]:
-    """The metrics of a case that rose, or that failed before and pass now."""
+    """Return the metrics of a case whose score rose, or that failed before and pass now."""
     better = []
     for metric in compared.metrics:
         rose = metric.after is not None and metric.before is not None and metric.after > metric.before

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agenteval.results.analysis.alerts import Alert
+from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.criteria import Check, overall
 from agenteval.results.analysis.failures import Failures
 from agenteval.results.analysis.inference import Statistics
@@ -16,7 +17,7 @@ from agenteval.results.analysis.summary import Summary
 from agenteval.results.analysis.summary_baseline import BaselineComparison
 from agenteval.results.analysis.trend import Trends
 from agenteval.results.model import Criterion
-from agenteval.suite.evaluation import Aggregate, Evaluation
+from agenteval.suite.evaluation import Aggregate, Evaluation, EvaluationReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +64,20 @@ class EvaluationResult:
         if self.comparison and self.comparison.message:
             found.append(self.comparison.message)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysedSuite:
+    """The analysis of one suite.
+
+    Attributes:
+        path: of the suite.
+        answers: what the analysis rests on.
+        report: how it is written down; ``None`` where only the usual reports are wanted.
+    """
+
+    path: str
+    name: str
+    answers: Sequence[EvaluatedAnswer]
+    result: EvaluationResult
+    report: EvaluationReport | None

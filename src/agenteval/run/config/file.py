@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ class LimitsEntry(BaseModel):
 
 
 class TemplatesEntry(BaseModel):
-    """``templates:`` - templates of one's own, each beside ours or instead of it; paths from this file."""
+    """``templates:`` - user templates that extend or replace the built-in ones; paths are relative to this file."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -109,6 +109,10 @@ class ConfigFile(BaseModel):
     )
     limits: LimitsEntry = LimitsEntry()
     templates: TemplatesEntry = TemplatesEntry()
+    reports: list[str] = Field(
+        default_factory=list,
+        description="reporters of other packages, besides the built-in reports; AGENTEVAL_PLUGINS must name them",
+    )
     gate: GateEntry = Field(default_factory=GateEntry)
     llm: LlmEntry = LlmEntry()
 
@@ -138,6 +142,7 @@ def read_config_file(path: Path) -> Config:
     tools = _specs(document, "tools", read_tool, problems)
     judge = _model(entry.judge, chat_model, document, "judge", problems) if entry else None
     embeddings = _model(entry.embeddings, embedding_model, document, "embeddings", problems) if entry else None
+    problems += _reporters(entry.reports, document) if entry else []
     if problems or entry is None:
         raise ConfigError(problems)
     return Config(
@@ -157,6 +162,7 @@ def read_config_file(path: Path) -> Config:
         compare=entry.gate.compare_policy(),
         comment_template=_beside(document, entry.templates.comment),
         summary_template=_beside(document, entry.templates.summary),
+        reports=tuple(dict.fromkeys(entry.reports)),
         llm=_llm_settings(entry.llm, document.directory),
         warnings=document.warnings,
         secrets=document.secrets,
@@ -165,6 +171,21 @@ def read_config_file(path: Path) -> Config:
 
 def _beside(document: Document, path: str | None) -> Path | None:
     return None if path is None else document.directory / path
+
+
+def _reporters(names: Sequence[str], document: Document) -> list[Problem]:
+    """Return what is wrong with the reporters of other packages, which are imported."""
+    if not names:
+        return []
+    from agenteval.report.registry import find_reporter
+
+    problems: list[Problem] = []
+    for place, name in enumerate(names):
+        try:
+            find_reporter(name)
+        except ConfigError as error:
+            problems += [document.problem(("reports", place), problem.message) for problem in error.problems]
+    return problems
 
 
 def _criteria(entry: CriteriaEntry) -> Criteria:

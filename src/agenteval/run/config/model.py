@@ -56,6 +56,7 @@ class Config:
     compare: ComparePolicy = field(default_factory=ComparePolicy)
     comment_template: Path | None = None
     summary_template: Path | None = None
+    reports: tuple[str, ...] = ()
     llm: LlmSettings = field(default_factory=LlmSettings)
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)

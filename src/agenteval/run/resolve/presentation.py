@@ -1,4 +1,4 @@
-"""Resolves how comment and summary look: settings overrule the configuration."""
+"""Resolves how reports are made: settings overrule the configuration."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agenteval.run.settings import Settings
 
 
 def presentation(settings: Settings, config: Config, environment: Mapping[str, str]) -> Presentation:
-    """Return the user's templates, and the repository that links lead to.
+    """Return the user's templates, the repository that links lead to, and the reporters of other packages.
 
     Args:
         settings: may name templates.
-        config: names the others.
+        config: names the others, and the reporters.
         environment: the runner's variables name the GitHub instance and repository.
 
     Raises:
@@ -26,7 +26,7 @@ def presentation(settings: Settings, config: Config, environment: Mapping[str, s
     summary = _shortened(settings.summary_template or config.summary_template)
     if problems := list(_missing({"comment": comment, "summary": summary})):
         raise ConfigError(problems)
-    return Presentation(comment, summary, Site.of(environment))
+    return Presentation(comment, summary, Site.of(environment), config.reports)
 
 
 def _shortened(path: Path | None) -> Path | None:

@@ -14,15 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import Environment, nodes
 from tests.unit.report import samples
-from tests.unit.report.samples import HOSTILE_TEXTS, SAMPLES, Sample, check_golden
-from tests.unit.report.test_evaluation_report import Elements
+from tests.unit.report.samples import HOSTILE_TEXTS, SAMPLES, Sample, check_golden, own_parts_cut
+from tests.unit.report.test_evaluation import Elements
 
 from agenteval.core.text import escape
 from agenteval.report.html import render as html
 from agenteval.report.html.data import CHANGES, MOST_STATIC_ROWS, OUTCOMES, ROW, STATUSES, Survey, chunks
 from agenteval.report.html.data_limit import Room, compact_json
-from agenteval.report.html.page import make_page, moment
-from agenteval.report.markdown.render import template_directory
+from agenteval.report.html.filters import FILTERS
+from agenteval.report.template_files import template_directory
+from agenteval.report.view.run_page import make_run_page, moment
 from agenteval.report.view.trend import trend
 from agenteval.report.view.view import GateView
 from agenteval.results.archive import InMemory
@@ -82,19 +83,12 @@ def _index(page: str) -> dict[str, Any]:
     return found
 
 
-def _own_parts_cut(page: str) -> str:
-    """The page without style, script and their hashes, which have tests of their own."""
-    page = re.sub(r"(?s)<style>.*?</style>", "<style></style>", page)
-    page = re.sub(r"(?s)<script>.*?</script>", "<script></script>", page)
-    return re.sub(r"sha256-[\w+/=]+", "sha256-…", page)
-
-
 # The page.
 
 
 @pytest.mark.parametrize("name", ["regressed", "broken", "hostile"])
 def test_golden(name: str) -> None:
-    check_golden(f"report-{name}.html", _own_parts_cut(_page(SAMPLES[name]())))
+    check_golden(f"report-{name}.html", own_parts_cut(_page(SAMPLES[name]())))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -178,12 +172,12 @@ def _everywhere(text: str) -> Sample:
 
 
 def test_only_what_is_ours_or_escaped_as_data_is_trusted() -> None:
-    source = (template_directory() / "report.html.j2").read_text(encoding="utf-8")
-    tree = Environment().parse(source)
-    trusted = [node.node for node in tree.find_all(nodes.Filter) if node.name == "trusted"]
-    names = {_name(node) for node in trusted}
+    sources = [path.read_text(encoding="utf-8") for path in (template_directory() / "html").glob("*.j2")]
+    assert len(sources) == 4
+    filters = [node for source in sources for node in Environment().parse(source).find_all(nodes.Filter)]
+    names = {_name(node.node) for node in filters if node.name == "trusted"}
     assert names == {"style", "script", "policy", "rows", "cases", "index"}
-    assert not {"safe"} & {node.name for node in tree.find_all(nodes.Filter)}
+    assert {node.name for node in filters} <= {*FILTERS, "length", "list", "selectattr"}
 
 
 def _name(node: Any) -> str:
@@ -193,13 +187,13 @@ def _name(node: Any) -> str:
 
 
 def test_the_head_says_what_the_run_was_compared_with() -> None:
-    page = make_page(*_parts(samples.regressed()))
-    assert page.baseline is not None
-    assert dict(page.baseline.facts) == {
+    page = make_run_page(*_parts(samples.regressed()))
+    parts = {part.id: part for part in page.parts}
+    assert dict(parts["baseline"].facts) == {
         "Commit": "89abcdef0123", "Ref": "main", "Run": "1017", "Made": "2026-11-20 09:00 UTC", "Age": "1 day",
         "Distance": "3 commits before the merge base",
     }  # fmt: skip
-    figures = {figure.label: (figure.value, figure.note) for figure in page.figures}
+    figures = {figure.label: (figure.value, figure.note) for figure in parts["numbers"].figures}
     assert figures["Pass rate"] == ("50%", "3 of 6 evaluated")
     assert figures["Got worse"] == ("2", "1 got better")
     assert page.verdict == "failed"
@@ -215,7 +209,7 @@ def test_a_metric_shows_how_much_it_changed_and_what_that_lies_in() -> None:
     ]
     compared = comparison.model_copy(update={"metrics": metrics})
     sample = replace(sample, results=sample.results.model_copy(update={"comparison": compared}))
-    drawn, plain = make_page(*_parts(sample)).metrics[:2]
+    drawn, plain = make_run_page(*_parts(sample)).metrics[:2]
     assert (drawn.change, drawn.range, drawn.p) == ("-0.25", "-0.40 to -0.10", "< 0.001")
     assert drawn.interval is not None
     assert drawn.interval.title == "change -0.25 (-0.40 to -0.10)"
@@ -229,9 +223,9 @@ def _parts(sample: Sample) -> tuple[Results, GateView]:
 
 def test_an_interrupted_run_and_a_shard_are_called_so() -> None:
     results, gate = _parts(samples.broken())
-    assert make_page(results, gate).verdict == "interrupted"
+    assert make_run_page(results, gate).verdict == "interrupted"
     run = results.run.model_copy(update={"shard": RunShard(index=1, count=4, cases=[])})
-    assert make_page(results.model_copy(update={"run": run}), gate).verdict == "shard 1 of 4"
+    assert make_run_page(results.model_copy(update={"run": run}), gate).verdict == "shard 1 of 4"
 
 
 @pytest.mark.parametrize(
@@ -425,7 +419,7 @@ _PAIRS = [
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize(("text", "ground"), _PAIRS)
 def test_contrast_is_enough(text: str, ground: str, dark: bool) -> None:
-    style = (template_directory() / "report.css").read_text(encoding="utf-8")
+    style = (template_directory() / "html" / "page.css").read_text(encoding="utf-8")
     light_part, dark_part = style.split("@media (prefers-color-scheme: dark)", 1)
     colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", dark_part if dark else light_part))
     lighter, darker = sorted((_luminance(colours[text]), _luminance(colours[ground])), reverse=True)

@@ -12,10 +12,11 @@ from tests.unit.compare.gate_runs import past, steady
 from tests.unit.report import samples
 
 from agenteval.report.badge import badge_json
-from agenteval.report.html.charts import Interval, Line, interval_svg, line_svg, reach
-from agenteval.report.html.svg import WIDTH
-from agenteval.report.html.trend import make_trend
+from agenteval.report.html.svg import WIDTH, interval_svg, line_svg
+from agenteval.report.report import Report
+from agenteval.report.view.charts import Interval, Line, reach
 from agenteval.report.view.trend import trend, trend_json
+from agenteval.report.view.trend_part import trend_part
 from agenteval.report.view.view import GateView, number
 from agenteval.report.write import render_reports, write_reports
 from agenteval.results.archive import InMemory
@@ -151,15 +152,17 @@ def test_trend_json_has_every_run_and_no_number_that_json_does_not_have() -> Non
 def test_lines_and_table_say_the_same() -> None:
     base = samples.green().results
     points = trend(base, [_earlier(_run("before", "2026-11-20T08:00:00Z"))])
-    shown = make_trend(points)
-    assert [line.title for line in shown.lines] == ["Pass rate", "Mean score", "numeric", "Cost", "Duration"]
-    assert shown.columns == ("Cases", *(line.title for line in shown.lines))
-    assert shown.rows[0].values == ("3", "100%", "1.00", "1.00", "$0.0123", "3.2 s")
-    assert [row.source for row in shown.rows] == ["history", "this run"]
+    shown = trend_part(points)
+    titles = [line.title for line in shown.charts]
+    assert titles == ["Pass rate", "Mean score", "numeric", "Cost", "Duration"]
+    (values,) = shown.tables
+    assert [column.title for column in values.columns] == ["Run", "Commit", "From", "Cases", *titles]
+    assert values.rows[0][3:] == ("3", "100%", "1.00", "1.00", "$0.0123", "3.2 s")
+    assert [row[2] for row in values.rows] == ["history", "this run"]
 
 
 def test_one_run_alone_is_no_trend() -> None:
-    assert make_trend(trend(samples.green().results, ())).rows == ()
+    assert trend_part(trend(samples.green().results, ())).empty
 
 
 # Drawings.
@@ -216,11 +219,11 @@ def test_a_badge_of_no_case_or_of_a_part_claims_nothing() -> None:
 
 def test_all_reports_are_written(tmp_path: Path) -> None:
     sample = samples.regressed()
-    render_reports(sample.results, sample.gate, tmp_path, InMemory())
+    render_reports(Report(sample.gate), sample.results, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
         "junit.xml", "summary.md", "comment.md", "badge.json", "trend.json", "report.html",
     }  # fmt: skip
-    write_reports(sample.results, sample.gate, tmp_path, InMemory())
+    write_reports(Report(sample.gate), sample.results, tmp_path / "results.json")
     assert (tmp_path / "results.json").exists()
 
 

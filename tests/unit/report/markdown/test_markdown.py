@@ -13,12 +13,15 @@ from tests.unit.report.scenarios import SCENARIOS
 
 from agenteval.core.errors import InfrastructureError
 from agenteval.report import size_limits as budget
+from agenteval.report import template_files
 from agenteval.report.markdown import render as markdown
 from agenteval.report.markdown.filters import FILTERS, PLAIN_FILTERS
-from agenteval.report.markdown.render import GateView, render_comment, render_summary, template_directory
+from agenteval.report.markdown.render import render_comment, render_summary
 from agenteval.report.presentation import Presentation
 from agenteval.report.size_limits import COMMENT_LIMIT, SUMMARY_LIMIT, Detail, ReportTooLargeError, characters, fit
+from agenteval.report.template_files import template_directory
 from agenteval.report.view import view
+from agenteval.report.view.view import GateView
 from agenteval.results.model import RunUsage
 
 _TEMPLATES = ["comment.md.j2", "summary.md.j2"]
@@ -219,17 +222,17 @@ class TestBudget:
 
 
 class TestTemplates:
-    @pytest.mark.parametrize("name", _TEMPLATES)
+    @pytest.mark.parametrize("name", [*_TEMPLATES, "report.md.j2"])
     def test_every_value_is_filtered(self, name: str) -> None:
         environment = Environment(autoescape=False)
         environment.filters.update({**FILTERS, **PLAIN_FILTERS})
-        tree = environment.parse((template_directory() / name).read_text(encoding="utf-8"))
+        tree = environment.parse((template_directory() / "markdown" / name).read_text(encoding="utf-8"))
         macros = {macro.name for macro in tree.find_all(nodes.Macro)} | _inherited(environment, name)
         outputs = [node for output in tree.find_all(nodes.Output) for node in output.nodes]
         assert [node for node in outputs if not _is_safe(node, macros)] == []
 
     def test_comment_has_the_documented_blocks(self) -> None:
-        source = (template_directory() / "comment.md.j2").read_text(encoding="utf-8")
+        source = (template_directory() / "markdown" / "comment.md.j2").read_text(encoding="utf-8")
         assert re.findall(r"{% block (\w+)", source) == [
             "verdict",
             "numbers",
@@ -252,8 +255,8 @@ class TestTemplates:
         ]
 
     def test_missing_templates_are_explained(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(markdown, "_PACKAGE", tmp_path / "src" / "agenteval")
-        with pytest.raises(InfrastructureError, match=r"no comment\.md\.j2 in .*install agenteval again"):
+        monkeypatch.setattr(template_files, "_PACKAGE", tmp_path / "src" / "agenteval")
+        with pytest.raises(InfrastructureError, match=r"no markdown/comment\.md\.j2 in .*install agenteval again"):
             template_directory()
 
 
@@ -333,7 +336,7 @@ def _plain(markdown_text: str) -> str:
 def _inherited(environment: Environment, name: str) -> set[str]:
     if name == "comment.md.j2":
         return set()
-    source = (template_directory() / "comment.md.j2").read_text(encoding="utf-8")
+    source = (template_directory() / "markdown" / "comment.md.j2").read_text(encoding="utf-8")
     return {macro.name for macro in environment.parse(source).find_all(nodes.Macro)}
 
 

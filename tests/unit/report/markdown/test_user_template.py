@@ -19,9 +19,10 @@ from agenteval.report.markdown import user_template as own_markdown
 from agenteval.report.markdown.filters import FILTERS, PLAIN_FILTERS
 from agenteval.report.markdown.render import render_comment, render_summary
 from agenteval.report.markdown.source import Source
-from agenteval.report.markdown.user_template import UserTemplateError, render_user_template
+from agenteval.report.markdown.user_template import render_user_template
 from agenteval.report.presentation import Presentation, Site
 from agenteval.report.size_limits import COMMENT_LEVELS, characters
+from agenteval.report.template_files import UserTemplateError
 
 Write = Callable[[str], Path]
 
@@ -62,7 +63,7 @@ def test_any_block_can_be_overridden(write: Write) -> None:
 
 
 def own_templates() -> Path:
-    return ROOT / "templates"
+    return ROOT / "templates" / "markdown"
 
 
 def test_a_block_can_keep_what_it_had(write: Write) -> None:

@@ -139,7 +139,7 @@ def test_a_case_that_still_passes_but_fell_is_told_by_its_scores() -> None:
     [
         ("unchanged", [], "failure", "Failed, "),
         ("unchanged", ["flaky"], "failure", "Failed, "),
-        ("unchanged", ["suspect"], "warning", "Failed: it passed before, and this may be chance"),
+        ("unchanged", ["suspect"], "warning", "Failed: it passed before; the change is not significant"),
         ("unchanged", ["quarantined"], "warning", "Failed: in quarantine"),
         ("unchanged", ["quarantined", "suspect"], "warning", "Failed: in quarantine"),
         ("regressed", [], "failure", "Got worse: passed → failed, score 1.00 → 0.00"),

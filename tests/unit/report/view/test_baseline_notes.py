@@ -51,10 +51,10 @@ def test_how_often_the_cases_ran() -> None:
 def test_the_smallest_drop() -> None:
     assert basis.smallest_drops(_comparison()) == ""
     assert basis.smallest_drops(_comparison(bleu=None)) == ""
-    assert basis.smallest_drops(_comparison(bleu=0.05)) == "a drop of 5 points would be caught"
-    assert basis.smallest_drops(_comparison(bleu=0.05, f1=0.0501)) == "a drop of 5 points would be caught"
+    assert basis.smallest_drops(_comparison(bleu=0.05)) == "a drop of 5 points would be detected"
+    assert basis.smallest_drops(_comparison(bleu=0.05, f1=0.0501)) == "a drop of 5 points would be detected"
     assert basis.smallest_drops(_comparison(e=0.05, d=0.04, c=0.03, b=0.02, a=0.01)) == (
-        "a drop of 1 point in a, 2 points in b, 3 points in c, and 2 more metrics would be caught"
+        "a drop of 1 point in a, 2 points in b, 3 points in c, and 2 more metrics would be detected"
     )
 
 
@@ -62,16 +62,16 @@ def test_what_the_gate_needs() -> None:
     parameters = {"alpha_single": 0.005, "alpha_aggregate": 0.01, "alpha_case": 0.02}
     statistics = {"name": "statistics", "confirm": "current", "parameters": parameters, "baseline_runs": 1}
     told = " ".join(basis.gate_needs(_comparison(statistics)))
-    assert "which a second run must confirm (together p ≤ 0.01)" in told
-    assert "a single case that broke, which further iterations must show (p ≤ 0.02)" in told
-    assert "against 3 baseline runs; there is 1" in told
+    assert "and a confirmation run confirms the drop (together p ≤ 0.01)" in told
+    assert "a single case regresses and further iterations confirm the regression (p ≤ 0.02)" in told
+    assert "with 3 baseline runs; there is 1" in told
     alone = " ".join(basis.gate_needs(_comparison(statistics | {"confirm": "off", "baseline_runs": 3})))
-    assert alone == "The gate is closed by a fall of a mean that is no chance, which one run must show (p ≤ 0.005)."
+    assert alone == "The gate fails if a metric's mean drops significantly in this run (p ≤ 0.005)."
     assert basis.gate_needs(_comparison({"name": "mean-drop", "tolerance": 0.02})) == (
-        "The gate is closed by a mean that falls by more than 2 points.",
+        "The gate fails if a metric's mean drops by more than 2 points.",
     )
-    assert "any case that passed and now fails" in basis.gate_needs(_comparison({"name": "any-flip"}))[0]
+    assert "any case that passed now fails" in basis.gate_needs(_comparison({"name": "any-flip"}))[0]
     assert basis.gate_needs(_comparison({"name": "threshold", "reason": "too small"})) == (
-        "The gate looks at the share of passed cases alone: too small.",
+        "The gate checks only the share of passed cases: too small.",
     )
     assert basis.gate_needs(_comparison()) == ()

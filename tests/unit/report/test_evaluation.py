@@ -11,29 +11,26 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from jinja2 import Environment, nodes
 from markdown_it import MarkdownIt
-from tests.unit.report.samples import HOSTILE_TEXTS, check_golden
+from tests.unit.report import samples
+from tests.unit.report.samples import HOSTILE_TEXTS, check_golden, own_parts_cut
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.report.evaluation import write as evaluation
-from agenteval.report.evaluation.answers import MOST_ANSWERS
-from agenteval.report.evaluation.user_template import script_json
-from agenteval.report.evaluation.wording import ORDER, SECTION_TITLES
-from agenteval.report.evaluation.write import (
-    HTML_FILTERS,
-    MARKDOWN_FILTERS,
-    render_html,
-    render_markdown,
-    write_evaluation,
-)
-from agenteval.report.html import svg as charts
-from agenteval.report.html.svg import Bar, Bars, Mark, score_histogram, svg, time_histogram
-from agenteval.report.markdown.render import template_directory
+from agenteval.report import evaluation
+from agenteval.report.evaluation import render_markdown, report_files, suite_files
+from agenteval.report.html import svg as drawings
+from agenteval.report.html.svg import svg
+from agenteval.report.html.user_template import script_json
+from agenteval.report.report import Report
+from agenteval.report.view.analysis.answers import MOST_ANSWERS
+from agenteval.report.view.analysis.wording import ORDER, SECTION_TITLES
+from agenteval.report.view.charts import Bar, Bars, Mark, score_histogram, time_histogram
+from agenteval.report.view.view import GateView
+from agenteval.report.write import write_files
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.evaluate import as_json, evaluate, trace_json
-from agenteval.results.analysis.result import EvaluationResult
+from agenteval.results.analysis.result import AnalysedSuite, EvaluationResult
 from agenteval.suite.evaluation import (
     AlertRule,
     Analyses,
@@ -76,12 +73,27 @@ def _result(
     return evaluate(answers, Evaluation(goal, CRITERIA, ANALYSES, report), AGGREGATE)
 
 
+def _suite(
+    report: EvaluationReport, answers: list[EvaluatedAnswer] = ANSWERS, name: str = "configs/evaluation.yaml"
+) -> AnalysedSuite:
+    return AnalysedSuite(name, name, answers, _result(report, answers), report)
+
+
 def _markdown(report: EvaluationReport, answers: list[EvaluatedAnswer] = ANSWERS) -> str:
-    return render_markdown(_result(report, answers), answers, report, "configs/evaluation.yaml", NOW)
+    return render_markdown(_suite(report, answers), NOW)
+
+
+def _page_and_warnings(suite: AnalysedSuite) -> tuple[str, tuple[str, ...]]:
+    (file,) = (file for file in suite_files(suite, NOW) if file.name == "report.html")
+    return "".join(file.text), file.warnings
 
 
 def _html(report: EvaluationReport, answers: list[EvaluatedAnswer] = ANSWERS) -> str:
-    return render_html(_result(report, answers), answers, report, "configs/evaluation.yaml", NOW)
+    return _page_and_warnings(_suite(report, answers))[0]
+
+
+def _write(suite: AnalysedSuite, directory: Path) -> list[Path]:
+    return [directory / file.name for file in write_files(suite_files(suite, NOW), directory)]
 
 
 def _hostile_answers() -> list[EvaluatedAnswer]:
@@ -151,7 +163,7 @@ def test_golden_markdown(style: Style, tone: Tone) -> None:
 
 
 def test_golden_html() -> None:
-    check_golden("evaluation-detailed.html", _html(EvaluationReport(style="detailed"), many(60)))
+    check_golden("evaluation-detailed.html", own_parts_cut(_html(EvaluationReport(style="detailed"), many(60))))
 
 
 def test_golden_markdown_of_hostile_answers() -> None:
@@ -214,7 +226,7 @@ def test_outliers_are_called_out_as_their_handling_says(handling: OutlierHandlin
     report = EvaluationReport()
     analyses = replace(ANALYSES, outlier_handling=handling)
     result = evaluate(ANSWERS, Evaluation(None, CRITERIA, analyses, report), AGGREGATE)
-    text = render_markdown(result, ANSWERS, report, "suite", NOW)
+    text = render_markdown(AnalysedSuite("suite", "suite", ANSWERS, result, report), NOW)
     assert ("### Unusual times" in text) == (words is not None)
     assert words is None or words in text
 
@@ -235,16 +247,24 @@ def test_markdown_tables_are_well_formed() -> None:
 
 
 def test_the_page_loads_nothing_and_runs_only_its_own_script() -> None:
-    page = Elements(_html(EvaluationReport(style="detailed")))
+    text = _html(EvaluationReport(style="detailed"))
+    page = Elements(text)
     assert not [
         name for name, _ in page.found if name in {"link", "img", "iframe", "object", "embed", "base", "form"}
     ]
-    assert not [found for found in page.found if {"src", "href", "srcset", "style"} & found[1].keys()]
+    assert not [found for found in page.found if {"src", "srcset", "style"} & found[1].keys()]
+    assert [found["href"] for _, found in page.found if "href" in found] == ["#answers-title"]
     assert not [key for _, attributes in page.found for key in attributes if key.startswith("on")]
     assert "http" not in "".join(page.scripts)
     policy = next(found["content"] for _, found in page.found if found.get("http-equiv") == "Content-Security-Policy")
-    digest = base64.b64encode(hashlib.sha256("".join(page.scripts).encode()).digest()).decode()
-    assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    (style,) = re.findall(r"(?s)<style>(.*?)</style>", text)
+    digests = [
+        base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (style, "".join(page.scripts))
+    ]
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
 
 
 def test_charts_and_tables_and_interaction_can_be_left_out() -> None:
@@ -252,7 +272,9 @@ def test_charts_and_tables_and_interaction_can_be_left_out() -> None:
     assert (everything.count("svg"), everything.count("script"), everything.count("input")) == (4, 1, 1)
     plain = Elements(_html(EvaluationReport(style="detailed", charts=False, tables=False, interactive=False)))
     assert [plain.count(name) for name in ("svg", "script", "input", "select", "table")] == [0] * 5
-    static = Elements(_html(EvaluationReport(interactive=False)))
+    text = _html(EvaluationReport(interactive=False))
+    assert "script-src 'none'" in text
+    static = Elements(text)
     assert len(list(static.rows())) == 240
     assert static.count("script") == 0
 
@@ -270,7 +292,7 @@ def test_a_large_run_says_what_is_left_out() -> None:
     text = _html(EvaluationReport(), answers)
     page = Elements(text)
     assert len(list(page.rows())) == MOST_ANSWERS
-    assert "the 2,000 answers that need a look most; 501 more are in per_trace.jsonl" in text
+    assert "shows 2,000 answers, the failed ones and the lowest scores first; 501 more are in per_trace.jsonl" in text
     assert next(page.rows())["data-status"] == "failed"
     assert "… and 2,451 more</p>" in text
 
@@ -339,8 +361,7 @@ def test_an_own_template_gets_every_placeholder(tmp_path: Path) -> None:
 def test_hostile_answers_cannot_leave_the_script_of_a_template(tmp_path: Path) -> None:
     report = _template(tmp_path, "<h1>[[TITLE]]</h1><script>const traces = [[PER_TRACE_JSON]];</script>")
     answers = _hostile_answers()
-    result = _result(report, answers)
-    page = Elements(render_html(result, answers, report, "<b>[[SUMMARY_JSON]]</b>", NOW))
+    page = Elements(_page_and_warnings(_suite(report, answers, "<b>[[SUMMARY_JSON]]</b>"))[0])
     assert [name for name, _ in page.found] == ["h1", "script"]
     assert page.text == ["<b>[[SUMMARY_JSON]]</b>"]
     (script,) = page.scripts
@@ -349,7 +370,7 @@ def test_hostile_answers_cannot_leave_the_script_of_a_template(tmp_path: Path) -
 
 
 def test_a_template_gets_no_more_traces_than_a_browser_bears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "_MOST_OWN_TRACES", 100)
+    monkeypatch.setattr(evaluation, "_MOST_TRACES", 100)
     subtitle, traces, summary = _html(
         _template(tmp_path, "[[SUBTITLE]]\n[[PER_TRACE_JSON]]\n[[SUMMARY_JSON]]")
     ).split("\n")
@@ -359,8 +380,10 @@ def test_a_template_gets_no_more_traces_than_a_browser_bears(tmp_path: Path, mon
 
 
 def test_a_template_that_cannot_be_read_is_replaced_and_named(tmp_path: Path) -> None:
-    missing = _html(EvaluationReport(template=str(tmp_path / "none.html")))
-    assert re.search(r"the template .*none\.html cannot be read: No such file", missing)
+    missing, warnings = _page_and_warnings(_suite(EvaluationReport(template=str(tmp_path / "none.html"))))
+    (warning,) = warnings
+    assert re.search(r"none\.html: cannot be read: No such file or directory; the built-in template is used", warning)
+    assert "none.html: cannot be read: No such file" in missing
     (tmp_path / "binary.html").write_bytes(b"\xff\xfe\x00")
     assert "it is not UTF-8" in _html(EvaluationReport(template=str(tmp_path / "binary.html")))
 
@@ -385,7 +408,7 @@ def test_json_in_scripts_has_no_markup() -> None:
 def test_files_are_written_as_the_settings_say(tmp_path: Path, markdown: bool, html: bool, names: list[str]) -> None:
     report = EvaluationReport(markdown=markdown, html=html)
     folder = tmp_path / "a" / "b"
-    files = write_evaluation(_result(report), ANSWERS, report, "suite", folder)
+    files = _write(_suite(report), folder)
     assert [file.name for file in files] == names
     assert sorted(path.name for path in folder.iterdir()) == sorted(names)
     assert json.loads((folder / "summary.json").read_text()) == json.loads(json.dumps(as_json(_result(report))))
@@ -397,7 +420,7 @@ def test_files_are_written_as_the_settings_say(tmp_path: Path, markdown: bool, h
 def test_hostile_answers_are_written_and_read_back(tmp_path: Path) -> None:
     answers = _hostile_answers()
     report = EvaluationReport(style="detailed")
-    write_evaluation(_result(report, answers), answers, report, "suite", tmp_path)
+    _write(_suite(report, answers), tmp_path)
     lines = (tmp_path / "per_trace.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
     assert [json.loads(line)["meta"]["name"] for line in lines] == list(HOSTILE)
     assert json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["total_traces"] == len(HOSTILE)
@@ -405,42 +428,35 @@ def test_hostile_answers_are_written_and_read_back(tmp_path: Path) -> None:
 
 def test_a_run_without_answers_is_reported(tmp_path: Path) -> None:
     report = EvaluationReport(style="detailed")
-    files = write_evaluation(_result(report, []), [], report, "suite", tmp_path)
+    files = _write(_suite(report, []), tmp_path)
     assert "No answer could be judged." in files[2].read_text(encoding="utf-8")
     assert Elements(files[3].read_text(encoding="utf-8")).count("svg") == 0
 
 
 def test_a_directory_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    report = EvaluationReport()
     with pytest.raises(InfrastructureError, match="cannot make"):
-        write_evaluation(_result(report), ANSWERS, report, "suite", tmp_path / "file" / "folder")
+        _write(_suite(EvaluationReport()), tmp_path / "file" / "folder")
 
 
-# Templates and charts.
+def test_each_suite_that_asks_has_a_folder_of_its_own() -> None:
+    asking = [_suite(EvaluationReport(html=False), name=name) for name in ("a/evaluation.yaml", "b/evaluation.yaml")]
+    silent = replace(asking[0], report=None)
+
+    def names(*suites: AnalysedSuite) -> list[str]:
+        gate = GateView(True, "passed", (), ())
+        return [file.name for file in report_files(Report(gate, analyses=suites), samples.green().results)]
+
+    assert names(silent) == []
+    assert names(asking[0], silent) == [
+        f"evaluation/{name}" for name in ("summary.json", "per_trace.jsonl", "report.md")
+    ]
+    assert {name.rpartition("/")[0] for name in names(*asking)} == {
+        "evaluation/a_evaluation.yaml", "evaluation/b_evaluation.yaml",
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "filters"), [("evaluation.md.j2", MARKDOWN_FILTERS), ("evaluation.html.j2", HTML_FILTERS)]
-)
-def test_every_value_is_filtered(name: str, filters: dict[str, object]) -> None:
-    environment = Environment(autoescape=False)
-    environment.filters.update(filters)
-    tree = environment.parse((template_directory() / name).read_text(encoding="utf-8"))
-    macros = {macro.name for macro in tree.find_all(nodes.Macro)}
-    outputs = [node for output in tree.find_all(nodes.Output) for node in output.nodes]
-    assert [node for node in outputs if not _is_safe(node, macros, set(filters))] == []
-
-
-def _is_safe(node: nodes.Expr, macros: set[str], filters: set[str]) -> bool:
-    if isinstance(node, nodes.TemplateData):
-        return True
-    if isinstance(node, nodes.Filter):
-        ours = node.name != "trusted" or (
-            isinstance(node.node, nodes.Name) and node.node.name in {"policy", "script"}
-        )
-        return node.name in filters and ours
-    return isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and node.node.name in macros
+# Charts.
 
 
 def test_every_score_is_in_one_bin() -> None:
@@ -473,5 +489,5 @@ def test_bars_stay_inside_and_labels_are_escaped() -> None:
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 10, 11, 99, 101, 1_500, 87_654, 100_000])
 def test_axes_of_counts_hold_the_largest_count(most: int) -> None:
-    axis = charts._count_axis(most)
+    axis = drawings._count_axis(most)
     assert most <= axis <= 2 * most

@@ -1,4 +1,4 @@
-"""How an evaluation report speaks: the order of its sections and its headline, for each tone."""
+"""The words of a suite's analysis: the order of its sections and its headline, for each tone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECTION_TITLES: Mapping[Section, str] = {
     "action_items": "Next steps",
 }
 
-#: In which order a tone tells things.
+#: The order of the sections in each tone.
 ORDER: Mapping[Tone, tuple[Section, ...]] = {
     "technical": (
         "executive_summary",
@@ -57,7 +57,7 @@ ORDER: Mapping[Tone, tuple[Section, ...]] = {
 
 
 def verdict(result: EvaluationResult) -> str:
-    """What became of the conditions, in a few words."""
+    """Return the result of the conditions in a few words."""
     checks = result.checks
     if not checks:
         return "no conditions set"
@@ -71,7 +71,7 @@ def verdict(result: EvaluationResult) -> str:
 
 
 def headlines(result: EvaluationResult, tone: Tone) -> Iterator[str]:
-    """The paragraphs of the summary."""
+    """Yield the paragraphs of the summary."""
     yield _HEADLINES[tone](result)
     if result.comparison and (rate := result.comparison.totals.get("pass_rate")):
         before, now = percent(rate.baseline), percent(rate.current)
@@ -84,21 +84,21 @@ def headlines(result: EvaluationResult, tone: Tone) -> Iterator[str]:
             yield f"The pass rate is {moved} {before} in the baseline to {now}."
     if result.summary.totals.judged < result.summary.totals.answers:
         unjudged = result.summary.totals.answers - result.summary.totals.judged
-        yield f"Nothing could be scored of {count(unjudged, 'answer')}, which neither passed nor failed."
+        yield f"{count(unjudged, 'answer')} could not be scored and neither passed nor failed."
 
 
 def interval(bounds: Interval | None, write: Callable[[float], str]) -> str:
-    """``0.71 to 0.84``."""
+    """Return an interval in words: ``0.71 to 0.84``."""
     return NOTHING if bounds is None else f"{write(bounds[0])} to {write(bounds[1])}"
 
 
 def share(value: float | None) -> str:
-    """A share with one decimal."""
+    """Return a share as a percentage with one decimal."""
     return NOTHING if value is None else percent(value)
 
 
 def time(milliseconds: float | None) -> str:
-    """A time for an answer."""
+    """Return a time in seconds or milliseconds."""
     return NOTHING if milliseconds is None else seconds(milliseconds)
 
 
@@ -115,11 +115,11 @@ def _technical(result: EvaluationResult) -> str:
 def _executive(result: EvaluationResult) -> str:
     totals = result.summary.totals
     if totals.pass_rate is None:
-        return "No answer could be judged: nothing can be said about the agent."
+        return "No answer could be judged: the run does not show how good the agent is."
     text = f"{percent(totals.pass_rate)} of the answers are good enough ({totals.passed:,} of {totals.judged:,})."
     met = {
-        True: "Everything that was agreed holds.",
-        False: f"What was agreed does not hold: {verdict(result)}.",
+        True: "All conditions are met.",
+        False: f"{verdict(result)}.",
         None: "",
     }[result.success]
     return f"{text} {met}".rstrip()

@@ -1,43 +1,59 @@
-"""Single answers in an evaluation report: examples, and the table of all of them."""
+"""Single answers: examples, and the table of all of them."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from agenteval.report.evaluation.parts import AnswerRow, AnswerStatus, Item, State
-from agenteval.report.evaluation.wording import time
+from agenteval.report.view.analysis.wording import time
+from agenteval.report.view.parts import Item, State
 from agenteval.report.view.view import number
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.personas import persona_of
+
+AnswerStatus = Literal["passed", "failed", "skipped"]
 
 #: Answers in the table of the HTML report; browsers get slow with more.
 MOST_ANSWERS = 2_000
 _RANKS: dict[AnswerStatus, int] = {"failed": 0, "skipped": 1, "passed": 2}
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """One answer in the table that readers filter and sort."""
+
+    name: str
+    persona: str
+    iteration: int
+    score: float | None
+    duration_ms: float | None
+    status: AnswerStatus
+    reasons: tuple[str, ...]
+
+
 def example(answer: EvaluatedAnswer, state: State) -> Item:
-    """One answer with its score and the reasons for it."""
+    """Return one answer with its score and the reasons for it."""
     details = (persona_of(answer), f"iteration {answer.order}", time(answer.duration_ms), answer.trace_id)
     facts = " · ".join(text for text in details if text)
     return Item(answer.name, number(answer.final_score), state, (facts, *_reasons(answer)))
 
 
 def worst_first(answer: EvaluatedAnswer) -> tuple[Any, ...]:
-    """Sorts by score, those without one first; the same answers always come out in the same order."""
+    """Return a sort key, unique to an answer: answers without a score first, then the lowest score."""
     score = -1.0 if answer.final_score is None else answer.final_score
     return score, answer.name, answer.order, answer.trace_id, answer.case_id
 
 
 def best_first(answer: EvaluatedAnswer) -> tuple[Any, ...]:
-    """Sorts the other way round."""
+    """Return a sort key for the highest score first."""
     score, *rest = worst_first(answer)
     return -score, *rest
 
 
 def answer_rows(answers: Iterable[EvaluatedAnswer]) -> tuple[AnswerRow, ...]:
-    """The rows of the table: failed ones first, then those that were not judged, the worst of each first."""
+    """Return the rows of the table: failed answers first, then those without a score, the worst of each first."""
     ordered = heapq.nsmallest(
         MOST_ANSWERS, answers, key=lambda answer: (_RANKS[_status(answer)], *worst_first(answer))
     )
@@ -57,7 +73,7 @@ def answer_rows(answers: Iterable[EvaluatedAnswer]) -> tuple[AnswerRow, ...]:
 
 def _reasons(answer: EvaluatedAnswer) -> Iterator[str]:
     if not answer.success:
-        yield "no success: there was no answer, or it says itself that it failed"
+        yield "no success: the agent gave no answer, or reported that it failed"
     for name, reason in answer.reasons.items():
         score = answer.scores.get(name)
         yield f"{name}: {reason}" if score is None else f"{name} {number(score)}: {reason}"

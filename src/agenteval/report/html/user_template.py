@@ -1,4 +1,4 @@
-"""Fills the placeholders of a user's own HTML template, those that FluxLoop's templates have.
+"""Fills the placeholders of a user's HTML template for the analysis of a suite: those of FluxLoop's templates.
 
 ``[[TITLE]]``, ``[[DATE]]``, ``[[SUBTITLE]]`` and ``[[LOGO_DATA_URI]]`` are HTML text; ``[[SUMMARY_JSON]]``,
 ``[[PER_TRACE_JSON]]``, ``[[CRITERIA_JSON]]`` and ``[[ANALYSIS_JSON]]`` are JSON that is safe inside a script element.
@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from agenteval.core.paths import display_path
 from agenteval.core.text.escape import html
+from agenteval.report.template_files import UserTemplateError
 
 _PLACEHOLDER = re.compile(r"\[\[([A-Z_]+)\]\]")
-# What could end a script element or open a comment in it, and what older scripts take for a line end.
+# What could end a script element or open a comment in it, and the line ends of older scripts.
 _UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LOGO = (
@@ -25,13 +28,28 @@ _LOGO = (
 LOGO_DATA_URI = f"data:image/svg+xml,{quote(_LOGO)}"
 
 
+def read_user_template(path: Path) -> str:
+    """Read a user's HTML template.
+
+    Raises:
+        UserTemplateError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        reason = "cannot be read: it is not UTF-8"
+    raise UserTemplateError(Path(display_path(path)), reason)
+
+
 def fill(
     template: str, texts: Mapping[str, str], summary: Mapping[str, Any], traces: Sequence[Mapping[str, Any]]
 ) -> str:
-    """The template with every placeholder replaced once: what a value contains is never replaced again.
+    """Return the template with every placeholder replaced once; placeholders inside values are not replaced.
 
     Args:
-        template: HTML. Placeholders that are not known stay as they are.
+        template: HTML. Unknown placeholders stay as they are.
         texts: ``TITLE``, ``DATE`` and ``SUBTITLE``.
         summary: the content of summary.json.
         traces: lines of per_trace.jsonl.
@@ -50,6 +68,6 @@ def fill(
 
 
 def script_json(value: Any) -> str:
-    """JSON for a place inside a script element: no markup in it, and no character that no encoder takes."""
+    """Return JSON for a script element, without markup and without characters that UTF-8 cannot encode."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False).translate(_UNSAFE)
     return _SURROGATE.sub("\ufffd", text)

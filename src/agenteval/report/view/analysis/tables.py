@@ -1,12 +1,13 @@
-"""The tables of an evaluation report."""
+"""The tables of a suite's analysis."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from agenteval.report.evaluation.parts import Column, State, Table
-from agenteval.report.evaluation.wording import interval, share, time
+from agenteval.report.view import parts
+from agenteval.report.view.analysis.wording import interval, share, time
+from agenteval.report.view.parts import State, Table
+from agenteval.report.view.run_page import MET, MET_STATES
 from agenteval.report.view.view import NOTHING, number, signed
 from agenteval.results.analysis.criteria import Check
 from agenteval.results.analysis.formatting import check_label, check_texts
@@ -19,8 +20,6 @@ from agenteval.results.analysis.trend import Trend
 
 _MOST_ROWS = 50
 _MOST_OUTLIERS = 10
-_MET = {True: "met", False: "not met", None: "no data"}
-_STATES: Mapping[bool | None, State] = {True: "good", False: "bad", None: "neutral"}
 _QUANTILES = (
     ("shortest", 0.0),
     ("25 %", 0.25),
@@ -37,18 +36,16 @@ _TOTAL_NAMES = {
     "passed_traces": "Passed",
 }
 
-Rows = Iterable[tuple[str, ...]]
-
 
 def criteria(checks: Sequence[Check]) -> Table:
-    """Every condition with its value and limit."""
-    rows = ((_MET[check.met], check_label(check), *check_texts(check)) for check in checks)
-    found = table("", ("Result", "Condition", "#Value", "#Wanted"), rows)
-    return replace(found, states=tuple(_STATES[check.met] for check in checks))
+    """Return every condition with its value and limit."""
+    rows = ((MET[check.met], check_label(check), *check_texts(check)) for check in checks)
+    columns = ("Result", "Condition", "#Value", "#Wanted")
+    return parts.table("", columns, rows, _MOST_ROWS, (MET_STATES[check.met] for check in checks))
 
 
 def metrics(result: EvaluationResult) -> Table:
-    """Every metric over all answers."""
+    """Return every metric over all answers."""
     rows = (
         (
             name,
@@ -61,13 +58,13 @@ def metrics(result: EvaluationResult) -> Table:
         )
         for name, stats in result.summary.metrics.items()
     )
-    return table(
+    return _table(
         "Metrics", ("Metric", "#Mean", "#Lowest", "#Highest", "#Reach the threshold", "#Scores", "#Absent"), rows
     )
 
 
 def personas(stats: Mapping[str, PersonaStats], focus: Iterable[str]) -> Table:
-    """Every persona; those in focus first, then those with the lowest pass rate."""
+    """Return every persona; those in focus first, then those with the lowest pass rate."""
     first = {name: place for place, name in enumerate(focus)}
     ordered = sorted(stats, key=lambda name: (first.get(name, len(first)), _rate(stats[name]), name))
     rows = (
@@ -81,21 +78,21 @@ def personas(stats: Mapping[str, PersonaStats], focus: Iterable[str]) -> Table:
         )
         for name in ordered
     )
-    return table("Personas", ("Persona", "#Pass rate", "#Mean score", "#Mean time", "#Answers", "#Failed"), rows)
+    return _table("Personas", ("Persona", "#Pass rate", "#Mean score", "#Mean time", "#Answers", "#Failed"), rows)
 
 
 def focus(result: EvaluationResult, persona: str) -> Table:
-    """A persona looked at more closely: its metrics beside those of everybody."""
+    """Return the metrics of one persona beside those of all answers."""
     own = result.personas[persona].metrics
     rows = (
         (name, number(own.get(name)), number(stats.scores.average)) for name, stats in result.summary.metrics.items()
     )
-    return table(f"{persona} in detail", ("Metric", f"#{persona}", "#Everybody"), rows)
+    return _table(f"{persona} in detail", ("Metric", f"#{persona}", "#Everybody"), rows)
 
 
 def baseline(result: EvaluationResult) -> Table:
-    """This run against the baseline."""
-    return table("Against the baseline", ("", "#Baseline", "#This run", "#Change"), _baseline(result))
+    """Return the numbers of this run beside those of the baseline."""
+    return _table("Against the baseline", ("", "#Baseline", "#This run", "#Change"), _baseline(result))
 
 
 def _baseline(result: EvaluationResult) -> Iterator[tuple[str, ...]]:
@@ -115,7 +112,7 @@ def _baseline(result: EvaluationResult) -> Iterator[tuple[str, ...]]:
 
 
 def trends(named: Mapping[str, Trend | None]) -> Table:
-    """Where means move from iteration to iteration."""
+    """Return the trends of means over iterations."""
     rows = (
         (
             name,
@@ -126,30 +123,30 @@ def trends(named: Mapping[str, Trend | None]) -> Table:
         for name, found in named.items()
         if found and len(found.points) > 1
     )
-    return table("From iteration to iteration", ("", "Trend", "#First", "#Last", "#Iterations"), rows)
+    return _table("From iteration to iteration", ("", "Trend", "#First", "#Last", "#Iterations"), rows)
 
 
 def reasons(title: str, counted: Counted) -> Table:
-    """Reasons and how often they were given."""
-    return table(title, ("Reason", "#Times"), ((reason, f"{times:,}") for reason, times in counted))
+    """Return reasons and how often each was given."""
+    return _table(title, ("Reason", "#Times"), ((reason, f"{times:,}") for reason, times in counted))
 
 
 def causes(result: EvaluationResult) -> Table:
-    """What failures have to do with."""
+    """Return the causes of failures, by category."""
     found = result.failures.causes if result.failures and result.failures.causes else {}
     rows = ((name.replace("_", " "), f"{cause.count:,}", ", ".join(cause.examples)) for name, cause in found.items())
-    return table("What failures have to do with", ("Category", "#Answers", "For example"), rows)
+    return _table("Causes of failures", ("Category", "#Answers", "For example"), rows)
 
 
 def unusual_times(unusual: OutlierReport) -> Table:
-    """Unusual times, the farthest outside first."""
+    """Return unusual times, the most unusual first."""
     limits = unusual.fences
     usual = f"{time(max(0.0, limits.lower))} to {time(limits.upper)}" if limits else ""
     return _outliers("Unusual times", unusual, time, usual)
 
 
 def unusual_scores(unusual: OutlierReport) -> Table:
-    """Unusual final scores, the farthest outside first."""
+    """Return unusual final scores, the most unusual first."""
     limits = unusual.fences
     usual = f"{number(max(0.0, limits.lower))} to {number(min(1.0, limits.upper))}" if limits else ""
     return _outliers("Unusual scores", unusual, number, usual)
@@ -159,18 +156,18 @@ def _outliers(title: str, unusual: OutlierReport, write: Callable[[float], str],
     rows = (
         (item.answer.name, item.answer.trace_id or NOTHING, write(item.value), usual) for item in unusual.outliers
     )
-    return table(title, ("Answer", "Trace", "#Value", "#Usual"), rows, _MOST_OUTLIERS)
+    return _table(title, ("Answer", "Trace", "#Value", "#Usual"), rows, _MOST_OUTLIERS)
 
 
 def distribution(result: EvaluationResult) -> Table:
-    """Quantiles of the times, and the spread of scores."""
+    """Return quantiles of the times."""
     times = result.summary.times
     rows = ((name, time(times.quantile(part))) for name, part in _QUANTILES) if times.ordered else ()
-    return table("Time for an answer", ("Answers that took at most so long", "#Time"), rows)
+    return _table("Time for an answer", ("Answers that took at most so long", "#Time"), rows)
 
 
 def intervals(result: EvaluationResult, statistics: Statistics) -> Table:
-    """Confidence intervals of everything."""
+    """Return the confidence intervals of pass rate, mean score and metrics."""
     totals = result.summary.totals
     rows = [
         ("Pass rate", share(totals.pass_rate), interval(statistics.pass_rate, share), f"{totals.judged:,}"),
@@ -180,15 +177,15 @@ def intervals(result: EvaluationResult, statistics: Statistics) -> Table:
         bounds = interval(statistics.metrics.get(name), number)
         rows.append((name, number(stats.scores.average), bounds, f"{stats.scores.count:,}"))
     title = f"{statistics.confidence:.0%} confidence intervals"
-    return table(title, ("", "#Value", "#Interval", "#Answers"), rows)
+    return _table(title, ("", "#Value", "#Interval", "#Answers"), rows)
 
 
 def tests(statistics: Statistics) -> Table:
-    """Every test; those that stand first."""
+    """Return every test; significant ones first."""
     ordered = sorted(statistics.tests, key=lambda test: (not test.significant, test.p, test.subject, test.measure))
     rows = (
         (
-            "significant" if test.significant else "may be chance",
+            "significant" if test.significant else "not significant",
             f"{test.subject} against {test.against}",
             test.measure,
             signed(test.difference),
@@ -197,21 +194,15 @@ def tests(statistics: Statistics) -> Table:
         for test in ordered
     )
     title = f"Differences, tested at {statistics.significance:g} with Holm's correction"
-    found = table(title, ("Result", "Who", "Measure", "#Difference", "#p"), rows)
-    return replace(
-        found,
-        states=tuple(
-            "bad" if test.significant and test.difference < 0 else "good" if test.significant else "neutral"
-            for test in ordered
-        ),
+    states: Iterable[State] = (
+        "bad" if test.significant and test.difference < 0 else "good" if test.significant else "neutral"
+        for test in ordered
     )
+    return parts.table(title, ("Result", "Who", "Measure", "#Difference", "#p"), rows, _MOST_ROWS, states)
 
 
-def table(title: str, columns: Iterable[str], rows: Rows, most: int = _MOST_ROWS) -> Table:
-    """A table that shows at most so many rows; a column that begins with ``#`` holds numbers."""
-    everything = tuple(rows)
-    heads = tuple(Column(name.removeprefix("#"), name.startswith("#")) for name in columns)
-    return Table(title, heads, everything[:most], max(0, len(everything) - most))
+def _table(title: str, columns: Iterable[str], rows: Iterable[tuple[str, ...]], most: int = _MOST_ROWS) -> Table:
+    return parts.table(title, columns, rows, most)
 
 
 def _rate(stats: PersonaStats) -> float:

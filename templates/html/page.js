@@ -1,4 +1,4 @@
-// Shows the cases of a report: the list with its filters, and each case in full.
+// The script of all pages: filters and sorts the answers of a suite's analysis, and shows the cases of a run.
 // Foreign text reaches the page as text of a node or value of an option only, never as markup, attribute or address.
 (() => {
   "use strict";
@@ -9,22 +9,7 @@
   const TALL_TEXT = 400; // characters from which a text may need to be scrolled
   const SLICE_MS = 40;
   const ATTENTION = { failed: 2, error: 2, removed: 4, skipped: 5, passed: 6 };
-
   const byId = (id) => document.getElementById(id);
-  const index = JSON.parse(byId("index").textContent);
-  const full = [...document.querySelectorAll("script.full")];
-  const rows = [];
-  document.querySelectorAll("script.rows").forEach((script, chunk) => {
-    JSON.parse(script.textContent).forEach((values, place) => {
-      const row = { chunk, place, position: rows.length };
-      index.row.forEach((name, field) => { row[name] = values[field]; });
-      row.status = index.statuses[row.status];
-      row.change = row.change === null ? "" : index.changes[row.change];
-      row.notes = index.notes.filter((_, bit) => row.notes & (1 << bit));
-      row.id = row.id ?? `${index.suites[row.suite].path}::${row.name}`;
-      rows.push(row);
-    });
-  });
 
   // Making elements.
 
@@ -59,6 +44,75 @@
   };
   const time = (ms) => (typeof ms !== "number" ? "–" : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
   const money = (dollars) => (dollars >= 1 ? `$${dollars.toFixed(2)}` : `$${dollars.toFixed(4)}`);
+
+  // The answers of a suite's analysis: without this script the table stays as it is.
+
+  const arrange = (table, controls) => {
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const [search, persona, status] = ["search", "persona", "status"].map((id) => byId(id));
+    const shown = byId("shown");
+
+    const personas = [...new Set(rows.map((row) => row.dataset.persona))].sort();
+    for (const name of personas) persona.add(new Option(name, name));
+    controls.hidden = false;
+
+    const filter = () => {
+      const wanted = search.value.trim().toLowerCase();
+      let count = 0;
+      for (const row of rows) {
+        row.hidden =
+          (persona.selectedIndex > 0 && row.dataset.persona !== persona.value) ||
+          (status.value !== "" && row.dataset.status !== status.value) ||
+          (wanted !== "" && !row.textContent.toLowerCase().includes(wanted));
+        count += row.hidden ? 0 : 1;
+      }
+      shown.textContent = `${integer(count)} of ${integer(rows.length)} shown`;
+    };
+
+    const key = (row, column) => {
+      const cell = row.cells[column];
+      const value = cell.dataset.value;
+      return value === undefined ? cell.textContent.trim().toLowerCase() : value === "" ? -Infinity : Number(value);
+    };
+    const sort = (header) => {
+      const rising = header.getAttribute("aria-sort") !== "ascending";
+      for (const other of header.parentNode.cells) other.removeAttribute("aria-sort");
+      header.setAttribute("aria-sort", rising ? "ascending" : "descending");
+      const column = header.cellIndex;
+      const keyed = rows.map((row) => [key(row, column), row]);
+      keyed.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0) * (rising ? 1 : -1));
+      keyed.forEach(([, row], place) => { rows[place] = row; });
+      body.append(...rows);
+    };
+
+    for (const header of table.tHead.rows[0].cells) {
+      const button = make("button", { type: "button", className: "plain" }, ...header.childNodes);
+      button.addEventListener("click", () => sort(header));
+      header.append(button);
+    }
+    for (const control of [search, persona, status]) control.addEventListener("input", filter);
+    filter();
+  };
+  if (byId("controls")) arrange(byId("answers"), byId("controls"));
+  if (!byId("index")) return;
+
+  // The cases of a run.
+
+  const index = JSON.parse(byId("index").textContent);
+  const full = [...document.querySelectorAll("script.full")];
+  const rows = [];
+  document.querySelectorAll("script.rows").forEach((script, chunk) => {
+    JSON.parse(script.textContent).forEach((values, place) => {
+      const row = { chunk, place, position: rows.length };
+      index.row.forEach((name, field) => { row[name] = values[field]; });
+      row.status = index.statuses[row.status];
+      row.change = row.change === null ? "" : index.changes[row.change];
+      row.notes = index.notes.filter((_, bit) => row.notes & (1 << bit));
+      row.id = row.id ?? `${index.suites[row.suite].path}::${row.name}`;
+      rows.push(row);
+    });
+  });
 
   // What is asked for, which the address holds.
 

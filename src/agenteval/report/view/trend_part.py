@@ -1,15 +1,16 @@
-"""The trend lines of the HTML report, and the table that says the same."""
+"""The trend lines of the HTML report, and a table of their values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from agenteval.core.text.escape import one_line
-from agenteval.report.html.charts import Line
-from agenteval.report.html.page import moment, short_commit
 from agenteval.report.view import view
+from agenteval.report.view.charts import Line
+from agenteval.report.view.parts import Part, table
+from agenteval.report.view.run_page import moment, short_commit
 from agenteval.report.view.trend import RunPoint
+from agenteval.results.history import MOST_RUNS
 
 _MOST_METRICS = 12
 _FEWEST_VALUES = 2
@@ -17,27 +18,8 @@ _LONGEST_NAME = 60
 _SOURCES = {"run": "this run", "history": "history", "pool": "pool of the baseline"}
 
 
-@dataclass(frozen=True)
-class TrendRow:
-    """One run in the table; ``values`` are those of the columns."""
-
-    name: str
-    commit: str
-    source: str
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Trend:
-    """Lines for what is known of two runs at least; ``columns`` of the table are their titles and the cases."""
-
-    lines: tuple[Line, ...]
-    columns: tuple[str, ...]
-    rows: tuple[TrendRow, ...]
-
-
-def make_trend(points: Sequence[RunPoint]) -> Trend:
-    """The lines of pass rate, mean score, each metric, cost and duration.
+def trend_part(points: Sequence[RunPoint]) -> Part:
+    """Return the lines of pass rate, mean score, each metric, cost and duration that have at least two values.
 
     Args:
         points: the runs, the oldest first.
@@ -53,16 +35,21 @@ def make_trend(points: Sequence[RunPoint]) -> Trend:
     ]
     lines = [Line(title, tuple(map(value, points)), names, write, top) for title, value, write, top in wanted]
     shown = tuple(line for line in lines if sum(value is not None for value in line.values) >= _FEWEST_VALUES)
-    rows = tuple(
-        TrendRow(
-            name=name,
-            commit=short_commit(point.commit),
-            source=_SOURCES[point.source] + ("" if point.complete else ", interrupted"),
-            values=(f"{point.cases:,}", *(_written(line, place) for line in shown)),
+    if not shown:
+        return Part("trends", "Trends")
+    columns = ("Run", "Commit", "From", "#Cases", *(f"#{line.title}" for line in shown))
+    rows = (
+        (
+            name,
+            short_commit(point.commit),
+            _SOURCES[point.source] + ("" if point.complete else ", interrupted"),
+            f"{point.cases:,}",
+            *(_written(line, place) for line in shown),
         )
         for place, (point, name) in enumerate(zip(points, names, strict=True))
     )
-    return Trend(shown, ("Cases", *(line.title for line in shown)) if shown else (), rows if shown else ())
+    values = table("As a table", columns, rows, MOST_RUNS + 1, folded=True)
+    return Part("trends", "Trends", charts=shown, tables=(values,))
 
 
 def _of_metric(name: str) -> Callable[[RunPoint], float | None]:

@@ -1,4 +1,4 @@
-"""What an evaluation report shows: sections chosen by style and settings, in the order of the tone."""
+"""The report on the analysis of one suite: sections chosen by style and settings, in the order of the tone."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agenteval.report.evaluation import tables
-from agenteval.report.evaluation.answers import answer_rows, best_first, example, worst_first
-from agenteval.report.evaluation.figures import figures
-from agenteval.report.evaluation.parts import Item, Page, Part, State, Table
-from agenteval.report.evaluation.wording import ORDER, SECTION_TITLES, headlines, time, verdict
-from agenteval.report.html.svg import Bar, Bars, Chart, Mark, score_histogram, time_histogram
+from agenteval.report.view.analysis import tables
+from agenteval.report.view.analysis.answers import AnswerRow, answer_rows, best_first, example, worst_first
+from agenteval.report.view.analysis.figures import figures
+from agenteval.report.view.analysis.wording import ORDER, SECTION_TITLES, headlines, time, verdict
+from agenteval.report.view.charts import Bar, Bars, Chart, Mark, score_histogram, time_histogram
+from agenteval.report.view.parts import Item, Part, State, Table, listed
+from agenteval.report.view.run_page import MET_STATES
 from agenteval.report.view.view import count, number
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.failures import failed
 from agenteval.results.analysis.outliers import OutlierReport
-from agenteval.results.analysis.result import EvaluationResult
+from agenteval.results.analysis.result import AnalysedSuite, EvaluationResult
 from agenteval.results.analysis.summary import passed
 from agenteval.suite.evaluation import EvaluationReport, Section, Style
 
 _MOST_BARS = 20
+_MOST_NOTICES = 50
 _MOST_GOOD = 5
 _MOST_EXAMPLES: Mapping[Style, int] = {"quick": 5, "standard": 10, "detailed": 50}
 _STYLES: Mapping[Style, frozenset[Section]] = {
@@ -35,7 +37,51 @@ _PRIORITIES: Mapping[str, State] = {"high": "bad", "medium": "neutral", "low": "
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AnalysisPage:
+    """The whole report.
+
+    Attributes:
+        count: the number of answers.
+        success: whether the conditions hold; ``None`` where there are none to check.
+        verdict: the same in words.
+        created: date and time in UTC.
+        notices: what readers must know although it fails nothing.
+        parts: the sections; ``as_tables`` is false where the settings ask for lists instead of tables.
+        answers: failed ones first, the worst of them first; ``hidden_answers`` counts those that are left out.
+        interactive: whether readers can filter and sort.
+    """
+
+    title: str
+    count: int
+    created: str
+    goal: str
+    success: bool | None
+    verdict: str
+    notices: tuple[str, ...]
+    parts: tuple[Part, ...]
+    as_tables: bool
+    answers: tuple[AnswerRow, ...] = ()
+    hidden_answers: int = 0
+    interactive: bool = False
+
+    @property
+    def state(self) -> State:
+        """The state of the verdict."""
+        return MET_STATES[self.success]
+
+    @property
+    def warnings(self) -> Part:
+        """The notices as a part of a page."""
+        return listed("warnings", "Warnings", self.notices, _MOST_NOTICES, warns=True)
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """Label and value of each, for the head."""
+        return ("Answers", f"{self.count:,}"), ("Made", self.created)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
     """What a page is made of."""
 
     result: EvaluationResult
@@ -43,15 +89,16 @@ class Source:
     report: EvaluationReport
 
 
-def make_page(source: Source, title: str, created: datetime) -> Page:
-    """The report as its settings want it.
+def make_analysis_page(suite: AnalysedSuite, created: datetime, notices: Sequence[str] = ()) -> AnalysisPage:
+    """Return the report as its settings ask for it.
 
     Args:
-        source: the run and the settings.
-        title: what was evaluated.
+        suite: its analysis and the settings.
         created: now, in UTC.
+        notices: besides those of the analysis.
     """
-    result, report = source.result, source.report
+    report = suite.report or EvaluationReport()
+    result, source = suite.result, _Source(suite.result, suite.answers, report)
     chosen = [section for section in ORDER[report.tone] if _wanted(section, report)]
     parts = [_part(section, source) for section in chosen]
     if result.checks:
@@ -59,15 +106,16 @@ def make_page(source: Source, title: str, created: datetime) -> Page:
         parts.insert(place, Part("conditions", "Conditions", tables=(tables.criteria(result.checks),)))
     with_answers = report.tables and "detailed_results" in chosen
     rows = answer_rows(source.answers) if with_answers else ()
-    return Page(
-        title=title,
-        subtitle=count(result.summary.totals.answers, "answer"),
+    return AnalysisPage(
+        title=suite.name,
+        count=result.summary.totals.answers,
         created=f"{created:%Y-%m-%d %H:%M} UTC",
-        goal=result.evaluation.goal,
+        goal=(result.evaluation.goal or "").strip(),
         success=result.success,
         verdict=verdict(result),
-        notices=tuple(result.warnings),
+        notices=(*notices, *result.warnings),
         parts=tuple(part for part in parts if not part.empty),
+        as_tables=report.tables,
         answers=rows,
         hidden_answers=len(source.answers) - len(rows) if with_answers else 0,
         interactive=report.interactive,
@@ -78,17 +126,17 @@ def _wanted(section: Section, report: EvaluationReport) -> bool:
     return report.sections.get(section, section in _STYLES[report.style])
 
 
-def _part(section: Section, source: Source) -> Part:
+def _part(section: Section, source: _Source) -> Part:
     part = replace(_PARTS[section](source), id=section.replace("_", "-"), title=SECTION_TITLES[section])
     shown = tuple(table for table in part.tables if table.rows)
     return replace(part, tables=shown, charts=part.charts if source.report.charts else ())
 
 
-def _executive_summary(source: Source) -> Part:
+def _executive_summary(source: _Source) -> Part:
     return Part("", "", paragraphs=tuple(headlines(source.result, source.report.tone)))
 
 
-def _key_metrics(source: Source) -> Part:
+def _key_metrics(source: _Source) -> Part:
     result = source.result
     charts: list[Chart] = []
     scores = [answer.final_score for answer in source.answers if answer.final_score is not None]
@@ -102,7 +150,7 @@ def _key_metrics(source: Source) -> Part:
     return Part("", "", figures=figures(result, source.report.tone), charts=tuple(charts))
 
 
-def _detailed_results(source: Source) -> Part:
+def _detailed_results(source: _Source) -> Part:
     result, analyses = source.result, source.result.evaluation.analyses
     found = [tables.metrics(result)]
     if result.personas:
@@ -169,7 +217,7 @@ def _outlier_tables(result: EvaluationResult) -> tuple[Table, ...]:
     )
 
 
-def _statistical_analysis(source: Source) -> Part:
+def _statistical_analysis(source: _Source) -> Part:
     result = source.result
     found = [tables.distribution(result)]
     if result.statistics:
@@ -179,7 +227,7 @@ def _statistical_analysis(source: Source) -> Part:
     return Part("", "", paragraphs=spread, tables=tuple(found))
 
 
-def _failure_cases(source: Source) -> Part:
+def _failure_cases(source: _Source) -> Part:
     failing = heapq.nsmallest(_MOST_EXAMPLES[source.report.style], filter(failed, source.answers), key=worst_first)
     total = sum(map(failed, source.answers))
     text = f"{count(total, 'answer')} did not pass."
@@ -194,24 +242,24 @@ def _failure_cases(source: Source) -> Part:
     )
 
 
-def _success_examples(source: Source) -> Part:
-    best = heapq.nsmallest(5, filter(passed, source.answers), key=best_first)
+def _success_examples(source: _Source) -> Part:
+    best = heapq.nsmallest(_MOST_GOOD, filter(passed, source.answers), key=best_first)
     return Part("", "", items=tuple(example(answer, "good") for answer in best))
 
 
-def _recommendations(source: Source) -> Part:
+def _recommendations(source: _Source) -> Part:
     items = source.result.recommendations
-    nothing = () if items else ("Nothing stands out that would have to be done.",)
+    nothing = () if items else ("There is nothing to recommend.",)
     found = tuple(Item(item.title, item.priority, _PRIORITIES[item.priority], (item.summary,)) for item in items)
     return Part("", "", paragraphs=nothing, items=found)
 
 
-def _action_items(source: Source) -> Part:
+def _action_items(source: _Source) -> Part:
     items = source.result.recommendations
     return Part("", "", items=tuple(Item(item.action, item.priority, _PRIORITIES[item.priority]) for item in items))
 
 
-_PARTS: Mapping[Section, Callable[[Source], Part]] = {
+_PARTS: Mapping[Section, Callable[[_Source], Part]] = {
     "executive_summary": _executive_summary,
     "key_metrics": _key_metrics,
     "detailed_results": _detailed_results,

@@ -1,0 +1,89 @@
+"""``evaluation/``: the analyses of suites: summary.json, per_trace.jsonl, report.md and report.html."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agenteval.report.html.page import generate
+from agenteval.report.html.user_template import fill, read_user_template
+from agenteval.report.report import Report, ReportFile
+from agenteval.report.template_files import UserTemplateError
+from agenteval.report.view.analysis.page import make_analysis_page
+from agenteval.results.analysis.evaluate import as_json, trace_json
+from agenteval.results.analysis.result import AnalysedSuite
+from agenteval.results.model import Results
+
+FOLDER = "evaluation"
+_MOST_TRACES = 10_000  # in a user's template
+
+
+def report_files(report: Report, _: Results) -> Iterator[ReportFile]:
+    """Yield the files that suites ask for; each suite has a folder of its own if several ask."""
+    created = datetime.now(UTC)
+    asking = [suite for suite in report.analyses if suite.report is not None]
+    for suite in asking:
+        folder = f"{FOLDER}/{_slug(suite.path)}" if len(asking) > 1 else FOLDER
+        for file in suite_files(suite, created):
+            yield replace(file, name=f"{folder}/{file.name}")
+
+
+def suite_files(suite: AnalysedSuite, created: datetime) -> Iterator[ReportFile]:
+    """Yield the files of one suite; the data come first and always: a report that cannot be made loses nothing.
+
+    Args:
+        suite: its analysis.
+        created: now, in UTC.
+    """
+    yield ReportFile("summary.json", [json.dumps(as_json(suite.result), indent=2, ensure_ascii=False), "\n"])
+    lines = (f"{json.dumps(trace_json(answer), ensure_ascii=False)}\n" for answer in suite.answers)
+    yield ReportFile("per_trace.jsonl", lines)
+    if suite.report is None:
+        return
+    if suite.report.markdown:
+        yield ReportFile("report.md", render_markdown(suite, created))
+    if suite.report.html:
+        yield _html_file(suite, created)
+
+
+def render_markdown(suite: AnalysedSuite, created: datetime) -> str:
+    """Return the report as Markdown, without charts."""
+    # Imported here: a program start that renders nothing does not pay for it.
+    from agenteval.report.markdown.filters import MARKDOWN
+    from agenteval.report.templating import built_in_template
+
+    return built_in_template(MARKDOWN, "report.md.j2").render(page=make_analysis_page(suite, created))
+
+
+def _html_file(suite: AnalysedSuite, created: datetime) -> ReportFile:
+    """Return the report as one page that loads nothing, or the user's template with its placeholders filled."""
+    template = suite.report.template if suite.report else None
+    notices: tuple[str, ...] = ()
+    if template is not None:
+        try:
+            return ReportFile("report.html", _filled(read_user_template(Path(template)), suite, created))
+        except UserTemplateError as error:
+            notices = (str(error),)
+    page = make_analysis_page(suite, created, notices)
+    parts = generate("analysis.html.j2", interactive=page.interactive and bool(page.answers), page=page)
+    return ReportFile("report.html", parts, notices)
+
+
+def _filled(template: str, suite: AnalysedSuite, created: datetime) -> str:
+    summary = as_json(suite.result)
+    traces = [trace_json(answer) for answer in itertools.islice(suite.answers, _MOST_TRACES)]
+    subtitle = f"{len(suite.answers):,} answers, {created:%Y-%m-%d %H:%M} UTC"
+    if left_out := len(suite.answers) - len(traces):
+        summary["per_trace_left_out"] = left_out
+        subtitle = f"{subtitle}; {left_out:,} of them only in per_trace.jsonl"
+    texts = {"TITLE": suite.name, "DATE": f"{created:%Y-%m-%dT%H:%M:%SZ}", "SUBTITLE": subtitle}
+    return fill(template, texts, summary, traces)
+
+
+def _slug(path: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", path).strip("_.") or "suite"

@@ -1,0 +1,257 @@
+"""What the HTML report shows of a run as a whole, in plain values; the template arranges them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agenteval.core.text.escape import one_line
+from agenteval.report.view import view
+from agenteval.report.view.charts import Interval, reach
+from agenteval.report.view.comparison_rows import evidence_rows, resource_change, verdict_note
+from agenteval.report.view.parts import Figure, Part, State, listed, table
+from agenteval.report.view.view import GateView, count
+from agenteval.results.model import ComparedMetric, Comparison, Results
+
+_MOST_ROWS = 200
+_LONGEST_LABEL = 80
+_STATES: Mapping[str, State] = {"regressed": "bad", "improved": "good"}
+#: Words for a condition that is met, not met, or without data, and their states.
+MET: Mapping[bool | None, str] = {True: "met", False: "not met", None: "no data"}
+MET_STATES: Mapping[bool | None, State] = {True: "good", False: "bad", None: "neutral"}
+_TIME_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric of the run, and how it changed where there is a baseline.
+
+    Attributes:
+        change: the difference.
+        range: what it lies in, in words; ``interval`` is both drawn.
+        basis: what the comparison rests on.
+        catches: the smallest drop that would have been caught.
+    """
+
+    id: str
+    n: int
+    mean: float | None
+    pass_rate: float | None
+    baseline: float | None = None
+    current: float | None = None
+    change: str = ""
+    range: str = ""
+    interval: Interval | None = None
+    p: str = ""
+    verdict: str = ""
+    state: State = "neutral"
+    reason: str = ""
+    basis: str = ""
+    catches: str = ""
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """The head of the report and its parts, without what needs the cases (see ``Survey`` in ``report/html/data.py``).
+
+    Attributes:
+        facts: label and value of each, for the head.
+        parts: what comes before the metrics: reasons, warnings, numbers, baseline.
+        criteria: conditions on whole suites.
+    """
+
+    title: str
+    verdict: str
+    state: State
+    headline: str
+    facts: tuple[tuple[str, str], ...]
+    parts: tuple[Part, ...]
+    metrics: tuple[Metric, ...]
+    criteria: Part
+    version: str
+
+    @property
+    def compared(self) -> bool:
+        """Whether any metric has a baseline."""
+        return any(metric.baseline is not None for metric in self.metrics)
+
+
+def make_run_page(results: Results, gate: GateView) -> RunPage:
+    """Return everything but the cases.
+
+    Args:
+        results: the run.
+        gate: the gate's decision.
+    """
+    run = results.run
+    verdict = "passed" if gate.passed else "failed" if run.complete else "interrupted"
+    if run.shard is not None:
+        verdict = f"shard {run.shard.index} of {run.shard.count}"
+    names = [one_line(suite.name, _LONGEST_LABEL) for suite in results.suites]
+    title = names[0] if len(names) == 1 else count(len(names), "suite")
+    facts = [
+        ("Commit", short_commit(run.commit)),
+        ("Ref", one_line(run.ref or "", _LONGEST_LABEL)),
+        ("Repository", one_line(run.repository or "", _LONGEST_LABEL)),
+        ("Started", moment(run.started_at)),
+        ("Run", one_line(run.id, _LONGEST_LABEL)),
+    ]
+    reasons = (reason for reason in gate.reasons if reason != gate.headline)
+    headline = view.headline(results, gate)
+    parts = (
+        listed("reasons", "Reasons", reasons, _MOST_ROWS),
+        listed("warnings", "Warnings", gate.warnings, _MOST_ROWS, warns=True),
+        Part("numbers", "Numbers", figures=tuple(_figures(results))),
+        _baseline(results.comparison, run.started_at) if results.comparison else Part("baseline", "Baseline"),
+    )
+    return RunPage(
+        title=title,
+        verdict=verdict,
+        state="neutral" if run.shard else "good" if gate.passed else "bad",
+        headline=headline if headline != verdict else "",
+        facts=tuple((label, value) for label, value in facts if value),
+        parts=tuple(part for part in parts if not part.empty),
+        metrics=_metrics(results),
+        criteria=_criteria(results),
+        version=results.tool.version,
+    )
+
+
+def moment(text: str) -> str:
+    """An ISO 8601 timestamp as people read it; anything else as it is, on one line."""
+    found = _parsed(text)
+    return f"{found:%Y-%m-%d %H:%M} UTC" if found else one_line(text, _LONGEST_LABEL)
+
+
+def short_commit(sha: str | None) -> str:
+    """The beginning of a commit."""
+    return "".join(filter(str.isalnum, (sha or "").encode("ascii", "ignore").decode()))[:12]
+
+
+def _parsed(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _figures(results: Results) -> list[Figure]:
+    summary, usage = results.summary, results.summary.usage
+    evaluated = summary.cases - summary.skipped
+    parts = ((summary.passed, "passed"), (summary.failed, "failed"), (summary.skipped, "skipped"))
+    endings = [f"{amount:,} {name}" for amount, name in parts if amount]
+    if summary.errors:
+        endings.append(count(summary.errors, "error"))
+    change = view.score_change(results)
+    found = [
+        Figure(
+            "Pass rate",
+            view.percent(summary.pass_rate),
+            f"{summary.passed:,} of {evaluated:,} evaluated",
+            "neutral" if summary.pass_rate is None else "good" if summary.pass_rate == 1 else "bad",
+        ),
+        Figure(
+            "Mean score",
+            view.number(summary.score),
+            "" if change is None else f"{view.signed(change)} against the baseline",
+        ),
+        Figure("Cases", f"{summary.cases:,}", ", ".join(endings)),
+    ]
+    if results.comparison:
+        changes = [case.change for case in results.comparison.cases]
+        worse, better = changes.count("regressed"), changes.count("improved")
+        found.append(Figure("Got worse", f"{worse:,}", f"{better:,} got better", "bad" if worse else "good"))
+    tokens = usage.input_tokens + usage.output_tokens
+    cost = view.money(usage.cost_usd) if usage.cost_usd else view.NOTHING
+    asked = [f"{tokens:,} tokens"] if tokens else []
+    if usage.llm_calls:
+        asked.append(count(usage.llm_calls, "model call"))
+    found.append(Figure("Cost", cost, ", ".join(asked)))
+    found.append(Figure("Duration", view.duration(results.run.duration_s)))
+    return found
+
+
+def _baseline(comparison: Comparison, now: str) -> Part:
+    baseline = comparison.baseline
+    distance = "" if baseline.distance is None else f"{count(baseline.distance, 'commit')} before the merge base"
+    facts = [
+        ("Commit", short_commit(baseline.commit)),
+        ("Ref", one_line(baseline.ref or "", _LONGEST_LABEL)),
+        ("Run", one_line(baseline.run_id, _LONGEST_LABEL)),
+        ("Made", moment(baseline.created_at)),
+        ("Age", _age(baseline.created_at, now)),
+        ("Distance", distance),
+    ]
+    return Part(
+        "baseline",
+        "Baseline",
+        paragraphs=(verdict_note(comparison),) if comparison.verdict != "regressed" else (),
+        facts=tuple((label, value) for label, value in facts if value),
+        lines=tuple(map(resource_change, comparison.resources)),
+    )
+
+
+def _criteria(results: Results) -> Part:
+    found = [(suite.name, criterion) for suite in results.suites for criterion in suite.criteria]
+    rows = (
+        (MET[item.met], item.name, suite, view.number(item.value), view.number(item.threshold))
+        for suite, item in found
+    )
+    columns = ("Result", "Criterion", "Suite", "#Value", "#Needed")
+    shown = table("", columns, rows, _MOST_ROWS, (MET_STATES[item.met] for _, item in found))
+    return Part("criteria", "Criteria", tables=(shown,) if found else ())
+
+
+def _age(then: str, now: str) -> str:
+    """How much earlier one moment was than another; empty where that is not known."""
+    first, last = _parsed(then), _parsed(now)
+    if first is None or last is None or last < first:
+        return ""
+    seconds = (last - first).total_seconds()
+    for length, name in _TIME_UNITS:
+        if seconds >= length:
+            return count(int(seconds // length), name)
+    return "less than a minute"
+
+
+def _metrics(results: Results) -> tuple[Metric, ...]:
+    compared = {metric.id: metric for metric in results.comparison.metrics} if results.comparison else {}
+    evidence = {row.id: row for row in evidence_rows(results.comparison)} if results.comparison else {}
+    far = _reach(list(compared.values()))
+    found = []
+    for row in view.metric_rows(results):
+        other, proof = compared.get(row.id), evidence.get(row.id)
+        if other is None:
+            found.append(Metric(row.id, row.n, row.mean, row.pass_rate))
+            continue
+        change, within, interval = view.signed(other.difference), "", None
+        if other.interval is not None:
+            low, high = other.interval
+            within = f"{low:+.2f} to {high:+.2f}"
+            interval = Interval(f"change {change} ({within})", other.difference, low, high, reach=far)
+        found.append(
+            Metric(
+                id=row.id,
+                n=row.n,
+                mean=row.mean,
+                pass_rate=row.pass_rate,
+                baseline=other.baseline,
+                current=other.current,
+                change=change,
+                range=within,
+                interval=interval,
+                p=proof.p if proof else "",
+                verdict=other.verdict if other.gating else f"{other.verdict}, only reported",
+                state=_STATES.get(other.verdict, "neutral"),
+                reason=other.reason.rstrip("."),
+                basis=proof.basis if proof else count(other.n, "case"),
+                catches=proof.catches if other.detectable_drop is not None and proof else "",
+            )
+        )
+    return tuple(found)
+
+
+def _reach(metrics: Sequence[ComparedMetric]) -> float:
+    return reach([side for metric in metrics for side in (metric.difference, *(metric.interval or ()))])
