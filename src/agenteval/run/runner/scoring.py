@@ -55,6 +55,7 @@ def case_of(case: Case, iterations: Sequence[IterationResult]) -> CaseResult:
         tags=list(case.tags),
         cluster=case.cluster,
         line=case.line,
+        strict=case.strict,
         status=status([iteration.status for iteration in iterations]),
         score=mean([iteration.score for iteration in iterations]),
         iterations=sorted(iterations, key=lambda iteration: iteration.index),
