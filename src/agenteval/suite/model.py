@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,7 +31,7 @@ _DEFAULT_RETRIES = {"http": 2, "http_tool": 2}
 # The same text for the same values, in every process.
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
 
-Scope = Literal["suite", "case", "turn"]
+Scope = Literal["suite", "case", "turn", "config"]
 
 FileKind = Literal["image", "pdf", "text", "excel", "word", "powerpoint", "csv"]
 
@@ -60,6 +61,24 @@ class Place:
     line: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CaseFilter:
+    """Which cases a metric is for; ``*`` stands for any text.
+
+    Attributes:
+        cases: names or ids; empty is all.
+        tags: one of the case's tags must match; empty is all.
+    """
+
+    cases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def allows(self, case_id: str, name: str, tags: Iterable[str]) -> bool:
+        """Whether a case is among them."""
+        named = not self.cases or any(fnmatchcase(text, item) for item in self.cases for text in (name, case_id))
+        return named and (not self.tags or any(fnmatchcase(tag, item) for tag in tags for item in self.tags))
+
+
 @dataclass(frozen=True)
 class MetricConfig:
     """One metric as a suite asks for it.
@@ -74,7 +93,9 @@ class MetricConfig:
         fail_on_error: an error of the metric makes the case an error; otherwise it is a warning.
         retries: further attempts after an error of the metric.
         timeout_s: limit for one attempt, in seconds.
-        requested_by: the level of the suite that asked for this metric.
+        requested_by: the level of the suite that asked for this metric; ``config`` is ``agenteval.yaml``.
+        gating: false only reports the score.
+        only: the cases it is for, where ``agenteval.yaml`` names some.
         where: where it stands; relative references start in that directory.
     """
 
@@ -88,7 +109,13 @@ class MetricConfig:
     retries: int = 0
     timeout_s: float | None = None
     requested_by: Scope = "suite"
+    gating: bool = True
+    only: CaseFilter | None = None
     where: Place = Place()
+
+    def is_for(self, case_id: str, name: str, tags: Iterable[str]) -> bool:
+        """Whether it scores a case."""
+        return self.only is None or self.only.allows(case_id, name, tags)
 
     @cached_property
     def content(self) -> str:
@@ -234,7 +261,8 @@ class Case:
             for metric in turn.metrics:
                 content = _array((str(index), metric.content, expected))
                 contents.setdefault(metric.id, []).append(content)
-                weighed.append(content)
+                if metric.requested_by != "config":
+                    weighed.append(content)
         for metric in self.metrics:
             contents.setdefault(metric.id, []).append(metric.content)
         if self.aggregate is not None:

@@ -77,6 +77,7 @@ def _execution(plan: Plan, collected: Collected, started: float, duration_s: flo
         fingerprints={} if collected.has_pool else {item.case.id: item.case.fingerprints for item in plan.cases},
         answers=collected.answers(),
         archive=collected.archive,
+        plugins=tuple(plan.catalog.resources.graders.plugins),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agenteval.core.llm.gateway import Gateway
 from agenteval.results.archive import Archive, InMemory
-from agenteval.results.model import CaseResult, RunUsage, Summary
+from agenteval.results.model import CaseResult, RunUsage, Summary, UsedPlugin
 from agenteval.suite.model import Fingerprints
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Execution:
         total: cases that were to run.
         signal: the signal that ended the run early.
         unfinished: cases that did not come to their end because the time was up.
+        plugins: installed packages whose metrics scored the answers.
         nothing_to_check: no metric could say anything about any case, so no agent was called.
     """
 
@@ -49,6 +50,7 @@ class Execution:
     unfinished: int = 0
     nothing_to_check: bool = False
     warnings: tuple[str, ...] = ()
+    plugins: tuple[UsedPlugin, ...] = ()
 
     @property
     def complete(self) -> bool:
