@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.support import ROOT, Ended, agenteval, environment
 
-SCORERS = '''
+SCORERS = """
 import asyncio, time
 from dataclasses import dataclass
 from agenteval.grader import Observation, Outcome
@@ -46,7 +46,7 @@ def hangs(answer):
 
 def refuses(answer):
     return False
-'''
+"""
 AGENT = "def reply(text):\n    return 'a b c'\n"
 SUITES = {
     "agent.yaml": """
