@@ -31,6 +31,7 @@ from agenteval.results.model import (
 )
 from agenteval.results.rollup import case_status, iteration_status, mean_score, summarise
 from agenteval.results.store import results_json, write_atomic
+from agenteval.suite.model import Fingerprints
 
 _ITERATIONS = 3
 _NOISY = 0.2
@@ -68,7 +69,7 @@ def _run(chance: random.Random, run_id: str, rates: list[float], metrics: int, p
         summary=summarise(cases),
         suites=[suite],
     )
-    own = pool_entry(results, {case.id: case.name for case in cases})
+    own = pool_entry(results, {case.id: Fingerprints(case.name) for case in cases})
     return results.model_copy(update={"pool": [*(entry for entry in pool if entry.run_id != run_id), own]})
 
 

@@ -1,4 +1,6 @@
-"""What code graders import: ``from agenteval.grader import GraderContext, GraderResult``.
+"""What code graders and metrics import: ``from agenteval.grader import GraderContext, GraderResult``.
+
+Metrics of ``agenteval.yaml`` import ``Observation`` and ``Outcome`` from here.
 
 Graders written for HoloDeck import the same names from ``holodeck.lib.test_runner.code_grader``; the
 worker process provides that module where HoloDeck is not installed. This file runs there under the
@@ -64,6 +66,55 @@ class GraderResult:
     passed: Optional[bool] = None
     reason: Optional[str] = None
     details: Optional[Mapping[str, Any]] = None
+
+
+Outcome = GraderResult
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens and money that an answer took; ``None`` where the agent reports none."""
+
+    input_tokens: Optional[int] = None
+    output_tokens: Optional[int] = None
+    cost_usd: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One answer as a metric sees it; nothing in it can be changed.
+
+    Attributes:
+        retrieval_context: the passages that count for this turn; ``None`` if there are none.
+        tool_calls: of this turn, in order.
+        latency_ms: time of the answer, in milliseconds.
+        context: texts of the turn's files; ``None`` if it has none.
+        case: name of the case.
+        turn: from 0, as is ``iteration``.
+        config: what the suite gives to graders of this turn.
+        raised: the exception with which a tool under test refused.
+        trace: the record of a recorded trace.
+    """
+
+    input: str
+    response: str
+    ground_truth: Optional[str] = None
+    retrieval_context: Optional[Tuple[str, ...]] = None
+    tool_calls: Tuple[ToolInvocation, ...] = ()
+    latency_ms: Optional[float] = None
+    usage: Optional[Usage] = None
+    context: Optional[Tuple[str, ...]] = None
+    case: str = ""
+    turn: int = 0
+    iteration: int = 0
+    config: Mapping[str, Any] = field(default_factory=dict)
+    raised: Optional[str] = None
+    trace: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> Tuple[str, ...]:
+        """What the answer may rest on: texts of files, then retrieved passages."""
+        return (*(self.context or ()), *(self.retrieval_context or ()))
 
 
 Grader = Callable[[GraderContext], Union[GraderResult, bool, float]]
@@ -165,8 +216,8 @@ def size(value: Any) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def result(value: Any) -> Mapping[str, Any]:
-    """What a grader returned as the fields of ``GraderResult``.
+def result(value: Any, called: str = "grader") -> Mapping[str, Any]:
+    """What a grader or metric returned as the fields of ``GraderResult``.
 
     ``True`` is 1 and passed, ``False`` 0 and failed, a number the score. A result is known by its
     fields, as it may be HoloDeck's own class.
@@ -185,7 +236,8 @@ def result(value: Any) -> Mapping[str, Any]:
             "details": None if details is None else dict(details),
         }
     raise TypeError(
-        "the grader returned %s; it must return a GraderResult, a boolean or a number" % type(value).__name__
+        "the %s returned %s; it must return %s, a boolean or a number"
+        % (called, type(value).__name__, "a GraderResult" if called == "grader" else "an Outcome")
     )
 
 

@@ -25,7 +25,7 @@ SCHEMAS = ROOT / "schemas"
 # The keys of each object; ``[]`` stands for the entries of a list, ``{}`` for the values under free keys.
 CONTRACT = {
     "": "schema_version tool run summary suites pool comparison",
-    "tool": "name version",
+    "tool": "name version plugins",
     "run": "id started_at finished_at duration_s complete commit ref repository workflow_run_id",
     "summary": "cases passed failed errors skipped pass_rate score metrics usage",
     "summary.metrics{}": "n mean pass_rate",
@@ -42,7 +42,7 @@ CONTRACT = {
         "id kind score threshold passed status reason error model duration_ms cost_usd details"
     ),
     "pool[]": "commit run_id created_at cases",
-    "pool[].cases{}": "fingerprint scores",
+    "pool[].cases{}": "fingerprint metrics scores",
     "comparison": "baseline verdict metrics cases policy",
     "comparison.baseline": "commit ref run_id created_at distance",
 }
@@ -124,7 +124,7 @@ def test_a_run_writes_what_the_schema_says(produced: dict[str, Any]) -> None:
 
 def test_the_schema_is_no_empty_promise(produced: dict[str, Any]) -> None:
     validator = Draft202012Validator(committed("results.schema.json"))
-    for path, value in ((("summary", "passed"), "many"), (("run", "id"), None), (("schema_version",), 2)):
+    for path, value in ((("summary", "passed"), "many"), (("run", "id"), None), (("schema_version",), 3)):
         broken = json.loads(json.dumps(produced))
         place = broken
         for step in path[:-1]:
@@ -156,7 +156,7 @@ def test_results_have_the_keys_of_the_contract(produced: dict[str, Any], path: s
 
 
 def test_the_results_say_what_happened(produced: dict[str, Any]) -> None:
-    assert produced["schema_version"] == 1
+    assert produced["schema_version"] == 2
     assert produced["tool"]["name"] == "agenteval"
     statuses = {found["name"]: found["status"] for found in produced["suites"][0]["cases"]}
     assert statuses == {"pass": "failed", "tools": "failed", "crash": "error", "skipped": "skipped", "chat": "failed"}

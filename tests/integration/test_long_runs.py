@@ -53,6 +53,7 @@ from agenteval.run.cases.retention import Keeping, Outlines
 from agenteval.run.cases.run_pool import RunPool
 from agenteval.run.cases.streamed_cases import StreamedCases
 from agenteval.run.journal.journal import Journal
+from agenteval.suite.model import Fingerprints
 
 SUITES = ("agent.yaml", "other.yaml")
 # Every kind of case that reports treat in a way of its own.
@@ -90,7 +91,8 @@ def planned(found: Sequence[CaseResult]) -> list[Any]:
     suites = {path: SimpleNamespace(path=path, aggregate=None, evaluation=None) for path in SUITES}
     return [
         SimpleNamespace(
-            suite=suites[item.id.partition("::")[0]], case=SimpleNamespace(id=item.id, fingerprint=f"print {item.id}")
+            suite=suites[item.id.partition("::")[0]],
+            case=SimpleNamespace(id=item.id, fingerprints=Fingerprints(f"print {item.id}")),
         )
         for item in found
     ]
@@ -119,7 +121,7 @@ def run_of(collected: Collected, found: Sequence[CaseResult], order: Sequence[in
             ],
         }
     )
-    prints = {item.case.id: item.case.fingerprint for item in planned(found)}
+    prints = {item.case.id: item.case.fingerprints for item in planned(found)}
     entry = entry_without_cases(results) if collected.has_pool else pool_entry(results, prints)
     return results.model_copy(update={"pool": [entry]})
 

@@ -317,7 +317,7 @@ def geval(**fields: Any) -> Make:
     return lambda model, resources: GEval(model=model, resources=resources, **values)
 
 
-def rag(metric_type: str, **fields: Any) -> Make:
+def rag(metric_type: Any, **fields: Any) -> Make:
     return lambda model, resources: Rag(metric_type, model, resources, **fields)
 
 

@@ -18,6 +18,7 @@ from agenteval.results.model import (
     TurnResult,
 )
 from agenteval.results.rollup import mean, mean_score, summarise
+from agenteval.suite.model import Fingerprints
 
 SUITE = "agent.yaml"
 
@@ -70,9 +71,16 @@ def case(
 
 
 def results(
-    *cases: CaseResult, run_id: str = "now", fingerprints: Mapping[str, str] | None = None, suite: str = SUITE
+    *cases: CaseResult,
+    run_id: str = "now",
+    fingerprints: Mapping[str, str] | None = None,
+    metrics: Mapping[str, Mapping[str, str]] | None = None,
+    suite: str = SUITE,
 ) -> Results:
-    """A run of one suite. ``fingerprints`` are by case name; cases without one have the fingerprint "same"."""
+    """A run of one suite.
+
+    ``fingerprints`` of questions and of ``metrics`` are by case name; cases without one have the question "same".
+    """
     run = Results(
         tool=Tool(version="0"),
         run=Run(
@@ -87,5 +95,8 @@ def results(
         summary=summarise(cases),
         suites=[SuiteResult(path=suite, name="s", format="holodeck", fingerprint="f", cases=list(cases))],
     )
-    prints = {case.id: (fingerprints or {}).get(case.name, "same") for case in cases}
+    prints = {
+        case.id: Fingerprints((fingerprints or {}).get(case.name, "same"), (metrics or {}).get(case.name, {}))
+        for case in cases
+    }
     return run.model_copy(update={"pool": [pool_entry(run, prints)]})

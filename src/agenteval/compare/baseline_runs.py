@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from agenteval.compare.pairing import fingerprints_of
+from agenteval.compare.pairing import Match, own_cases
 from agenteval.compare.pool import Pool
 from agenteval.compare.statistics.model import Scores
 from agenteval.results.model import PoolCase, PoolEntry, Results
@@ -17,10 +17,18 @@ RunScores = Mapping[str, Mapping[str, Scores]]
 
 @dataclass(frozen=True)
 class EarlierRuns:
-    """The sound scores of comparable runs, the oldest first, and in words what was left out."""
+    """The baseline runs as far as they can be compared.
+
+    Attributes:
+        run_ids: the oldest first.
+        scores: of each run, the sound scores of what both asked and judged the same way.
+        metrics: ids of all metrics that any of them scored, also those that have changed since.
+        notes: what was left out, for people.
+    """
 
     run_ids: tuple[str, ...]
     scores: tuple[RunScores, ...]
+    metrics: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
 
@@ -32,46 +40,65 @@ def comparable_runs(current: Results, own: RunScores, pool: Pool) -> EarlierRuns
         own: its scores.
         pool: earlier runs; a case without a fingerprint is taken for the same.
     """
-    prints = fingerprints_of(current)
-    foreign: set[str] = set()
+    now = own_cases(current)
+    changes = _Changes()
     broken = 0
     runs: dict[str, RunScores] = {}
     for entry in pool.runs:
-        same, others = _same_cases(entry, prints)
-        foreign |= others
-        runs[entry.run_id], unsound = _sound(same)
+        runs[entry.run_id], unsound = _sound(_comparable_cases(entry, now, changes))
         broken += unsound
     kept = _of_usual_length(runs, own)
     notes = list(pool.notes)
-    if foreign:
-        cases = _count(len(foreign), "case")
-        notes.append(f"{cases} changed since the baseline runs (question or metrics): not compared")
+    notes += changes.notes()
     if broken:
         notes.append(f"{_count(broken, 'score')} of earlier runs outside 0..1, left out")
     if len(kept) < len(runs):
         other = len(runs) - len(kept)
         notes.append(f"{_count(other, 'earlier run')} left out: another number of iterations than the others")
-    return EarlierRuns(tuple(kept), tuple(kept.values()), tuple(notes))
+    scored = {name for entry in pool.runs for case in entry.cases.values() for name in case.scores}
+    return EarlierRuns(tuple(kept), tuple(kept.values()), frozenset(scored), tuple(notes))
 
 
-def _same_cases(entry: PoolEntry, prints: Mapping[str, str]) -> tuple[dict[str, PoolCase], set[str]]:
-    """The cases of a run that the current one has too, and the ids of those that mean something else there."""
-    common = {case_id: case for case_id, case in entry.cases.items() if case_id in prints or not prints}
-    foreign = {
-        case_id
-        for case_id, case in common.items()
-        if case.fingerprint and prints.get(case_id, "") not in {"", case.fingerprint}
-    }
-    return {case_id: case for case_id, case in common.items() if case_id not in foreign}, foreign
+@dataclass
+class _Changes:
+    """Cases whose question changed since the baseline runs, and changed metrics with the ids of their cases."""
+
+    questions: set[str] = field(default_factory=set)
+    metrics: dict[str, set[str]] = field(default_factory=dict)
+
+    def notes(self) -> Iterator[str]:
+        """The changes for people."""
+        if self.questions:
+            yield f"{_count(len(self.questions), 'case')} changed since the baseline runs (question): not compared"
+        for name, cases in sorted(self.metrics.items()):
+            yield f"{name} changed since the baseline runs in {_count(len(cases), 'case')} (metric): not compared"
 
 
-def _sound(cases: Mapping[str, PoolCase]) -> tuple[RunScores, int]:
-    """The scores that are any, and how many are not."""
+def _comparable_cases(
+    entry: PoolEntry, now: Mapping[str, PoolCase], changes: _Changes
+) -> dict[str, Mapping[str, list[float]]]:
+    """The scores of a run that the current one can be compared with, by case and metric; the changes are noted."""
+    found: dict[str, Mapping[str, list[float]]] = {}
+    for case_id, case in entry.cases.items():
+        if now and case_id not in now:
+            continue
+        match = Match.of(now.get(case_id), case)
+        if not match.question:
+            changes.questions.add(case_id)
+            continue
+        for name in match.changed:
+            changes.metrics.setdefault(name, set()).add(case_id)
+        found[case_id] = {name: scores for name, scores in case.scores.items() if match.allows(name)}
+    return found
+
+
+def _sound(cases: Mapping[str, Mapping[str, list[float]]]) -> tuple[RunScores, int]:
+    """The scores within 0..1, and the number of the others."""
     sound: dict[str, Mapping[str, Scores]] = {}
     broken = 0
-    for case_id, case in cases.items():
-        sound[case_id] = {name: tuple(filter(_is_score, scores)) for name, scores in case.scores.items()}
-        broken += sum(len(scores) - len(sound[case_id][name]) for name, scores in case.scores.items())
+    for case_id, metrics in cases.items():
+        sound[case_id] = {name: tuple(filter(_is_score, scores)) for name, scores in metrics.items()}
+        broken += sum(len(scores) - len(sound[case_id][name]) for name, scores in metrics.items())
     return sound, broken
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from agenteval.compare.pairing import OVERALL, is_whole
+from agenteval.compare.pairing import is_whole
 from agenteval.compare.statistics.model import ErrorCounts
 from agenteval.results.model import CaseResult, IterationResult, ScoreStatus, SuiteResult
+from agenteval.suite.model import OVERALL
 
 
 @dataclass

@@ -9,6 +9,7 @@ from agenteval.results.model import (
     AnswerChange,
     CaseChange,
     CaseResult,
+    CaseStatus,
     ComparedCase,
     IterationResult,
     PoolCase,
@@ -19,12 +20,19 @@ from agenteval.results.model import (
     SuiteResult,
     TurnResult,
 )
-from agenteval.results.rollup import mean, turn_means
+from agenteval.results.rollup import (
+    aggregated_status,
+    case_status,
+    iteration_status,
+    mean,
+    strict_case_status,
+    turn_means,
+)
+from agenteval.suite.model import OVERALL, Fingerprints
 
 # Answers are shown, not compared: so much of each is enough to see the difference.
 _ANSWER_CHARACTERS = 4000
-# The score that all scores of a case become, where a suite makes one of them.
-OVERALL = "score"
+_UNKNOWN = Fingerprints()
 
 
 @dataclass(frozen=True)
@@ -39,13 +47,18 @@ class Pairing:
         return tuple(case for case in self.cases if case.change in {"regressed", "improved", "unchanged"})
 
 
-def pool_entry(results: Results, fingerprints: Mapping[str, str]) -> PoolEntry:
-    """This run as later comparisons need it: the raw scores of every case, with its fingerprint."""
+def pool_entry(results: Results, fingerprints: Mapping[str, Fingerprints]) -> PoolEntry:
+    """This run as later comparisons need it: the raw scores of every case, with its fingerprints."""
     cases = {
-        case.id: PoolCase(fingerprint=fingerprints.get(case.id, ""), scores=case_scores(suite, case))
+        case.id: pool_case(fingerprints.get(case.id, _UNKNOWN), case_scores(suite, case))
         for suite, case in results.cases()
     }
     return entry_without_cases(results).model_copy(update={"cases": cases})
+
+
+def pool_case(fingerprints: Fingerprints, scores: dict[str, list[float]]) -> PoolCase:
+    """One case of a run's own entry in the pool."""
+    return PoolCase(fingerprint=fingerprints.question, metrics=dict(fingerprints.metrics), scores=scores)
 
 
 def entry_without_cases(results: Results) -> PoolEntry:
@@ -88,17 +101,57 @@ def pair_cases(current: Results, baseline: Results, known: Collection[str]) -> P
             case that is not among them was removed.
     """
     before = {case.id: case for _, case in baseline.cases()}
-    prints = fingerprints_of(current), fingerprints_of(baseline)
-    cases = [_compare(case, before.get(case.id), prints) for _, case in current.cases()]
+    now, then = own_cases(current), own_cases(baseline)
+    cases = [
+        _compare(case, before.get(case.id), Match.of(now.get(case.id), then.get(case.id)), suite.threshold)
+        for suite, case in current.cases()
+    ]
     ran = {suite.path for suite in current.suites}
     removed = [_removed(case) for suite, case in baseline.cases() if suite.path in ran and case.id not in known]
     return Pairing(tuple(cases + removed))
 
 
-def _compare(
-    after: CaseResult, before: CaseResult | None, prints: tuple[Mapping[str, str], Mapping[str, str]]
-) -> ComparedCase:
-    change = _change(after, before, prints)
+@dataclass(frozen=True)
+class Match:
+    """How far two runs of a case can be compared.
+
+    Attributes:
+        question: whether both were asked the same.
+        changed: ids of the metrics that both have, configured differently.
+        unmatched: ids of the metrics that only one of them has.
+        kept: ids of the metrics that both have, configured the same; ``None`` where that is unknown.
+    """
+
+    question: bool = True
+    changed: frozenset[str] = frozenset()
+    unmatched: frozenset[str] = frozenset()
+    kept: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, now: PoolCase | None, then: PoolCase | None) -> Match:
+        """Match a case by its fingerprints; one without a fingerprint is taken for the same."""
+        if now is None or then is None:
+            return cls()
+        question = not now.fingerprint or not then.fingerprint or now.fingerprint == then.fingerprint
+        if not now.metrics or not then.metrics:
+            return cls(question)
+        kept = frozenset(now.metrics.items() & then.metrics.items())
+        names = frozenset(name for name, _ in kept)
+        changed = (now.metrics.keys() & then.metrics.keys()) - names
+        return cls(question, frozenset(changed), frozenset(now.metrics.keys() ^ then.metrics.keys()), names)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether anything can be compared."""
+        return self.question and (self.kept is None or bool(self.kept))
+
+    def allows(self, metric: str) -> bool:
+        """Whether the scores of a metric can be compared."""
+        return self.question and metric not in self.changed and metric not in self.unmatched
+
+
+def _compare(after: CaseResult, before: CaseResult | None, match: Match, threshold: float | None) -> ComparedCase:
+    change = _change(after, before, match, threshold)
     compared = change not in {"new", "changed"} and before is not None
     return ComparedCase(
         id=after.id,
@@ -109,24 +162,51 @@ def _compare(
         score_before=before.score if before else None,
         score_after=after.score,
         line=after.line,
-        metrics=_score_changes(before, after) if compared and before else [],
+        metrics=_score_changes(before, after, match) if compared and before else [],
         answers=_answers(before, after) if before and change in {"regressed", "improved"} else [],
     )
 
 
-def _change(
-    after: CaseResult, before: CaseResult | None, prints: tuple[Mapping[str, str], Mapping[str, str]]
-) -> CaseChange:
+def _change(after: CaseResult, before: CaseResult | None, match: Match, threshold: float | None) -> CaseChange:
     if before is None:
         return "new"
-    now, then = prints[0].get(after.id), prints[1].get(after.id)
-    if now and then and now != then:
+    if not match.comparable:
         return "changed"
-    if before.status == "passed" and after.status == "failed":
+    then, now = before.status, after.status
+    if match.kept is not None and (match.changed or match.unmatched):
+        # What was added, removed or changed must not make a case better or worse than it was.
+        then, now = (_status_by(case, match.kept, threshold) for case in (before, after))
+    if then == "passed" and now == "failed":
         return "regressed"
-    if before.status == "failed" and after.status == "passed":
+    if then == "failed" and now == "passed":
         return "improved"
     return "unchanged"
+
+
+def _status_by(case: CaseResult, metrics: Collection[str], threshold: float | None) -> CaseStatus:
+    """The status of a case by some of its metrics alone.
+
+    Args:
+        case: with all its scores.
+        metrics: ids of those that count.
+        threshold: of the score that all scores become, if they do.
+    """
+    statuses = [_iteration_status_by(iteration, metrics, threshold) for iteration in case.iterations]
+    return strict_case_status(statuses) if case.strict else case_status(statuses)
+
+
+def _iteration_status_by(iteration: IterationResult, metrics: Collection[str], threshold: float | None) -> CaseStatus:
+    if threshold is not None and OVERALL not in metrics:
+        return "skipped"
+    turns = [
+        turn.model_copy(update={"scores": [score for score in turn.scores if score.id in metrics]})
+        for turn in iteration.turns
+    ]
+    if threshold is not None:
+        return aggregated_status(turns, iteration.score, threshold)
+    if iteration.status == "error" and any(score.status == "error" for turn in turns for score in turn.scores):
+        return "error"
+    return iteration_status(turns)
 
 
 def _removed(case: CaseResult) -> ComparedCase:
@@ -142,15 +222,12 @@ def _removed(case: CaseResult) -> ComparedCase:
     )
 
 
-def fingerprints_of(results: Results) -> dict[str, str]:
-    """The fingerprint of each case of a run, from its own entry in its pool; empty where it has none."""
-    for entry in results.pool:
-        if entry.run_id == results.run.id:
-            return {case_id: case.fingerprint for case_id, case in entry.cases.items()}
-    return {}
+def own_cases(results: Results) -> Mapping[str, PoolCase]:
+    """The cases of a run with their fingerprints, from its own entry in its pool; empty where it has none."""
+    return next((entry.cases for entry in results.pool if entry.run_id == results.run.id), {})
 
 
-def _score_changes(before: CaseResult, after: CaseResult) -> list[ScoreChange]:
+def _score_changes(before: CaseResult, after: CaseResult, match: Match) -> list[ScoreChange]:
     old, new = _scores(before), _scores(after)
     return [
         ScoreChange(
@@ -162,6 +239,7 @@ def _score_changes(before: CaseResult, after: CaseResult) -> list[ScoreChange]:
             reason=_first_reason(new.get(name)),
         )
         for name in dict.fromkeys([*new, *old])
+        if name not in match.changed
     ]
 
 

@@ -9,12 +9,13 @@ from functools import cached_property
 
 from agenteval.compare.baseline_runs import EarlierRuns, RunScores, comparable_runs
 from agenteval.compare.missing_scores import RunLosses, losses_of
-from agenteval.compare.pairing import OVERALL, case_scores
+from agenteval.compare.pairing import case_scores, own_cases
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.pool import baseline_pool
 from agenteval.compare.statistics.model import CaseRuns, MetricRuns
 from agenteval.compare.statistics.permutation import seed_of
-from agenteval.results.model import CaseResult, Results, Run, Score, SuiteResult
+from agenteval.results.model import CaseResult, PoolCase, Results, Run, Score, SuiteResult
+from agenteval.suite.model import OVERALL
 
 # Kinds that may ask a model.
 _JUDGES = frozenset({"geval", "rag", "judge", "safety"})
@@ -101,23 +102,33 @@ class Sides:
         )
         lost = [name for name, found in losses.by_metric.items() if found.iterations]
         grades = _grades(self.cases.values())
-        fingerprint = "".join(sorted(suite.fingerprint for suite in self.current.suites))
         metrics = []
         for name in {**scored, **dict.fromkeys(lost)}:
             cases = tuple(self._case_runs(name, grades))
             # Nobody knows whether a metric without a score has a threshold.
             counts = not cases or any(case.threshold is not None for case in cases)
+            # What no baseline run scored cannot be compared; it neither blocks nor leaves the rest undecided.
+            is_new = bool(cases) and name not in self.earlier.metrics
             metrics.append(
                 MetricRuns(
                     metric=name,
                     cases=cases,
-                    seed=seed_of(fingerprint, name, self.earlier.run_ids, _drawn_by(self.current.run)),
+                    seed=seed_of(self._asked(cases, name), name, self.earlier.run_ids, _drawn_by(self.current.run)),
                     step=1.0 if _is_binary(cases) else _STEP,
-                    gating=self.policy.gating.get(name, counts),
+                    gating=self.policy.gating.get(name, counts) and not is_new,
                     errors=losses.beside(before, name),
                 )
             )
         return tuple(metrics)
+
+    @cached_property
+    def _fingerprints(self) -> Mapping[str, PoolCase]:
+        return own_cases(self.current)
+
+    def _asked(self, cases: Iterable[CaseRuns], metric: str) -> str:
+        """What the cases ask and how a metric judges them; other metrics take no part."""
+        known = ((case.case_id, self._fingerprints.get(case.case_id)) for case in cases)
+        return "".join(f"{key}{case.fingerprint}{case.metrics.get(metric, '')}" for key, case in known if case)
 
     def _case_runs(self, name: str, grades: Mapping[tuple[str, str], _Grade]) -> Iterable[CaseRuns]:
         """The cases that a metric scored."""

@@ -62,6 +62,10 @@ class Outcome:
     cost_usd: float | None = None
 
 
+class NotApplicableError(AgentEvalError):
+    """A metric has nothing to say about an answer; the message says why."""
+
+
 class MetricError(AgentEvalError):
     """A metric could not be computed; the message says why."""
 

@@ -1,13 +1,13 @@
-"""Code graders: a Python callable of the user scores the turn, in a worker process."""
+"""Metrics that are the user's Python code, called in a worker process."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from agenteval.core.errors import AgentError
-from agenteval.metrics.base import MetricError, Observation, Outcome
+from agenteval.metrics.base import MetricError, NotApplicableError, Observation, Outcome
 from agenteval.metrics.resources.resources import Resources
 from agenteval.suite.model import Place
 
@@ -106,3 +106,65 @@ class CustomFunction:
         return Outcome(
             score=score, passed=found["passed"], decided=True, reason=found["message"], details=found["metadata"]
         )
+
+
+_METRICS = "agenteval.agents.worker.metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class UserMetric:
+    """A function or class of the user that gets an ``agenteval.grader.Observation``.
+
+    Args:
+        reference: ``path.py:name``, ``module:name``, or the entry point of an installed package.
+        arguments: its options.
+        where: the place in ``agenteval.yaml``; files and modules are looked for in its directory.
+    """
+
+    reference: str
+    resources: Resources
+    where: Place
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    requires: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        called = "python" if ":" in self.reference else "type"
+        self.resources.graders.expect(
+            self.where, self.reference, called, check=f"{_METRICS}:check", options=[dict(self.arguments)]
+        )
+
+    async def measure(self, observation: Observation) -> Outcome:
+        """Call the metric.
+
+        Raises:
+            NotApplicableError: it has nothing to say about this answer.
+            MetricError: it raised, or returned what it may not.
+        """
+        arguments = [self.reference, dict(self.arguments), _answer(observation)]
+        try:
+            found = await self.resources.graders.call(self.where, f"{_METRICS}:measure", arguments)
+        except AgentError as error:
+            raise MetricError(str(error)) from None
+        if "skipped" in found:
+            raise NotApplicableError(found["skipped"])
+        return Outcome(score=found["score"], passed=found["passed"], reason=found["reason"], details=found["details"])
+
+
+def _answer(observation: Observation) -> dict[str, Any]:
+    """The fields of ``agenteval.grader.Observation`` as JSON."""
+    return {
+        "input": observation.input,
+        "response": observation.response,
+        "ground_truth": observation.ground_truth,
+        "retrieval_context": list(observation.retrieval_context) if observation.retrieval_context else None,
+        "tool_calls": [call.model_dump() for call in observation.tool_calls],
+        "latency_ms": observation.latency_ms,
+        "usage": observation.usage.model_dump() if observation.usage else None,
+        "context": list(observation.context) if observation.context else None,
+        "case": observation.case,
+        "turn": observation.turn,
+        "iteration": observation.iteration,
+        "config": dict(observation.config),
+        "raised": observation.raised,
+        "trace": dict(observation.trace),
+    }

@@ -80,6 +80,7 @@ METRICS = (
     _built_in("safety", "safety", "safety.blocked:Safety", "1 if a request is refused, or answered, as expected"),
     _built_in("judge", "judge", "judges.prompt:PromptJudge", "a judge model's score by a prompt"),
     _built_in("custom", "custom", "code:CustomFunction", "the score of a user's function"),
+    _built_in("python", "custom", "code:UserMetric", "the score of a user's metric, see Adding metrics"),
     _built_in("rules", "rule", "rules.rules:RuleBased", "the mean of several rules on the trace"),
     _built_in("trace_judge", "judge", "judges.trace:TraceJudge", "a judge model's score of the trace"),
     # Over all iterations of a case:

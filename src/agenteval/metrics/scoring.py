@@ -13,7 +13,7 @@ from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
 from agenteval.core.llm.errors import BudgetSpentError
-from agenteval.metrics.base import CaseMetric, Metric, Observation, Outcome
+from agenteval.metrics.base import CaseMetric, Metric, NotApplicableError, Observation, Outcome
 from agenteval.metrics.registry import build
 from agenteval.metrics.resources.resources import Resources
 from agenteval.results.model import Score
@@ -104,7 +104,7 @@ async def _score(config: MetricConfig, metric: Metric, observation: Observation)
     started = time.perf_counter()
     try:
         outcome = await _measure(config, metric, observation)
-    except BudgetSpentError as error:
+    except (BudgetSpentError, NotApplicableError) as error:
         return _skipped(config, str(error))
     except AgentEvalError as error:
         return _error(config, str(error), started)
@@ -142,7 +142,7 @@ def _not_applicable(config: MetricConfig, missing: list[str]) -> Score:
     what = " and ".join(_MEANT.get(name, name) for name in missing)
     # The loader checked ground truths; only a single turn may lack one.
     checked = missing == ["ground_truth"] and config.kind == "standard"
-    if config.requested_by != "suite" and not checked:
+    if config.requested_by in {"case", "turn"} and not checked:
         # The case asks for the metric, so skipping it would hide a mistake.
         return _error(config, f"this {config.requested_by} asks for {config.id} but has no {what}", None)
     return _skipped(config, f"the case has no {what}")
@@ -194,6 +194,8 @@ async def _attempt(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 def _verdict(config: MetricConfig, outcome: Outcome, score: float) -> bool | None:
+    if not config.gating:
+        return None
     if config.threshold is None or outcome.decided:
         return outcome.passed
     return score >= config.threshold

@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from agenteval.core.version import __version__
 from agenteval.results.merge_parts import Part, check_parts
-from agenteval.results.model import CaseResult, Results, Run, RunUsage, SuiteResult, Summary, Tool
+from agenteval.results.model import CaseResult, Results, Run, RunUsage, SuiteResult, Summary, Tool, UsedPlugin
 from agenteval.results.rollup import case_status, mean, strict_case_status, summarise
+from agenteval.suite.model import Fingerprints
 
 ValueT = TypeVar("ValueT")
 
@@ -22,12 +23,12 @@ class Merged:
 
     Attributes:
         results: without its entry in the pool. Criteria are undecided: they are about the run as a whole.
-        fingerprints: case id → fingerprint, for that entry.
+        fingerprints: by case id, for that entry.
         warnings: what does not keep the parts from being merged, but must be seen.
     """
 
     results: Results
-    fingerprints: dict[str, str]
+    fingerprints: dict[str, Fingerprints]
     warnings: tuple[str, ...] = ()
 
 
@@ -49,7 +50,7 @@ def merge(parts: Sequence[Part]) -> Merged:
     suites = _joined(ordered) if sharded else _repeated(ordered)
     return Merged(
         results=Results(
-            tool=Tool(version=__version__),
+            tool=Tool(version=__version__, plugins=_plugins(ordered)),
             run=_run(ordered, _wall_clock_s if sharded else _total_s),
             summary=_summary(suites, ordered),
             suites=suites,
@@ -63,6 +64,10 @@ def _warnings(parts: Sequence[Part]) -> Iterator[str]:
     versions = sorted({part.results.tool.version for part in parts})
     if len(versions) > 1:
         yield f"merged what several versions of agenteval wrote: {', '.join(versions)}"
+
+
+def _plugins(parts: Iterable[Part]) -> list[UsedPlugin]:
+    return list({(item.name, item.version): item for part in parts for item in part.results.tool.plugins}.values())
 
 
 def _joined(shards: Sequence[Part]) -> list[SuiteResult]:
@@ -85,7 +90,7 @@ def _repeated(runs: Sequence[Part]) -> list[SuiteResult]:
         for _, case in part.results.cases():
             found.setdefault(case.id, []).append(case)
     return [
-        _with_cases(suite, [_with_iterations(suite, found[case.id]) for case in suite.cases])
+        _with_cases(suite, [_with_iterations(found[case.id]) for case in suite.cases])
         for suite in runs[0].results.suites
     ]
 
@@ -95,13 +100,13 @@ def _with_cases(suite: SuiteResult, cases: list[CaseResult]) -> SuiteResult:
     return suite.model_copy(update={"criteria": criteria, "cases": cases})
 
 
-def _with_iterations(suite: SuiteResult, runs: Sequence[CaseResult]) -> CaseResult:
+def _with_iterations(runs: Sequence[CaseResult]) -> CaseResult:
     """One case with its iterations in all runs, counted on."""
     iterations = [
         iteration.model_copy(update={"index": index})
         for index, iteration in enumerate(iteration for case in runs for iteration in case.iterations)
     ]
-    status = strict_case_status if _is_strict(suite, runs[0]) else case_status
+    status = strict_case_status if runs[0].strict else case_status
     return runs[0].model_copy(
         update={
             "status": status([iteration.status for iteration in iterations]),
@@ -109,11 +114,6 @@ def _with_iterations(suite: SuiteResult, runs: Sequence[CaseResult]) -> CaseResu
             "iterations": iterations,
         }
     )
-
-
-def _is_strict(suite: SuiteResult, case: CaseResult) -> bool:
-    """Whether one failed iteration fails the case: AgentCI's evaluations of safety, which their tag tells."""
-    return suite.format == "agentci" and "safety" in case.tags
 
 
 def _summary(suites: Iterable[SuiteResult], parts: Iterable[Part]) -> Summary:

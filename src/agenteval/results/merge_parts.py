@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.results.model import CaseResult, PoolEntry, Results, Run, RunShard
+from agenteval.results.model import SCHEMA_VERSION, CaseResult, PoolEntry, Results, Run, RunShard
+from agenteval.suite.model import Fingerprints
 
 # Scores of all iterations of a case together: with more iterations they would be others.
 _OVER_ITERATIONS = frozenset({"consistency", "performance"})
@@ -55,10 +56,10 @@ class Part:
         return next((entry for entry in self.results.pool if entry.run_id == self.run.id), None)
 
     @property
-    def fingerprints(self) -> dict[str, str]:
+    def fingerprints(self) -> dict[str, Fingerprints]:
         """What each case asks and how it is judged, by its id."""
-        entry = self.own_entry
-        return {case_id: case.fingerprint for case_id, case in entry.cases.items()} if entry else {}
+        cases = self.own_entry.cases if self.own_entry else {}
+        return {case_id: Fingerprints(case.fingerprint, case.metrics) for case_id, case in cases.items()}
 
 
 def check_parts(parts: Sequence[Part]) -> None:
@@ -127,6 +128,7 @@ _SAME: tuple[tuple[str, Callable[[Part], object]], ...] = (
     ("of another repository", lambda part: part.run.repository),
     ("of another commit", lambda part: part.run.commit),
     ("written by another version of agenteval", _release),
+    ("of another version of results.json", lambda part: part.results.schema_version),
     ("of other suites", _paths),
     ("of suites with other cases or metrics", _contents),
 )
@@ -191,7 +193,10 @@ def _unlike(parts: Sequence[Part]) -> Iterator[Problem]:
             yield Problem(f"has {_cases(more)} that {first.file} lacks", file=part.file)
     for part in parts if len(parts) > 1 else ():
         together = [case.id for _, case in part.results.cases() if _is_judged_together(case)]
-        if together:
+        if part.results.schema_version < SCHEMA_VERSION:
+            message = "this file does not record which cases are strict; merge its shards only, or run it again"
+            yield Problem(message, file=part.file)
+        elif together:
             message = f"judges all iterations of {_cases(together)} together; run these once, with --iterations"
             yield Problem(message, file=part.file)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 OWN_NAME: Final = "agenteval"
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -67,11 +67,19 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+class UsedPlugin(_Model):
+    """A distribution whose extension took part in the run."""
+
+    name: str
+    version: str
+
+
 class Tool(_Model):
-    """The program that wrote the file."""
+    """The program that wrote the file, and the extensions that it used."""
 
     name: str = OWN_NAME
     version: str
+    plugins: list[UsedPlugin] = []
 
 
 class RunShard(_Model):
@@ -201,13 +209,15 @@ class IterationResult(_Model):
 
 
 class CaseResult(_Model):
-    """A case over all its iterations."""
+    """A case over all its iterations. ``strict``: one failed iteration fails it; else the majority decides."""
 
     id: str
     name: str
     tags: list[str] = []
     cluster: str | None = None
     line: int | None = None
+    # Left out where it is false.
+    strict: bool = Field(default=False, exclude_if=lambda value: not value)
     status: CaseStatus
     score: float | None
     iterations: list[IterationResult]
@@ -236,9 +246,15 @@ class SuiteResult(_Model):
 
 
 class PoolCase(_Model):
-    """The scores of one case in one earlier run, per metric and iteration."""
+    """The scores of one case in one earlier run, per metric and iteration.
+
+    Attributes:
+        fingerprint: hash of the question; empty where it is unknown.
+        metrics: metric id → hash of its configuration and of what it compares with; empty where they are unknown.
+    """
 
     fingerprint: str
+    metrics: dict[str, str] = Field(default={}, exclude_if=lambda value: not value)
     scores: dict[str, list[float]]
 
 
@@ -335,7 +351,7 @@ class AnswerChange(_Model):
 
 
 class ComparedCase(_Model):
-    """One case in both runs. ``changed``: the suite asks or judges differently, so nothing is compared."""
+    """One case in both runs. ``changed``: the question or every metric is another one, so nothing is compared."""
 
     id: str
     name: str
@@ -377,7 +393,7 @@ class Comparison(_Model):
 class Results(_Model):
     """The whole of results.json."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1, 2] = SCHEMA_VERSION
     tool: Tool
     run: Run
     summary: Summary

@@ -21,6 +21,10 @@ _BUFFER = 1 << 18  # bytes
 _NO_CASES = '"cases": []'
 _NO_POOLED = '"cases": {}'
 _POOL_INDENT = " " * 3
+_OLD_BASELINE = (
+    "the baseline was written by an earlier agenteval, which kept no fingerprint of each metric: cases are compared "
+    "by their ids, and this run starts a new pool of baseline runs"
+)
 _PoolCases = RootModel[dict[str, PoolCase]]
 
 
@@ -64,7 +68,8 @@ def results_json(results: Results, archive: Archive) -> Iterator[str]:
     """
     suites = [suite.model_copy(update={"cases": []}) for suite in results.suites]
     pool = [entry.model_copy(update={"cases": {}}) for entry in results.pool]
-    frame = results.model_copy(update={"suites": suites, "pool": pool}).model_dump_json(indent=1)
+    current = {"schema_version": SCHEMA_VERSION, "suites": suites, "pool": pool}
+    frame = results.model_copy(update=current).model_dump_json(indent=1)
     # Suites come before everything else that has such a key, and no text can hold its quotes as they are.
     *heads, rest = frame.split(_NO_CASES, len(suites))
     for suite, head in zip(results.suites, heads, strict=True):
@@ -127,7 +132,7 @@ def parse_results(content: bytes, name: str) -> Results:
     """
     try:
         with gc_paused():
-            return Results.model_validate_json(content)
+            return _without_old_fingerprints(Results.model_validate_json(content))
     except ValidationError as error:
         raise ConfigError(_unreadable(content, name, error)) from None
 
@@ -158,13 +163,38 @@ def parse_baseline(content: bytes, name: str) -> tuple[Results, tuple[str, ...]]
     Raises:
         ConfigError: no results of agenteval, or of a newer version of it.
     """
+    notes: tuple[str, ...] = ()
     try:
-        return parse_results(content, name), ()
+        results = parse_results(content, name)
     except ConfigError as error:
         rest = _without_broken_pool(content)
         if rest is None:
             raise error from None
-        return rest
+        results, notes = rest
+    return results, notes if results.schema_version == SCHEMA_VERSION else (*notes, _OLD_BASELINE)
+
+
+def _without_old_fingerprints(results: Results) -> Results:
+    """Results of version 1 without fingerprints, which covered question and metrics together.
+
+    Cases of earlier runs that differ from the same case of the file's own run are dropped.
+    """
+    if results.schema_version != 1:
+        return results
+    own = next((entry.cases for entry in results.pool if entry.run_id == results.run.id), {})
+    pool = [
+        entry.model_copy(
+            update={
+                "cases": {
+                    case_id: case.model_copy(update={"fingerprint": ""})
+                    for case_id, case in entry.cases.items()
+                    if case_id not in own or case.fingerprint in {"", own[case_id].fingerprint}
+                }
+            }
+        )
+        for entry in results.pool
+    ]
+    return results.model_copy(update={"pool": pool})
 
 
 def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | None:
@@ -172,7 +202,7 @@ def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | No
     try:
         value = json.loads(content)
         pool = value.pop("pool")
-        results = Results.model_validate(value)
+        results = _without_old_fingerprints(Results.model_validate(value))
     except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
         return None
     if not isinstance(pool, list):

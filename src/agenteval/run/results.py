@@ -24,7 +24,7 @@ def make_results(spec: RunSpec, execution: Execution) -> Results:
         for suite in spec.suites
     ]
     return Results(
-        tool=Tool(version=__version__),
+        tool=Tool(version=__version__, plugins=list(execution.plugins)),
         run=Run(
             id=execution.run_id,
             started_at=_timestamp(execution.started),

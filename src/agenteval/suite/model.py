@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,13 +19,19 @@ if TYPE_CHECKING:
 
 DEFAULT_TURN_TIMEOUT_S = 60.0
 
+#: Id of the one score that an `Aggregate` makes of the scores of a case.
+OVERALL = "score"
+
+# Digits of the hashes that results.json keeps for each case and metric.
+_SHORT = 12
+
 # Further attempts where an agent's definition says nothing: what is reached over a network fails in passing.
 _DEFAULT_RETRIES = {"http": 2, "http_tool": 2}
 
 # The same text for the same values, in every process.
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
 
-Scope = Literal["suite", "case", "turn"]
+Scope = Literal["suite", "case", "turn", "config"]
 
 FileKind = Literal["image", "pdf", "text", "excel", "word", "powerpoint", "csv"]
 
@@ -54,6 +61,24 @@ class Place:
     line: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CaseFilter:
+    """Which cases a metric is for; ``*`` stands for any text.
+
+    Attributes:
+        cases: names or ids; empty is all.
+        tags: one of the case's tags must match; empty is all.
+    """
+
+    cases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def allows(self, case_id: str, name: str, tags: Iterable[str]) -> bool:
+        """Whether a case is among them."""
+        named = not self.cases or any(fnmatchcase(text, item) for item in self.cases for text in (name, case_id))
+        return named and (not self.tags or any(fnmatchcase(tag, item) for tag in tags for item in self.tags))
+
+
 @dataclass(frozen=True)
 class MetricConfig:
     """One metric as a suite asks for it.
@@ -68,7 +93,9 @@ class MetricConfig:
         fail_on_error: an error of the metric makes the case an error; otherwise it is a warning.
         retries: further attempts after an error of the metric.
         timeout_s: limit for one attempt, in seconds.
-        requested_by: the level of the suite that asked for this metric.
+        requested_by: the level of the suite that asked for this metric; ``config`` is ``agenteval.yaml``.
+        gating: false only reports the score.
+        only: the cases it is for, where ``agenteval.yaml`` names some.
         where: where it stands; relative references start in that directory.
     """
 
@@ -82,7 +109,13 @@ class MetricConfig:
     retries: int = 0
     timeout_s: float | None = None
     requested_by: Scope = "suite"
+    gating: bool = True
+    only: CaseFilter | None = None
     where: Place = Place()
+
+    def is_for(self, case_id: str, name: str, tags: Iterable[str]) -> bool:
+        """Whether it scores a case."""
+        return self.only is None or self.only.allows(case_id, name, tags)
 
     @cached_property
     def content(self) -> str:
@@ -174,6 +207,19 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class Fingerprints:
+    """Short hashes that tell which parts of two runs of a case can be compared.
+
+    Attributes:
+        question: hash of what is sent to the agent in every turn.
+        metrics: metric id → hash of its configuration and of what it compares with, in every turn that it scores.
+    """
+
+    question: str = ""
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """A named exchange of one or more turns in one session.
 
@@ -183,8 +229,8 @@ class Case:
         target: who answers; ``None`` is the suite's agent.
         persona: who asks, where a suite tells several kinds of users apart.
         aggregate: makes one score of all, which alone decides; ``None``: every metric must pass.
-        fingerprint: hash of what is asked and how it is judged, without the agent. Two runs of a case are comparable
-            only where it is the same.
+        fingerprint: hash of what is asked and how it is judged, without the agent. A run can be resumed or merged
+            only where it is the same; see `fingerprints` for comparisons.
     """
 
     id: str
@@ -204,6 +250,27 @@ class Case:
     def __post_init__(self) -> None:
         content = [*map(_turn_content, self.turns), *(metric.content for metric in self.metrics)]
         object.__setattr__(self, "fingerprint", _digest(content))
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        """The hashes of the question and of each metric; no metric takes part in the hash of another one."""
+        contents: dict[str, list[str]] = {}
+        weighed: list[str] = []
+        for index, turn in enumerate(self.turns):
+            expected = _array(_expected_content(turn))
+            for metric in turn.metrics:
+                content = _array((str(index), metric.content, expected))
+                contents.setdefault(metric.id, []).append(content)
+                if metric.requested_by != "config":
+                    weighed.append(content)
+        for metric in self.metrics:
+            contents.setdefault(metric.id, []).append(metric.content)
+        if self.aggregate is not None:
+            contents[OVERALL] = [_json(_text_keys(asdict(self.aggregate))), *weighed]
+        return Fingerprints(
+            question=_digest(_array(_question_content(turn)) for turn in self.turns)[:_SHORT],
+            metrics={name: _digest(parts)[:_SHORT] for name, parts in contents.items()},
+        )
 
     @property
     def all_metrics(self) -> tuple[MetricConfig, ...]:
@@ -294,17 +361,27 @@ class Suite:
 
 
 def _turn_content(turn: Turn) -> str:
-    """What of it shapes the question and the verdict, as JSON."""
-    parts = (
+    """What shapes the question and the verdict, as JSON."""
+    metrics = _array(metric.content for metric in turn.metrics)
+    return _array((*_question_content(turn), *_expected_content(turn), metrics))
+
+
+def _question_content(turn: Turn) -> tuple[str, ...]:
+    """What is sent to the agent or tool, as JSON."""
+    return (
         _json(turn.input),
-        _json(turn.ground_truth),
-        _json(turn.retrieval_context),
         _array(_json(file.content) for file in turn.files),
         _json(_text_keys(turn.context)) if turn.context else "{}",
-        _json(_text_keys(turn.config)) if turn.config else "{}",
-        _array(metric.content for metric in turn.metrics),
     )
-    return _array(parts)
+
+
+def _expected_content(turn: Turn) -> tuple[str, ...]:
+    """What metrics compare an answer with and the agent does not see, as JSON."""
+    return (
+        _json(turn.ground_truth),
+        _json(turn.retrieval_context),
+        _json(_text_keys(turn.config)) if turn.config else "{}",
+    )
 
 
 def _text_keys(value: Any) -> Any:

@@ -12,6 +12,7 @@ from agenteval.compare.pairing import pair_cases, pool_entry
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.results.model import CaseChange, CaseResult, CaseStatus, Comparison, Results, TurnResult
+from agenteval.suite.model import Fingerprints
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]
 
@@ -252,10 +253,11 @@ class TestPool:
             with_turns("b", "failed", *spread),
             case("c").model_copy(update={"iterations": [unanswered]}),
         )
-        entry = pool_entry(run, {f"{SUITE}::a": "A", f"{SUITE}::b": "B"})
+        known = {f"{SUITE}::a": Fingerprints("A", {"numeric": "n"}), f"{SUITE}::b": Fingerprints("B")}
+        entry = pool_entry(run, known)
         assert (entry.run_id, entry.commit, entry.created_at) == ("now", "c" * 40, "2026-01-01T00:00:00.000Z")
-        assert {key: (item.fingerprint, item.scores) for key, item in entry.cases.items()} == {
-            f"{SUITE}::a": ("A", {"numeric": [1.0, 0.0], "bleu": [0.5]}),
-            f"{SUITE}::b": ("B", {"numeric": [0.5]}),
-            f"{SUITE}::c": ("", {}),
+        assert {key: (item.fingerprint, item.metrics, item.scores) for key, item in entry.cases.items()} == {
+            f"{SUITE}::a": ("A", {"numeric": "n"}, {"numeric": [1.0, 0.0], "bleu": [0.5]}),
+            f"{SUITE}::b": ("B", {}, {"numeric": [0.5]}),
+            f"{SUITE}::c": ("", {}, {}),
         }

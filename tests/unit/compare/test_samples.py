@@ -10,11 +10,11 @@ import pytest
 from tests.unit.compare.gate_runs import base_run, history, past, policy, scored, steady
 from tests.unit.runs import SUITE, broken, case, iteration, results, score, skipped, turn
 
-from agenteval.compare.pairing import OVERALL
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.samples import Confirmation, Sides
 from agenteval.compare.statistics.model import CaseRuns, ErrorCounts, MetricRuns
 from agenteval.results.model import CaseResult, CaseStatus, IterationResult, Results, Score, ScoreKind
+from agenteval.suite.model import OVERALL
 
 
 def sides(
@@ -142,7 +142,7 @@ def test_runs_that_asked_something_else_do_not_count_for_that_case() -> None:
     metric = metric_of(given)
     assert case_of(metric, "a").baseline == ((), (1,))
     assert case_of(metric, "b").baseline == ((1,), (1,))
-    assert given.earlier.notes == ("1 case changed since the baseline runs (question or metrics): not compared",)
+    assert given.earlier.notes == ("1 case changed since the baseline runs (question): not compared",)
 
 
 def test_a_case_that_is_gone_is_no_foreign_one() -> None:

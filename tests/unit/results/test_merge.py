@@ -28,6 +28,7 @@ from agenteval.results.model import (
 )
 from agenteval.results.rollup import case_status, mean
 from agenteval.run.shard import divide
+from agenteval.suite.model import Fingerprints
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]
 Pass = tuple[CaseStatus, float | None]
@@ -61,10 +62,10 @@ def run_of(suites: Mapping[str, Sequence[CaseResult]], run_id: str = "whole", **
     ]
     changes = {"suites": listed, "run": made.run.model_copy(update=run), "tool": Tool(version=__version__)}
     made = made.model_copy(update=changes)
-    return with_pool(made, {item.id: f"print {item.id}" for item in cases})
+    return with_pool(made, {item.id: Fingerprints(f"print {item.id}", {"numeric": "m"}) for item in cases})
 
 
-def with_pool(run: Results, fingerprints: Mapping[str, str]) -> Results:
+def with_pool(run: Results, fingerprints: Mapping[str, Fingerprints]) -> Results:
     bare = run.model_copy(update={"pool": []})
     return bare.model_copy(update={"pool": [pool_entry(bare, fingerprints)] if run.cases() else []})
 
@@ -213,17 +214,30 @@ def test_merging_iterations_is_associative(passes: list[list[list[Pass]]], costs
         assert [entry.cases for entry in other.pool] == [entry.cases for entry in expected.pool]
 
 
-def test_one_failed_iteration_fails_a_case_of_safety() -> None:
-    passes: list[Pass] = [("passed", 1.0), ("passed", 1.0)]
+@pytest.mark.parametrize(("strict", "status"), [(True, "failed"), (False, "passed")])
+def test_one_failed_iteration_fails_a_strict_case(strict: bool, status: str) -> None:
+    def run(run_id: str, *some: Pass) -> Results:
+        return run_of({"a": [built("x", list(some)).model_copy(update={"strict": strict})]}, run_id)
 
-    def run(run_id: str, some: list[Pass], form: str) -> Results:
-        made = run_of({"a": [built("x", some).model_copy(update={"tags": ["safety"]})]}, run_id)
-        suites = [suite.model_copy(update={"format": form}) for suite in made.suites]
-        return made.model_copy(update={"suites": suites})
+    both = merged(run("one", ("passed", 1.0), ("passed", 1.0)), run("two", ("failed", 0.0))).results
+    assert [item.status for _, item in both.cases()] == [status]
 
-    for form, status in (("agentci", "failed"), ("holodeck", "passed")):
-        both = merged(run("one", passes, form), run("two", [("failed", 0.0)], form)).results
-        assert [item.status for _, item in both.cases()] == [status]
+
+def of_version_1(run: Results) -> Results:
+    return run.model_copy(update={"schema_version": 1})
+
+
+def test_runs_of_an_earlier_version_are_not_added_up() -> None:
+    one, two = (of_version_1(run_of({"a": [case("x")]}, run_id)) for run_id in ("one", "two"))
+    with pytest.raises(ConfigError, match="does not record which cases are strict; merge its shards only"):
+        merged(one, two)
+    assert merged(one).results.cases()
+
+
+def test_all_files_are_of_one_version() -> None:
+    one, two = (run_of({"a": [case("x")]}, run_id) for run_id in ("one", "two"))
+    with pytest.raises(ConfigError, match=r"of another version of results\.json than"):
+        merged(one, of_version_1(two))
 
 
 def test_times_of_further_runs_add_up() -> None:

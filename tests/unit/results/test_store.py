@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.runs import case, iteration, results, score, turn
+from tests.unit.runs import SUITE, case, iteration, results, score, turn
 
+from agenteval.compare.pairing import pair_cases
+from agenteval.compare.pool import extended_pool
 from agenteval.core.errors import ConfigError, InfrastructureError
 from agenteval.results.archive import InMemory
 from agenteval.results.model import Results, Score, ToolCall, TurnResult
-from agenteval.results.store import read_results, results_json, write_atomic
+from agenteval.results.store import read_baseline, read_results, results_json, write_atomic
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -115,9 +117,9 @@ class TestUnreadable:
             (b"[]", ": not a results file of agenteval (it has no schema_version)"),
             (b'"text"', ": not a results file of agenteval (it has no schema_version)"),
             (b'{"results": []}', ": not a results file of agenteval (it has no schema_version)"),
-            (b'{"schema_version": 2}', ": written by a newer agenteval (schema_version 2, this one reads 1)"),
+            (b'{"schema_version": 3}', ": written by a newer agenteval (schema_version 3, this one reads 2)"),
             (b'{"schema_version": 1}', ": tool: not a results file of agenteval: Field required"),
-            (b'{"schema_version": 0}', ": schema_version: not a results file of agenteval: Input should be 1"),
+            (b'{"schema_version": 0}', ": schema_version: not a results file of agenteval: Input should be 1 or 2"),
         ],
     )
     def test_what_is_no_results_file(self, tmp_path: Path, content: bytes, message: str) -> None:
@@ -166,3 +168,43 @@ class TestWriteAtomic:
         with pytest.raises(InfrastructureError, match=r"cannot write .*a\.txt: Is a directory"):
             write_atomic(tmp_path / "a.txt", "x")
         assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+class TestVersion1:
+    """Files of version 1 have one fingerprint for question and metrics, which no other can be compared with."""
+
+    def test_its_cases_are_compared_by_their_ids_and_start_a_new_pool(self, tmp_path: Path) -> None:
+        own = {"a": ("now", [1.0]), "b": ("now", [1.0])}
+        older = {"a": ("now", [0.5]), "b": ("before", [0.5])}
+        value = json.loads("".join(results_json(results(case("a"), case("b"), run_id="own"), InMemory())))
+        del value["tool"]["plugins"]
+        value |= {
+            "schema_version": 1,
+            "pool": [
+                {
+                    "commit": None,
+                    "run_id": run_id,
+                    "created_at": value["run"]["started_at"],
+                    "cases": {
+                        f"{SUITE}::{name}": {"fingerprint": text, "scores": {"numeric": scores}}
+                        for name, (text, scores) in cases.items()
+                    },
+                }
+                for run_id, cases in (("older", older), ("own", own))
+            ],
+        }
+        file = tmp_path / "results.json"
+        file.write_text(json.dumps(value))
+        baseline, notes = read_baseline(file)
+        assert len(notes) == 1
+        assert "written by an earlier agenteval" in notes[0]
+        assert [list(entry.cases) for entry in baseline.pool] == [[f"{SUITE}::a"], [f"{SUITE}::a", f"{SUITE}::b"]]
+        assert {item.fingerprint for entry in baseline.pool for item in entry.cases.values()} == {""}
+        current = results(case("a"), case("b"), run_id="now")
+        own_ids = [f"{SUITE}::{name}" for name in own]
+        assert [item.change for item in pair_cases(current, baseline, set(own_ids)).cases] == [
+            "unchanged",
+            "unchanged",
+        ]
+        assert [entry.run_id for entry in extended_pool(current.pool[0], baseline, None, 5)] == ["now"]
+        assert json.loads("".join(results_json(baseline, InMemory())))["schema_version"] == 2

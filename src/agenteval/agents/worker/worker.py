@@ -37,6 +37,7 @@ OWN_FILES = {
     "agenteval.grader": "grader.py",
     "agenteval.agents.worker.functions": "agents/worker/functions.py",
     "agenteval.agents.worker.evaluation": "agents/worker/evaluation.py",
+    "agenteval.agents.worker.metrics": "agents/worker/metrics.py",
     "agenteval.agents.worker.calls": "agents/worker/calls.py",
     "agenteval.agents.worker.arguments": "agents/worker/arguments.py",
     "agenteval.agents.worker.tool_calls": "agents/worker/tool_calls.py",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import MetricError, Observation, Outcome
@@ -13,6 +13,9 @@ from agenteval.metrics.resources.resources import Resources
 
 # Evaluation parameter → field of the observation that may be missing.
 _NEEDED = {"expected_output": "ground_truth", "context": "context", "retrieval_context": "retrieval_context"}
+RagType = Literal[
+    "faithfulness", "answer_relevancy", "contextual_relevancy", "contextual_precision", "contextual_recall"
+]
 _RAG_NEEDS: Mapping[str, frozenset[str]] = {
     "faithfulness": frozenset({"retrieval_context"}),
     "answer_relevancy": frozenset(),
@@ -86,7 +89,7 @@ class Rag:
         include_reason: one more call asks the judge to explain.
     """
 
-    metric_type: str
+    metric_type: RagType
     model: ModelSpec
     resources: Resources
     include_reason: bool = True

@@ -1,18 +1,31 @@
-"""Runs code graders and evaluation functions in worker processes, one pool per suite directory."""
+"""Runs code graders, evaluation functions and users' metrics in worker processes, one pool per directory."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agenteval.core.errors import AgentError, ConfigError, Problem
+from agenteval.results.model import UsedPlugin
 from agenteval.suite.model import AgentSpec, Place
 
 if TYPE_CHECKING:
     from agenteval.agents.worker.pool import WorkerPool
 
 _CHECK = "agenteval.grader:check"
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """A grader that will be called, and how to find out that it is there."""
+
+    where: Place
+    called: str
+    check: str
+    arguments: list[Any]
 
 
 class GraderPool:
@@ -26,18 +39,35 @@ class GraderPool:
     def __init__(self, interpreters: Mapping[str, str] | None = None, concurrency: int = 8) -> None:
         self._interpreters = interpreters or {}
         self._concurrency = concurrency
-        self._expected: dict[tuple[str, str], tuple[Place, str]] = {}
+        self._expected: dict[tuple[str, str, str], _Expected] = {}
+        self._plugins: dict[str, str] = {}
         self._pools: dict[str, WorkerPool] = {}
 
-    def expect(self, where: Place, reference: str, called: str = "grader") -> None:
+    @property
+    def plugins(self) -> list[UsedPlugin]:
+        """The installed distributions whose metrics are used, once the pool has started."""
+        return [UsedPlugin(name=name, version=version) for name, version in sorted(self._plugins.items())]
+
+    def expect(
+        self,
+        where: Place,
+        reference: str,
+        called: str = "grader",
+        *,
+        check: str = _CHECK,
+        options: Sequence[Any] = (),
+    ) -> None:
         """Say that a grader will be called; ``start`` makes sure that it is there.
 
         Args:
             where: the metric's place; the module is imported from its directory.
             reference: ``module:callable``.
             called: the key in the suite that names it.
+            check: function that runs in the worker and imports the grader; it gets ``reference`` and
+            options: further arguments, as JSON.
         """
-        self._expected.setdefault((where.directory, reference), (where, called))
+        key = (where.directory, reference, json.dumps(options, sort_keys=True, default=str))
+        self._expected.setdefault(key, _Expected(where, called, check, [reference, *options]))
 
     async def start(self) -> None:
         """Import every expected grader.
@@ -45,8 +75,7 @@ class GraderPool:
         Raises:
             ConfigError: with all that cannot be imported.
         """
-        expected = self._expected.items()
-        checks = (self._problem(where, reference, called) for (_, reference), (where, called) in expected)
+        checks = (self._problem(expected) for expected in self._expected.values())
         problems = [problem for problem in await asyncio.gather(*checks) if problem is not None]
         if problems:
             raise ConfigError(problems)
@@ -69,9 +98,12 @@ class GraderPool:
         """End the worker processes."""
         await asyncio.gather(*(pool.close() for pool in self._pools.values()))
 
-    async def _problem(self, where: Place, reference: str, called: str) -> Problem | None:
+    async def _problem(self, expected: _Expected) -> Problem | None:
+        where, called, reference = expected.where, expected.called, expected.arguments[0]
         try:
-            await self._pool(where.directory).call(_CHECK, [reference])
+            found = await self._pool(where.directory).call(expected.check, expected.arguments)
+            if isinstance(found, Mapping) and "name" in found:
+                self._plugins[str(found["name"])] = str(found.get("version"))
         except AgentError as error:
             message = f"the {called} {reference!r} cannot be used: {error} (looked in {where.directory})"
             return Problem(message, file=where.file, line=where.line, path=called)

@@ -19,10 +19,9 @@ from agenteval.results.model import (
     Tool,
 )
 from agenteval.results.rollup import summarise, turn_means
+from agenteval.suite.model import OVERALL
 
 _DIGITS = 16
-# The id of the aggregated score in the comparison.
-_OVERALL = "score"
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _pool_scores(suite: SuiteResult, case: CaseResult) -> dict[str, list[float]]
 
 
 def _iteration_scores(suite: SuiteResult, iteration: IterationResult) -> dict[str, float]:
-    overall = {_OVERALL: iteration.score} if suite.threshold is not None and iteration.score is not None else {}
+    overall = {OVERALL: iteration.score} if suite.threshold is not None and iteration.score is not None else {}
     return turn_means(iteration.turns) | overall
 
 

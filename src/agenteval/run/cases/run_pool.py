@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from agenteval.compare.pairing import scores_of
+from agenteval.compare.pairing import pool_case, scores_of
 from agenteval.results.model import CaseResult, PoolCase
 from agenteval.run.cases.compact_scores import CompactScores
 
@@ -37,7 +37,7 @@ class RunPool:
         for position, planned in enumerate(self._cases):
             scores = self._scores.get(position)
             if scores is not None:
-                found[planned.case.id] = PoolCase(fingerprint=planned.case.fingerprint, scores=scores)
+                found[planned.case.id] = pool_case(planned.case.fingerprints, scores)
             if len(found) == _AT_ONCE:
                 yield found
                 found = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,9 @@ from agenteval.core.llm.names import chat_model, embedding_model
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.core.paths import display_path
 from agenteval.run.config.gate import GateEntry
+from agenteval.run.config.metrics import MetricEntry, read_metrics
 from agenteval.run.config.model import DEFAULT_CONCURRENCY, Config, ProcessLimits
+from agenteval.run.config.models import ModelEntry, read_model
 from agenteval.suite.agents import AgentEntry, read_agent, read_tool
 from agenteval.suite.evaluation import Criteria, ToolCheck
 from agenteval.suite.model import AgentSpec
@@ -39,17 +40,6 @@ class LlmEntry(BaseModel):
     retries: int = Field(4, ge=0, le=10, description="further attempts after a passing failure")
     backoff: float = Field(1.0, ge=0, description="seconds before the second attempt; doubles")
     timeout: float = Field(60.0, gt=0, description="seconds for one attempt")
-
-
-class ModelEntry(BaseModel):
-    """A model; the short form is its name alone."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    model: str = Field(min_length=1, description="as in openai/gpt-4o, anthropic/claude-…, ollama/llama3, azure/…")
-    endpoint: str | None = Field(None, description="address of the API")
-    api_key: str | None = Field(None, repr=False, description="else the provider's environment variable")
-    api_version: str | None = Field(None, description="of Azure OpenAI")
 
 
 class CriteriaEntry(BaseModel):
@@ -94,6 +84,9 @@ class ConfigFile(BaseModel):
     tools: dict[str, Any] = Field(default_factory=dict, description="name → how a tool under test is called")
     judge: str | ModelEntry | None = Field(None, description="model that judges where a suite can do without one")
     embeddings: str | ModelEntry | None = Field(None, description="model that compares meanings (openai/…-3-small)")
+    metrics: list[MetricEntry] = Field(
+        default_factory=list, description="metrics that are added to the cases of every suite"
+    )
     criteria: CriteriaEntry | None = Field(None, description="conditions on the run of every suite")
     personas: dict[str, list[str]] = Field(
         default_factory=dict, description="persona → the cases it asks, by name; * stands for any text"
@@ -143,12 +136,14 @@ def read_config_file(path: Path) -> Config:
     judge = _model(entry.judge, chat_model, document, "judge", problems) if entry else None
     embeddings = _model(entry.embeddings, embedding_model, document, "embeddings", problems) if entry else None
     problems += _reporters(entry.reports, document) if entry else []
+    metrics = read_metrics(entry.metrics, document, judge, problems) if entry else ()
     if problems or entry is None:
         raise ConfigError(problems)
     return Config(
         agents=agents,
         tools=tools,
         judge=judge,
+        metrics=metrics,
         embeddings=embeddings,
         criteria=_criteria(entry.criteria) if entry.criteria is not None else None,
         personas=entry.personas,
@@ -224,13 +219,11 @@ def _model(
     """The model that an entry names."""
     if entry is None:
         return None
-    written = ModelEntry(model=entry) if isinstance(entry, str) else entry
     try:
-        spec = read(written.model)
+        return read_model(entry, read)
     except ValueError as error:
         problems.append(document.problem((key,), str(error)))
         return None
-    return replace(spec, endpoint=written.endpoint, api_key=written.api_key, api_version=written.api_version)
 
 
 def _llm_settings(entry: LlmEntry, directory: Path) -> LlmSettings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from agenteval.compare.gate import GatePolicy
 from agenteval.compare.policy import ComparePolicy
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.llm.spec import ModelSpec
-from agenteval.suite.model import AgentSpec
+from agenteval.suite.model import AgentSpec, MetricConfig
 
 if TYPE_CHECKING:
     from agenteval.suite.evaluation import Criteria
@@ -37,12 +38,33 @@ class ProcessLimits:
 
 
 @dataclass(frozen=True)
+class AddedMetric:
+    """A metric that is added to suites.
+
+    Attributes:
+        metric: its configuration.
+        suites: patterns of the suites that get it, by path or name; empty is all.
+        over_iterations: it scores the answers of all iterations together.
+    """
+
+    metric: MetricConfig
+    suites: tuple[str, ...] = ()
+    over_iterations: bool = False
+
+    def applies_to(self, path: str, name: str) -> bool:
+        """Whether a suite gets it; ``**/`` at the start of a pattern stands for any folder or none."""
+        patterns = [form for text in self.suites for form in (text, text.removeprefix("**/"))]
+        return not patterns or any(fnmatchcase(path, text) or fnmatchcase(name, text) for text in patterns)
+
+
+@dataclass(frozen=True)
 class Config:
     """What ``agenteval.yaml`` says, or the defaults if there is none."""
 
     agents: Mapping[str, AgentSpec] = field(default_factory=dict)
     tools: Mapping[str, AgentSpec] = field(default_factory=dict)
     judge: ModelSpec | None = None
+    metrics: tuple[AddedMetric, ...] = ()
     embeddings: ModelSpec | None = None
     criteria: Criteria | None = None
     personas: Mapping[str, Sequence[str]] = field(default_factory=dict)

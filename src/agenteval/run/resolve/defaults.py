@@ -1,4 +1,4 @@
-"""Gives every suite what ``agenteval.yaml`` wants of all of them: criteria on the run, and who asks which case."""
+"""Applies the keys of ``agenteval.yaml`` that concern every suite: criteria, personas and metrics."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from agenteval.suite.model import Case, Suite
 
 
 def with_config_defaults(suite: Suite, config: Config) -> Suite:
-    """The suite with the criteria and personas of the configuration, where it has none of its own."""
+    """The suite with the metrics of the configuration, and with its criteria and personas where it has none."""
     if config.personas:
         suite = replace(suite, cases=tuple(_with_persona(case, config) for case in suite.cases))
     if config.criteria is not None and suite.evaluation is None:
         from agenteval.suite.evaluation import Evaluation
 
         suite = replace(suite, evaluation=Evaluation(criteria=config.criteria))
+    if config.metrics:
+        from agenteval.run.resolve.added_metrics import with_added_metrics
+
+        # After personas, which are tags.
+        suite = with_added_metrics(suite, config.metrics)
     return suite
 
 

@@ -74,9 +74,10 @@ def _execution(plan: Plan, collected: Collected, started: float, duration_s: flo
         summary=collected.summary(asked),
         total=len(plan.cases),
         pool_in_archive=collected.has_pool,
-        fingerprints={} if collected.has_pool else {item.case.id: item.case.fingerprint for item in plan.cases},
+        fingerprints={} if collected.has_pool else {item.case.id: item.case.fingerprints for item in plan.cases},
         answers=collected.answers(),
         archive=collected.archive,
+        plugins=tuple(plan.catalog.resources.graders.plugins),
     )
 
 

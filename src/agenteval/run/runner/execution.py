@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from agenteval.core.llm.gateway import Gateway
 from agenteval.results.archive import Archive, InMemory
-from agenteval.results.model import CaseResult, RunUsage, Summary
+from agenteval.results.model import CaseResult, RunUsage, Summary, UsedPlugin
+from agenteval.suite.model import Fingerprints
 
 if TYPE_CHECKING:
     from agenteval.results.analysis.answers import EvaluatedAnswer
@@ -24,11 +25,12 @@ class Execution:
         pool_in_archive: the archive has the run's own entry of the pool; else it can be made of the cases.
         answers: for suites that want to know something of the run as a whole: what analyses need, by suite path.
         earlier_s: as much of the duration, in seconds, as was before the run was interrupted.
-        fingerprints: case id → fingerprint.
+        fingerprints: by case id.
         asked: what asking models took, which is part of the summary.
         total: cases that were to run.
         signal: the signal that ended the run early.
         unfinished: cases that did not come to their end because the time was up.
+        plugins: installed packages whose metrics scored the answers.
         nothing_to_check: no metric could say anything about any case, so no agent was called.
     """
 
@@ -41,13 +43,14 @@ class Execution:
     total: int
     pool_in_archive: bool = False
     earlier_s: float = 0.0
-    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    fingerprints: Mapping[str, Fingerprints] = field(default_factory=dict)
     answers: Mapping[str, Sequence[EvaluatedAnswer]] = field(default_factory=dict)
     archive: Archive = field(default_factory=InMemory)
     signal: int | None = None
     unfinished: int = 0
     nothing_to_check: bool = False
     warnings: tuple[str, ...] = ()
+    plugins: tuple[UsedPlugin, ...] = ()
 
     @property
     def complete(self) -> bool:

@@ -10,13 +10,11 @@ from agenteval.metrics.base import Observation
 from agenteval.metrics.scoring import MetricCatalog, score_case, score_turn
 from agenteval.results.model import CaseResult, IterationResult, Score, TurnResult
 from agenteval.results.rollup import (
-    aggregated_status,
     case_status,
     iteration_status,
     mean,
     mean_score,
     strict_case_status,
-    turn_means,
 )
 from agenteval.run.runner.conversation import Exchange
 from agenteval.suite.model import Case, MetricConfig
@@ -55,6 +53,7 @@ def case_of(case: Case, iterations: Sequence[IterationResult]) -> CaseResult:
         tags=list(case.tags),
         cluster=case.cluster,
         line=case.line,
+        strict=case.strict,
         status=status([iteration.status for iteration in iterations]),
         score=mean([iteration.score for iteration in iterations]),
         iterations=sorted(iterations, key=lambda iteration: iteration.index),
@@ -108,10 +107,9 @@ def _rated(case: Case, index: int, turns: list[TurnResult]) -> IterationResult:
         broken = any(score.status == "error" for turn in turns for score in turn.scores)
         status, score = iteration_status(turns, _fatal_metrics(case) if broken else ()), mean_score(turns)
     else:
-        from agenteval.results.analysis.aggregate import final_score
+        from agenteval.run.runner.aggregated import aggregated
 
-        score = final_score(turn_means(turns), case.aggregate)
-        status = aggregated_status(turns, score, case.aggregate.threshold)
+        status, score = aggregated(turns, case.aggregate, case.all_metrics)
     return IterationResult(index=index, status=status, score=score, turns=turns)
 
 

@@ -19,16 +19,15 @@ from agenteval.core.process.interrupt import until_signal
 from agenteval.core.text.redact import Redactor
 from agenteval.metrics.base import Observation
 from agenteval.metrics.scoring import MetricCatalog, score_turn
-from agenteval.results.analysis.aggregate import final_score
 from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.archive import without_texts
 from agenteval.results.masking import redacted
 from agenteval.results.model import CaseResult, IterationResult, TurnResult
-from agenteval.results.rollup import aggregated_status
 from agenteval.run.cases.retention import Outlines
 from agenteval.run.cases.streamed_cases import StreamedCases
 from agenteval.run.journal.journal import Journal
 from agenteval.run.progress import Progress
+from agenteval.run.runner.aggregated import aggregated
 from agenteval.run.runner.execution import Execution, asked_models, budget_warnings
 from agenteval.suite.case_ids import content_id, excerpt
 from agenteval.suite.model import Suite
@@ -90,6 +89,7 @@ def score_traces(plan: TracePlan) -> Execution:
         total=summary.cases,
         answers=runner.answers,
         archive=runner.streamed.archive,
+        plugins=tuple(plan.catalog.resources.graders.plugins),
         signal=runner.signal,
         warnings=(*budget_warnings(gateway), *map(str, runner.bad_lines)),
     )
@@ -208,7 +208,8 @@ async def _score(suite: Suite, case: _TraceCase, catalog: MetricCatalog) -> Case
         iteration=trace.iteration,
         trace=trace.record,
     )
-    scores = await score_turn(suite.metrics, observation, catalog)
+    metrics = [metric for metric in suite.metrics if metric.is_for(case.id, case.name, case.tags)]
+    scores = await score_turn(metrics, observation, catalog)
     turn = TurnResult(
         index=0,
         input=trace.input,
@@ -217,9 +218,7 @@ async def _score(suite: Suite, case: _TraceCase, catalog: MetricCatalog) -> Case
         latency_ms=trace.duration_ms,
         scores=scores,
     )
-    final = final_score({score.id: score.score for score in scores}, suite.aggregate) if suite.aggregate else None
-    threshold = suite.aggregate.threshold if suite.aggregate else None
-    status = aggregated_status([turn], final, threshold)
+    status, final = aggregated([turn], suite.aggregate, metrics)
     return CaseResult(
         id=case.id,
         name=case.name,

@@ -1,0 +1,32 @@
+"""How ``agenteval.yaml`` names a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agenteval.core.llm.spec import ModelSpec
+
+
+class ModelEntry(BaseModel):
+    """A model; the short form is its name alone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str = Field(min_length=1, description="as in openai/gpt-4o, anthropic/claude-…, ollama/llama3, azure/…")
+    endpoint: str | None = Field(None, description="address of the API")
+    api_key: str | None = Field(None, repr=False, description="else the provider's environment variable")
+    api_version: str | None = Field(None, description="of Azure OpenAI")
+
+
+def read_model(entry: str | ModelEntry, read: Callable[[str], ModelSpec]) -> ModelSpec:
+    """The model that an entry names.
+
+    Raises:
+        ValueError: there is no such model.
+    """
+    written = ModelEntry(model=entry) if isinstance(entry, str) else entry
+    spec = read(written.model)
+    return replace(spec, endpoint=written.endpoint, api_key=written.api_key, api_version=written.api_version)

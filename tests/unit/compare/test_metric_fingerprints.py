@@ -1,0 +1,128 @@
+"""Runs are compared metric by metric: what changes in one metric says nothing about another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.compare.gate_runs import TODAY, base_run, dated, history, past, scored, steady
+from tests.unit.runs import case, results
+
+from agenteval.compare.comparer import Comparer
+from agenteval.compare.policy import ComparePolicy
+from agenteval.compare.samples import Sides
+from agenteval.compare.statistics.model import MetricRuns
+from agenteval.results.model import CaseResult, Comparison, Results
+
+NAMES = ("kept", "other", "edited")
+CASES = [f"c{number:02}" for number in range(6)]
+Prints = Mapping[str, str]
+
+
+def run(day: int, scores: Mapping[str, list[float]], prints: Prints, run_id: str = "") -> Results:
+    """A run whose cases all have the same metrics, with a score of each per case."""
+    cases = [
+        case(name, scores=[{metric: scores[metric][index] for metric in prints}]) for index, name in enumerate(CASES)
+    ]
+    metrics = dict.fromkeys(CASES, prints)
+    return dated(results(*cases, run_id=run_id or f"base-{day}", metrics=metrics), day)
+
+
+def sides(current: Results, baseline: Results) -> dict[str, MetricRuns]:
+    found = Sides(current, baseline, ComparePolicy(), frozenset()).metrics
+    return {metric.metric: metric for metric in found}
+
+
+def compared(current: Results, baseline: Results, policy: ComparePolicy | None = None) -> Comparison:
+    known = {item.id for _, item in current.cases()}
+    return Comparer(current, baseline, known, policy or ComparePolicy(), TODAY).decide()
+
+
+SCORES = st.fixed_dictionaries(
+    {name: st.lists(st.sampled_from([0.0, 0.4, 1.0]), min_size=6, max_size=6) for name in NAMES}
+)
+EDITS = st.sampled_from(["add", "remove", "change"])
+
+
+@given(earlier=st.lists(SCORES, min_size=1, max_size=3), now=SCORES, edit=EDITS)
+def test_an_edited_metric_leaves_the_others_as_they_were(
+    earlier: list[dict[str, list[float]]], now: dict[str, list[float]], edit: str
+) -> None:
+    same: Prints = {"kept": "1", "other": "2"}
+    before: Prints = same if edit == "add" else {**same, "edited": "3"}
+    after: Prints = same if edit == "remove" else {**same, "edited": "3" if edit == "add" else "4"}
+    baseline = history(*(run(day, scores, before) for day, scores in enumerate(earlier, start=1)))
+    unedited = history(*(run(day, scores, same) for day, scores in enumerate(earlier, start=1)))
+    current = run(9, now, after, "now")
+    found, expected = sides(current, baseline), sides(run(9, now, same, "now"), unedited)
+    assert {name: found[name] for name in same} == expected
+    if edit != "remove":
+        assert all(not any(item.baseline) for item in found["edited"].cases)
+    else:
+        assert "edited" not in found
+
+
+@pytest.mark.parametrize("policy", ["any-flip", "mean-drop"])
+@given(then=SCORES, now=SCORES, edit=EDITS)
+def test_simple_rules_decide_by_the_metrics_that_stayed(
+    policy: str, then: dict[str, list[float]], now: dict[str, list[float]], edit: str
+) -> None:
+    same: Prints = {"kept": "1", "other": "2"}
+    before: Prints = same if edit == "add" else {**same, "edited": "3"}
+    after: Prints = same if edit == "remove" else {**same, "edited": "3" if edit == "add" else "4"}
+    rule = ComparePolicy(name=policy)  # type: ignore[arg-type]
+    edited = compared(with_statuses(run(9, now, after, "now")), with_statuses(run(1, then, before)), rule)
+    plain = compared(with_statuses(run(9, now, same, "now")), with_statuses(run(1, then, same)), rule)
+    assert edited.verdict == plain.verdict
+    assert edited.metrics == plain.metrics
+    assert [item.change for item in edited.cases] == [item.change for item in plain.cases]
+
+
+def with_statuses(run: Results) -> Results:
+    """The run with the statuses that its scores make."""
+    suites = [suite.model_copy(update={"cases": [with_status(item) for item in suite.cases]}) for suite in run.suites]
+    return run.model_copy(update={"suites": suites})
+
+
+def with_status(item: CaseResult) -> CaseResult:
+    (only,) = item.iterations
+    failed = any(score.passed is False for turn in only.turns for score in turn.scores)
+    status = "failed" if failed else "passed"
+    return item.model_copy(update={"status": status, "iterations": [only.model_copy(update={"status": status})]})
+
+
+STEADY = {name: [1.0] * 6 for name in NAMES}
+
+
+def test_a_new_metric_does_not_leave_the_run_undecided() -> None:
+    cases = [item.name for item in steady()]
+    before = past(3, metrics={name: {"numeric": "1"} for name in cases})
+    prints = {name: {"numeric": "1", "brevity": "2"} for name in cases}
+    added = [case(name, scores=[{"numeric": 1.0, "brevity": 0.2}] * 3) for name in cases]
+    found = compared(results(*added, metrics=prints), before)
+    assert found.verdict == compared(results(*steady(), metrics=dict(prints)), before).verdict
+    assert [metric.id for metric in found.metrics] == ["numeric"]
+    assert (found.notes, found.policy["reason"]) == ([], f"numeric: {found.metrics[0].reason}")
+
+
+def test_a_changed_metric_is_named_and_leaves_the_run_undecided() -> None:
+    before = run(1, STEADY, {"kept": "1", "edited": "2"})
+    found = compared(run(9, STEADY, {"kept": "1", "edited": "3"}, "now"), before)
+    assert [metric.id for metric in found.metrics] == ["kept"]
+    assert found.notes == ["edited changed since the baseline runs in 6 cases (metric): not compared"]
+    assert found.verdict == "inconclusive"
+    assert all([change.id for change in item.metrics] == ["kept"] for item in found.cases)
+
+
+def test_a_case_without_a_metric_in_common_is_changed() -> None:
+    before = run(1, STEADY, {"edited": "2"})
+    found = compared(run(9, STEADY, {"kept": "1", "edited": "3"}, "now"), before)
+    assert {item.change for item in found.cases} == {"changed"}
+
+
+def test_runs_without_fingerprints_of_metrics_are_compared() -> None:
+    before = base_run(1, [scored("a", 1)])
+    found = sides(results(scored("a", 0), metrics={"a": {"numeric": "1"}}), before)
+    assert found["numeric"].cases[0].baseline == ((1.0,),)
