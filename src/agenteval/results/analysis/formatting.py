@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from agenteval.results.analysis.criteria import Check
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agenteval.results.analysis.criteria import Check
 
 _TIMES = frozenset({"avg_response_time", "max_response_time"})
 _MOST_DECIMALS = 6
