@@ -100,7 +100,7 @@ def test_a_reporter_of_another_package_writes_its_file(run: Run, tmp_path: Path)
             "acme.render",
             "no installed package has a reporter 'acme.rendr'; did you mean 'acme.render'?",
         ),
-        ("[junit]", "junit", "'junit' is built in and always written; list reporters of other packages only"),
+        ("[junit]", "", "'junit' is built in and always written; list reporters of other packages only"),
         ("[acme.missing]", "acme.missing", "acme.missing: cannot be imported from acme-evals 1.0: AttributeError"),
         ("[acme.constant]", "acme.constant", "the reporter 'acme.constant' is not a function"),
     ],

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agenteval.report.html.page import generate
 from agenteval.report.html.user_template import fill, read_user_template
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.template_files import UserTemplateError
-from agenteval.report.view.analysis.page import make_analysis_page
-from agenteval.results.analysis.evaluate import as_json, trace_json
-from agenteval.results.analysis.result import AnalysedSuite
 from agenteval.results.model import Results
+
+if TYPE_CHECKING:
+    from agenteval.results.analysis.result import AnalysedSuite
 
 FOLDER = "evaluation"
 _MOST_TRACES = 10_000  # in a user's template
@@ -40,6 +41,9 @@ def suite_files(suite: AnalysedSuite, created: datetime) -> Iterator[ReportFile]
         suite: its analysis.
         created: now, in UTC.
     """
+    # Imported here and below: a run without analyses does not pay for it.
+    from agenteval.results.analysis.evaluate import as_json, trace_json
+
     yield ReportFile("summary.json", [json.dumps(as_json(suite.result), indent=2, ensure_ascii=False), "\n"])
     lines = (f"{json.dumps(trace_json(answer), ensure_ascii=False)}\n" for answer in suite.answers)
     yield ReportFile("per_trace.jsonl", lines)
@@ -53,15 +57,17 @@ def suite_files(suite: AnalysedSuite, created: datetime) -> Iterator[ReportFile]
 
 def render_markdown(suite: AnalysedSuite, created: datetime) -> str:
     """Return the report as Markdown, without charts."""
-    # Imported here: a program start that renders nothing does not pay for it.
     from agenteval.report.markdown.filters import MARKDOWN
     from agenteval.report.templating import built_in_template
+    from agenteval.report.view.analysis.page import make_analysis_page
 
     return built_in_template(MARKDOWN, "report.md.j2").render(page=make_analysis_page(suite, created))
 
 
 def _html_file(suite: AnalysedSuite, created: datetime) -> ReportFile:
     """Return the report as one page that loads nothing, or the user's template with its placeholders filled."""
+    from agenteval.report.view.analysis.page import make_analysis_page
+
     template = suite.report.template if suite.report else None
     notices: tuple[str, ...] = ()
     if template is not None:
@@ -75,6 +81,8 @@ def _html_file(suite: AnalysedSuite, created: datetime) -> ReportFile:
 
 
 def _filled(template: str, suite: AnalysedSuite, created: datetime) -> str:
+    from agenteval.results.analysis.evaluate import as_json, trace_json
+
     summary = as_json(suite.result)
     traces = [trace_json(answer) for answer in itertools.islice(suite.answers, _MOST_TRACES)]
     subtitle = f"{len(suite.answers):,} answers, {created:%Y-%m-%d %H:%M} UTC"

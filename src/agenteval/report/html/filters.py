@@ -15,7 +15,6 @@ from agenteval.core.text import escape
 from agenteval.report.html.svg import interval_svg, svg
 from agenteval.report.templating import Language
 from agenteval.report.view import view
-from agenteval.report.view.analysis.wording import time
 
 _STATES = {"passed": "good", "failed": "bad", "error": "bad"}
 
@@ -27,6 +26,13 @@ def escaped(value: Any) -> Any:
 
 def _trusted(text: str) -> Markup:
     return Markup(text)  # noqa: S704 - our own markup, or text that went through core/text/escape.py
+
+
+def _time(milliseconds: float | None) -> str:
+    # Imported here: only the analysis of a suite needs it.
+    from agenteval.report.view.analysis.wording import time
+
+    return time(milliseconds)
 
 
 def _exact(value: float | None) -> str:
@@ -42,7 +48,7 @@ FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
         "number": view.number,
         "percent": view.percent,
         "count": view.count,
-        "time": time,
+        "time": _time,
         "state": lambda status: _STATES.get(status, "neutral"),
         "chart": lambda chart: _trusted(svg(chart)),
         "interval": lambda interval: _trusted(interval_svg(interval)),
