@@ -33,14 +33,16 @@ PARTS = (
     "requirements/README.md",
     "src/agenteval/ci",
     "src/agenteval/cli",
-    "src/agenteval/suite",
+    "src/agenteval/suite/formats/agentci",
+    "src/agenteval/suite/formats/fluxloop",
+    "src/agenteval/suite/formats/holodeck",
+    "src/agenteval/suite/model.py",
 )
 
 # Regular expressions of phrases, and better words. A space matches any white space, also a line break in a comment.
 _PHRASES = {
     # Words that are not the field's.
     r"wish(?:es|ed)?": "option, setting or default",
-    r"obstacles?": "problem, or what it prevents",
     r"(?:may|might|would) be chance": "not significant",
     r"(?:by|than|from|is|be|to) chance": "noise, or (not) significant",
     r"may have got worse": "possible regression",
@@ -54,8 +56,6 @@ _PHRASES = {
     r"(?:asked|run|runs|ran) (?:once more|anew)": "retried, re-run or again",
     r"anew": "again",
     r"run again what": "re-run",
-    r"time is up": "the time limit was reached",
-    r"is used up": "is exhausted",
     r"given up": "stopped, ended or not retried",
     r"gives up": "stops or ends",
     r"under way": "running, in progress",
@@ -74,7 +74,8 @@ _PHRASES = {
     r"what is (?:no|none)\b": "negate the verb: is not …",
     r"(?:that|which|it|what) (?:is|are) (?-i:none)(?=\s*[.;,:)])": "negate the verb: is not …",
     r"(?:is|are) (?-i:none)(?=\s*[.;,:)])": "negate the verb: is not …",
-    r"(?:is|are) no (?:success|chance|text|number|name|word|list|mapping|object|directory|file|trace|JSON|case)\b": (
+    r"(?<!there\s)(?:is|are) no "
+    r"(?:success|chance|text|number|name|word|list|mapping|object|directory|file|trace|JSON|case)\b": (
         "negate the verb: is not a …"
     ),
     r"comes? to (?:its|their|an) end": "end, finish",
@@ -136,7 +137,7 @@ def files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _patterns() -> list[tuple[re.Pattern[str], str]]:
     return [
-        (re.compile(rf"\b(?:{phrase.replace(' ', _GAP)})", re.IGNORECASE), better)
+        (re.compile(rf"\b(?:{phrase.replace(' ', _GAP)})(?!\w)", re.IGNORECASE), better)
         for phrase, better in _PHRASES.items()
     ]
 
