@@ -1,59 +1,73 @@
-# `make demo` and `make test` do all set-up themselves and need nothing but Python 3.11 or newer.
+# `make demo` and `make test` do all set-up and need only Python 3.11 or newer. `make help` prints each target with the first
+# sentence of the comment above it.
+.DEFAULT_GOAL := help
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation
 
-.PHONY: demo test test-peers peers bench bench-gate bench-reliability schemas reference docs dist lock fuzz licences audit clean
+.PHONY: demo help test test-peers peers bench bench-gate bench-reliability schemas reference prose docs changelog dist lock fuzz \
+  licences audit clean
 
+# Evaluate the quickstart example and write its reports to agenteval-report/.
 demo: $(VENV)/.runtime
 	$(BIN)/agenteval run examples/quickstart/agent.yaml --out agenteval-report
 	@echo
 	@echo "Reports are in agenteval-report/: open summary.md, comment.md, junit.xml or results.json."
 
-# Lint, formatting, strict types, import contracts, then the unit, integration and end-to-end tests.
+# List the targets.
+help:
+	@awk '/^# / {if (!text) text = substr($$0, 3); next} /^[a-z-]+:/ {if (text) {sub(/:.*/, ""); sub(/\. .*/, ".", text); printf "%-18s %s\n", $$0, text}} {text = ""}' Makefile
+
+# Check lint, formatting, types, imports and prose, then run the unit, integration and end-to-end tests.
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.prose
 	$(BIN)/python -m pytest -n auto
 
-# Against independent programs: needs npm, and Debian's cmark-gfm and Chromium; with AGENTEVAL_IMAGE also the built image.
+# Run the tests against independent programs. Needs npm, and Debian's cmark-gfm and Chromium. With AGENTEVAL_IMAGE, tests the
+# built image too.
 test-peers: $(VENV)/.dev peers
 	$(BIN)/python -m pytest -n auto tests/peers
 
-# Installs the programs that those tests run against.
+# Install the programs that test-peers runs against.
 peers: tests/peers/node_modules/.done
 
 tests/peers/node_modules/.done: tests/peers/package-lock.json
 	npm ci --prefix tests/peers --no-audit --no-fund --loglevel error
 	@touch $@
 
-# Speed beside other programs (ARGS="--runs N", --full, --write), memory for recorded traces, CPU time of comparisons.
+# Measure speed, memory and CPU time. ARGS: "--runs N", --full, --write.
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed $(ARGS)
 	$(BIN)/python -m benchmarks.traces
 	$(BIN)/python -m benchmarks.compare
 
-# Error rates and power of the gate, by simulation; ARGS="--quick" takes less than a minute.
+# Simulate error rates and power of the gate. ARGS="--quick" takes less than a minute.
 bench-gate: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.gate $(ARGS)
 
-# Fifty kills at random moments, then ten thousand cases against an agent that errs, hangs and says too much.
+# Kill a run at random moments, then run ten thousand cases against a faulty agent.
 bench-reliability: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.reliability kills
 	$(BIN)/python -m benchmarks.reliability load
 
-# Writes the published JSON Schemas anew, from the models.
+# Write the published JSON Schemas from the models.
 schemas: $(VENV)/.dev
 	$(BIN)/python -m scripts.schemas
 
-# Writes what the documentation says of action.yml, agenteval.yaml and the command line anew.
+# Write the reference pages of action.yml, agenteval.yaml and the command line.
 reference: $(VENV)/.dev
 	$(BIN)/python -m scripts.reference
 
-# Builds the documentation site into site/; every warning is an error.
+# Check documentation, messages and comments for unclear phrases. ARGS: paths; default: the checked parts.
+prose: $(VENV)/.dev
+	$(BIN)/python -m scripts.prose $(ARGS)
+
+# Build the documentation site in site/. Every warning is an error.
 docs: $(VENV)-docs/.done
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet
 
@@ -62,7 +76,7 @@ $(VENV)-docs/.done: requirements/docs.lock
 	$(VENV)-docs/bin/python -m pip install --disable-pip-version-check --quiet --require-hashes -r requirements/docs.lock
 	@touch $@
 
-# Coverage-guided fuzzing of every parser; ARGS="--seconds 60 --target NAME". Linux, CPython 3.11 to 3.13.
+# Fuzz every parser, guided by coverage. ARGS="--seconds 60 --target NAME". Needs Linux and CPython 3.11 to 3.13.
 fuzz: $(VENV)-fuzz/.done
 	$(VENV)-fuzz/bin/python -m tests.fuzz.run $(ARGS)
 
@@ -73,11 +87,11 @@ $(VENV)-fuzz/.done: requirements/build.lock requirements/dev.lock requirements/f
 	$(VENV)-fuzz/bin/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
 
-# The licences of what the image and `make demo` install, against requirements/licences.toml.
+# Compare the licences of runtime dependencies with requirements/licences.toml.
 licences: $(VENV)/.runtime
 	$(BIN)/python -m scripts.licences
 
-# Known vulnerabilities of everything that is locked, as osv.dev knows them; says so where that is out of reach.
+# Ask osv.dev for known vulnerabilities of all locked dependencies. Without network, reports that and does not fail.
 audit: $(VENV)/.runtime
 	@if $(BIN)/python -m scripts.audit; then \
 	  $(MAKE) --no-print-directory $(VENV)-audit/.done && $(BIN)/python -m scripts.audit $(VENV)-audit/bin/pip-audit; fi
@@ -87,13 +101,17 @@ $(VENV)-audit/.done: requirements/audit.lock
 	$(VENV)-audit/bin/python -m pip install --disable-pip-version-check --quiet --require-hashes -r requirements/audit.lock
 	@touch $@
 
-# Builds wheel and source distribution into dist/.
+# Move the entries of changes/ to CHANGELOG.md, under VERSION and today's date.
+changelog:
+	$(PYTHON) scripts/release_notes.py --collect "$(VERSION)"
+
+# Build wheel and source distribution in dist/.
 dist: $(VENV)/.build
 	rm -rf dist
 	$(BIN)/python -m hatchling build
 
-# Writes the hash-pinned lock files anew; needs uv and npm.
 SPEED_PEERS := $(basename $(wildcard benchmarks/speed/requirements/*.in))
+# Write the hash-pinned lock files. Needs uv and npm.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/build.in -o requirements/build.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/docs.in -o requirements/docs.lock
@@ -121,5 +139,6 @@ $(VENV)/.dev: $(VENV)/.runtime requirements/dev.lock
 	$(PIP_INSTALL) --require-hashes -r requirements/dev.lock
 	@touch $@
 
+# Remove virtual environments, reports and build results.
 clean:
 	rm -rf $(VENV) $(VENV)-docs $(VENV)-fuzz $(VENV)-audit tests/fuzz/found agenteval-report dist site

@@ -1,4 +1,4 @@
-"""A hook of MkDocs: links out of ``docs/`` lead to the repository, so that a page works on GitHub and on the site."""
+"""MkDocs hook: points links to files outside ``docs/`` at the repository, so they work on GitHub and on the site."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ _OUTSIDE = re.compile(r"\]\((\.\./[^)\s]+)\)")
 
 
 def on_page_markdown(markdown: str, *, config: Any, page: Any, **_: Any) -> str:
-    """The page with its links to files beside ``docs/`` made absolute.
+    """Return the page with absolute links to files outside ``docs/``.
 
     Args:
-        markdown: the page's text.
-        config: MkDocs' settings, of which ``repo_url`` counts.
-        page: the page, which knows its place in ``docs/``.
+        markdown: text of the page.
+        config: MkDocs' settings, with ``repo_url``.
+        page: the page, with its path in ``docs/``.
     """
     folder = posixpath.join("docs", posixpath.dirname(page.file.src_uri))
 
     def absolute(match: re.Match[str]) -> str:
         path, mark, anchor = match[1].partition("#")
-        kind = "blob" if "." in posixpath.basename(path) else "tree"
         target = posixpath.normpath(posixpath.join(folder, path))
+        if target.startswith("docs/"):
+            return match[0]
+        kind = "blob" if "." in posixpath.basename(path) else "tree"
         return f"]({config['repo_url']}/{kind}/main/{target}{mark}{anchor})"
 
     return _OUTSIDE.sub(absolute, markdown)

@@ -1,7 +1,7 @@
 """A support assistant for a bicycle rental shop; it needs no network and no model.
 
 It searches the help pages in `docs/`, works out prices with a calculator, and follows a conversation.
-Asked for an amount it answers with the bare number in EUR, or with JSON when the question says so; asked
+Asked for an amount it answers with the bare number in EUR, or with JSON when the question asks for it; asked
 anything else, with the sentence of the help pages that fits best.
 
 `reply` is what an evaluation calls. As a program it reads one JSON request on standard input and writes

@@ -13,7 +13,7 @@ from tests.support import ROOT
 
 from agenteval.run.config.file import ConfigFile
 
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("examples/*/README.md")])
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("examples/*/README.md")])
 
 _BLOCK = re.compile(r"(?ms)(?:^<!-- run: ([\d ]+) -->\n)?^```(\w+)\n(.*?)^```$")
 _SUITE_KEYS = frozenset({"evaluations", "test_cases"})

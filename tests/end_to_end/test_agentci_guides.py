@@ -297,7 +297,7 @@ def test_without_a_judge_only_refusals_count(folder: Path, command: Command) -> 
     cases = run(folder, command, JUDGED.name, [REFUSAL, REFUSAL, "Cruelly."])
     assert [case.status for case in cases] == ["passed"] * 3
     warned = command("validate").out
-    assert "cases[1].response_type: that the answer is a 'redirect' is only looked at where a judge is" in warned
+    assert "cases[1].response_type: that the answer is a 'redirect' is checked only with a judge" in warned
 
 
 def test_every_guide_is_looked_at() -> None:

@@ -139,7 +139,7 @@ def test_run_ends_with_the_good_ones(evals: Path, command: Command, tmp_path: Pa
     ended = command("run")
 
     last = ended.err.splitlines()[-1]
-    assert last == "agenteval: without a mistake: .agentci/evals/good.toml, .agentci/evals/zen.toml"
+    assert last == "agenteval: without problems: .agentci/evals/good.toml, .agentci/evals/zen.toml"
     assert (ended.out, (tmp_path / "agenteval-report").exists()) == ("", False)
 
 
@@ -188,7 +188,7 @@ def test_nothing_is_said_about_good_ones_where_all_are_broken(evals: Path, comma
     for path in list(evals.iterdir()):
         path.unlink()
     write_broken(evals)
-    assert "without a mistake" not in command("run").err
+    assert "without problems" not in command("run").err
 
 
 @pytest.mark.parametrize("option", [("--baseline", "missing.json"), ("--filter", "no such case"), ("--tag", "none")])
@@ -212,7 +212,7 @@ def test_in_a_process_of_its_own(evals: Path, tmp_path: Path) -> None:
 
     assert ended.status == 2
     assert ended.err.count("agenteval: .agentci/evals/") == ELEVEN
-    assert ended.err.endswith("without a mistake: .agentci/evals/good.toml, .agentci/evals/zen.toml\n")
+    assert ended.err.endswith("without problems: .agentci/evals/good.toml, .agentci/evals/zen.toml\n")
 
 
 def test_names_of_suites_cannot_disturb_the_terminal(evals: Path, command: Command) -> None:

@@ -619,7 +619,7 @@ def test_only_tools_and_only_tool_calls_expected(repository: Repository) -> None
     repository.suite("a", "accuracy", case, 'tools = ["shout"]')
     ended = repository.call("run")
     assert ended.status == 2
-    assert "only agents call tools, and no agent is a target: this is not checked" in ended.text
+    assert "only agents call tools, and no agent is a target; not checked" in ended.text
 
 
 # Tool calls

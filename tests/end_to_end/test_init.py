@@ -203,7 +203,7 @@ def test_nothing_is_overwritten_and_all_that_exists_is_named(tmp_path: Path, com
     (tmp_path / "agent.py").symlink_to("nowhere.py")
     ended = command("init")
     assert (ended.status, ended.out) == (2, "")
-    said = "agenteval: nothing was written, for nothing is overwritten: agent.yaml, agent.py exist already\n"
+    said = "agenteval: agent.yaml, agent.py exist already; nothing was written\n"
     assert ended.err == said
     assert files_in(tmp_path) == {"agent.yaml": b"mine"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["agent.py", "agent.yaml"]
@@ -240,7 +240,7 @@ def test_a_file_where_a_directory_must_be(
     (tmp_path / blocked).write_text("mine", encoding="utf-8")
     ended = command("init", *arguments)
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err == f"agenteval: nothing was written: {blocked}: not a directory\n"
+    assert ended.err == f"agenteval: not a directory: {blocked}; nothing was written\n"
     assert files_in(tmp_path) == {blocked: b"mine"}
 
 
@@ -293,7 +293,7 @@ def test_a_workflow_that_github_would_not_find(
     (tmp_path / ".git").mkdir()
     ended = command("init", directory)
     assert ended.status == 0
-    assert ("warning: GitHub reads workflows at the root of a repository only" in ended.out) == warned
+    assert ("warning: GitHub reads workflows only at the root of a repository" in ended.out) == warned
     assert (f"move {WORKFLOW} to {tmp_path}, set `working-directory: bots/shop`" in ended.out) == warned
 
 

@@ -174,7 +174,7 @@ def test_repetitions_end(server: Scripted, status: int) -> None:
 @pytest.mark.parametrize(
     ("status", "message", "said"),
     [
-        (401, "Bad credentials", "401 (Bad credentials). The token is not valid here, or has expired"),
+        (401, "Bad credentials", "401 (Bad credentials). The token is invalid or has expired"),
         (404, "Not Found", "404 (Not Found). It does not exist, or the token may not see it"),
         (422, "Validation Failed", "422 (Validation Failed)"),
         (410, "", "410"),
@@ -283,7 +283,7 @@ def test_a_secondary_limit_that_stays_is_no_missing_permission(server: Scripted,
 
     text = failure(server.url, retries=1)
 
-    assert "The rate limit of the token is used up" in text
+    assert "The rate limit of the token is exhausted" in text
     assert "permissions:" not in text
     assert waits == [60]
 
@@ -352,7 +352,7 @@ def test_a_store_is_never_less_protected_than_the_api(
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(_behind_tls(server, tmp_path)))
     server.script.append((302, {"Location": server.url.replace("https:", "http:") + "/blob"}, ""))
 
-    with pytest.raises(UnusableArtifactError, match="its address leads astray"):
+    with pytest.raises(UnusableArtifactError, match="its address is invalid"):
         download(Client(TOKEN, server.url), "acme/widgets", 7)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -149,7 +150,47 @@ def test_a_release_has_a_date(repository: Path) -> None:
 def test_this_repository_agrees_on_its_version() -> None:
     from agenteval.core.version import __version__
 
-    said = script("release_notes.py", f"v{__version__}").stderr
-    assert said == "" or said.startswith(
-        f"release_notes.py: CHANGELOG.md says unreleased where the date of {__version__}"
+    message = script("release_notes.py", f"v{__version__}").stderr
+    assert ": expected version" not in message
+
+
+def test_entries_are_collected_in_the_section_of_a_version(repository: Path) -> None:
+    changes = repository / "changes"
+    changes.mkdir()
+    (changes / "b.md").write_text("* Second.\n  More of it.\n", encoding="utf-8")
+    (changes / "a.md").write_text("* First.\n", encoding="utf-8")
+    assert "changes/: entries are not in CHANGELOG.md" in script("release_notes.py", "v1.2.3", cwd=repository).stderr
+
+    done = script("release_notes.py", "--collect", "1.2.3", cwd=repository)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "no entries for 1.3.0" in script("release_notes.py", "--collect", "1.3.0", cwd=repository).stderr
+
+    changelog = (repository / "CHANGELOG.md").read_text("utf-8")
+    assert re.sub(r"\d{4}-\d\d-\d\d", "DATE", changelog) == (
+        "# Changelog\n\n## 1.2.3 (DATE)\n\n* New.\n* First.\n* Second.\n  More of it.\n\n## 1.2.2 (DATE)\n\n* Old.\n"
     )
+    assert list(changes.iterdir()) == []
+    assert script("release_notes.py", "v1.2.3", cwd=repository).stdout.endswith("* Second.\n  More of it.\n")
+
+
+@pytest.mark.parametrize("entry", ["New.", "* New.\n\n* Newer.", "## 9.9.9 (2026-01-01)", "*"])
+def test_an_entry_of_another_form_changes_nothing(entry: str, repository: Path) -> None:
+    (repository / "changes").mkdir()
+    file = repository / "changes" / "new.md"
+    file.write_text(entry, encoding="utf-8")
+    before = (repository / "CHANGELOG.md").read_bytes()
+
+    done = script("release_notes.py", "--collect", "1.2.3", cwd=repository)
+
+    assert (done.returncode, done.stderr) == (
+        2,
+        "release_notes.py: changes/new.md: expected list items that begin with '* '\n",
+    )
+    assert (repository / "CHANGELOG.md").read_bytes() == before
+    assert file.exists()
+
+
+def test_the_entries_of_this_repository_can_be_collected() -> None:
+    from scripts.release_notes import entries
+
+    entries(ROOT)

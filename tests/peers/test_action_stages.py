@@ -388,6 +388,6 @@ def test_pull_request_target_runs_nothing(github: GithubService, workspace: Path
     step = as_process(workspace, environment(github, "pull_request_target"), of_pull_request(pull, tmp_path))
 
     assert step.status == 2
-    assert "Use the pull_request event" in step.log
+    assert "use the pull_request event" in step.log
     assert not (workspace / "agenteval-report").exists()
     assert github.proxy.requests == []

@@ -164,8 +164,8 @@ def _large() -> bytes:
     ("data", "details", "reason"),
     [
         (None, {"expired": True}, "it has expired"),
-        (b"no zip", {}, "it is no sound zip file"),
-        (zipped(b"{}")[:-40], {}, "it is no sound zip file"),
+        (b"no zip", {}, "it is not a valid zip file"),
+        (zipped(b"{}")[:-40], {}, "it is not a valid zip file"),
         (zipped(b"{}", "report.json"), {}, "there is no results.json in it"),
         (zipped(b"{"), {}, "results.json:1: not valid JSON"),
         (zipped(b"{}"), {}, "results.json: not a results file of agenteval (it has no schema_version)"),
@@ -241,8 +241,7 @@ def test_the_first_run_has_none(project: Project) -> None:
     outcome = project.missing()
 
     assert outcome.reason == (
-        "agenteval.yml has not run on main yet, which is normal the first time: once it has, later runs are compared "
-        "with it"
+        "agenteval.yml has not run on main yet, which is normal the first time; later runs are compared with it"
     )
     assert outcome.notes == ()
 
@@ -307,7 +306,7 @@ def test_downloads_are_bounded(project: Project) -> None:
 
     outcome = project.missing(limits=SearchLimits(download=LIMITS.download, downloads=2))
 
-    assert outcome.notes[-1] == "the search ended after 2 downloads, to bound its time"
+    assert outcome.notes[-1] == "the search ended after 2 downloads, its limit"
     assert len(project.github.proxy.called("GET", "/zip$")) == 2
 
 
@@ -390,7 +389,7 @@ def test_a_base_branch_that_does_not_exist(project: Project) -> None:
 def test_a_workflow_that_github_does_not_know(project: Project) -> None:
     outcome = project.missing(workflow="new.yml")
 
-    assert outcome.reason.startswith("GitHub knows no workflow new.yml in ")
+    assert outcome.reason.startswith("GitHub does not find workflow new.yml in ")
 
 
 @pytest.mark.parametrize("event", ["push", "pull_request"])
@@ -409,7 +408,7 @@ def test_a_given_run_is_taken_whatever_its_event(project: Project, event: str) -
     ("artifact", "reason"),
     [
         ({"expired": True}, "cannot be used: it has expired"),
-        ({"data": b"broken"}, "cannot be used: it is no sound zip file"),
+        ({"data": b"broken"}, "cannot be used: it is not a valid zip file"),
         ({"name": "other"}, "has no artifact named agenteval"),
     ],
 )

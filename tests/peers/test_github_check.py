@@ -337,7 +337,7 @@ def test_nothing_is_sent_that_github_would_not_take(job: Job, wire: Wire) -> Non
     wire.requests.clear()
     too_long = RESULT | {"text": "✅" * 30_000}
 
-    with pytest.raises(ValueError, match="the text of a check run takes 65,535 bytes, not 90,000"):
+    with pytest.raises(ValueError, match="the text of a check run has 90,000 bytes; the limit is 65,535"):
         finish_check(job.client(), REPOSITORY, check, annotations=listed(60), **too_long)
 
     assert wire.requests == []

@@ -135,9 +135,9 @@ def test_what_passes_is_asked_again(
         ({"reset": True}, "GitHub did not answer"),
         ({"status": 404, "body": {"message": "Not Found"}}, "GitHub"),
         ({"status": 422, "body": {"message": "Validation Failed"}}, "422 (Validation Failed)"),
-        ({"status": 200, "body": b"<html>Sign in</html>"}, "GitHub's answer cannot be understood"),
-        ({"status": 200, "body": {"message": "hello"}}, "GitHub's answer cannot be understood"),
-        ({"status": 200, "body": None}, "GitHub's answer cannot be understood"),
+        ({"status": 200, "body": b"<html>Sign in</html>"}, "GitHub's response is invalid"),
+        ({"status": 200, "body": {"message": "hello"}}, "GitHub's response is invalid"),
+        ({"status": 200, "body": None}, "GitHub's response is invalid"),
         ({"truncate": True}, "GitHub did not answer"),
         ({"delay_s": 60}, "timed out"),
     ],
@@ -175,8 +175,8 @@ def test_one_artifact_that_cannot_be_had_is_passed_over(
         ({"status": 400}, "the store it is in answered 400"),
         ({"status": 403}, "the store it is in answered 403"),
         ({"status": 500}, "the store it is in answered 500"),
-        ({"reset": True}, "its download broke off"),
-        ({"truncate": True}, "its download broke off"),
+        ({"reset": True}, "its download was interrupted"),
+        ({"truncate": True}, "its download was interrupted"),
     ],
     ids=str,
 )
@@ -199,7 +199,7 @@ def test_a_store_that_fails_is_asked_three_times(project: Project, fault: dict[s
         ({"status": 410}, "it has expired"),
         ({"status": 200, "body": b""}, "its content does not match its digest"),
         ({"status": 200, "body": b"0" * 2000}, "it is larger than 1,500 bytes"),
-        ({"status": 302, "headers": {"Location": "ftp://localhost/a"}, "body": b""}, "its address leads astray"),
+        ({"status": 302, "headers": {"Location": "ftp://localhost/a"}, "body": b""}, "its address is invalid"),
         ({"status": 302, "headers": {"Location": "/_blob/1?again"}, "body": b"", "times": 20}, "leads astray"),
     ],
     ids=str,
@@ -215,13 +215,13 @@ def test_what_does_not_pass_is_asked_once(project: Project, fault: dict[str, Any
 def test_a_store_that_hangs(project: Project) -> None:
     project.github.proxy.fail("GET", BLOB, delay_s=60)
 
-    assert "its download stood still for 0.2 s" in _notes_of_next(project, silence_s=0.2, pauses_s=())
+    assert "its download stalled for 0.2 s" in _notes_of_next(project, silence_s=0.2, pauses_s=())
 
 
 def test_a_store_that_stops_in_the_middle(project: Project) -> None:
     project.github.proxy.fail("GET", BLOB, drip_s=60)
 
-    assert "its download stood still for 0.2 s" in _notes_of_next(project, silence_s=0.2, pauses_s=())
+    assert "its download stalled for 0.2 s" in _notes_of_next(project, silence_s=0.2, pauses_s=())
 
 
 def test_a_store_that_drips(project: Project) -> None:
@@ -245,14 +245,14 @@ def test_a_store_that_drips_more_than_it_should(project: Project) -> None:
 def test_a_redirect_without_an_address(project: Project) -> None:
     project.github.proxy.fail("GET", "/zip$", status=302, body=b"")
 
-    assert "GitHub does not say where it is" in _notes_of_next(project)
+    assert "GitHub returned no address" in _notes_of_next(project)
 
 
 def test_a_zip_cut_short_in_the_store(project: Project) -> None:
     artifact = project.github.actions.artifacts[0]
     artifact.data, artifact.digest = artifact.data[:-30], None
 
-    assert "it is no sound zip file" in _notes_of_next(project)
+    assert "it is not a valid zip file" in _notes_of_next(project)
 
 
 def test_a_zip_bomb(project: Project) -> None:
@@ -273,7 +273,7 @@ def test_a_member_too_large(project: Project) -> None:
 def test_the_search_as_a_whole_is_bounded(project: Project) -> None:
     outcome = project.missing(limits=SearchLimits(total_s=-1.0))
 
-    assert outcome.notes == ("the search ended after 0 downloads, to bound its time",)
+    assert outcome.notes == ("the search ended after 0 downloads, its limit",)
 
 
 def test_a_given_run_that_cannot_be_read(project: Project) -> None:

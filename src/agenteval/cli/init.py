@@ -1,4 +1,4 @@
-"""``agenteval init``: a suite, a configuration, a workflow and a tiny agent to start from."""
+"""``agenteval init``: writes a suite, a configuration, a workflow and a small agent."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ def _definition(agent_kind: str) -> Path:
 
 
 def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequence[str]:
-    """Write a starting point into a directory, which is made if it is missing.
+    """Write a starter to a directory, and create the directory if it does not exist.
 
     Args:
-        directory: where to write.
+        directory: directory to write to.
         suite_format: one of ``starter_formats``.
         agent_kind: one of ``starter_agents``.
 
     Returns:
-        The files that were written, relative to the directory.
+        Paths of the written files, relative to the directory.
 
     Raises:
-        ConfigError: something is in the way; nothing was written.
-        InfrastructureError: a file cannot be written; none is left behind.
+        ConfigError: a file already exists; nothing was written.
+        InfrastructureError: a file cannot be written; files written before were removed.
     """
     files = starter_files(suite_format, agent_kind)
-    _refuse_obstacles(directory, files)
+    _refuse_existing(directory, files)
     written: list[Path] = []
     for name, content in files.items():
         path = directory / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Exclusively: whatever came into being since the check is not overwritten either.
+            # Exclusive mode: a file created since the check is not overwritten either.
             with path.open("xb") as stream:
                 written.append(path)
                 stream.write(content)
@@ -65,7 +65,7 @@ def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequen
 
 
 def starter_files(suite_format: str, agent_kind: str) -> Mapping[str, bytes]:
-    """The files of a starting point.
+    """Return the files of a starter.
 
     Args:
         suite_format: one of ``starter_formats``.
@@ -89,7 +89,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def next_steps(directory: Path, suite_format: str, agent_kind: str) -> Sequence[str]:
-    """What to do with a starting point, line by line: commands, with remarks after ``#``."""
+    """Return the next commands for a starter, one per line, with comments after ``#``."""
     steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
     steps.append("agenteval validate")
     if (starter_formats()[suite_format] / _TRACES).is_dir():
@@ -99,42 +99,42 @@ def next_steps(directory: Path, suite_format: str, agent_kind: str) -> Sequence[
     return [
         *steps,
         "agenteval run --out before",
-        "FORGETFUL=1 agenteval run --baseline before   # a worse agent: the gate closes, and comment.md says why",
+        "FORGETFUL=1 agenteval run --baseline before   # a worse agent: the gate fails, see comment.md",
     ]
 
 
 def workflow_warning(directory: Path) -> str | None:
-    """Says that GitHub does not find the workflow, where the directory lies inside a repository."""
+    """Return a warning if GitHub will not find the workflow, because the directory is not the repository's root."""
     here = directory.resolve()
     root = next((place for place in (here, *here.parents) if (place / ".git").exists()), here)
     if root == here:
         return None
     return (
-        f"GitHub reads workflows at the root of a repository only: move {_WORKFLOW} to {root}, "
+        f"GitHub reads workflows only at the root of a repository: move {_WORKFLOW} to {root}, "
         f"set `working-directory: {here.relative_to(root).as_posix()}` for the action, "
         "and adapt the path of the uploaded report"
     )
 
 
-def _refuse_obstacles(directory: Path, names: Mapping[str, bytes]) -> None:
-    """Make sure that every file can come into being without replacing anything.
+def _refuse_existing(directory: Path, names: Mapping[str, bytes]) -> None:
+    """Check that no file exists already and that every folder can be created.
 
     Raises:
-        ConfigError: with all that is in the way.
+        ConfigError: with every path that exists already or is not a directory.
     """
     existing = [directory / name for name in names if os.path.lexists(directory / name)]
     if existing:
         listed = ", ".join(map(str, existing))
         verb = "exists" if len(existing) == 1 else "exist"
-        raise ConfigError(Problem(f"nothing was written, for nothing is overwritten: {listed} {verb} already"))
+        raise ConfigError(Problem(f"{listed} {verb} already; nothing was written"))
     folders = dict.fromkeys(folder for name in names for folder in reversed((directory / name).parents))
-    blocked = [str(folder) for folder in folders if _is_no_directory(folder)]
+    blocked = [str(folder) for folder in folders if _blocks_directory(folder)]
     if blocked:
-        raise ConfigError(Problem(f"nothing was written: {', '.join(blocked)}: not a directory"))
+        raise ConfigError(Problem(f"not a directory: {', '.join(blocked)}; nothing was written"))
 
 
-def _is_no_directory(path: Path) -> bool:
-    """Whether something else is there; links count as what they lead to, and as something else if that is nothing."""
+def _blocks_directory(path: Path) -> bool:
+    """Return whether the path exists and is not a directory; a broken link counts, a link to a directory does not."""
     try:
         return os.path.lexists(path) and not path.is_dir()
     except OSError:

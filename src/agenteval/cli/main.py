@@ -1,4 +1,4 @@
-"""The command line: parses options, calls the pipeline, maps outcomes to exit statuses."""
+"""Parses options, calls the pipeline, and maps outcomes to exit statuses."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _EPILOG = """exit status:
   0  the gate passed
   1  the gate failed: failures or regressions
   2  a suite, the configuration or an option is wrong; nothing was run
-  3  something outside the suite broke: agent unreachable, too many errors, disk full
-  130, 143  interrupted; reports hold what had finished"""
+  3  the infrastructure failed: agent unreachable, too many errors, disk full
+  130, 143  interrupted by SIGINT or SIGTERM; reports contain the finished cases"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Args:
-        argv: the arguments without the program's name; the process's own if not given.
+        argv: arguments without the program's name; default: ``sys.argv``.
 
     Returns:
         The exit status.
     """
-    # A run keeps nearly all that it makes: looking for garbage in it every 700 objects takes a quarter of the time.
+    # A run keeps almost all its objects. Collecting garbage every 700 objects would take a quarter of the time.
     gc.set_threshold(100_000, 50, 1000)
-    # Nor is there anything to gain from a last look through all of it at the end.
+    # The last collection at exit is not needed either.
     atexit.register(gc.freeze)
     _keep_streams_writable()
     arguments = _arguments(argv)
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        # The reader of our output is gone; there is nobody left to tell.
+        # The reader of the output has ended, so the error cannot be shown.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except Exception as error:
@@ -65,13 +65,13 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     if any(item.startswith("-") for item in rest) or (rest and not hasattr(arguments, "suites")):
         arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
-        # argparse takes suites up to the first option; people also write some after it.
+        # argparse accepts suites only before the first option; users also write them after it.
         arguments.suites += rest
     return arguments
 
 
 def _keep_streams_writable() -> None:
-    """Text that the terminal's encoding lacks is shown escaped instead of raising."""
+    """Escape characters that the terminal's encoding lacks instead of raising."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -89,7 +89,7 @@ def _fail(error: AgentEvalError) -> int:
     if len(problems) > 1:
         print(f"agenteval: {len(problems)} problems; nothing was run", file=sys.stderr)
     if isinstance(error, ConfigError) and error.fine:
-        print(terminal(f"agenteval: without a mistake: {', '.join(error.fine)}"), file=sys.stderr)
+        print(terminal(f"agenteval: without problems: {', '.join(error.fine)}"), file=sys.stderr)
     return error.exit_status
 
 
@@ -267,7 +267,7 @@ def _amount(text: str) -> float:
     except ValueError:
         amount = -1.0
     if not 0 <= amount < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an amount of money")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount in US dollars")
     return amount
 
 
@@ -282,7 +282,7 @@ def _seconds(text: str) -> float:
 
 
 def command_line() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+    """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="agenteval",
         description="Evaluate an LLM agent against its suite, compare with a baseline, and gate the merge.",
@@ -293,48 +293,52 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"agenteval {__version__}")
     commands: Any = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_run(commands)
-    compared = _add(commands, "compare", _compare, "compare two results files and judge, without running anything")
+    compared = _add(
+        commands, "compare", _compare, "compare two results files and decide the gate, without running anything"
+    )
     compared.add_argument("current", metavar="CURRENT", help="results.json, or a report directory")
-    compared.add_argument("baseline", metavar="BASELINE", help="the same, of the earlier run")
+    compared.add_argument(
+        "baseline", metavar="BASELINE", help="results.json, or a report directory, of the earlier run"
+    )
     compared.add_argument("--fail-on", metavar="LIST", help="as for run")
-    report = _add(commands, "report", _report, "render the reports of a results file again")
+    report = _add(commands, "report", _report, "write the reports of a results file again")
     report.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
-    report.add_argument("--out", metavar="DIR", help="where to write (beside the results)")
+    report.add_argument("--out", metavar="DIR", help="directory to write to; default: beside the results")
     report.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
     _add_templates(report)
-    merged = _add(commands, "merge", _merge, "join the shards of a run, or further iterations of it, and judge them")
+    merged = _add(commands, "merge", _merge, "join the shards of a run, or further iterations, and decide the gate")
     merged.add_argument("results", nargs="+", metavar="RESULTS", help="results.json, or a report directory")
     merged.add_argument("-o", "--output", metavar="FILE", required=True, help="file or directory to write")
     merged.add_argument("--config", metavar="FILE", help="configuration, as for run")
     merged.add_argument("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
     merged.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
     merged.add_argument("--fail-on", metavar="LIST", help="as for run")
-    checked = _add(commands, "validate", _validate, "check suites and configuration; run nothing")
+    checked = _add(commands, "validate", _validate, "check suites and configuration without running anything")
     checked.add_argument("suites", nargs="*", metavar="SUITE", help="files or directories")
     checked.add_argument("--config", metavar="FILE", help="agenteval.yaml to check")
-    started = _add(commands, "init", _init, "write a suite, a configuration and a workflow to start from")
-    started.add_argument("directory", nargs="?", default=".", metavar="DIRECTORY", help="where to write (here)")
+    started = _add(commands, "init", _init, "write a starter: a suite, a configuration, a workflow and an agent")
+    started.add_argument("directory", nargs="?", default=".", metavar="DIRECTORY", help="directory to write to")
     started.add_argument(
         "--format",
         metavar="FORMAT",
         choices=_Choices(_starter_formats),
         default="holodeck",
-        help="format of the suite (%(default)s)",
+        help="format of the suite; default: %(default)s",
     )
     started.add_argument(
         "--agent",
         metavar="KIND",
         choices=_Choices(_starter_agents),
         default="command",
-        help="how the agent is reached (%(default)s)",
+        help="kind of the agent; default: %(default)s",
     )
     schema = _add(commands, "schema", _schema, "print the JSON Schema of a file")
     schema.add_argument("name", metavar="NAME", choices=_Choices(_schema_names), help="which file")
     plugins = _add(commands, "plugins", _plugins, "list the installed extensions and whether they may run")
     plugins.add_argument("--json", action="store_true", help="print a JSON list")
     _add_publish(commands)
-    action = _add(commands, "action", _action, "the container's entry: reads INPUT_* and writes GitHub's files")
-    action.add_argument("--clean-up", action="store_true", help="close what a killed run left open")
+    action = _add(commands, "action", _action, "run the container action: read INPUT_* and write GitHub's files")
+    action.add_argument("--clean-up", action="store_true", help="remove the 'in progress' note of a killed run")
     return parser
 
 
@@ -380,54 +384,76 @@ def _add(
 
 
 def _add_templates(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--comment-template", metavar="FILE", help="template of your own for comment.md")
-    parser.add_argument("--summary-template", metavar="FILE", help="template of your own for summary.md")
+    parser.add_argument("--comment-template", metavar="FILE", help="user template for comment.md")
+    parser.add_argument("--summary-template", metavar="FILE", help="user template for summary.md")
 
 
 def _add_publish(commands: Any) -> None:
-    parser = _add(commands, "publish", _publish, "write a results file to GitHub: a comment, and a check run")
+    parser = _add(commands, "publish", _publish, "post a results file to GitHub as a comment and a check run")
     parser.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
     add = parser.add_argument
-    add("--dry-run", action="store_true", help="print every body and every call; make none")
-    add("--repository", metavar="OWNER/NAME", help="(as the results say)")
-    add("--pull-request", metavar="N", type=_positive, help="to comment on (as the results say)")
-    add("--commit", metavar="SHA", help="that a check run belongs to (as the results say)")
-    add("--comment", choices=("always", "changes", "failures", "never"), default="always", help="when (%(default)s)")
-    add("--comment-id", metavar="ID", default="", help="tells apart several comments on one pull request")
-    add("--check-name", metavar="NAME", default="", help="of a check run to make (none)")
-    add("--no-annotations", action="store_true", help="no annotations in the check run")
-    add("--config", metavar="FILE", help="configuration, for what fails the gate")
+    add("--dry-run", action="store_true", help="print every API call with its body; make none")
+    add("--repository", metavar="OWNER/NAME", help="repository; default: from the results")
+    add("--pull-request", metavar="N", type=_positive, help="pull request to comment on; default: from the results")
+    add("--commit", metavar="SHA", help="commit of the check run; default: from the results")
+    add(
+        "--comment",
+        choices=("always", "changes", "failures", "never"),
+        default="always",
+        help="when to comment; default: %(default)s",
+    )
+    add("--comment-id", metavar="ID", default="", help="distinguishes several comments on one pull request")
+    add("--check-name", metavar="NAME", default="", help="name of a check run to create; default: no check run")
+    add("--no-annotations", action="store_true", help="create the check run without annotations")
+    add("--config", metavar="FILE", help="agenteval.yaml with the gate's settings")
 
 
 def _add_run(commands: Any) -> None:
     parser = _add(commands, "run", _run, "evaluate suites and write reports")
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help="suite files or directories; found if not given")
+    parser.add_argument(
+        "suites", nargs="*", metavar="SUITE", help="suite files or directories; default: suites at the usual paths"
+    )
     add = parser.add_argument
-    add("--config", metavar="FILE", help="configuration (agenteval.yaml here, beside the suite, or above)")
+    add(
+        "--config",
+        metavar="FILE",
+        help="configuration; default: agenteval.yaml here, beside the suite, or in a parent directory",
+    )
     add("--agent", metavar="AGENT", help="name in agenteval.yaml, replay:FILE, python:MODULE:CALLABLE, or a URL")
     add("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
-    add("--control", metavar="AGENT", help="with `confirm: base`: this agent stands for the base commit's")
+    add("--control", metavar="AGENT", help="with `confirm: base`: agent to run instead of the base commit's")
     add("--history", metavar="DIR", help="results.json files of earlier runs, at any depth, for the trend")
-    add("--out", metavar="DIR", default="agenteval-report", help="where reports go (%(default)s)")
-    add("--iterations", metavar="N", type=_positive, help="times every case runs")
-    add("--concurrency", metavar="N", type=_positive, help="cases at once")
-    add("-k", "--filter", metavar="TEXT", help="only cases whose name or id contains this")
-    add("--tag", metavar="TAG", action="append", default=[], help="only cases with this tag; repeatable")
+    add("--out", metavar="DIR", default="agenteval-report", help="directory for reports; default: %(default)s")
+    add("--iterations", metavar="N", type=_positive, help="number of times each case runs")
+    add("--concurrency", metavar="N", type=_positive, help="cases that run at the same time")
+    add("-k", "--filter", metavar="TEXT", help="run only cases whose name or id contains this text")
+    add("--tag", metavar="TAG", action="append", default=[], help="run only cases with this tag; repeatable")
     add(
         "--shard",
         metavar="I/N",
-        help="only the I-th of N parts of the cases; `agenteval merge` joins and judges them",
+        help="run only shard I of N; `agenteval merge` joins the shards and decides the gate",
     )
-    add("--fail-on", metavar="LIST", help="failures,regressions,errors (default), inconclusive; or none")
-    add("--max-llm-calls", metavar="N", type=_count, help="requests to models, repeated ones included")
-    add("--max-cost-usd", metavar="USD", type=_amount, help="what models may cost")
-    add("--max-time", metavar="SECONDS", type=_seconds, help="for the whole run; what has not run then is an error")
-    add("--seed", metavar="N", type=_count, help="of all that is left to chance; recorded in the results")
-    add("--resume", action="store_true", help="finish the run that was interrupted, from the journal in --out")
-    add("--no-cache", action="store_true", help="ask models again, whatever the cache holds")
     add(
-        "--traces", metavar="PATH", help="score recorded traces (JSON Lines, or a folder of them); no agent is called"
+        "--fail-on",
+        metavar="LIST",
+        help="results that fail the gate: failures,regressions,errors (default), inconclusive; or none",
     )
-    add("--keep-going", action="store_true", help="with --traces: leave out lines that are no traces")
-    add("--quiet", action="store_true", help="no progress, only the result")
+    add("--max-llm-calls", metavar="N", type=_count, help="limit of requests to models, including retries")
+    add("--max-cost-usd", metavar="USD", type=_amount, help="limit of the cost of models in US dollars")
+    add(
+        "--max-time",
+        metavar="SECONDS",
+        type=_seconds,
+        help="time limit for the whole run in seconds; cases not finished by then are errors",
+    )
+    add("--seed", metavar="N", type=_count, help="random seed; recorded in results.json")
+    add("--resume", action="store_true", help="finish an interrupted run from the journal in --out")
+    add("--no-cache", action="store_true", help="neither read nor write the cache of model replies")
+    add(
+        "--traces",
+        metavar="PATH",
+        help="score recorded traces (a JSON Lines file, or a folder) without calling an agent",
+    )
+    add("--keep-going", action="store_true", help="with --traces: leave out lines that are not traces")
+    add("--quiet", action="store_true", help="show only the result, no progress")
     _add_templates(parser)

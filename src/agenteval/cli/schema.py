@@ -22,7 +22,7 @@ def schema_names() -> tuple[str, ...]:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """Make the schema that has one of the ``schema_names``."""
+    """Return the JSON Schema with one of the ``schema_names``."""
     found = _schemas()[name]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found.body(), "title": found.title}
 
@@ -64,12 +64,12 @@ def _protocol(name: str) -> dict[str, Any]:
 
 
 def _recording() -> dict[str, Any]:
-    # An error may stand for the response.
+    # A recording has a response or an error.
     return {**_protocol("recording"), "anyOf": [{"required": ["response"]}, {"required": ["error"]}]}
 
 
 def _trace() -> dict[str, Any]:
     body = _protocol("trace")
-    # An older name of the answer.
+    # ``final_output`` is an older name of ``output``.
     body["required"].remove("output")
     return {**body, "anyOf": [{"required": ["output"]}, {"required": ["final_output"]}]}

@@ -1,1 +1,1 @@
-"""Suites: what they are, and one loader per format."""
+"""Suites: the model, and one loader per format."""

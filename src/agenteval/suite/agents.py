@@ -34,7 +34,7 @@ class _CommonKeys(BaseModel):
     timeout: float | None = Field(None, gt=0, description="seconds for one turn (60)")
     concurrency: int | None = Field(None, ge=1, description="conversations with it at once (as many as the run)")
     retries: int | None = Field(
-        None, ge=0, le=10, description="further attempts after a transient failure (2 for http, else 0)"
+        None, ge=0, le=10, description="retries after a transient failure; default: 2 for http, else 0"
     )
     config: dict[str, Any] = Field(default_factory=dict, description="free-form values sent with every request")
     env: dict[str, str] = Field(default_factory=dict, repr=False, description="further environment variables")

@@ -1,4 +1,4 @@
-"""What a suite wants to know of a run as a whole: criteria that must hold, analyses, and how they are reported.
+"""Evaluation of a whole run: criteria, analyses, and their report.
 
 Data only; ``agenteval.results.analysis`` computes, ``agenteval.report`` shows.
 """
@@ -38,13 +38,13 @@ Section = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """How the scores of one answer become one score, and from where on it passes.
+    """Aggregation of the scores of an answer into one score with a threshold.
 
-    Scores that are absent (skipped, or an error) take no part, and neither does their weight.
+    Absent scores (skipped, or an error) and their weights are ignored.
 
     Attributes:
-        method: ``weighted_sum``: Σ(score·weight) / Σ(weight); ``average``: the mean over what has a weight above 0.
-        threshold: the score needed, 0..1.
+        method: ``weighted_sum``: Σ(score·weight) / Σ(weight); ``average``: the mean of scores with weight above 0.
+        threshold: the required score, 0..1.
         weights: metric id → weight.
     """
 
@@ -55,15 +55,15 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """Conditions on a run as a whole; one that is not met fails the gate. ``None`` and empty ask for nothing.
+    """Conditions on a whole run; the gate fails if one is not met. ``None`` and empty values set none.
 
     Attributes:
-        all_successful: every case had an answer, and no trace says that it failed.
-        avg_response_ms: the most that the mean time for an answer may be.
-        max_response_ms: the most that any answer may take.
-        error_rate_percent: the most cases without success, 0..100.
-        quality: metric id → the mean score that it must reach; ``None`` takes the aggregate's threshold.
-        tool_calls: what must hold of all tool calls.
+        all_successful: every case has an answer, and no trace is marked as failed.
+        avg_response_ms: limit of the mean response time.
+        max_response_ms: limit of any response time.
+        error_rate_percent: limit of cases without success, 0..100.
+        quality: metric id → required mean score; ``None`` uses the aggregate's threshold.
+        tool_calls: conditions on all tool calls.
     """
 
     all_successful: bool = False
@@ -76,7 +76,7 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """A condition on a number of the run that is worth a warning, ``error_rate > 5``."""
+    """A condition on a figure of the run that causes a warning, ``error_rate > 5``."""
 
     metric: str
     operator: Operator
@@ -85,15 +85,15 @@ class AlertRule:
 
 @dataclass(frozen=True, slots=True)
 class Analyses:
-    """What is computed besides the scores.
+    """Analyses besides the scores.
 
     Attributes:
         personas: break everything down by persona.
-        focus_personas: those that are looked at more closely; empty is all.
-        outliers: find answers that took unusually long, or scored unusually.
+        focus_personas: personas with more detail; empty means all.
+        outliers: find answers with an unusual response time or score.
         outlier_handling: whether they count in averages.
         trend: whether scores rise or fall over the iterations.
-        failures: list failures; with ``failure_causes`` by what caused them.
+        failures: list failures; with ``failure_causes``, grouped by cause.
         baseline: absolute path of an earlier summary to compare with.
         statistics: confidence intervals and tests, at
         significance: level of the tests, and
@@ -117,11 +117,11 @@ class Analyses:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationReport:
-    """How the evaluation of a suite is written down, beside the reports that every run has.
+    """Report of a suite's evaluation, in addition to the reports of every run.
 
     Attributes:
-        sections: shown or not; one that is not named follows from the style.
-        template: absolute path of an own HTML template.
+        sections: section → whether it is shown; the style decides for other sections.
+        template: absolute path of a user HTML template.
     """
 
     style: Style = "standard"
@@ -137,11 +137,11 @@ class EvaluationReport:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Everything that a suite wants to know of a run as a whole.
+    """Evaluation of a whole run.
 
     Attributes:
-        goal: in the suite's words.
-        report: ``None`` where only the usual reports are wanted.
+        goal: the suite's description of the goal.
+        report: report of the evaluation; ``None`` for only the usual reports.
     """
 
     goal: str | None = None
@@ -150,7 +150,7 @@ class Evaluation:
     report: EvaluationReport | None = None
 
 
-#: What an alert can watch, and what its threshold means. The id of a metric watches its mean score, 0..1.
+#: Figures for alerts, and the unit of their threshold. The id of a metric stands for its mean score, 0..1.
 ALERT_METRICS: Mapping[str, str] = {
     "error_rate": "percent of answers without success",
     "pass_rate": "passed of judged answers, 0..1",
@@ -160,13 +160,13 @@ ALERT_METRICS: Mapping[str, str] = {
     "total_traces": "answers",
     "passed_traces": "answers that passed",
     "failed_traces": "answers that did not pass",
-    "absent_scores": "scores that could not be had",
+    "absent_scores": "scores that are absent",
     "avg_response_time": "mean time in ms",
     "max_response_time": "longest time in ms",
-    "p50_response_time": "time in ms that half of the answers kept",
-    "p90_response_time": "time in ms that 90 % of the answers kept",
-    "p95_response_time": "time in ms that 95 % of the answers kept",
-    "p99_response_time": "time in ms that 99 % of the answers kept",
+    "p50_response_time": "median response time in ms",
+    "p90_response_time": "90th percentile of the response time in ms",
+    "p95_response_time": "95th percentile of the response time in ms",
+    "p99_response_time": "99th percentile of the response time in ms",
     "avg_tokens": "mean tokens of an answer",
 }
 
@@ -176,12 +176,12 @@ _PERCENT = 100
 
 
 def known_alert_metrics(metric_ids: Iterable[str] = ()) -> tuple[str, ...]:
-    """Every name that an alert may have: the built-in ones, then the ids of the suite's metrics."""
+    """Return the allowed names of alerts: the built-in ones, then the ids of the suite's metrics."""
     return tuple(dict.fromkeys((*ALERT_METRICS, *metric_ids)))
 
 
 def alert_problem(rule: AlertRule, metric_ids: Collection[str] = ()) -> str | None:
-    """What is wrong with an alert of a suite with these metrics, in one sentence; ``None`` if nothing is."""
+    """Return the problem of an alert in a suite with these metrics; ``None`` without one."""
     known = known_alert_metrics(metric_ids)
     if rule.metric not in known:
         alike = difflib.get_close_matches(rule.metric, known, n=1)
@@ -202,13 +202,13 @@ def alert_problem(rule: AlertRule, metric_ids: Collection[str] = ()) -> str | No
 class JudgeLimits:
     """Limits for all judges of a suite together.
 
-    They say nothing about how an answer is judged, so they do not show in what identifies a case (its ``repr``).
+    They do not change how an answer is judged, so they are not part of a case's fingerprint (the ``repr``).
 
     Attributes:
-        sample_rate: the share of answers that are judged, 0..1.
-        max_calls: answers of models in one run; ``None`` is no limit.
-        timeout_s: for one call; ``None`` is the run's.
-        cache: file of earlier judgements, relative to the suite's directory; ``None`` keeps none.
+        sample_rate: share of answers that are judged, 0..1.
+        max_calls: limit of model calls in one run; ``None`` means no limit.
+        timeout_s: limit of one call in seconds; ``None`` uses the run's.
+        cache: file of earlier judgements, relative to the suite's directory; ``None`` means no cache.
     """
 
     sample_rate: float = field(default=1.0, repr=False)

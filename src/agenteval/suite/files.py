@@ -1,4 +1,4 @@
-"""What files hold: whether their bytes are what a suite says, and how text is read from plain ones."""
+"""Checks that files have the kind that the suite declares, and reads plain text files."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from urllib.parse import urlsplit
 
 from agenteval.suite.model import FileKind
 
-# Read directly; everything else takes a converter.
+# Read directly; all other kinds need a converter.
 PLAIN: frozenset[FileKind] = frozenset({"text", "csv"})
 
 _ZIP = b"PK\x03\x04"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-# Something else may stand before a PDF, but not much of it.
+# A PDF may have a short prefix.
 _PDF_HEAD = 1024
 _OFFICE: Mapping[FileKind, str] = {"word": ".docx", "excel": ".xlsx", "powerpoint": ".pptx"}
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file; a path that the system refuses, as it is too long, is none."""
+    """Return whether a file exists; false for a path that the system rejects, for instance as too long."""
     try:
         return path.is_file()
     except OSError:
@@ -28,7 +28,7 @@ def is_file(path: Path) -> bool:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is such a file or folder; likewise."""
+    """Return whether a file or folder exists; false for a path that the system rejects."""
     try:
         return path.exists()
     except OSError:
@@ -36,7 +36,7 @@ def exists(path: Path) -> bool:
 
 
 def content_problem(kind: FileKind, data: bytes) -> str | None:
-    """Why bytes cannot be read as what they are said to be; ``None`` if nothing speaks against it."""
+    """Return why bytes do not have the declared kind; ``None`` if they may have it."""
     if kind in PLAIN:
         try:
             decode_text(data)
@@ -53,20 +53,20 @@ def content_problem(kind: FileKind, data: bytes) -> str | None:
 
 
 def is_old_office(data: bytes) -> bool:
-    """Whether bytes are a file of Office 97 to 2003, or an encrypted newer one."""
+    """Return whether bytes are a file of Office 97 to 2003, or an encrypted newer one."""
     return data.startswith(_OLE)
 
 
 def decode_text(data: bytes) -> tuple[str, str]:
-    """The text in a file, and its encoding: UTF-8, UTF-16 where a mark says so, else Windows-1252.
+    """Return the text of a file, and its encoding: UTF-8, UTF-16 with a byte order mark, else Windows-1252.
 
     Raises:
-        ValueError: it is no text.
+        ValueError: the file is not text.
     """
     if data.startswith(_UTF_16):
         return data.decode("utf-16"), "utf-16"
     if b"\0" in data:
-        raise ValueError("is no text file")
+        raise ValueError("is not a text file")
     try:
         return data.decode("utf-8-sig"), "utf-8"
     except UnicodeDecodeError:
@@ -78,6 +78,6 @@ def decode_text(data: bytes) -> tuple[str, str]:
 
 
 def display_url(url: str) -> str:
-    """An address without user, query and fragment, which may hold secrets."""
+    """Return an address without user, query and fragment, which may contain secrets."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

@@ -1,6 +1,6 @@
-"""What a suite is, whatever format it was written in.
+"""The model of a suite, independent of its format.
 
-Everything here is data: the loaders in this package make it, the rest of the program reads it.
+Everything here is data. The loaders in this package create it, and the rest of the program reads it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OVERALL = "score"
 # Digits of the hashes that results.json keeps for each case and metric.
 _SHORT = 12
 
-# Further attempts where an agent's definition says nothing: what is reached over a network fails in passing.
+# Default retries by kind: network agents fail transiently.
 _DEFAULT_RETRIES = {"http": 2, "http_tool": 2}
 
 # The same text for the same values, in every process.
@@ -54,7 +54,7 @@ MetricKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in the suite's files something stands."""
+    """A position in a suite file."""
 
     directory: str = ""
     file: str = ""
@@ -81,22 +81,22 @@ class CaseFilter:
 
 @dataclass(frozen=True)
 class MetricConfig:
-    """One metric as a suite asks for it.
+    """Configuration of a metric in a suite.
 
     Attributes:
         id: stable id inside its case, used to pair scores with a baseline.
         type: name in the metric registry, for instance ``numeric``.
         kind: family shown in reports (``standard``, ``geval``, ``rag``, ``code``, ...).
-        threshold: score needed to pass, 0..1; ``None`` leaves the verdict to the metric.
+        threshold: score required to pass, 0..1; with ``None`` the metric decides.
         options: constructor arguments of the metric.
         response_path: leaf of a JSON response that is scored instead of the whole text.
         fail_on_error: an error of the metric makes the case an error; otherwise it is a warning.
-        retries: further attempts after an error of the metric.
+        retries: retries after an error of the metric.
         timeout_s: limit for one attempt, in seconds.
-        requested_by: the level of the suite that asked for this metric; ``config`` is ``agenteval.yaml``.
+        requested_by: level of the suite that lists this metric; ``config`` is ``agenteval.yaml``.
         gating: false only reports the score.
-        only: the cases it is for, where ``agenteval.yaml`` names some.
-        where: where it stands; relative references start in that directory.
+        only: the cases that an entry of ``agenteval.yaml`` selects.
+        where: position in the suite; relative references start in its directory.
     """
 
     id: str
@@ -119,7 +119,7 @@ class MetricConfig:
 
     @cached_property
     def content(self) -> str:
-        """What of it shapes the score, as JSON. Most cases share their metrics, so it is kept."""
+        """Return the parts that affect the score, as JSON. Cached, because most cases share their metrics."""
         return _json([self.id, self.type, self.threshold, _text_keys(self.options), self.response_path])
 
 
@@ -128,18 +128,18 @@ class FileRef:
     """A file that belongs to the input of a turn: a path on this machine, or an address to download from.
 
     Attributes:
-        name: what the agent is told it is called: the path as written, or the address without its secrets.
-        kind: what it holds.
+        name: name of the file for the agent: the path as written, or the address without secrets.
+        kind: kind of the content.
         path: absolute.
         url: ``http`` or ``https``.
-        description: what it is, in the suite's words.
-        pages: numbers of pages or slides, from 1; ``None`` is all.
-        sheet: of a workbook; ``None`` is all, or the active one where there is a ``range``.
+        description: the suite's description.
+        pages: numbers of pages or slides, from 1; ``None`` means all.
+        sheet: sheet of a workbook; ``None`` means all, or the active one with a ``range``.
         range: cells of a sheet, like ``A1:E100``.
-        digest: hash of the content; ``None`` for what is not downloaded yet.
-        cache: keep the download for later runs.
+        digest: hash of the content; ``None`` before the download.
+        cache: whether to keep the download for later runs.
         download_s: limit for a download, in seconds.
-        convert_s: limit for reading its text, in seconds.
+        convert_s: limit for reading the text, in seconds.
     """
 
     name: str
@@ -157,24 +157,24 @@ class FileRef:
 
     @property
     def content(self) -> list[Any]:
-        """What of it shapes the question: the same on every machine that has the same file."""
+        """Return the parts that affect the question; the same on every machine with the same file."""
         name = self.url or PurePath(self.name).name
         return [name, self.kind, self.digest, self.description, self.pages, self.sheet, self.range]
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One exchange with the agent and what is expected of it.
+    """One exchange with the agent and its expectations.
 
     Attributes:
         input: what is sent to the agent, or to a tool that is called without ``context``.
         ground_truth: the expected answer.
-        retrieval_context: passages given by the suite; they win over what the agent retrieved.
-        files: what belongs to the input.
+        retrieval_context: passages in the suite; they override those that the agent retrieved.
+        files: files of the input.
         context: named values for the agent or tool under test.
         config: free-form values for code graders.
-        metrics: what is measured on the reply.
-        exception_is_answer: an exception that a tool under test raises is its answer: it refused.
+        metrics: metrics of the reply.
+        exception_is_answer: whether an exception of a tool under test is its answer (a refusal).
     """
 
     input: str
@@ -189,11 +189,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Who answers a case: an agent, or a tool that is called directly.
+    """Target of a case: an agent, or a tool that is called directly.
 
     Attributes:
-        name: as ``agenteval.yaml`` or a framework of the repository knows it; ``*`` stands for all that are known.
-        line: where the suite names it; it makes no other target.
+        name: name in ``agenteval.yaml`` or in the source code; ``*`` means all targets.
+        line: line in the suite; not part of the identity.
     """
 
     kind: Literal["agent", "tool"]
@@ -202,7 +202,7 @@ class Target:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it stands for all that are known."""
+        """Return whether the target means all targets."""
         return self.name == "*"
 
 
@@ -221,16 +221,16 @@ class Fingerprints:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A named exchange of one or more turns in one session.
+    """A named conversation of one or more turns in one session.
 
     Attributes:
-        metrics: what is measured once all iterations are done, over all their last answers together.
-        strict: one failed iteration fails the case; else the majority of the iterations decides.
-        target: who answers; ``None`` is the suite's agent.
-        persona: who asks, where a suite tells several kinds of users apart.
-        aggregate: makes one score of all, which alone decides; ``None``: every metric must pass.
-        fingerprint: hash of what is asked and how it is judged, without the agent. A run can be resumed or merged
-            only where it is the same; see `fingerprints` for comparisons.
+        metrics: metrics over the last answers of all iterations together.
+        strict: whether one failed iteration fails the case; otherwise the majority decides.
+        target: agent or tool that answers; ``None`` means the suite's agent.
+        persona: persona that asks, in suites with personas.
+        aggregate: combines all scores into the one that decides; with ``None`` every metric must pass.
+        fingerprint: hash of the question and the metrics, without the agent. A run can be resumed or merged only if it is
+            equal; see `fingerprints` for comparisons.
     """
 
     id: str
@@ -274,25 +274,25 @@ class Case:
 
     @property
     def all_metrics(self) -> tuple[MetricConfig, ...]:
-        """The metrics of all turns, then those over all iterations."""
+        """Return the metrics of all turns, then those over all iterations."""
         return (*(metric for turn in self.turns for metric in turn.metrics), *self.metrics)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """How an agent, or a tool under test, is reached.
+    """Definition of an agent or a tool under test.
 
     Attributes:
         kind: ``command``, ``http``, ``python``, ``model`` or ``replay``.
         target: argv, URL, ``module:callable``, model or path, by kind.
         directory: where relative paths start and commands run: the directory of the file that
             names the agent.
-        timeout_s: limit for one turn, in seconds; ``None`` takes the suite's, else ``DEFAULT_TURN_TIMEOUT_S``.
-        concurrency: conversations with it at once; ``None`` takes the run's.
-        retries: further attempts after a passing failure; ``None`` takes the default of the kind.
-        config: free-form values handed to the agent with every request.
+        timeout_s: limit for one turn, in seconds; ``None`` uses the suite's, else ``DEFAULT_TURN_TIMEOUT_S``.
+        concurrency: conversations at the same time; ``None`` uses the run's.
+        retries: retries after a transient failure; ``None`` uses the default of the kind.
+        config: free-form values that the agent gets with every request.
         env: additional environment variables.
-        options: what only this kind knows (``headers``, ``response_path``, ``interpreter``, ...).
+        options: options of this kind (``headers``, ``response_path``, ``interpreter``, ...).
         where: ``file:line`` of the definition, for messages.
     """
 
@@ -309,12 +309,12 @@ class AgentSpec:
 
     @property
     def limit_s(self) -> float:
-        """The limit for one turn that is in force, in seconds."""
+        """Return the effective limit for one turn, in seconds."""
         return DEFAULT_TURN_TIMEOUT_S if self.timeout_s is None else self.timeout_s
 
     @property
     def retry_limit(self) -> int:
-        """How often a turn is asked again after a passing failure."""
+        """Return the number of retries after a transient failure."""
         return _DEFAULT_RETRIES.get(self.kind, 0) if self.retries is None else self.retries
 
 
@@ -324,17 +324,17 @@ class Suite:
 
     Attributes:
         path: the file, relative to the repository, with forward slashes.
-        root: the directory whose source code its targets stand in, where it has some.
-        agent: an agent of its own, the name of one in ``agenteval.yaml``, or ``None`` for the default.
-        fallback_agent: what the suite itself describes, for where there is no default either.
-        concurrency: cases at once, where the suite says so.
-        turn_timeout_s: limit for one turn, for agents that say none themselves.
+        root: directory with the source code of its targets, if any.
+        agent: the suite's agent, the name of one in ``agenteval.yaml``, or ``None`` for the default.
+        fallback_agent: the agent that the suite describes, used without a default agent.
+        concurrency: cases at the same time, if the suite sets it.
+        turn_timeout_s: limit for one turn, for agents without a limit.
         retrieval_tools: names of tools whose results are retrieved passages.
-        metrics: what is measured on recorded traces, where the format can score them.
-        aggregate: how these scores become one.
-        evaluation: what is wanted of the run as a whole.
-        warnings: what is worth saying but no error.
-        secrets: values that came from secret-looking environment variables; masked in every report.
+        metrics: metrics of recorded traces, if the format can score them.
+        aggregate: combination of these scores into one.
+        evaluation: evaluation of the whole run.
+        warnings: warnings of the loader.
+        secrets: values of secret-like environment variables, masked in every report.
     """
 
     path: str
@@ -356,18 +356,18 @@ class Suite:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash over the fingerprints of all cases."""
+        """Return a hash of the fingerprints of all cases."""
         return _digest(_json([case.id, case.fingerprint]) for case in self.cases)
 
 
 def _turn_content(turn: Turn) -> str:
-    """What shapes the question and the verdict, as JSON."""
+    """Return the parts that affect the question and the verdict, as JSON."""
     metrics = _array(metric.content for metric in turn.metrics)
     return _array((*_question_content(turn), *_expected_content(turn), metrics))
 
 
 def _question_content(turn: Turn) -> tuple[str, ...]:
-    """What is sent to the agent or tool, as JSON."""
+    """Return the parts that are sent to the agent or tool, as JSON."""
     return (
         _json(turn.input),
         _array(_json(file.content) for file in turn.files),
@@ -385,7 +385,7 @@ def _expected_content(turn: Turn) -> tuple[str, ...]:
 
 
 def _text_keys(value: Any) -> Any:
-    """The value with every key as text: YAML has keys of all kinds, and only texts can be sorted."""
+    """Return the value with text keys, because YAML keys of other types cannot be sorted."""
     if isinstance(value, Mapping):
         return {str(key): _text_keys(item) for key, item in value.items()}
     return [_text_keys(item) for item in value] if isinstance(value, list | tuple) else value
@@ -396,10 +396,10 @@ def _json(value: Any) -> str:
 
 
 def _array(items: Iterable[str]) -> str:
-    """JSON of a list whose items are JSON."""
+    """Return the JSON of a list of JSON items."""
     return f"[{','.join(items)}]"
 
 
 def _digest(items: Iterable[str]) -> str:
-    """The hash of a list whose items are JSON."""
+    """Return the hash of a list of JSON items."""
     return hashlib.sha256(_array(items).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,6 +1,6 @@
-"""What an agent is that consists of a model, instructions and tools.
+"""Definition of a model agent: model, instructions and tools.
 
-Like everything in this package it is data; ``agenteval.agents.model.agent`` runs it.
+Data only; ``agenteval.agents.model.agent`` runs it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ModelAgentSpec:
 
     Attributes:
         instructions: the system prompt.
-        response_schema: JSON Schema that every answer follows; ``None`` for free text.
+        response_schema: JSON Schema of every answer; ``None`` for free text.
         obstacles: why it cannot run here, though its suite may be run with another agent.
     """
 
@@ -37,6 +37,6 @@ class ModelAgentSpec:
 
 
 def model_agent_of(spec: AgentSpec) -> ModelAgentSpec:
-    """What an agent of kind ``model`` consists of."""
+    """Return the parts of an agent of kind ``model``."""
     found: ModelAgentSpec = spec.options["agent"]
     return found

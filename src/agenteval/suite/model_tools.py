@@ -1,4 +1,4 @@
-"""The tools that an agent made of a model can have; see :mod:`~agenteval.suite.model_agent`."""
+"""Tools of a model agent; see :mod:`~agenteval.suite.model_agent`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FunctionTool:
     Attributes:
         file: absolute path of the module.
         parameters: JSON Schema per parameter; ``None`` takes them from the function's signature.
-        is_retrieval: what it returns counts as retrieved passages.
+        is_retrieval: whether its results count as retrieved passages.
         where: ``file:line`` of the definition, for messages.
     """
 
@@ -38,10 +38,10 @@ class McpServer:
         env: further environment variables of the program.
         url: address, for ``http`` (streamable) and ``sse``.
         connect_timeout_s: limit for connecting over HTTP.
-        read_timeout_s: how long an HTTP connection may be silent.
+        read_timeout_s: limit for the silence of an HTTP connection.
         request_timeout_s: limit for one request of the protocol.
-        allowed_tools: the only tools of the server that are offered to the model; ``None`` offers all.
-        is_retrieval: what its tools return counts as retrieved passages.
+        allowed_tools: tools that the model gets; ``None`` means all.
+        is_retrieval: whether the results of its tools count as retrieved passages.
         where: ``file:line`` of the definition, for messages.
     """
 

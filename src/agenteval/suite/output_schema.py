@@ -1,4 +1,4 @@
-"""What an answer must look like: text to match, or JSON of a certain shape.
+"""Expected form of an answer: text to match, or JSON with a schema.
 
 Data only; ``agenteval.metrics`` checks answers against it.
 """
@@ -15,14 +15,14 @@ TypeName = Literal["str", "int", "float", "bool", "dict", "list", "set", "any"]
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """One way of matching a text.
+    """A strategy for matching a text.
 
     Attributes:
         strategy: ``contains`` wants all of the expected texts; ``contains_any``, ``startswith`` and ``endswith`` one
             of them; ``match`` is a regular expression that is searched for; ``similar`` compares the meaning.
         expected: texts, a pattern, or the text to resemble.
-        case_sensitive: heed case and surrounding white space.
-        threshold: for ``similar``: the cosine similarity needed, 0..1.
+        case_sensitive: whether case and surrounding white space count.
+        threshold: for ``similar``: the required cosine similarity, 0..1.
     """
 
     strategy: Strategy
@@ -33,7 +33,7 @@ class TextMatch:
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """A type of JSON value; ``item`` is the type inside a list or a set, where one is given."""
+    """A type of JSON value; ``item`` is the type inside a list or a set, if given."""
 
     name: TypeName
     item: FieldType | None = None
@@ -44,17 +44,17 @@ class FieldType:
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """What a JSON value must be.
+    """Requirements of a JSON value.
 
-    Constraints on texts and numbers hold for the value itself, or for each entry of a list.
+    Constraints on texts and numbers apply to the value, or to each entry of a list.
 
     Attributes:
-        types: any one of them; empty allows all.
-        default: stands in for a value that is missing, where ``has_default``.
-        text: what the value must say.
-        enum: the values that are allowed.
-        fields: of an object; further ones do not matter.
-        items: what each entry of a list must be.
+        types: allowed types; empty allows all.
+        default: value for a missing field, with ``has_default``.
+        text: how the text of the value must match.
+        enum: allowed values.
+        fields: fields of an object; additional ones are allowed.
+        items: requirements of each entry of a list.
     """
 
     types: tuple[FieldType, ...] = ()

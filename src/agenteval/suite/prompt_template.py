@@ -1,4 +1,4 @@
-"""What a prompt template is: a text with names of fields between single braces."""
+"""Prompt templates: texts with names of fields between single braces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from string import Formatter
 
-#: What may stand between braces, besides ``metadata.X`` for any field of the metadata.
+#: Allowed names between braces, besides ``metadata.X`` for any field of the metadata.
 PLACEHOLDERS = (
     "input",
     "output",
@@ -29,27 +29,27 @@ _BRACED = re.compile(rf"\{{({_FIELD.pattern})\}}")
 
 
 def has_text(template: str | None) -> bool:
-    """Whether a template says anything: blank lines and comments (``#``) do not."""
+    """Return whether a template has content besides blank lines and comments (``#``)."""
     return any(line.strip() and not line.lstrip().startswith("#") for line in (template or "").splitlines())
 
 
 def template_warnings(template: str) -> Sequence[str]:
-    """What stands in braces and will not be replaced."""
+    """Return warnings for names in braces that are not replaced."""
     unknown = dict.fromkeys(name for name in _names(template) if not _is_known(name))
     warnings = [
-        f"{{{name}}} is no placeholder and stays as it is; known: {', '.join(PLACEHOLDERS)}, metadata.X"
+        f"{{{name}}} is not a placeholder and stays unchanged; known: {', '.join(PLACEHOLDERS)}, metadata.X"
         for name in unknown
     ]
     if _format_pieces(template) is None and ("{" in (rest := _BRACED.sub("", template)) or "}" in rest):
-        warnings.append("braces that hold no placeholder stay as they are")
+        warnings.append("braces without a placeholder stay unchanged")
     return warnings
 
 
 def pieces(template: str) -> Iterator[tuple[str, str | None]]:
-    """The template in its order: texts with ``None``, and names of placeholders with an empty text.
+    """Return the parts of a template in order: texts with ``None``, and names of placeholders with an empty text.
 
-    What is no placeholder stays as it is. Only where every brace follows the rules of ``str.format``, doubled ones
-    become single, as they do in FluxLoop.
+    Other names in braces stay unchanged. If every brace follows the rules of ``str.format``, doubled braces become
+    single ones, as in FluxLoop.
     """
     for literal, name in _read(template):
         yield literal, None
@@ -59,7 +59,7 @@ def pieces(template: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _format_pieces(template: str) -> list[tuple[str, str | None]] | None:
-    """As ``str.format`` reads it; ``None`` where it would stumble over some brace."""
+    """Parse as ``str.format`` does; return ``None`` if it would reject a brace."""
     try:
         parsed = list(Formatter().parse(template))
     except ValueError:
@@ -86,6 +86,6 @@ def _is_known(name: str) -> bool:
 
 
 def _read(template: str) -> Iterable[tuple[str, str | None]]:
-    """Texts, each with the name between braces that follows it."""
+    """Return texts, each with the following name in braces."""
     formatted = _format_pieces(template)
     return _braced_pieces(template) if formatted is None else formatted

@@ -10,10 +10,10 @@ _SEGMENT = re.compile(r"([A-Za-z_][\w-]*)((?:\[\d+\])*)")
 
 
 def check_response_path(path: str) -> str:
-    """The path itself.
+    """Return the path.
 
     Raises:
-        ValueError: it does not follow the grammar ``name([index])*(.name([index])*)*``.
+        ValueError: the path does not follow the grammar ``name([index])*(.name([index])*)*``.
     """
     if not path or not all(_SEGMENT.fullmatch(segment) for segment in path.split(".")):
         raise ValueError(f"{path!r} is not a path like answer or result.items[0].price")
@@ -21,7 +21,7 @@ def check_response_path(path: str) -> str:
 
 
 def text_at_path(response: str, path: str) -> str:
-    """The leaf as text, the way Python prints it (``null`` is ``None``, ``true`` is ``True``).
+    """Return the leaf as text, as Python prints it (``null`` is ``None``, ``true`` is ``True``).
 
     Raises:
         ValueError: the response is not JSON, the path is missing, or it ends at an object or list.
@@ -29,7 +29,7 @@ def text_at_path(response: str, path: str) -> str:
     try:
         value = json.loads(response)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"the response is not JSON, so response_path {path!r} finds nothing: {error}") from None
+        raise ValueError(f"the response is not JSON, so response_path {path!r} cannot be read: {error}") from None
     leaf = value_at(value, path)
     if isinstance(leaf, dict | list):
         raise ValueError(f"response_path {path!r} ends at {'an object' if isinstance(leaf, dict) else 'a list'}")
@@ -37,10 +37,10 @@ def text_at_path(response: str, path: str) -> str:
 
 
 def value_at(value: Any, path: str) -> Any:
-    """The value at a path.
+    """Return the value at a path.
 
     Raises:
-        ValueError: the path leads nowhere; the message names the step.
+        ValueError: the path does not exist; the message names the step.
     """
     for segment in path.split("."):
         match = _SEGMENT.fullmatch(segment)

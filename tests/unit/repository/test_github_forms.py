@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -59,3 +60,14 @@ def test_hooks_are_programs_of_the_tests() -> None:
         program = hook["entry"].split()[0]
         assert program.startswith(".venv/bin/")
         assert program.endswith("python") or f"\n{Path(program).name}==" in locked
+
+
+def test_forms_use_documented_labels() -> None:
+    labels = loaded(ROOT / ".github" / "labels.yml")
+    names = [label["name"] for label in labels]
+    assert len(names) == len(set(names))
+    for label in labels:
+        assert set(label) == {"name", "color", "description"}
+        assert re.fullmatch(r"[0-9a-f]{6}", str(label["color"]))
+        assert 0 < len(label["description"]) <= 100  # GitHub's limit
+    assert {label for file in FORMS for label in loaded(file)["labels"]} <= set(names)

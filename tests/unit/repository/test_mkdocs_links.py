@@ -19,10 +19,17 @@ CONFIG = {"repo_url": "https://github.com/org/agenteval-action"}
             "https://github.com/org/agenteval-action/blob/main/schemas/reply.schema.json",
         ),
         ("../examples/workflows", "https://github.com/org/agenteval-action/tree/main/examples/workflows"),
-        ("gate.md#choices", "gate.md#choices"),
+        ("gate.md#options", "gate.md#options"),
         ("https://example.org/../a", "https://example.org/../a"),
     ],
 )
 def test_links(link: str, expected: str) -> None:
     page = SimpleNamespace(file=SimpleNamespace(src_uri="gate.md"))
     assert on_page_markdown(f"See [this]({link}).", config=CONFIG, page=page) == f"See [this]({expected})."
+
+
+def test_a_link_from_a_folder_to_another_page_stays() -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="decisions/journal.md"))
+    text = "[gate](../gate.md#options) [readme](../../README.md)"
+    expected = "[gate](../gate.md#options) [readme](https://github.com/org/agenteval-action/blob/main/README.md)"
+    assert on_page_markdown(text, config=CONFIG, page=page) == expected

@@ -10,7 +10,7 @@ from scripts.reference import ROOT, SECTIONS, commands, configuration, with_sect
 
 from agenteval.run.config.file import PublishedConfig
 
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("examples/*/README.md")])
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("examples/*/README.md")])
 
 
 @pytest.mark.parametrize("name", SECTIONS)

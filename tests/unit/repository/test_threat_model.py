@@ -10,7 +10,7 @@ import pytest
 from tests.support import ROOT
 
 _TEST = re.compile(r"`(?P<file>tests/[\w/]+\.py)::(?P<name>test_\w+)`")
-# Each of these has something to say to agenteval.
+# Each of these controls an input of agenteval.
 _WHO = {
     "author of a suite",
     "author of a pull request from a fork",
@@ -21,7 +21,7 @@ _WHO = {
     "event payload",
     "other commenters",
     "author of a template",
-    "whoever wrote history, recordings, traces or a journal",
+    "author of history, recordings, traces or a journal",
     "author of a dependency",
 }
 

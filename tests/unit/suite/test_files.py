@@ -131,8 +131,8 @@ class TestRead:
         line = "{path: notes.txt, type: image}"
         monkeypatch.setenv("PATH", str(folder))
         assert load(folder, line, line).warnings == (
-            "suites/agent.yaml:4: test_cases[0].files[0]: the text in images is read by tesseract, "
-            "which is not installed here: agents get the path only",
+            "suites/agent.yaml:4: test_cases[0].files[0]: reading text in images needs tesseract, "
+            "which is not installed: agents get only the path",
         )
 
 
@@ -144,7 +144,7 @@ class TestProblems:
             ("{path: ., type: text}", "path: . is a directory or a device, not a file"),
             ("{path: notes.txt/x, type: text}", "path: notes.txt/x cannot be read: Not a directory"),
             ('{path: "a\\0b", type: text}', "path: 'a\\x00b' is no path: embedded null byte"),
-            ("{path: binary.txt, type: text}", "path: binary.txt is no text file"),
+            ("{path: binary.txt, type: text}", "path: binary.txt is not a text file"),
             ("{path: notes.txt, type: pdf}", "path: notes.txt is no PDF file"),
             ("{path: rules.pdf, type: word}", "path: rules.pdf is no .docx file"),
             ("{path: prices.xls, type: powerpoint}", "path: prices.xls has the old binary format, or a password"),
@@ -157,13 +157,19 @@ class TestProblems:
             ("{path: rules.pdf, type: pdf, range: A1}", "range: can be chosen in excel files, not in pdf"),
             (
                 "{path: prices.xlsx, type: excel, range: all}",
-                "range: 'all' is no range of cells; write it like A1:E100",
+                "range: 'all' is not a range of cells; write it like A1:E100",
             ),
-            ("{path: prices.xlsx, type: excel, range: 'B!A1'}", "range: 'B!A1' is no range of cells"),
-            ("{url: 'ftp://example.org/a', type: text}", "url: 'ftp://example.org/a' is no address that begins with"),
-            ("{url: 'file:///etc/passwd', type: text}", "url: 'file:///etc/passwd' is no address"),
-            ("{url: 'https://', type: text}", "url: 'https://' is no address"),
-            ("{url: 'http://[::1', type: text}", "url: 'http://[::1' is no address"),
+            ("{path: prices.xlsx, type: excel, range: 'B!A1'}", "range: 'B!A1' is not a range of cells"),
+            (
+                "{url: 'ftp://example.org/a', type: text}",
+                "url: 'ftp://example.org/a' is not an http:// or https:// address",
+            ),
+            (
+                "{url: 'file:///etc/passwd', type: text}",
+                "url: 'file:///etc/passwd' is not an http:// or https:// address",
+            ),
+            ("{url: 'https://', type: text}", "url: 'https://' is not an http:// or https:// address"),
+            ("{url: 'http://[::1', type: text}", "url: 'http://[::1' is not an http:// or https:// address"),
         ],
     )
     def test_names_the_key(self, folder: Path, line: str, said: str) -> None:
@@ -187,7 +193,7 @@ class TestProblems:
     def test_the_extra_is_named_once(self, folder: Path) -> None:
         found = problems(folder, "{path: notes.txt, type: text}", *["{path: rules.pdf, type: pdf}"] * 2)
         assert found == [
-            "5: test_cases[0].files[1].type: reading pdf files takes an extra that is not installed: "
+            "5: test_cases[0].files[1].type: reading pdf files needs an extra that is not installed: "
             "pip install 'agenteval-action[files]'"
         ]
 

@@ -1,1 +1,1 @@
-"""Everything that talks to GitHub."""
+"""GitHub: action, API, baseline, comment, check run, publishing."""

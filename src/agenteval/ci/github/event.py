@@ -1,4 +1,4 @@
-"""What a GitHub Actions event allows: one pure function from environment and event to a plan."""
+"""Decides what a GitHub Actions event allows; pure."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _FORK = "a pull request from a fork has a read-only token"
 _DEPENDABOT = "a pull request that Dependabot opened or updated has a read-only token"
 _TARGET_COMMENT = "agenteval does not publish from pull_request_target events"
 _TARGET_RUN = (
-    "suites are not run under pull_request_target: the job holds the repository's secrets and a token that "
-    "may write, while the suite and the agent under test come from the pull request, so whoever opens one "
-    "could take both. Use the pull_request event"
+    "suites are not run under pull_request_target: the job has the repository's secrets and a token with write "
+    "permissions, but the suite and the agent come from the pull request, whose author could steal both; use the "
+    "pull_request event"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Where the baseline of a run is found: on a branch, at a commit or before it.
+    """Place of a run's baseline: a branch, and a commit to start at.
 
     Args:
-        branch: the branch whose runs count.
-        commit: the commit that is evaluated.
-        start: the first commit to look at: where the commit's history leaves the branch, or, if it lies on the
-            branch itself, its parent or the commit. The ancestors come after it.
+        branch: branch whose runs count.
+        commit: commit that is evaluated.
+        start: first commit of the search: the merge base with the branch or, for a commit on the branch, its parent
+            or the commit. Its ancestors follow.
     """
 
     branch: str
@@ -40,26 +40,26 @@ class Lineage:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is evaluated and what may be written. Texts are ``None`` where GitHub did not say.
+    """What to evaluate, and what may be written. Unknown texts are ``None``.
 
     Args:
         event: name of the event; empty outside GitHub Actions.
         repository: ``owner/name`` of the repository the workflow runs in.
-        commit: the commit that results are reported for. On ``pull_request`` it is the head of the pull
-            request, which stays in the history; everywhere else it is ``github_sha``.
-        github_sha: the commit that ``actions/checkout`` takes by default. On ``pull_request`` it is the
-            merge of head and base, which GitHub throws away later.
+        commit: commit to report results for. On ``pull_request`` it is the head of the pull request, which stays
+            in the history; otherwise it is ``github_sha``.
+        github_sha: the default commit of ``actions/checkout``. On ``pull_request`` it is the merge of head and base,
+            which GitHub deletes later.
         ref: full ref of the run, for instance ``refs/pull/7/merge``.
-        base_ref: branch the change goes into, without ``refs/heads/``.
+        base_ref: target branch, without ``refs/heads/``.
         workflow: file name of the workflow, for instance ``agenteval.yml``.
         workflow_run_id: id of this workflow run.
-        lineage: where the baseline is looked for; ``None`` if this event has none.
-        first_stage: id of the workflow run whose results are to be published.
+        lineage: place of the baseline; ``None`` if the event has none.
+        first_stage: id of the workflow run to publish.
         pull_request: number of the pull request.
-        may_comment: whether a comment on that pull request may be tried.
-        may_check: whether a check run may be tried.
-        reason: why ``may_comment`` is false, in plain words.
-        refused: why suites must not be run for this event.
+        may_comment: whether to try to comment on the pull request.
+        may_check: whether to try to write a check run.
+        reason: why ``may_comment`` is false.
+        refused: why suites must not run for this event.
     """
 
     event: str
@@ -80,12 +80,12 @@ class Plan:
 
 
 def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
-    """Says what this run may do.
+    """Return what this run may do.
 
     Args:
         environment: the ``GITHUB_*`` variables of the runner.
         event: the webhook payload, as :func:`read_event` returns it. Missing keys and wrong types never
-            raise: what cannot be known is ``None`` and ``reason`` tells why nothing is commented on.
+            raise: unknown values are ``None``, and ``reason`` explains why there is no comment.
     """
     name = environment.get("GITHUB_EVENT_NAME", "")
     sha = _text(environment.get("GITHUB_SHA"))
@@ -105,12 +105,12 @@ def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
 
 
 def run_page(environment: Mapping[str, str], repository: str | None = None, run_id: str | None = None) -> str:
-    """The page of a workflow run; that of the repository where the run is not known.
+    """Return the page of a workflow run; the repository's page if the run is unknown.
 
     Args:
-        environment: the variables of the runner.
-        repository: ``owner/name``; the one of the environment if not given.
-        run_id: likewise.
+        environment: environment variables of the runner.
+        repository: ``owner/name``; default: the environment's.
+        run_id: id of the run; default: the environment's.
     """
     server = (environment.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/")
     page = f"{server}/{repository or environment.get('GITHUB_REPOSITORY', '')}"
@@ -119,7 +119,7 @@ def run_page(environment: Mapping[str, str], repository: str | None = None, run_
 
 
 def with_baseline_branch(planned: Plan, branch: str) -> Plan:
-    """The plan with another branch than the event's own to take the baseline from."""
+    """Return the plan with another branch for the baseline."""
     if not planned.lineage:
         return planned
     start = _start_on(planned.event) if planned.ref == f"refs/heads/{branch}" else "merge-base"
@@ -127,7 +127,7 @@ def with_baseline_branch(planned: Plan, branch: str) -> Plan:
 
 
 def read_event(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Reads the webhook payload from ``GITHUB_EVENT_PATH``; without that variable it is empty.
+    """Read the webhook payload from ``GITHUB_EVENT_PATH``; it is empty without that variable.
 
     Raises:
         ConfigError: the file cannot be read or is not a JSON object.
@@ -142,7 +142,7 @@ def read_event(environment: Mapping[str, str]) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise _unusable(path, f"is not JSON: {error}") from error
     if not isinstance(payload, dict):
-        raise _unusable(path, f"must hold a JSON object, not {type(payload).__name__}")
+        raise _unusable(path, f"must contain a JSON object, not {type(payload).__name__}")
     return payload
 
 
@@ -169,15 +169,15 @@ def _pull_request(start: Plan, environment: Mapping[str, str], event: Mapping[st
 
 
 def _barrier(start: Plan, environment: Mapping[str, str], event: Mapping[str, Any]) -> str | None:
-    """Why the token of a pull request's run cannot comment; ``None`` when it can."""
+    """Return why the token of a pull request's run cannot comment; ``None`` if it can."""
     head = _text(_at(event, "pull_request", "head", "repo", "full_name"))
     if start.repository is None:
         return "the repository is unknown"
-    # ``head.repo.fork`` says whether the repository is a fork of another one, which is a different question;
-    # ``head.repo`` is null once the fork was deleted.
+    # ``head.repo.fork`` is true if the repository is a fork of any other one, so it is not used.
+    # ``head.repo`` is null after the fork was deleted.
     if head is None or head.casefold() != start.repository.casefold():
         return _FORK
-    # The actor decides, not the author: after a person pushed to Dependabot's branch the token may write.
+    # The actor decides, not the author: after a user pushed to Dependabot's branch, the token can write.
     actor = environment.get("GITHUB_ACTOR") or _at(event, "sender", "login")
     return _DEPENDABOT if actor == DEPENDABOT else None
 
@@ -196,7 +196,7 @@ def _pull_request_target(start: Plan, environment: Mapping[str, str], event: Map
 
 
 def _merge_group(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
-    # ``base_sha`` may be the entry of the queue before this one, so the branch is what counts.
+    # ``base_sha`` can be the previous entry of the queue, so the branch is used.
     base = _branch(_at(event, "merge_group", "base_ref")) or start.base_ref
     commit = start.commit or _text(_at(event, "merge_group", "head_sha"))
     return replace(
@@ -205,12 +205,12 @@ def _merge_group(start: Plan, _environment: Mapping[str, str], event: Mapping[st
         base_ref=base,
         lineage=Lineage(base, commit, start="merge-base") if base and commit else None,
         may_check=True,
-        reason="merge_group events have no pull request of their own",
+        reason="merge_group events have no single pull request",
     )
 
 
 def _on_branch(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
-    """A push, a schedule, a start by hand: runs of the default branch extend its history, others leave it."""
+    """Plan a push, a schedule or a manual run: runs of the default branch extend its history, others leave it."""
     branch = (start.ref or "").removeprefix("refs/heads/")
     default = _text(_at(event, "repository", "default_branch")) or branch
     has_branch = branch != start.ref and bool(branch) and start.commit is not None
@@ -219,17 +219,17 @@ def _on_branch(start: Plan, _environment: Mapping[str, str], event: Mapping[str,
 
 
 def _start_on(event: str) -> Literal["parent", "commit"]:
-    """Where to begin on the branch itself: a push brings something new, a schedule repeats what is there."""
+    """Return the start on the branch: the parent for a push, the commit for a schedule."""
     return "parent" if event == "push" else "commit"
 
 
 def _workflow_run(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
-    # The payload's list of pull requests is empty for forks and its other claims come from the first
-    # workflow, so the pull request has to be looked up; the code checked out is the default branch's.
+    # The payload's list of pull requests is empty for forks, and the first workflow controls its other values. So the
+    # pull request must be requested from GitHub. The code that is checked out is the default branch's.
     return replace(
         start,
         first_stage=_id(_at(event, "workflow_run", "id")),
-        reason="workflow_run events do not say for certain which pull request is meant",
+        reason="workflow_run events do not name their pull request reliably",
     )
 
 
@@ -245,7 +245,7 @@ _REFINEMENTS: Mapping[str, Callable[[Plan, Mapping[str, str], Mapping[str, Any]]
 
 
 def _at(payload: Any, *keys: str) -> Any:
-    """The value under nested keys; ``None`` where a level is missing or not an object."""
+    """Return the value at nested keys; ``None`` if a level is missing or not an object."""
     for key in keys:
         if not isinstance(payload, Mapping):
             return None
@@ -267,6 +267,6 @@ def _id(value: Any) -> int | None:
 
 
 def _workflow(reference: str | None) -> str | None:
-    """The file's name in ``owner/name/.github/workflows/file.yml@refs/heads/main``."""
+    """Return the file name in ``owner/name/.github/workflows/file.yml@refs/heads/main``."""
     path = (reference or "").partition("@refs/")[0]
     return path.rpartition("/")[2] or None

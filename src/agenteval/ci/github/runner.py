@@ -1,4 +1,4 @@
-"""Workflow commands and command files: how a step talks to the runner."""
+"""Workflow commands and command files of the runner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Literal, TextIO
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.text.escape import workflow_data, workflow_property
 
-# The runner shows nothing at all above 1,048,576 bytes.
+# The runner shows nothing above 1,048,576 bytes.
 SUMMARY_LIMIT = 1_000_000
 
 _OUTPUT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -24,12 +24,12 @@ _TOO_LARGE = (
 
 
 def append_output(path: str | Path, name: str, value: str) -> None:
-    """Appends one output to the file that ``GITHUB_OUTPUT`` names.
+    """Append one output to the file of ``GITHUB_OUTPUT``.
 
     Args:
         path: the file.
         name: letters, digits, ``-`` and ``_``.
-        value: any text; what UTF-8 cannot hold becomes ``?``.
+        value: any text; characters that UTF-8 cannot encode become ``?``.
 
     Raises:
         ValueError: the name would break the file's format.
@@ -42,19 +42,19 @@ def append_output(path: str | Path, name: str, value: str) -> None:
 
 
 def append_summary(path: str | Path, markdown: str, limit: int = SUMMARY_LIMIT) -> bool:
-    """Appends Markdown to the file that ``GITHUB_STEP_SUMMARY`` names, and says whether it fitted.
+    """Append Markdown to the file of ``GITHUB_STEP_SUMMARY``; return whether it fits.
 
     Args:
-        path: the file; what it holds already counts.
-        markdown: what to add. When it does not fit, a short note is added instead, if that fits.
-        limit: bytes the file may have in the end.
+        path: the file; its current content counts.
+        markdown: text to add. If it does not fit, a short note is added instead, if that fits.
+        limit: limit of the file size in bytes.
 
     Raises:
         InfrastructureError: the file cannot be read or written.
     """
     file = Path(path)
     used = _size(file)
-    # A heading or table only starts a line of its own.
+    # A heading or table must start on a new line.
     start = "\n" if used else ""
     text = f"{start}{markdown}\n"
     size = len(_encoded(text))
@@ -68,7 +68,7 @@ def append_summary(path: str | Path, markdown: str, limit: int = SUMMARY_LIMIT) 
 
 
 def summary_room(path: str | Path, limit: int = SUMMARY_LIMIT) -> int:
-    """How many bytes of Markdown `append_summary` can still add; below 0 where there is too much already.
+    """Return the bytes that `append_summary` can still add; negative above the limit.
 
     Raises:
         InfrastructureError: the file cannot be read.
@@ -85,16 +85,16 @@ def annotation(
     line: int | None = None,
     title: str | None = None,
 ) -> str:
-    """The line that makes the runner show a message, at a place in a file if one is given."""
+    """Return the command that shows a message, optionally at a place in a file."""
     places = {"file": file, "line": None if line is None else str(line), "title": title}
     properties = ",".join(f"{key}={workflow_property(text)}" for key, text in places.items() if text)
     return f"::{level}{' ' if properties else ''}{properties}::{workflow_data(message)}"
 
 
 def mask(value: str) -> str:
-    """The lines that make the runner print ``***`` for a secret; empty for nothing but white space.
+    """Return the commands that mask a secret; empty for white space.
 
-    A secret of several lines is masked as a whole and line by line, as the log is searched by line.
+    A secret of several lines is masked as a whole and line by line, because the runner searches the log by line.
     """
     parts = dict.fromkeys([value, *value.splitlines()])
     return "\n".join(f"::add-mask::{workflow_data(part)}" for part in parts if part.strip())
@@ -102,10 +102,10 @@ def mask(value: str) -> str:
 
 @contextmanager
 def stop_commands(stream: TextIO | None = None) -> Iterator[None]:
-    """Keeps the runner from obeying commands in text that is not ours, which is printed inside the block.
+    """Disable workflow commands inside the block, for printing untrusted text.
 
     Args:
-        stream: where that text goes; standard output if not given.
+        stream: output of the text; default: standard output.
     """
     out = sys.stdout if stream is None else stream
     token = secrets.token_hex(16)
@@ -113,7 +113,7 @@ def stop_commands(stream: TextIO | None = None) -> Iterator[None]:
     try:
         yield
     finally:
-        # Only a command at the start of a line counts, and the text may have ended without a line end.
+        # A command must start a line, and the text may not end with a line end.
         _say(out, f"\n::{token}::\n")
 
 
@@ -140,7 +140,7 @@ def _size(file: Path) -> int:
 
 
 def _append(file: Path, text: str) -> None:
-    # Bytes, because text mode would change line ends inside a value.
+    # Write bytes, because text mode would change line ends inside a value.
     try:
         with file.open("ab") as stream:
             stream.write(_encoded(text))

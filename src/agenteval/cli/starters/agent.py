@@ -1,8 +1,7 @@
-"""A tiny agent without a model, to be replaced by yours.
+"""A small agent without a model. Replace it with yours.
 
 `reply` answers one request. As a program this file reads one JSON request on standard input and writes the JSON reply
-on standard output. With FORGETFUL=1 in its environment it knows nothing any more: that shows what a regression looks
-like.
+on standard output. With FORGETFUL=1 in its environment it answers without its knowledge, which shows a regression.
 """
 
 from __future__ import annotations

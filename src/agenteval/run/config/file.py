@@ -1,4 +1,4 @@
-"""``agenteval.yaml``: what may stand in it, and how it becomes a :class:`~agenteval.run.config.model.Config`."""
+"""The keys of ``agenteval.yaml``, and how they become a :class:`~agenteval.run.config.model.Config`."""
 
 from __future__ import annotations
 
@@ -28,42 +28,46 @@ from agenteval.suite.model import AgentSpec
 
 
 class LlmEntry(BaseModel):
-    """``llm:`` - how judges and model agents are called, and what they may spend."""
+    """``llm:`` - calls to judges, model agents and embeddings, and their budget."""
 
     model_config = ConfigDict(extra="forbid")
 
-    max_calls: int | None = Field(None, ge=0, description="requests of a run, repeated ones included")
-    max_cost_usd: float | None = Field(None, ge=0, description="US dollars of a run")
-    cache: bool | str = Field(True, description="keep replies on disk; a text is the directory")
-    concurrency: int = Field(16, ge=1, description="calls under way at once, per provider")
-    requests_per_minute: int | None = Field(None, ge=1, description="per provider")
-    retries: int = Field(4, ge=0, le=10, description="further attempts after a passing failure")
-    backoff: float = Field(1.0, ge=0, description="seconds before the second attempt; doubles")
-    timeout: float = Field(60.0, gt=0, description="seconds for one attempt")
+    max_calls: int | None = Field(None, ge=0, description="limit of requests in a run, including retries")
+    max_cost_usd: float | None = Field(None, ge=0, description="limit of the cost of a run in US dollars")
+    cache: bool | str = Field(True, description="store replies on disk; a text is the directory")
+    concurrency: int = Field(16, ge=1, description="calls at the same time, per provider")
+    requests_per_minute: int | None = Field(None, ge=1, description="limit of requests per minute, per provider")
+    retries: int = Field(4, ge=0, le=10, description="retries after a transient failure")
+    backoff: float = Field(1.0, ge=0, description="seconds before the first retry; doubles with each retry")
+    timeout: float = Field(60.0, gt=0, description="time limit of one attempt in seconds")
 
 
 class CriteriaEntry(BaseModel):
-    """``criteria:`` - conditions on a run as a whole; one that is not met fails the gate."""
+    """``criteria:`` - conditions on the whole run; the gate fails if one is not met."""
 
     model_config = ConfigDict(extra="forbid")
 
     all_successful: bool = Field(False, description="every case has an answer")
-    avg_response_ms: float | None = Field(None, gt=0, description="most milliseconds for an answer, on average")
-    max_response_ms: float | None = Field(None, gt=0, description="most milliseconds for any answer")
-    error_rate_percent: float | None = Field(
-        None, ge=0, le=100, description="most cases without an answer, in percent"
+    avg_response_ms: float | None = Field(None, gt=0, description="limit of the mean response time in milliseconds")
+    max_response_ms: float | None = Field(
+        None, gt=0, description="limit of the response time of any answer in milliseconds"
     )
-    quality: dict[str, float] = Field(default_factory=dict, description="metric → mean score that is needed, 0..1")
-    tool_calls: list[ToolCheck] = Field(default_factory=list, description="what must hold of all tool calls")
+    error_rate_percent: float | None = Field(
+        None, ge=0, le=100, description="limit of cases without an answer, in percent"
+    )
+    quality: dict[str, float] = Field(default_factory=dict, description="metric → required mean score, 0 to 1")
+    tool_calls: list[ToolCheck] = Field(default_factory=list, description="conditions on all tool calls")
 
 
 class LimitsEntry(BaseModel):
-    """``limits:`` - what one process of users' code may use: of an agent, a tool or a grader."""
+    """``limits:`` - resource limits of each process of user code (agent, tool or grader)."""
 
     model_config = ConfigDict(extra="forbid")
 
-    memory_mb: int | None = Field(None, ge=16, description="data in memory, in MB (10^6 bytes)")
-    cpu_s: int | None = Field(None, ge=1, description="seconds of processor time; of a worker, for all its calls")
+    memory_mb: int | None = Field(None, ge=16, description="limit of data in memory, in MB (10^6 bytes)")
+    cpu_s: int | None = Field(
+        None, ge=1, description="limit of processor time in seconds; a worker has it for all its calls"
+    )
 
 
 class TemplatesEntry(BaseModel):
@@ -71,8 +75,8 @@ class TemplatesEntry(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    comment: str | None = Field(None, description="of the pull-request comment")
-    summary: str | None = Field(None, description="of the job summary")
+    comment: str | None = Field(None, description="template of the pull-request comment")
+    summary: str | None = Field(None, description="template of the job summary")
 
 
 class ConfigFile(BaseModel):
@@ -80,25 +84,31 @@ class ConfigFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    agents: dict[str, Any] = Field(default_factory=dict, description="name → how the agent is reached")
-    tools: dict[str, Any] = Field(default_factory=dict, description="name → how a tool under test is called")
-    judge: str | ModelEntry | None = Field(None, description="model that judges where a suite can do without one")
-    embeddings: str | ModelEntry | None = Field(None, description="model that compares meanings (openai/…-3-small)")
-    metrics: list[MetricEntry] = Field(
-        default_factory=list, description="metrics that are added to the cases of every suite"
+    agents: dict[str, Any] = Field(default_factory=dict, description="name → agent")
+    tools: dict[str, Any] = Field(default_factory=dict, description="name → tool under test")
+    judge: str | ModelEntry | None = Field(
+        None, description="judge model for suites that can also run without a judge"
     )
-    criteria: CriteriaEntry | None = Field(None, description="conditions on the run of every suite")
+    embeddings: str | ModelEntry | None = Field(
+        None, description="embedding model; default: openai/text-embedding-3-small"
+    )
+    metrics: list[MetricEntry] = Field(default_factory=list, description="metrics to add to the cases of every suite")
+    criteria: CriteriaEntry | None = Field(None, description="conditions on the whole run of every suite")
     personas: dict[str, list[str]] = Field(
-        default_factory=dict, description="persona → the cases it asks, by name; * stands for any text"
+        default_factory=dict, description="persona → names of its cases; * matches any text"
     )
-    iterations: int | None = Field(None, ge=1, description="times every case runs (1)")
-    concurrency: int | None = Field(None, ge=1, description=f"cases at once ({DEFAULT_CONCURRENCY})")
-    case_timeout: float | None = Field(None, gt=0, description="seconds for all turns of a case in one iteration")
-    time_limit: float | None = Field(None, gt=0, description="seconds for the whole run")
+    iterations: int | None = Field(None, ge=1, description="number of times each case runs; default: 1")
+    concurrency: int | None = Field(
+        None, ge=1, description=f"cases that run at the same time; default: {DEFAULT_CONCURRENCY}"
+    )
+    case_timeout: float | None = Field(
+        None, gt=0, description="time limit for all turns of a case in one iteration, in seconds"
+    )
+    time_limit: float | None = Field(None, gt=0, description="time limit for the whole run, in seconds")
     pass_env: list[str] | None = Field(
         None,
-        description="variables with KEY, TOKEN, SECRET, PASSWORD or CREDENTIAL in their names that agents, tools and "
-        "graders get; * stands for any text (all but the runner's own)",
+        description="secret-like environment variables (KEY, TOKEN, SECRET, PASSWORD or CREDENTIAL in their names) "
+        "to pass to agents, tools and graders; * matches any text; default: all except the runner's",
     )
     limits: LimitsEntry = LimitsEntry()
     templates: TemplatesEntry = TemplatesEntry()
@@ -111,13 +121,13 @@ class ConfigFile(BaseModel):
 
 
 class PublishedConfig(ConfigFile):
-    """``agenteval.yaml`` with its agents spelled out, for the published JSON Schema."""
+    """``agenteval.yaml`` with all keys of agents, for the published JSON Schema."""
 
     agents: dict[str, AgentEntry | list[str] | str] = Field(
-        default_factory=dict, description="name → how the agent is reached; a list is a command"
+        default_factory=dict, description="name → agent; a list is a command"
     )
     tools: dict[str, AgentEntry | list[str] | str] = Field(
-        default_factory=dict, description="name → how a tool under test is called; a list is a command"
+        default_factory=dict, description="name → tool under test; a list is a command"
     )
 
 
@@ -229,8 +239,7 @@ def _model(
 def _llm_settings(entry: LlmEntry, directory: Path) -> LlmSettings:
     cache = None
     if entry.cache is not False:
-        own = directory / entry.cache if isinstance(entry.cache, str) else default_directory()
-        cache = ResponseCache(own)
+        cache = ResponseCache(directory / entry.cache if isinstance(entry.cache, str) else default_directory())
     return LlmSettings(
         limits=Limits(max_calls=entry.max_calls, max_cost_usd=entry.max_cost_usd),
         cache=cache,

@@ -20,9 +20,9 @@ class QuarantineEntry(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    case: str = Field(min_length=1, description="name or id; * stands for any text")
-    until: date = Field(description="last day (YYYY-MM-DD, UTC); at most a year ahead is wise")
-    reason: str = Field("", description="why, for people")
+    case: str = Field(min_length=1, description="name or id; * matches any text")
+    until: date = Field(description="last day (YYYY-MM-DD, UTC), preferably at most a year ahead")
+    reason: str = Field("", description="reason, shown in reports")
 
 
 class GatedMetric(BaseModel):
@@ -30,7 +30,7 @@ class GatedMetric(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    gating: bool = Field(description="false only reports it")
+    gating: bool = Field(description="false: the metric is only reported")
 
 
 class GateEntry(BaseModel):
@@ -49,26 +49,38 @@ class GateEntry(BaseModel):
             "default": [word for word in FAIL_ON if word in DEFAULT_FAIL_ON],
         },
     )
-    max_error_rate: float = Field(0.10, ge=0, le=1, description="share of cases that may break")
+    max_error_rate: float = Field(0.10, ge=0, le=1, description="share of cases that may be errors")
     policy: PolicyName = Field("statistics", description="or a simple rule: any-flip, mean-drop, threshold")
     confirm: Confirm = Field("head", description="what backs a suspicion before it blocks: head, base, both or off")
     tolerance: float = Field(_DEFAULTS.tolerance, ge=0, le=1, description="drop of a mean that does not matter")
-    window: int = Field(_DEFAULTS.window, ge=1, description="newest baseline runs that count")
-    screen: float = Field(_DEFAULTS.screen, ge=0, le=1, description="p of the first run that asks for a second")
+    window: int = Field(_DEFAULTS.window, ge=1, description="number of newest baseline runs that count")
+    screen: float = Field(
+        _DEFAULTS.screen, ge=0, le=1, description="p of the first run below which the gate re-runs the suite"
+    )
     alpha_aggregate: float = Field(_DEFAULTS.alpha_aggregate, gt=0, lt=1, description="error rate for means")
-    alpha_single: float = Field(_DEFAULTS.alpha_single, gt=0, lt=1, description="the same with `confirm: off`")
+    alpha_single: float = Field(
+        _DEFAULTS.alpha_single, gt=0, lt=1, description="error rate for means with `confirm: off`"
+    )
     alpha_case: float = Field(_DEFAULTS.alpha_case, ge=0, le=1, description="error rate for single cases")
-    min_effect: float = Field(_DEFAULTS.min_effect, ge=0, le=1, description="smaller changes of a mean are none")
-    case_drop: float = Field(_DEFAULTS.case_drop, gt=0, le=1, description="fall of a pass rate that is looked into")
-    max_cases: int = Field(_DEFAULTS.max_cases, ge=1, description="cases that are run again at most")
-    max_repeats: int = Field(_DEFAULTS.max_repeats, ge=3, description="times such a case is run again at most")
-    confidence: float = Field(_DEFAULTS.confidence, gt=0, lt=1, description="of intervals")
-    metrics: dict[str, GatedMetric] = Field(default_factory=dict, description="metric → whether it counts")
-    deterministic: bool = Field(False, description="the agent always answers the same, so that one flip is proof")
-    quarantine: list[QuarantineEntry] = Field(default_factory=list, description="cases left out until a date")
-    min_pass_rate: float | None = Field(None, ge=0, le=1, description="for `policy: threshold`")
-    max_latency_increase: float | None = Field(None, ge=0, description="0.2 lets the mean latency grow by 20 %")
-    max_cost_increase: float | None = Field(None, ge=0, description="0.2 lets the cost of an answer grow by 20 %")
+    min_effect: float = Field(_DEFAULTS.min_effect, ge=0, le=1, description="smallest change of a mean that counts")
+    case_drop: float = Field(_DEFAULTS.case_drop, gt=0, le=1, description="drop of a case's pass rate that is re-run")
+    max_cases: int = Field(_DEFAULTS.max_cases, ge=1, description="limit of cases to re-run")
+    max_repeats: int = Field(_DEFAULTS.max_repeats, ge=3, description="limit of re-runs per case")
+    confidence: float = Field(_DEFAULTS.confidence, gt=0, lt=1, description="confidence level of intervals")
+    metrics: dict[str, GatedMetric] = Field(default_factory=dict, description="metric → whether it gates")
+    deterministic: bool = Field(False, description="the agent is deterministic, so one flip is a regression")
+    quarantine: list[QuarantineEntry] = Field(
+        default_factory=list, description="cases to leave out of the gate until a date"
+    )
+    min_pass_rate: float | None = Field(
+        None, ge=0, le=1, description="required share of passed cases, for `policy: threshold`"
+    )
+    max_latency_increase: float | None = Field(
+        None, ge=0, description="limit for the growth of the mean latency; 0.2 is 20 %"
+    )
+    max_cost_increase: float | None = Field(
+        None, ge=0, description="limit for the growth of the cost per answer; 0.2 is 20 %"
+    )
 
     @field_validator("fail_on", mode="before")
     @classmethod

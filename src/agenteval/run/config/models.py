@@ -17,8 +17,8 @@ class ModelEntry(BaseModel):
 
     model: str = Field(min_length=1, description="as in openai/gpt-4o, anthropic/claude-…, ollama/llama3, azure/…")
     endpoint: str | None = Field(None, description="address of the API")
-    api_key: str | None = Field(None, repr=False, description="else the provider's environment variable")
-    api_version: str | None = Field(None, description="of Azure OpenAI")
+    api_key: str | None = Field(None, repr=False, description="API key; default: the provider's environment variable")
+    api_version: str | None = Field(None, description="API version of Azure OpenAI")
 
 
 def read_model(entry: str | ModelEntry, read: Callable[[str], ModelSpec]) -> ModelSpec:

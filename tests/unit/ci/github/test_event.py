@@ -185,7 +185,7 @@ def test_pull_request(variables: dict[str, str], payload: dict[str, Any], expect
                 "base_ref": "main",
                 "lineage": Lineage("main", MERGE, "merge-base"),
                 "may_check": True,
-                "reason": "merge_group events have no pull request of their own",
+                "reason": "merge_group events have no single pull request",
             },
         ),
         (
@@ -193,7 +193,7 @@ def test_pull_request(variables: dict[str, str], payload: dict[str, Any], expect
             WORKFLOW_RUN,
             {
                 "first_stage": 30433642,
-                "reason": "workflow_run events do not say for certain which pull request is meant",
+                "reason": "workflow_run events do not name their pull request reliably",
             },
         ),
     ],
@@ -208,7 +208,7 @@ def test_pull_request_target_is_refused(head: dict[str, Any]) -> None:
 
     assert refused.refused is not None
     assert "secrets" in refused.refused
-    assert "Use the pull_request event" in refused.refused
+    assert "use the pull_request event" in refused.refused
     assert not refused.may_comment
     assert (refused.pull_request, refused.base_ref) == (7, "main")
     # What such a job checks out by default is the base branch.
@@ -366,8 +366,8 @@ def test_no_event_file_is_an_empty_event(variables: dict[str, str]) -> None:
         (b"{", "is not JSON"),
         (b"\xff\xfe{}", "is not JSON"),
         (b"[" * 200_000, "is not JSON"),
-        (b"[]", "must hold a JSON object, not list"),
-        (b"null", "must hold a JSON object, not NoneType"),
+        (b"[]", "must contain a JSON object, not list"),
+        (b"null", "must contain a JSON object, not NoneType"),
     ],
 )
 def test_an_unusable_event_file_is_a_clear_error(tmp_path: Path, content: bytes | None, problem: str) -> None:

@@ -254,7 +254,7 @@ def test_what_another_type_looks_at_is_a_warning(folder: Path, kind: str, asked:
     text = head(kind) + (CUSTOM if kind == "custom" else "") + CASE + asked
     unused = asked.split("\n")[1].partition(" ")[0]
     assert warnings(folder, text) == [
-        f"{text.count(chr(10)) + 1}: eval.cases[0].{unused}: an evaluation of type {kind} does not look at {unused}"
+        f"{text.count(chr(10)) + 1}: eval.cases[0].{unused}: an evaluation of type {kind} does not use {unused}"
     ]
 
 
@@ -408,7 +408,7 @@ def test_tool_calls_may_stand_in_tables(folder: Path) -> None:
 def test_tool_calls_of_tools_are_a_warning(folder: Path) -> None:
     text = head().replace("targets.agents", "targets.tools") + CASE + 'tools = [{ name = "t", args = [] }]'
     assert warnings(folder, text) == [
-        "7: eval.cases[0].tools: only agents call tools, and no agent is a target: this is not checked"
+        "7: eval.cases[0].tools: only agents call tools, and no agent is a target; not checked"
     ]
 
 
@@ -542,7 +542,7 @@ def test_safety(folder: Path, blocked: str) -> None:
 def test_a_kind_of_answer_needs_a_judge(folder: Path, kind: str) -> None:
     asked = CASE + f'blocked = true\nresponse_type = "{kind}"'
     assert warnings(folder, head("safety") + asked) == [
-        f"8: eval.cases[0].response_type: that the answer is a '{kind}' is only looked at where a judge is configured"
+        f"8: eval.cases[0].response_type: that the answer is a '{kind}' is checked only with a judge"
     ]
     assert warnings(folder, head("safety") + LLM + asked) == []
     options = only_metric(folder, head("safety") + LLM + asked).options
@@ -694,15 +694,15 @@ def test_no_limit_on_a_score_is_a_warning(folder: Path) -> None:
         ),
         (
             LLM + 'output_schema = "{"\n' + CASE + "score = { min = 3 }",
-            "8: eval.llm.output_schema: is no JSON Schema: Expecting property name",
+            "8: eval.llm.output_schema: is not a JSON Schema: Expecting property name",
         ),
         (
             LLM + 'output_schema = "[]"\n' + CASE + "score = { min = 3 }",
-            "8: eval.llm.output_schema: is no JSON Schema: it is no object",
+            "8: eval.llm.output_schema: is not a JSON Schema: it is not an object",
         ),
         (
             LLM + 'output_schema = \'{"type": "numbr"}\'\n' + CASE + "score = { min = 3 }",
-            "8: eval.llm.output_schema: is no JSON Schema: 'numbr' is not valid",
+            "8: eval.llm.output_schema: is not a JSON Schema: 'numbr' is not valid",
         ),
         (
             LLM + 'output_schema = { a = { type = "str" } }\n' + CASE + "score = { min = 3 }",
@@ -879,7 +879,7 @@ def test_the_context_goes_along(folder: Path) -> None:
 
 def test_a_case_that_asks_nothing_is_a_warning(folder: Path) -> None:
     assert warnings(folder, head() + '[[eval.cases]]\noutput = "x"') == [
-        "5: eval.cases[0]: this case has neither a prompt nor a context, so nothing is asked"
+        "5: eval.cases[0]: this case has neither a prompt nor a context, so it has no question"
     ]
 
 

@@ -325,7 +325,7 @@ SUITE_WARNINGS = [
     ("additional_analysis: {comparison: {enabled: false, baseline_path: ''}}", None),
     ("success_criteria: {performance: {avg_response_time: {threshold_ms: 5}}}", "without `enabled: true`"),
     ("success_criteria: {performance: {avg_response_time: {enabled: false, threshold_ms: 5}}}", None),
-    ("success_criteria: {functionality: {tool_calling: {enabled: true}}}", "asks for nothing"),
+    ("success_criteria: {functionality: {tool_calling: {enabled: true}}}", "is enabled without a check"),
     ("success_criteria: {functionality: {tool_calling: {proper_timing: true}}}", "without `enabled: true`"),
     ("success_criteria: {quality: {response_clarity: true}}", "no evaluator of this name is enabled"),
     ("success_criteria: {quality: {response_clarity: false}}", None),
@@ -367,8 +367,8 @@ def test_placeholders_that_nobody_knows_are_warnings(tmp_path: Path) -> None:
     text = JUDGE.replace("'Kind? {output}'", "'{outptu} {input} as {\"score\": 1}'")
     warnings = load(tmp_path, text + "}").warnings
     assert [warning.partition("prompt_template: ")[2].partition(";")[0] for warning in warnings] == [
-        "{outptu} is no placeholder and stays as it is",
-        "braces that hold no placeholder stay as they are",
+        "{outptu} is not a placeholder and stays unchanged",
+        "braces without a placeholder stay unchanged",
     ]
 
 
@@ -391,11 +391,11 @@ MISTAKES = [
     (f"{EVALUATORS}limits: {{cache: [a]}}", "3: limits.cache: must be text, not a list"),
     (
         f"{EVALUATORS}success_criteria:\n  performance:\n    error_rate: {{enabled: true}}",
-        "5: success_criteria.performance.error_rate: needs `threshold_percent` where it is enabled",
+        "5: success_criteria.performance.error_rate: needs `threshold_percent` if it is enabled",
     ),
     (
         f"{EVALUATORS}success_criteria:\n  performance:\n    max_response_time: {{enabled: true}}",
-        "5: success_criteria.performance.max_response_time: needs `threshold_ms` where it is enabled",
+        "5: success_criteria.performance.max_response_time: needs `threshold_ms` if it is enabled",
     ),
     (
         f"{EVALUATORS}success_criteria:\n  quality:\n    tone: true",
@@ -403,11 +403,11 @@ MISTAKES = [
     ),
     (
         f"{EVALUATORS}success_criteria:\n  quality:\n    a: very",
-        "5: success_criteria.quality.a: must be true or false, or the mean score that is needed, 0 to 1",
+        "5: success_criteria.quality.a: must be true or false, or the required mean score, 0 to 1",
     ),
     (
         f"{EVALUATORS}success_criteria:\n  quality:\n    a: 1{'0' * 400}",
-        "5: success_criteria.quality.a: must be true or false, or the mean score that is needed, 0 to 1",
+        "5: success_criteria.quality.a: must be true or false, or the required mean score, 0 to 1",
     ),
     (
         f"{EVALUATORS}success_criteria:\n  functionality:\n    tool_calling: {{enabeld: true}}",
@@ -456,7 +456,7 @@ MISTAKES = [
     ),
     (
         f"evaluators:\n- {RULE}\n- {RULE}\n",
-        "3: evaluators[1].name: the name 'a' is given twice (first in line 2); scores go by name",
+        "3: evaluators[1].name: the name 'a' is given twice (first in line 2); each evaluator needs a unique name",
     ),
     ("evaluators:\n- {name: x, type: llm_judge}", "2: evaluators[0].model: this key is required"),
     (

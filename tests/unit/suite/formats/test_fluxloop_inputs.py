@@ -154,7 +154,7 @@ def test_a_missing_file_of_inputs_leaves_the_base_inputs(tmp_path: Path) -> None
     suite = project(tmp_path / "a", configs__input="inputs_file: gone.yaml\nbase_inputs: [{input: Base}]")
     assert asked(suite) == [("Base", None)]
     (warning,) = suite.warnings
-    assert warning.startswith("shop/configs/input.yaml:1: inputs_file: there is no file gone.yaml")
+    assert warning.startswith("shop/configs/input.yaml:1: inputs_file: gone.yaml does not exist")
     assert warning.endswith("the base inputs are used")
     nothing = project(tmp_path / "b", configs__input="inputs_file: gone.yaml")
     assert nothing.cases == ()
@@ -165,7 +165,7 @@ def test_conversations_of_a_supervisor_are_not_run_and_that_is_said(tmp_path: Pa
     files = {"configs__input": "base_inputs: [{input: Hi}]"}
     suite = project(tmp_path / "a", **files, configs__simulation="multi_turn: {enabled: true, max_turns: 8}")
     (warning,) = suite.warnings
-    assert warning.startswith("shop/configs/simulation.yaml:1: multi_turn: conversations that a supervisor leads")
+    assert warning.startswith("shop/configs/simulation.yaml:1: multi_turn: conversations with a supervisor")
     assert project(tmp_path / "b", **files, configs__simulation="multi_turn: {enabled: false}").warnings == ()
 
 
@@ -220,7 +220,7 @@ MISTAKES = [
     ),
     (
         {"configs__input": "base_inputs:\n- {input: a, persona: [b]}"},
-        "configs/input.yaml:2: base_inputs[0]: `persona` must be the name of one",
+        "configs/input.yaml:2: base_inputs[0]: `persona` must be the name of a persona",
     ),
     (
         {"configs__input": "personas: [{description: x}]"},
@@ -245,7 +245,7 @@ MISTAKES = [
     ),
     (
         {"configs__input": "inputs_file: made.yaml", "made": "inputs:\n- input: a\n- inptu: b"},
-        "made.yaml:3: inputs[1].input: is missing or empty: it is what the agent is asked",
+        "made.yaml:3: inputs[1].input: is missing or empty; it is the question for the agent",
     ),
     ({"configs__input": "inputs_file: made.yaml", "made": "{"}, "made.yaml:2: not valid YAML"),
     (

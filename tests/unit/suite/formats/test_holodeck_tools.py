@@ -260,7 +260,7 @@ class TestTools:
         ("fields", "problem"),
         [
             (FUNCTION.replace("tools.py", "none.py"), "4: tools[0].file: there is no file none.py"),
-            (FUNCTION.replace("tools.py", "agent.yaml"), "4: tools[0].file: agent.yaml is no Python file (.py)"),
+            (FUNCTION.replace("tools.py", "agent.yaml"), "4: tools[0].file: agent.yaml is not a Python file (.py)"),
             (
                 "name: w, description: d, type: mcp, transport: websocket, url: 'wss://x'",
                 "4: tools[0].transport: websocket is not available; use stdio, http or sse",

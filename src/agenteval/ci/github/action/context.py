@@ -1,4 +1,4 @@
-"""What one step of a workflow is asked for, and what it may do on GitHub."""
+"""Inputs and event of one step, and what the step may write on GitHub."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Context:
     """Inputs and event of a step.
 
     Attributes:
-        environment: the variables that the runner gave the container.
-        inputs: what the workflow asks for.
+        environment: environment variables of the container, as the runner set them.
+        inputs: the inputs of the action.
         event: what the event allows.
     """
 
@@ -39,7 +39,7 @@ class Context:
         """Read inputs and event.
 
         Raises:
-            ConfigError: one of them is wrong.
+            ConfigError: an input or the event is invalid.
         """
         inputs = read_inputs(environment)
         event = plan(environment, read_event(environment))
@@ -49,16 +49,16 @@ class Context:
 
     @property
     def options(self) -> PublishOptions:
-        """What is to be written."""
+        """Return the options of the publication."""
         inputs = self.inputs
         if inputs.shard is not None:
-            # Only all parts together say anything.
+            # A shard alone is not published.
             return PublishOptions(comment="never", annotations=False)
         return PublishOptions(inputs.comment, inputs.comment_id, inputs.check_name, inputs.annotations)
 
     @property
     def job(self) -> str:
-        """The key of the section that is this job's own; ``check-name`` tells the legs of a matrix apart."""
+        """Return the key of this job's section; ``check-name`` distinguishes the legs of a matrix."""
         workflow, job = (self.environment.get(name, "") for name in ("GITHUB_WORKFLOW", "GITHUB_JOB"))
         return section_key(workflow, job, self.inputs.check_name)
 
@@ -69,7 +69,7 @@ class Context:
         return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id)
 
     def client(self) -> Client:
-        """The way to GitHub.
+        """Return the client of the GitHub API.
 
         Raises:
             ConfigError: there is no token.
@@ -78,7 +78,7 @@ class Context:
 
     @cached_property
     def publisher(self) -> Publisher | None:
-        """What writes to GitHub; ``None`` where nothing may be written, or nobody knows where."""
+        """Return the publisher; ``None`` if nothing may be written or the target is unknown."""
         event = self.event
         if event.repository is None or event.commit is None or not (event.may_comment or event.may_check):
             return None
@@ -99,10 +99,10 @@ class Context:
         return Publisher(client, place, self.options)
 
     def enter(self) -> None:
-        """From here on, the working directory is the one that was asked for.
+        """Change to the working directory of the inputs.
 
         Raises:
-            ConfigError: there is no such directory.
+            ConfigError: the directory does not exist.
         """
         path = Path(self.environment.get("GITHUB_WORKSPACE") or ".") / self.inputs.working_directory
         try:
@@ -114,7 +114,7 @@ class Context:
         """Return what this step contributes to a run in the current directory.
 
         Raises:
-            ConfigError: there is no baseline, and that is to fail.
+            ConfigError: there is no baseline, and ``on-missing-baseline`` is ``fail``.
         """
         inputs = self.inputs
         return RunContext(self.provenance, self._baseline_source(), inputs.setup, inputs.missing_baseline())

@@ -1,7 +1,7 @@
-"""Publishes what the first stage of a workflow in two left behind.
+"""Publishes the results of a fork's run, from a second workflow.
 
-The first stage evaluated what a pull request proposes, with no rights at all. This one has rights, and therefore runs
-and posts nothing of what it finds: it reads the results, checks them against their schema, and renders them again.
+The first workflow evaluated the pull request without any permissions. The second one has permissions and therefore
+trusts nothing: it reads the results, validates them against their schema, and renders the reports again.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _REASON_LIMIT = 300
 
 @dataclass(frozen=True)
 class Published:
-    """What was published.
+    """The result of a publication.
 
     Attributes:
-        content: the run in words.
+        content: the texts of the run.
         verdict: passed, failed, or error if the run left no results.
-        comment_url: address of the comment; empty if there is none.
-        done: what was done, in words.
+        comment_url: address of the comment; empty without one.
+        done: the completed steps, as text.
     """
 
     content: Content
@@ -43,15 +43,15 @@ class Published:
 
 
 def publish_first_stage(context: Context) -> Published | None:
-    """Publish the workflow run that the event is about; ``None`` if its pull request has moved on.
+    """Publish the workflow run of the event; return ``None`` if its pull request has a newer commit.
 
     Raises:
-        ConfigError: the event is about no workflow run of a pull request, or the configuration is wrong.
-        GithubError: something could not be read or written.
+        ConfigError: the event has no workflow run of a pull request, or the configuration is invalid.
+        GithubError: a read or write failed.
     """
     event, inputs = context.event, context.inputs
     if event.first_stage is None or event.repository is None:
-        message = "publish needs the event workflow_run, which says whose results are meant"
+        message = "mode publish needs the event workflow_run, which names the run to publish"
         raise ConfigError(Problem(message, path="mode"))
     client = context.client()
     stage = first_stage(client, event.repository, event.first_stage)
@@ -74,7 +74,7 @@ def publish_first_stage(context: Context) -> Published | None:
     else:
         content = judged_content(results, context.options, inputs.settings_of_reports(), context.environment)
         verdict = "failed" if content.conclusion == "failure" else "passed"
-    # Whoever opened the pull request can have written the results.
+    # The author of the pull request can have forged the results.
     url = send(publisher, content.not_vouched_for() if stage.from_fork else content)
     return Published(content, verdict, url, tuple(publisher.done))
 

@@ -1,4 +1,4 @@
-"""The inputs of action.yml, as the runner passes them: ``INPUT_`` and the name in upper case, hyphens kept."""
+"""Inputs of action.yml, in the variables ``INPUT_`` plus the name in upper case, with hyphens."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _DIGITS = 15
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the workflow asks for; empty where it leaves the choice to agenteval."""
+    """Inputs of the action; an empty input means agenteval's default."""
 
     mode: Mode
     suites: tuple[str, ...]
@@ -94,7 +94,7 @@ class Inputs:
 
     @property
     def baseline_is_searched(self) -> bool:
-        """Whether the baseline is an artifact, of the base branch or of a run of the user's choice."""
+        """Return whether the baseline is an artifact, of the base branch or of a given run."""
         return self.baseline == "auto" or self.baseline.isdigit()
 
     def settings(self) -> Settings:
@@ -147,7 +147,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
     """Read and check every input.
 
     Raises:
-        ConfigError: with every input that is wrong.
+        ConfigError: with every invalid input.
     """
     reader = _Reader(environment)
     inputs = reader.read()
@@ -197,7 +197,7 @@ class _Reader:
         try:
             return tuple(shlex.split(self._text("suite")))
         except ValueError as error:
-            self._wrong("suite", f"the quotes do not close: {error}")
+            self._wrong("suite", f"a quote is not closed: {error}")
             return ()
 
     def _choice(self, name: str) -> Any:
@@ -229,7 +229,7 @@ class _Reader:
         text = self._text(name)
         if not text:
             return None
-        # Python refuses to read numbers of thousands of digits.
+        # Python refuses numbers with thousands of digits.
         if text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) >= least:
             return int(text)
         self._wrong(name, f"{text!r} is not a whole number from {least}")
@@ -245,7 +245,7 @@ class _Reader:
             amount = -1.0
         if 0 <= amount < float("inf"):
             return amount
-        self._wrong(name, f"{text!r} is not an amount of money")
+        self._wrong(name, f"{text!r} is not an amount in US dollars")
         return None
 
     def _wrong(self, name: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Keeps users' code, which runs in the action's container, away from what belongs to the job."""
+"""Isolates user code in the action's container from the job's secrets and files."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from agenteval.ci.github.action.outputs import warn
 from agenteval.core.process.confinement import Owner, confined, is_private
 from agenteval.core.process.process_groups import reap_orphans
 
-# By one of these a process drives the machine that runs the container.
+# Access to one of these sockets controls the machine that runs the container.
 _SOCKETS = (Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))
 _COMMAND_FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 _PR_SET_DUMPABLE = 4
 _NOBODY = 65534
-# Whoever knows a file's name may use it, and make new ones; nobody can look for names.
+# Files can be opened and created by name, but the directory cannot be listed.
 _UNLISTED = 0o733
 
 
 @contextmanager
 def isolated(environment: Mapping[str, str]) -> Iterator[None]:
-    """Users' code that runs in the block has the rights of the workspace's owner at most.
+    """Run user code inside the block with at most the rights of the workspace's owner.
 
-    It cannot read this process, open the socket of the container engine, or find the files by which a step talks to
-    the runner. Without the rights of root there is nothing to give up, and only this process is hidden. From here on,
-    its secrets are in ``os.environ`` and no longer where the kernel shows a program's first variables.
+    User code cannot read this process, open the socket of the container engine, or find the runner's files. Without
+    root privileges, only this process is hidden. Secrets stay in ``os.environ`` and are removed from the initial
+    environment that the kernel shows.
 
     Args:
-        environment: the variables that the runner gave the container.
+        environment: environment variables of the container, as the runner set them.
     """
     _hide_this_process()
     _blank_first_variables()
@@ -46,7 +46,7 @@ def isolated(environment: Mapping[str, str]) -> Iterator[None]:
         return
     for socket in _SOCKETS:
         if can_open(owner, socket):
-            warn([f"the agent can open {socket}, and with it do anything on this machine"])
+            warn([f"the agent can open {socket}, and can control this machine with it"])
     with hidden_files(environment, owner), _home(environment, owner) as home:
         names = {name: environment.get(name) or "runner" for name in ("USER", "LOGNAME")}
         with confined(owner=owner, variables={"HOME": home, **names}):
@@ -54,9 +54,9 @@ def isolated(environment: Mapping[str, str]) -> Iterator[None]:
 
 
 def owner_of(workspace: str) -> Owner | None:
-    """Whom users' code can run as: the owner of the workspace; ``None`` without the rights to choose.
+    """Return the user for user code: the owner of the workspace; ``None`` without the rights to change users.
 
-    On some machines the runner's group may open the container engine's socket; then another number stands in.
+    If the runner's group can open the container engine's socket, another group is used.
     """
     if os.geteuid() != 0 or not Path(workspace or os.devnull).is_dir():
         return None
@@ -69,7 +69,7 @@ def owner_of(workspace: str) -> Owner | None:
 
 
 def can_open(owner: Owner, socket: Path) -> bool:
-    """Whether somebody may write to a socket, and so command who listens."""
+    """Return whether a user can write to a socket and so control its server."""
     try:
         found = socket.stat()
     except OSError:
@@ -80,9 +80,9 @@ def can_open(owner: Owner, socket: Path) -> bool:
 
 @contextmanager
 def hidden_files(environment: Mapping[str, str], owner: Owner) -> Iterator[None]:
-    """The runner's files belong to the workspace's owner: nobody else finds or changes them in the block.
+    """Hide the runner's files inside the block: user code can neither find nor change them.
 
-    Should the block never end, the runner can still read them by their names, which are not to be guessed.
+    If the process is killed, the runner can still read the files by their names, which cannot be guessed.
     """
     if owner.uid == 0:
         yield
@@ -96,7 +96,7 @@ def hidden_files(environment: Mapping[str, str], owner: Owner) -> Iterator[None]
 
 
 def restore_ownership(environment: Mapping[str, str]) -> None:
-    """What :func:`hidden_files` took and a killed run could not give back."""
+    """Restore the files that :func:`hidden_files` hid and a killed run did not restore."""
     owner = owner_of(environment.get("GITHUB_WORKSPACE", ""))
     if owner is None or owner.uid == 0:
         return
@@ -105,18 +105,18 @@ def restore_ownership(environment: Mapping[str, str]) -> None:
 
 
 def _runner_files(environment: Mapping[str, str]) -> list[tuple[Path, int]]:
-    """The directories and files to protect, each with the rights that it gets."""
+    """Return the directories and files to protect, each with its new permissions."""
     folders = {Path(environment[name]).parent for name in _COMMAND_FILES if environment.get(name)}
     event = Path(environment.get("GITHUB_EVENT_PATH") or "/")
     found = [(folder, _UNLISTED) for folder in sorted(folders)]
-    # What it tells is no secret, but later steps believe it.
+    # The file is not secret, but later steps trust its content.
     found += [(event.parent, 0o755), (event, 0o644)] if event.is_file() and event.parent not in folders else []
     return [(path, mode) for path, mode in found if path.exists()]
 
 
 @contextmanager
 def _home(environment: Mapping[str, str], owner: Owner) -> Iterator[str]:
-    """A home directory that its owner can write to: the job's, or one for this run."""
+    """Return a writable home directory: the job's, or a new one for this run."""
     given = Path(environment.get("HOME") or os.devnull)
     if given.is_dir() and given.stat().st_uid == owner.uid:
         yield str(given)
@@ -133,15 +133,15 @@ def _change(path: Path, uid: int, gid: int, mode: int) -> None:
 
 
 def _hide_this_process() -> None:
-    """Others cannot read the memory and the first variables of this process, even with the same user (Linux)."""
+    """Hide memory and environment of this process from other processes, even of the same user (Linux)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _blank_first_variables() -> None:
-    """Empty the secrets among the variables that this process was started with.
+    """Erase the secrets in the initial environment of this process.
 
-    This process may read them as ``/proc/self/environ``, and it reads files that suites name.
+    This process could read them at ``/proc/self/environ``, and it reads files that suites name.
     """
     with contextlib.suppress(ValueError):
         variables = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")

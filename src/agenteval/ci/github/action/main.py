@@ -1,4 +1,4 @@
-"""The container's entry: action inputs in, the same pipeline, GitHub's files, a comment and a check run out."""
+"""Entry point of the container: reads inputs, runs the pipeline, writes GitHub's files, comment and check run."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
 from agenteval.run.resolve.redactor import redactor
 
-#: Where the results lie that are merged, if ``suite`` does not say.
+#: Default directory of the results to merge.
 SHARDS = "agenteval-shards"
-# State of the step, as ``STATE_…`` variables in its end.
+# State of the step; its end reads them as ``STATE_…`` variables.
 _CHECK, _STAGE = "check", "stage"
 _RUNNING, _FINISHED = "running", "finished"
-# The runner shows ten of a kind for a step, and one says what the gate says.
+# The runner shows ten annotations of a level per step, and one is for the gate.
 _COMMANDS = 9
 
 
@@ -35,14 +35,14 @@ def main(environment: Mapping[str, str]) -> int:
     """Run the action.
 
     Args:
-        environment: the variables that the runner gave the container.
+        environment: environment variables of the container, as the runner set them.
 
     Returns:
-        The exit status, which is the gate's. Outputs, summary and comment are written whatever happens.
+        The exit status of the gate. Outputs, summary and comment are always written.
     """
     files = RunnerFiles(environment)
     context = None
-    # The first process of a container gets no signal that it does not ask for.
+    # The first process of a container gets only the signals that it handles.
     signal.signal(signal.SIGTERM, _end)
     try:
         context = Context.read(environment)
@@ -52,16 +52,16 @@ def main(environment: Mapping[str, str]) -> int:
         _failed(error, context, files)
         return error.exit_status
     except Exception as error:
-        # The command line tells it as well; here it must also reach summary, outputs and comment.
+        # The command line reports it too; the action also writes it to summary, outputs and comment.
         _failed(unexpected_error(error), context, files)
         raise
 
 
 def clean_up(environment: Mapping[str, str]) -> int:
-    """The step's end, in a container of its own: closes what a killed run left open.
+    """Run the end of the step, in a separate container: remove the "in progress" note of a killed run.
 
     Returns:
-        0; what cannot be closed is a warning.
+        0; a failure is a warning.
     """
     restore_ownership(environment)
     if environment.get(f"STATE_{_STAGE}") != _RUNNING:
@@ -82,7 +82,7 @@ def clean_up(environment: Mapping[str, str]) -> int:
 
 
 def _end(number: int, _frame: object) -> NoReturn:
-    """A signal before or after the run, which takes it itself; the end of the step closes what is open."""
+    """Handle a signal before or after the run; the end of the step removes the "in progress" note."""
     raise SystemExit(128 + number)
 
 
@@ -106,7 +106,7 @@ def _act(context: Context, files: RunnerFiles) -> int:
 
 
 def _begin(context: Context, files: RunnerFiles) -> None:
-    """Say that the evaluation is running, and remember that it must be closed."""
+    """Announce that the evaluation is running, and record that the note must be removed."""
     publisher = context.publisher
     if publisher is None:
         return
@@ -116,7 +116,7 @@ def _begin(context: Context, files: RunnerFiles) -> None:
 
 
 def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory: Path) -> None:
-    """Everything about a run that came to its end."""
+    """Write all outputs of a finished run."""
     files.outputs(outputs_of(outcome, files.relative(directory)))
     look = outcome.presentation
     files.report(lambda room: render_summary(outcome.results, outcome.view, limit=room, presentation=look))
@@ -134,7 +134,7 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
 
 
 def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) -> None:
-    """A run that could not start or broke off: what is wrong, wherever people look."""
+    """Write the problems of a run that could not start or failed to all outputs."""
     redact = redactor()
     problems = error.problems if isinstance(error, ConfigError) else (Problem(str(error)),)
     for problem in problems:
@@ -164,7 +164,7 @@ def _publish(context: Context, files: RunnerFiles, content: Content) -> None:
 
 
 def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
-    """Publish what another workflow run left; the exit status says whether that worked, not what it is."""
+    """Publish another workflow run; the exit status tells whether publishing worked, not the gate."""
     from agenteval.ci.github.action.fork_publish import publish_first_stage
 
     published = publish_first_stage(context)
@@ -178,7 +178,7 @@ def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
 
 
 def _parts(places: tuple[str, ...]) -> list[Path]:
-    """The results files at the given places, or where they usually lie."""
+    """Return the results files at the given paths, or at the default path."""
     folders = [Path(place) for place in places] or [Path(SHARDS)]
     files = sorted(file for place in folders for file in ([place] if place.is_file() else place.rglob(RESULTS_FILE)))
     if not files:
@@ -189,5 +189,5 @@ def _parts(places: tuple[str, ...]) -> list[Path]:
 def _tell(publisher: Publisher) -> None:
     for line in publisher.done:
         say(f"agenteval: {line}")
-    # What fails at the start of a run mostly fails at its end as well.
+    # A failure at the start of a run usually repeats at its end.
     warn(list(dict.fromkeys(publisher.problems)))

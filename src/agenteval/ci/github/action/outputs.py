@@ -1,4 +1,4 @@
-"""What the action leaves behind in the runner's files, whatever became of the run."""
+"""Writes the runner's files: outputs, job summary and state."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from agenteval.run.resolve.redactor import redactor
 
 
 class RunnerFiles:
-    """The files that the runner reads after a step: outputs, job summary, and state for the end of the job.
+    """Files that the runner reads after a step: outputs, job summary, and state for the end of the job.
 
     Args:
-        environment: the variables that the runner gave the container.
+        environment: environment variables of the container, as the runner set them.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 
     def outputs(self, values: Mapping[str, str]) -> None:
-        """Sets outputs of the step."""
+        """Set outputs of the step."""
         self._append("GITHUB_OUTPUT", values)
 
     def state(self, values: Mapping[str, str]) -> None:
-        """Keeps values for the step's own end, where they are ``STATE_…`` variables."""
+        """Store values for the end of the step, which reads them as ``STATE_…`` variables."""
         self._append("GITHUB_STATE", values)
 
     def summary(self, markdown: str) -> None:
-        """Adds to the job summary."""
+        """Append to the job summary."""
         path = self._environment.get("GITHUB_STEP_SUMMARY")
         if path:
             with only_warned():
                 append_summary(path, markdown)
 
     def report(self, render: Callable[[int], str]) -> None:
-        """Adds a report to the job summary, with as much detail as there is room for.
+        """Append a report to the job summary, with as much detail as fits.
 
         Args:
-            render: makes it, in at most so many bytes.
+            render: renders the report in at most the given number of bytes.
         """
         path = self._environment.get("GITHUB_STEP_SUMMARY")
         if path:
@@ -53,23 +53,23 @@ class RunnerFiles:
                 try:
                     text = render(summary_room(path))
                 except ReportTooLargeError:
-                    # Then a note takes its place.
+                    # Write a note instead.
                     text = render(SUMMARY_LIMIT)
                 append_summary(path, text)
 
     def relative(self, path: Path) -> Path:
-        """A path that later steps understand, which see the workspace elsewhere."""
+        """Return a path for later steps, which see the workspace at another path."""
         workspace = Path(self._environment.get("GITHUB_WORKSPACE") or ".").resolve()
         absolute = path.resolve()
         return absolute.relative_to(workspace) if absolute.is_relative_to(workspace) else absolute
 
     def give_to_user(self, directory: Path) -> None:
-        """Reports belong to the workspace's owner: the container is root, later steps are not."""
+        """Give the reports to the workspace's owner, because later steps do not run as root."""
         workspace = self._environment.get("GITHUB_WORKSPACE")
         if not workspace or os.geteuid() != 0:
             return
         owner = Path(workspace).stat()
-        # An agent may have put a link in its place, to what is not its owner's.
+        # An agent may have replaced the file with a link to a file of another user.
         if not directory.resolve().is_relative_to(Path(workspace).resolve()):
             return
         for path in (directory, *directory.rglob("*")):
@@ -84,7 +84,7 @@ class RunnerFiles:
 
 
 def outputs_of(outcome: RunOutcome, directory: Path) -> dict[str, str]:
-    """All outputs of action.yml but ``comment-url``; ``report-path`` is empty without an HTML report."""
+    """Return all outputs of action.yml except ``comment-url``; ``report-path`` is empty without an HTML report."""
     results = outcome.results
     summary, comparison = results.summary, results.comparison
     changes = [case.change for case in comparison.cases] if comparison else []
@@ -110,13 +110,13 @@ def outputs_of(outcome: RunOutcome, directory: Path) -> dict[str, str]:
 
 
 def say(text: str) -> None:
-    """One line, or a command, for the log."""
+    """Write one line or a workflow command to the log."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def warn(texts: Sequence[str]) -> None:
-    """Warnings for people: what could not be reported must not change the verdict."""
+    """Write warnings to the log; a failed report does not change the verdict."""
     redact = redactor()
     for text in texts:
         say(annotation("warning", redact(text), title="agenteval"))
@@ -124,10 +124,10 @@ def warn(texts: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def only_warned() -> Iterator[None]:
-    """What fails inside becomes a warning."""
+    """Turn an exception inside the block into a warning."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - the gate is decided already, whatever this was
+    except Exception as error:  # noqa: BLE001 - the gate is already decided
         warn([str(error) if isinstance(error, AgentEvalError) else f"{type(error).__name__}: {error}"])
 
 

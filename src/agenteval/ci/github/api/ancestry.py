@@ -1,4 +1,4 @@
-"""Which commits come before a commit, as GitHub knows them."""
+"""Ancestors of a commit, from GitHub's API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PER_PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """A commit and how many commits back it is; 0 is where the search began."""
+    """A commit and its distance from the start of the search, in commits."""
 
     sha: str
     distance: int
@@ -38,7 +38,7 @@ class _Comparison(BaseModel):
 
 
 def merge_base(api: Github, repository: str, base: str, head: str) -> str:
-    """The commit where two histories part.
+    """Return the merge base of a branch and a commit.
 
     Args:
         api: an open connection.
@@ -47,11 +47,11 @@ def merge_base(api: Github, repository: str, base: str, head: str) -> str:
         head: a commit, also one of a fork.
 
     Raises:
-        GithubException: one of them does not exist, or they have nothing in common.
-        ValidationError: the answer is not what GitHub describes.
+        GithubException: one of them does not exist, or they have no common commit.
+        ValidationError: the response does not match GitHub's documentation.
     """
     path = f"/repos/{repository}/compare/{quote(base, safe='')}...{quote(head, safe='')}"
-    # Changed files are on the first page only, and may be megabytes.
+    # Only the first page contains changed files, which may be megabytes.
     _, answer = api.requester.requestJsonAndCheck("GET", path, parameters={"per_page": "1", "page": "2"})
     if "merge_base_commit" not in (answer or {}):
         _, answer = api.requester.requestJsonAndCheck("GET", path)
@@ -59,20 +59,19 @@ def merge_base(api: Github, repository: str, base: str, head: str) -> str:
 
 
 def ancestors(api: Github, repository: str, start: str, count: int) -> list[Ancestor]:
-    """A commit and those before it, nearest first.
+    """Return a commit and its ancestors, nearest first.
 
-    Distances count along first parents, which are the states that a branch has had; what merges brought in
-    counts by its place in the list.
+    Distances count first parents, which are the states of a branch. Merged commits count by position in the list.
 
     Args:
         api: an open connection.
         repository: ``owner/name``.
-        start: the commit to begin with.
-        count: how many at most.
+        start: the first commit.
+        count: limit of commits.
 
     Raises:
-        GithubException: there is no such commit.
-        ValidationError: the answer is not what GitHub describes.
+        GithubException: the commit does not exist.
+        ValidationError: the response does not match GitHub's documentation.
     """
     commits: list[_Commit] = []
     for page in range(1, -(-count // _PER_PAGE) + 1):

@@ -1,4 +1,4 @@
-"""An HTTP session that cannot give a credential away."""
+"""An HTTP session that cannot leak credentials."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ _REDIRECTS = 5
 
 
 class Anonymous(Session):
-    """Sends no credentials, neither of a ``.netrc`` file nor after redirects; proxies and own CAs are honoured.
+    """Session without credentials, from a ``.netrc`` file or after redirects; proxies and user CAs apply.
 
     Args:
-        schemes: what addresses and redirects may begin with; ``InvalidSchema`` is raised for others.
+        schemes: allowed prefixes of addresses and redirects; others raise ``InvalidSchema``.
     """
 
     def __init__(self, schemes: Collection[str]) -> None:
         super().__init__()
         self.max_redirects = _REDIRECTS
-        # Anything callable here keeps the library from looking for a netrc file.
+        # With any callable here, the library does not read a netrc file.
         self.auth = _nobody
         for prefix in [prefix for prefix in self.adapters if prefix.removesuffix("://") not in schemes]:
             del self.adapters[prefix]
 
     def rebuild_auth(self, prepared_request: PreparedRequest, response: Response) -> None:  # noqa: ARG002 - the library's
-        """Nobody after a redirect either."""
+        """Send no credentials after a redirect."""
         _nobody(prepared_request)
 
 

@@ -1,4 +1,4 @@
-"""Artifacts of workflow runs: downloaded to memory, one member read, nothing ever extracted."""
+"""Downloads artifacts of workflow runs to memory and reads one member without extracting files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GONE = {404: "it does not exist any more", 410: "it has expired"}
 
 
 class UnusableArtifactError(AgentEvalError):
-    """An artifact cannot be had or does not hold what it should; ``reason`` continues "because"."""
+    """An artifact cannot be downloaded or has unexpected content; ``reason`` continues "because"."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -33,13 +33,13 @@ class UnusableArtifactError(AgentEvalError):
 
 @dataclass(frozen=True, slots=True)
 class DownloadLimits:
-    """What one download may take.
+    """Limits of a download.
 
     Args:
         size: bytes of the zip file.
         total_s: seconds for all attempts together.
         silence_s: seconds without a single byte.
-        pauses_s: seconds before each further attempt, as the store's addresses live for a minute only.
+        pauses_s: seconds before each retry; the addresses of the store are valid for a minute.
     """
 
     size: int = 64 * _MIB
@@ -55,27 +55,27 @@ def download(
     digest: str | None = None,
     limits: DownloadLimits | None = None,
 ) -> bytes:
-    """The zip file of an artifact.
+    """Download the zip file of an artifact.
 
-    GitHub redirects to a blob store, which never gets the token: it is asked by a session without credentials.
+    GitHub redirects to a blob store. The request to the store has no credentials, so the store never gets the token.
 
     Args:
-        client: where, and as whom, to ask for the address.
+        client: connection to GitHub.
         repository: ``owner/name``.
         artifact_id: the artifact.
-        digest: what GitHub says of the file, for instance ``sha256:…``; not checked if there is none.
-        limits: of size and time.
+        digest: digest from GitHub, for instance ``sha256:…``; not checked if empty.
+        limits: limits of size and time.
 
     Raises:
-        UnusableArtifactError: expired, gone, too large, too slow, not what the digest says, or the store failed.
-        GithubError: GitHub itself refused, failed or could not be reached.
+        UnusableArtifactError: expired, deleted, too large, too slow, a different digest, or the store failed.
+        GithubError: GitHub refused, failed or could not be reached.
     """
     limits = limits or DownloadLimits()
     deadline = time.monotonic() + limits.total_s
     for pause_s in limits.pauses_s:
         try:
             return _checked(_attempt(client, repository, artifact_id, limits, deadline), digest)
-        except _PassingFailureError:
+        except _TransientError:
             if time.monotonic() + pause_s >= deadline:
                 raise
             time.sleep(pause_s)
@@ -83,15 +83,15 @@ def download(
 
 
 def read_member(data: bytes, name: str, limits: MemberLimits | None = None) -> bytes:
-    """The content of one file in an artifact, which may also lie in one folder at the top.
+    """Return the content of one file in an artifact, at the top or in one folder.
 
     Args:
         data: the zip file, as :func:`download` returns it.
-        name: of the file, for instance ``results.json``.
-        limits: of size and ratio.
+        name: name of the file, for instance ``results.json``.
+        limits: limits of size and ratio.
 
     Raises:
-        UnusableArtifactError: it is not there, or not harmless.
+        UnusableArtifactError: the file is missing or unsafe.
     """
     try:
         return read_zip_member(data, name, limits)
@@ -99,13 +99,13 @@ def read_member(data: bytes, name: str, limits: MemberLimits | None = None) -> b
         raise UnusableArtifactError(str(error)) from None
 
 
-class _PassingFailureError(UnusableArtifactError):
-    """Another attempt may help."""
+class _TransientError(UnusableArtifactError):
+    """A retry may help."""
 
 
 def _attempt(client: Client, repository: str, artifact_id: int, limits: DownloadLimits, deadline: float) -> bytes:
     address = _address(client, repository, artifact_id)
-    # A store is never less protected than the API that names it.
+    # The store must use the same scheme as the API or a safer one.
     schemes = {"https"} if urlsplit(client.api_url).scheme == "https" else {"https", "http"}
     return _fetch(address, schemes, limits, deadline)
 
@@ -121,7 +121,7 @@ def _address(client: Client, repository: str, artifact_id: int) -> str:
         raise
     location = headers.get("location")
     if not isinstance(location, str):
-        raise UnusableArtifactError("GitHub does not say where it is")
+        raise UnusableArtifactError("GitHub returned no address")
     return location
 
 
@@ -139,19 +139,19 @@ def _fetch(address: str, schemes: set[str], limits: DownloadLimits, deadline: fl
                 _must_be_fine(response, limits)
                 return _body(response, limits, deadline)
         except (InvalidSchema, TooManyRedirects):
-            raise UnusableArtifactError("its address leads astray") from None
-        # Without the errors' own texts, which may hold the address: it is signed, whoever has it may read.
+            raise UnusableArtifactError("its address is invalid") from None
+        # Omit the errors' texts: they may contain the signed address, which grants access.
         except (Timeout, ReadTimeoutError):
-            raise _PassingFailureError(f"its download stood still for {limits.silence_s:g} s") from None
+            raise _TransientError(f"its download stalled for {limits.silence_s:g} s") from None
         except (RequestException, HTTPError):
-            raise _PassingFailureError("its download broke off") from None
+            raise _TransientError("its download was interrupted") from None
 
 
 def _must_be_fine(response: Response, limits: DownloadLimits) -> None:
     if response.status_code in _GONE:
         raise UnusableArtifactError(_GONE[response.status_code])
     if response.status_code != HTTPStatus.OK:
-        raise _PassingFailureError(f"the store it is in answered {response.status_code}")
+        raise _TransientError(f"the store it is in answered {response.status_code}")
     promised = response.headers.get("Content-Length", "")
     if promised.isdecimal() and int(promised) > limits.size:
         raise _too_large(limits)
@@ -159,7 +159,7 @@ def _must_be_fine(response: Response, limits: DownloadLimits) -> None:
 
 def _body(response: Response, limits: DownloadLimits, deadline: float) -> bytes:
     received = bytearray()
-    # One read is one piece from the network: waiting for a full chunk could take for ever.
+    # Read single pieces from the network, because waiting for a full chunk could take forever.
     while piece := response.raw.read1(_CHUNK, decode_content=False):
         received += piece
         if len(received) > limits.size:

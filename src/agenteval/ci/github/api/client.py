@@ -1,4 +1,4 @@
-"""How GitHub is reached: the token, the server, and what goes wrong on the way."""
+"""Connection to GitHub: token, server, and errors."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ USER_AGENT = f"agenteval/{__version__}"
 
 
 class GithubError(AgentEvalError):
-    """GitHub did not do what it was asked (exit status 3). The text never contains the token.
+    """A request to GitHub failed (exit status 3). The text never contains the token.
 
     Args:
-        message: what was tried, what GitHub said, and what to do about it.
-        status: HTTP status of the answer, if there was one.
+        message: the request, GitHub's response, and the fix.
+        status: HTTP status of the response, if any.
     """
 
     def __init__(self, message: str, status: int | None = None) -> None:
@@ -33,13 +33,13 @@ class GithubError(AgentEvalError):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """How to reach GitHub. Nothing is sent before :meth:`open`.
+    """Configuration of the connection. Nothing is sent before :meth:`open`.
 
     Args:
-        token: any kind of token; not part of the ``repr``.
+        token: any kind of token; not in the ``repr``.
         api_url: root of the REST API; that of a GitHub Enterprise Server ends in ``/api/v3``.
         timeout_s: seconds to wait for one answer.
-        retries: how often one request is repeated after a passing failure.
+        retries: retries of a request after a transient failure.
     """
 
     token: str = field(repr=False)
@@ -49,7 +49,7 @@ class Client:
 
     @classmethod
     def from_environment(cls, token: str, environment: Mapping[str, str]) -> Client:
-        """A client for the server that ``GITHUB_API_URL`` names.
+        """Return a client for the server of ``GITHUB_API_URL``.
 
         Raises:
             ConfigError: the token is empty, or the variable is not an http(s) URL.
@@ -64,11 +64,11 @@ class Client:
 
     @contextmanager
     def open(self, purpose: str, permissions: Sequence[str]) -> Iterator[Github]:
-        """Gives a PyGithub client, and translates what goes wrong with it inside the block.
+        """Yield a PyGithub client, and translate its exceptions inside the block.
 
         Args:
-            purpose: continues the sentence "cannot …", for instance ``comment on pull request #7``.
-            permissions: the lines a job needs under ``permissions:`` for it, to name when they are missing.
+            purpose: text after "cannot", for instance ``comment on pull request #7``.
+            permissions: required lines under ``permissions:``, for the message.
 
         Raises:
             GithubError: GitHub refused, failed or could not be reached.

@@ -1,7 +1,7 @@
-"""The second stage of a workflow in two: which run is to be published, and on which pull request.
+"""Finds the fork's workflow run to publish, and its pull request.
 
-The first stage ran what a fork proposes, without rights; everything it left behind is hostile. So the pull request is
-what GitHub says it is, never what an event or a file claims, and only the validated results are read.
+The fork's run had no permissions, and everything it produced is untrusted. The pull request therefore comes from
+GitHub, never from an event or a file, and only validated results are read.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ PERMISSIONS = ("actions: read", "contents: read", "pull-requests: read")
 
 @dataclass(frozen=True, slots=True)
 class FirstStage:
-    """The workflow run of the first stage.
+    """The fork's workflow run.
 
     Attributes:
         run_id: its id.
-        attempt: which attempt of it.
+        attempt: number of the attempt.
         url: its address.
         commit: the head commit it ran for.
-        from_fork: whether that commit lies in another repository.
-        pull_request: the open pull request whose head is this very commit; ``None`` if there is none any more.
+        from_fork: whether the commit is in another repository.
+        pull_request: the open pull request with this head commit; ``None`` without one.
     """
 
     run_id: int
@@ -46,13 +46,13 @@ def first_stage(client: Client, repository: str, run_id: int) -> FirstStage:
     """Ask GitHub about a workflow run.
 
     Args:
-        client: where, and as whom, to ask.
+        client: connection to GitHub.
         repository: ``owner/name`` of the repository whose workflow it is.
         run_id: the run.
 
     Raises:
         GithubError: GitHub refused, failed or could not be reached.
-        ConfigError: the run is of an event that has no pull request.
+        ConfigError: the event of the run has no pull request.
     """
     with client.open(f"read workflow run {run_id} of {repository}", PERMISSIONS) as api:
         place = api.get_repo(repository)
@@ -72,7 +72,7 @@ def first_stage(client: Client, repository: str, run_id: int) -> FirstStage:
 
 
 def _pull_requests(repository: Repository, run: WorkflowRun) -> Iterator[PullRequest]:
-    """The open pull requests of the run's branch whose head is its commit."""
+    """Return the open pull requests of the run's branch with its head commit."""
     owner = run.head_repository.owner.login if run.head_repository else None
     if owner is None:
         return

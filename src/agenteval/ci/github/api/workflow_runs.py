@@ -1,4 +1,4 @@
-"""The runs of a workflow that can be trusted to speak for a branch, and their artifacts."""
+"""Trusted workflow runs of a branch, and their artifacts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pydantic import BaseModel
 if TYPE_CHECKING:
     from github import Github
 
-# Runs of pull requests are listed under a branch as well when a fork's branch has its name; whoever opens
-# one decides what such a run says.
+# Runs of pull requests are listed under a branch if a fork's branch has the same name. The author of the pull
+# request controls such a run.
 _TRUSTED_EVENTS = frozenset({"push", "schedule", "workflow_dispatch", "merge_group"})
 _FOLDER = ".github/workflows/"
 _PER_PAGE = 100
@@ -26,7 +26,7 @@ class _Repository(BaseModel):
 
 
 class Run(BaseModel):
-    """One workflow run; ``head_repository`` is ``None`` when the fork it came from was deleted."""
+    """A workflow run; ``head_repository`` is ``None`` if the fork was deleted."""
 
     id: int
     event: str
@@ -40,17 +40,17 @@ class Run(BaseModel):
 
     @property
     def is_going_on(self) -> bool:
-        """Whether it may still leave something behind."""
+        """Return whether the run can still produce artifacts."""
         return self.status not in {None, "completed"}
 
     def is_of(self, repository: str) -> bool:
-        """Whether both the workflow and the commit are of this very repository."""
+        """Return whether workflow and commit belong to this repository."""
         sides = (self.repository, self.head_repository)
         return all(side and side.full_name.casefold() == repository.casefold() for side in sides)
 
 
 class Artifact(BaseModel):
-    """One artifact of a run."""
+    """An artifact of a run."""
 
     id: int
     name: str
@@ -72,13 +72,13 @@ class _Artifacts(BaseModel):
 
 @dataclass(frozen=True)
 class Workflow:
-    """A workflow whose runs are looked for.
+    """A workflow to search for runs.
 
     Args:
         api: an open connection.
         repository: ``owner/name``.
         file: name of the workflow file, with or without its folder.
-        branch: the branch that runs have to speak for.
+        branch: the branch of the runs.
     """
 
     api: Github
@@ -87,28 +87,28 @@ class Workflow:
     branch: str
 
     def trusted_runs(self, nearest: str) -> list[Run]:
-        """The newest runs of the branch and its merge queue, newest first.
+        """Return the newest runs of the branch and its merge queue, newest first.
 
         Args:
-            nearest: the commit whose runs matter most; asked for when the newest runs do not reach back to it.
+            nearest: the most relevant commit; its runs are requested if the newest runs do not reach it.
 
         Raises:
-            GithubException: GitHub knows no such workflow, or refuses.
-            ValidationError: the answer is not what GitHub describes.
+            GithubException: the workflow does not exist, or GitHub refuses.
+            ValidationError: the response does not match GitHub's documentation.
         """
         listed, more = self._newest(branch=self.branch)
         runs = self._trusted(listed)
         if more and len(runs) < _PER_PAGE:
-            # Others' pull requests crowd them out.
+            # Runs of pull requests fill the list.
             runs |= self._trusted(self._page(1, branch=self.branch, event="push").workflow_runs)
-        # A merge queue runs under branches of its own, so the branch's list does not have them.
+        # A merge queue uses temporary branches, so the branch's list does not contain its runs.
         for query in ({"head_sha": nearest}, {"event": "merge_group"}):
             if all(run.head_sha != nearest for run in runs.values()):
                 runs |= self._trusted(self._page(1, **query).workflow_runs)
         return sorted(runs.values(), key=lambda run: (run.created_at, run.id), reverse=True)
 
     def _newest(self, **query: str) -> tuple[list[Run], bool]:
-        """The runs on the first pages, and whether there are more of them."""
+        """Return the runs on the first pages, and whether there are more."""
         runs: list[Run] = []
         total = 0
         for page in range(1, _PAGES + 1):
@@ -133,29 +133,29 @@ class Workflow:
         of_branch = branch == self.branch
         if run.event == "merge_group":
             of_branch = branch.startswith(f"gh-readonly-queue/{self.branch}/")
-        # A path may end in ``@`` and the ref that the file was taken from.
+        # A path may end in ``@`` and the ref of the file.
         same_file = run.path.partition("@")[0].removeprefix(_FOLDER) == self.file.removeprefix(_FOLDER)
         return run.event in _TRUSTED_EVENTS and of_branch and same_file and run.is_of(self.repository)
 
 
 def get_run(api: Github, repository: str, run_id: int) -> Run:
-    """One run, of whatever event.
+    """Return one run of any event.
 
     Raises:
-        GithubException: there is none of this id in this repository, or GitHub refuses.
-        ValidationError: the answer is not what GitHub describes.
+        GithubException: the run does not exist in this repository, or GitHub refuses.
+        ValidationError: the response does not match GitHub's documentation.
     """
     return Run.model_validate(_get(api, f"/repos/{repository}/actions/runs/{run_id}", {}))
 
 
 def artifacts_named(api: Github, repository: str, run_id: int, name: str) -> list[Artifact]:
-    """The artifacts of a run that have this name, newest first; several when the run was repeated.
+    """Return the artifacts of a run with this name, newest first; several if the run was repeated.
 
     Raises:
-        GithubException: the run is gone, or GitHub refuses.
-        ValidationError: the answer is not what GitHub describes.
+        GithubException: the run was deleted, or GitHub refuses.
+        ValidationError: the response does not match GitHub's documentation.
     """
-    # Servers that do not know the filter ignore it.
+    # Older servers ignore the filter.
     found = [artifact for artifact in _all_artifacts(api, repository, run_id, name) if artifact.name == name]
     return sorted(found, key=lambda artifact: artifact.id, reverse=True)
 

@@ -1,4 +1,4 @@
-"""One member of a zip file that nobody vouches for, read in memory."""
+"""Reads one member of an untrusted zip file in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK: Final = 4 * _MIB
 _MAX_SAID: Final = 200
 _ENTRY: Final = b"PK\x01\x02"
 _ENCRYPTED: Final = 0x1 | 0x40
-# What reading a zip file raises when its bytes are not what they should be.
+# Exceptions for an invalid zip file.
 _BROKEN = (
     BadZipFile,
     zlib.error,
@@ -32,18 +32,18 @@ _BROKEN = (
 
 
 class UnreadableZipError(ValueError):
-    """What is wrong with a zip file, in words that continue "because"."""
+    """An invalid zip file; the text continues "because"."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberLimits:
-    """What a member may be.
+    """Limits of a member.
 
     Args:
         size: bytes when unpacked.
         ratio: unpacked to packed size, beyond ``free_size`` bytes.
         free_size: below this size the ratio does not matter.
-        members: in the whole file.
+        members: limit of members in the file.
     """
 
     size: int = 512 * _MIB
@@ -53,19 +53,19 @@ class MemberLimits:
 
 
 def read_zip_member(data: bytes, name: str, limits: MemberLimits | None = None) -> bytes:
-    """The content of one member, its checksum verified.
+    """Return the content of one member, with verified checksum.
 
     Args:
         data: the zip file.
-        name: of the member, which may also lie in one folder at the top.
-        limits: of size and ratio.
+        name: name of the member, at the top or in one folder.
+        limits: limits of size and ratio.
 
     Raises:
         UnreadableZipError: broken, too large, without that member or with several, or the member is not a plain
             file.
     """
     limits = limits or MemberLimits()
-    # Every entry costs memory as soon as the file is opened.
+    # Every entry uses memory when the file is opened.
     if data.count(_ENTRY) > limits.members:
         raise UnreadableZipError(f"it has more than {limits.members:,} files")
     try:
@@ -77,11 +77,11 @@ def read_zip_member(data: bytes, name: str, limits: MemberLimits | None = None) 
         raise
     except _BROKEN as error:
         said = one_line(str(error), _MAX_SAID) or type(error).__name__
-        raise UnreadableZipError(f"it is no sound zip file ({said})") from None
+        raise UnreadableZipError(f"it is not a valid zip file ({said})") from None
 
 
 def _chosen(members: Sequence[ZipInfo], name: str) -> ZipInfo:
-    # The name as stored: the library cuts at a NUL, other readers may not.
+    # Use the stored name: the library cuts it at a NUL, other readers may not.
     at_top = [member for member in members if member.orig_filename == name]
     in_folder = [member for member in members if _is_in_folder(member.orig_filename, name)]
     found = at_top or in_folder
@@ -106,7 +106,7 @@ def _must_be_harmless(member: ZipInfo, limits: MemberLimits) -> None:
     if member.flag_bits & _ENCRYPTED:
         raise UnreadableZipError(f"its {name} is encrypted")
     if member.compress_type not in {ZIP_STORED, ZIP_DEFLATED}:
-        raise UnreadableZipError(f"its {name} is packed in an unusual way")
+        raise UnreadableZipError(f"its {name} uses an unsupported compression")
     if member.file_size > limits.size:
         raise UnreadableZipError(f"its {name} is larger than {limits.size:,} bytes")
     if member.file_size > limits.free_size and member.file_size > limits.ratio * member.compress_size:
@@ -114,7 +114,7 @@ def _must_be_harmless(member: ZipInfo, limits: MemberLimits) -> None:
 
 
 def _content(archive: ZipFile, member: ZipInfo) -> bytes:
-    # The library reads as much as the entry says at most, and compares the checksum at the end.
+    # The library reads at most the declared size, and compares the checksum at the end.
     pieces: list[bytes] = []
     with archive.open(member) as file:
         while piece := file.read(_CHUNK):

@@ -1,4 +1,4 @@
-"""What a search for a baseline is given and what it gives."""
+"""Input and result of a search for a baseline."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ _SHORT = 7
 
 @dataclass(frozen=True, slots=True)
 class ChangeTo:
-    """Begin where the base branch and the head commit of a change part."""
+    """Start at the merge base of the base branch and the head commit."""
 
     head: str
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """Begin at the parent of a commit of the base branch itself."""
+    """Start at the parent of a commit on the base branch."""
 
     commit: str
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Begin at a commit of the base branch itself."""
+    """Start at a commit on the base branch."""
 
     commit: str
 
 
 @dataclass(frozen=True, slots=True)
 class GivenRun:
-    """Take this run and no other."""
+    """Use a given run."""
 
     run_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is looked for.
+    """Parameters of a search.
 
     Args:
         repository: ``owner/name``.
         workflow: name of the workflow file, for instance ``agenteval.yml``.
         artifact: name of the artifact.
-        base_branch: the branch whose runs count.
-        start: where to begin.
-        max_commits: how many commits are looked at.
+        base_branch: branch whose runs count.
+        start: start of the search.
+        max_commits: limit of commits.
     """
 
     repository: str
@@ -63,14 +63,14 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """What a search may take.
+    """Limits of a search.
 
     Args:
-        download: of one artifact.
-        member: of the results in it.
-        downloads: how many artifacts are tried.
-        runs: how many runs are asked for their artifacts.
-        total_s: seconds, looked at before each artifact.
+        download: limits of one download.
+        member: limits of the results file.
+        downloads: limit of artifacts.
+        runs: limit of runs.
+        total_s: time limit in seconds, checked before each artifact.
     """
 
     download: DownloadLimits = field(default_factory=DownloadLimits)
@@ -85,14 +85,14 @@ class Found:
     """A baseline.
 
     Attributes:
-        data: its results.json.
-        results: the same, read.
-        commit: that the run was for.
-        run_id: of the workflow run.
-        created_at: when that run began.
-        distance: commits between it and where the search began; ``None`` for a given run.
-        began_at: where that was, in words.
-        notes: what was passed over on the way, and what was left out of the results.
+        data: content of results.json.
+        results: the parsed results.
+        commit: commit of the run.
+        run_id: id of the workflow run.
+        created_at: start of the run.
+        distance: commits from the start of the search; ``None`` for a given run.
+        began_at: description of the start.
+        notes: skipped runs, and parts left out of the results.
     """
 
     data: bytes = field(repr=False)
@@ -107,18 +107,18 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """There is no baseline: a sentence on the reason, and what was passed over."""
+    """No baseline: the reason as a sentence, and the skipped runs."""
 
     reason: str
     notes: tuple[str, ...] = ()
 
 
 def describe(found: Found, now: datetime | None = None) -> str:
-    """Which baseline is used: commit, distance, age and run.
+    """Describe a baseline: commit, distance, age and run.
 
     Args:
         found: the baseline.
-        now: with a time zone; the clock's time if not given.
+        now: current time with time zone; default: the clock.
     """
     parts = [f"commit {short(found.commit)}"]
     if found.distance == 0:
@@ -130,12 +130,12 @@ def describe(found: Found, now: datetime | None = None) -> str:
 
 
 def short(commit: str) -> str:
-    """A commit as people write it."""
+    """Return the short form of a commit."""
     return commit[:_SHORT]
 
 
 def counted(number: int, what: str) -> str:
-    """A number with its noun."""
+    """Return a number with its noun."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 

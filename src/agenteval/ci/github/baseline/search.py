@@ -1,4 +1,4 @@
-"""The results of the base branch, found among the artifacts of its workflow runs."""
+"""Finds the results of the base branch in the artifacts of its workflow runs."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ from agenteval.results.store import RESULTS_FILE, parse_baseline
 if TYPE_CHECKING:
     from github import Github
 
-#: Says why results cannot serve as a baseline; ``None`` if they can.
+#: Returns why results cannot be a baseline; ``None`` if they can.
 Accept = Callable[[Results], str | None]
 
 _MAX_NOTE = 400
-# After these, asking for the next artifact would end the same way.
+# After these, the next artifact would fail too.
 _FINAL = frozenset({401, 403, 429, None})
 
 
 def find_baseline(
     client: Client, search: Search, accept: Accept, limits: SearchLimits | None = None
 ) -> Found | Missing:
-    """Looks for the nearest usable results; every failure of GitHub becomes a reason.
+    """Search the nearest usable results; a failure of GitHub becomes a reason.
 
-    Only runs count that nobody outside the repository can have made: of the base branch or its merge queue, by
-    events other than pull requests. A run that the user names counts as it is, but has to be of this repository.
+    Only trusted runs count: of the base branch or its merge queue, with events other than pull requests. A run that
+    the user names always counts, but must be of this repository.
 
     Args:
-        client: where, and as whom, to look.
-        search: what is looked for.
-        accept: the last word on whether results can serve.
-        limits: of downloads and time.
+        client: connection to GitHub.
+        search: parameters of the search.
+        accept: decides whether results can be the baseline.
+        limits: limits of downloads and time.
     """
     hunt = _Hunt(client, search, accept, limits or SearchLimits())
     try:
@@ -67,7 +67,7 @@ def find_baseline(
 
 @dataclass
 class _Hunt:
-    """One search. ``notes`` say what was passed over, nearest first."""
+    """A search in progress. ``notes`` list the skipped runs, nearest first."""
 
     client: Client
     search: Search
@@ -80,7 +80,7 @@ class _Hunt:
     _begun: float = field(default_factory=time.monotonic)
 
     def given(self, run_id: int) -> Found | Missing:
-        """The results of one run."""
+        """Return the results of one run."""
         repository = self.search.repository
         with self._asking(f"read workflow run {run_id} of {repository}") as api:
             run = get_run(api, repository, run_id)
@@ -93,7 +93,7 @@ class _Hunt:
         return Missing(self.notes[0] if self.notes else nothing, tuple(self.notes[1:]))
 
     def nearest(self, start: ChangeTo | Before | At) -> Found | Missing:
-        """The results of the nearest commit that has any."""
+        """Return the results of the nearest commit with results."""
         from github import UnknownObjectException
 
         search = self.search
@@ -106,13 +106,13 @@ class _Hunt:
                 runs = workflow.trusted_runs(commits[0].sha)
             except UnknownObjectException:
                 return Missing(
-                    f"GitHub knows no workflow {search.workflow} in {search.repository}, or the token may not see "
-                    "it: the file has to be on the default branch, and the job needs actions: read"
+                    f"GitHub does not find workflow {search.workflow} in {search.repository}, or the token may not "
+                    "see it; the file must be on the default branch, and the job needs actions: read"
                 )
         candidates = _matched(runs, commits)
         for run, commit in candidates[: self.limits.runs]:
             if self._is_spent():
-                self.notes.append(f"the search ended after {counted(self._tried, 'download')}, to bound its time")
+                self.notes.append(f"the search ended after {counted(self._tried, 'download')}, its limit")
                 break
             found = self._of_run(run, commit.distance, began_at)
             if found:
@@ -120,7 +120,7 @@ class _Hunt:
         return Missing(self._reason(runs, len(candidates), commits, began_at), tuple(self.notes))
 
     def _commits(self, api: Github, start: ChangeTo | Before | At) -> tuple[str, list[Ancestor]]:
-        """Where the search begins, in words, and the commits to look at."""
+        """Return the start of the search as text, and the commits to search."""
         search, count = self.search, self.search.max_commits
         match start:
             case ChangeTo(head):
@@ -132,7 +132,7 @@ class _Hunt:
                 return f"commit {short(commit)}", ancestors(api, search.repository, commit, count + 1)[1:]
 
     def _of_run(self, run: Run, distance: int | None, began_at: str) -> Found | None:
-        """The first usable results among the artifacts of a run; says in ``notes`` what is wrong with others."""
+        """Return the first usable results of a run; ``notes`` get the problems of others."""
         try:
             with self._asking(f"list the artifacts of workflow run {run.id}") as api:
                 artifacts = artifacts_named(api, self.search.repository, run.id, self.search.artifact)
@@ -176,7 +176,7 @@ class _Hunt:
         return data, results, notes
 
     def _pass_over(self, error: Exception, note: str) -> None:
-        """Notes what is wrong with one run, if that does not concern all of them."""
+        """Add the problem of one run to the notes, unless it concerns all runs."""
         if isinstance(error, GithubError) and error.status in _FINAL:
             raise error
         self.notes.append(one_line(note, _MAX_NOTE))
@@ -190,14 +190,14 @@ class _Hunt:
             with self.client.open(purpose, PERMISSIONS) as api:
                 yield api
         except ValidationError:
-            raise GithubError(f"cannot {purpose}: GitHub's answer cannot be understood") from None
+            raise GithubError(f"cannot {purpose}: GitHub's response is invalid") from None
 
     def _reason(self, runs: Sequence[Run], candidates: int, commits: Sequence[Ancestor], began_at: str) -> str:
         workflow, branch, name = self.search.workflow, self.search.base_branch, self.search.artifact
         if not runs:
             return (
-                f"{workflow} has not run on {branch} yet, which is normal the first time: once it has, later runs "
-                "are compared with it"
+                f"{workflow} has not run on {branch} yet, which is normal the first time; later runs "
+                "are compared with its first run"
             )
         if not candidates:
             return f"no run of {workflow} on {branch} belongs to {_places(commits, began_at)}"
@@ -206,7 +206,7 @@ class _Hunt:
         )
         if not self._seen:
             return (
-                f"{near}, but there is no artifact named {name}: the workflow has to upload the report directory "
+                f"{near}, but there is no artifact named {name}: the workflow must upload the report directory "
                 "under that name, with actions/upload-artifact"
             )
         if self._expired == self._seen:
@@ -222,5 +222,5 @@ def _places(commits: Sequence[Ancestor], began_at: str) -> str:
 
 
 def _matched(runs: Sequence[Run], commits: Sequence[Ancestor]) -> list[tuple[Run, Ancestor]]:
-    """Runs with their commits: the nearest commit first, the newest run of a commit first."""
+    """Return runs with their commits: the nearest commit first, then the newest run."""
     return [(run, commit) for commit in commits for run in runs if run.head_sha == commit.sha]

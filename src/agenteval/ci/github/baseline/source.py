@@ -1,4 +1,4 @@
-"""The baseline that lies among the artifacts of the base branch's workflow runs."""
+"""The baseline from the artifacts of the base branch's workflow runs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class RemoteBaseline:
     """Searches the artifacts of a workflow.
 
     Args:
-        client: where, and as whom, to look.
-        looked_for: what it is.
-        on_missing: what happens when there is none.
-        tell: takes a line for the log.
+        client: connection to GitHub.
+        looked_for: parameters of the search.
+        on_missing: action without a baseline.
+        tell: writes a line to the log.
     """
 
     client: Client
@@ -35,19 +35,19 @@ class RemoteBaseline:
     tell: Callable[[str], None]
 
     def search(self, cases: Collection[str]) -> Search:
-        """The nearest run that has at least one of these cases; any run if there are none.
+        """Return the nearest run with at least one of these cases; any run without cases.
 
         Raises:
-            ConfigError: there is no such run, and that is to fail.
+            ConfigError: no such run exists, and ``on_missing`` is ``fail``.
         """
         known = frozenset(cases)
 
         def accept(results: Results) -> str | None:
             if results.run.shard is not None:
-                return "it is only one part of a run"
+                return "it is only one shard of a run"
             if not known or any(case.id in known for _, case in results.cases()):
                 return None
-            return "it has no case of the suites that are run now"
+            return "it has no case of the current suites"
 
         found = find_baseline(self.client, self.looked_for, accept)
         if isinstance(found, wanted.Found):
@@ -69,14 +69,14 @@ class RemoteBaseline:
 def search_for(
     repository: str, workflow: str, artifact: str, lineage: Lineage | None, run_id: int | None
 ) -> wanted.Search | None:
-    """What is to be looked for; ``None`` where the event has no history and no run is named.
+    """Return the parameters of the search; ``None`` if the event has no history and no run is named.
 
     Args:
         repository: ``owner/name``.
         workflow: name of the workflow file.
         artifact: name of the artifact.
-        lineage: where the history of the event begins.
-        run_id: the run that the user named.
+        lineage: start of the event's history.
+        run_id: the run that the user named, if any.
     """
     if run_id is not None:
         branch = lineage.branch if lineage else ""

@@ -1,4 +1,4 @@
-"""Check runs as PyGithub writes them. What creates or adds is never done twice."""
+"""Writes check runs with PyGithub. Requests that create or append are never sent twice."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from requests import RequestException
 
 T = TypeVar("T")
 
-# Seconds before looking whether a request has arrived whose answer was lost, and sending it again if not.
+# Seconds to wait after a lost response, before checking for the effect and sending the request again.
 _PAUSES_S = (1.0, 2.0, 4.0)
 _INVALID = 422
 
 
 def create(api: Github, repository: str, body: dict[str, Any]) -> CheckRun:
-    """A new check run; the one that arrived where the answer was lost.
+    """Create a check run; after a lost response, return the one that was created.
 
     Args:
         api: an open connection.
         repository: ``owner/name``.
-        body: of the request.
+        body: body of the request.
     """
     place = api.get_repo(repository)
 
@@ -36,13 +36,13 @@ def create(api: Github, repository: str, body: dict[str, Any]) -> CheckRun:
 
 
 def finish(api: Github, repository: str, check_id: int, bodies: Sequence[dict[str, Any]]) -> None:
-    """Sends every body in turn, the last one whatever becomes of the others.
+    """Send every body in order; the last one is sent even if others fail.
 
     Args:
         api: an open connection.
         repository: ``owner/name``.
-        check_id: of the check run.
-        bodies: of the requests; all but the last one add annotations.
+        check_id: id of the check run.
+        bodies: bodies of the requests; all except the last one add annotations.
     """
     *additions, completion = bodies
     try:
@@ -52,7 +52,7 @@ def finish(api: Github, repository: str, check_id: int, bodies: Sequence[dict[st
 
 
 def abandon(api: Github, repository: str, check_id: int, body: dict[str, Any]) -> bool:
-    """Sends the body if the check run is not completed; says whether it did."""
+    """Send the body unless the check run is completed; return whether it was sent."""
     run = api.get_repo(repository).get_check_run(check_id)
     if run.status == "completed":
         return False
@@ -61,7 +61,7 @@ def abandon(api: Github, repository: str, check_id: int, body: dict[str, Any]) -
 
 
 def _add(api: Github, repository: str, check_id: int, additions: Sequence[dict[str, Any]]) -> None:
-    """Adds annotations. Goes on where GitHub finds one of them invalid, and raises its refusal in the end."""
+    """Add annotations. If GitHub rejects some as invalid, continue and raise the error at the end."""
     refusal: GithubException | None = None
     added = 0
     with _not_repeating(api) as once:
@@ -94,7 +94,7 @@ def _add_once(api: Github, repository: str, check_id: int, body: dict[str, Any],
 
 @contextmanager
 def _not_repeating(api: Github) -> Iterator[Github]:
-    """The same connection, but it does not send a PATCH again: GitHub appends annotations to those it has."""
+    """Return the connection without retries of PATCH, because GitHub appends annotations."""
     settings = api.requester.kwargs
     retry = settings["retry"].new(allowed_methods=frozenset({"GET", "HEAD"}))
     with Github(**settings | {"retry": retry}) as once:
@@ -102,11 +102,11 @@ def _not_repeating(api: Github) -> Iterator[Github]:
 
 
 def _once(write: Callable[[], T], arrived: Callable[[], T | None]) -> T:
-    """Writes; when the answer is lost, looks for what may have arrived before writing again.
+    """Write; after a lost response, check for the effect before writing again.
 
     Raises:
-        GithubException: GitHub refused, or failed each time.
-        RequestException: it could not be reached.
+        GithubException: GitHub refused, or all attempts failed.
+        RequestException: GitHub could not be reached.
     """
     for pause_s in _PAUSES_S:
         try:

@@ -15,9 +15,9 @@ from agenteval.ci.github.runner import annotation as command
 from agenteval.report.view.annotations import Annotation
 
 PERMISSIONS = ("contents: read", "checks: write")
-#: Bytes of a summary, and of a text. GitHub's documentation says characters; what it counts is the "bytesize".
+#: Bytes of a summary, and of a text. GitHub's documentation says characters, but GitHub counts bytes.
 TEXT_LIMIT = 65_535
-#: Annotations that one request may add.
+#: Limit of annotations per request.
 BATCH = 50
 
 Conclusion = Literal["success", "failure", "neutral", "cancelled", "skipped", "timed_out", "action_required"]
@@ -37,15 +37,15 @@ class CheckRun:
 def start_check(
     client: Client, repository: str, commit: str, name: str, *, details_url: str, external_id: str, summary: str
 ) -> CheckRun:
-    """Creates a check run in progress; when the answer is lost, the one that arrived is taken.
+    """Create a check run in progress; after a lost response, return the one that was created.
 
     Args:
-        client: where, and as whom, to write. Only tokens of apps may, a job's ``GITHUB_TOKEN`` among them.
+        client: connection to GitHub. Needs an app's token, such as a job's ``GITHUB_TOKEN``.
         repository: ``owner/name``.
-        commit: full sha of the commit it is shown at.
-        name: what it is called; the same in every run, so that a branch can require it.
-        details_url: where its "Details" lead; empty for the page of the check run.
-        external_id: tells this attempt of this job from all others.
+        commit: full sha of the commit.
+        name: name of the check run; the same in every run, so that a branch can require it.
+        details_url: target of "Details"; empty for the page of the check run.
+        external_id: identifies this attempt of this job.
         summary: Markdown that is shown until the check run is completed.
 
     Raises:
@@ -71,13 +71,13 @@ def finish_check(
     text: str,
     annotations: Sequence[Annotation],
 ) -> None:
-    """Adds the annotations and completes the check run, which happens even when annotations are refused.
+    """Add the annotations and complete the check run, even if annotations are rejected.
 
     Args:
-        client: where, and as whom, to write.
+        client: connection to GitHub.
         repository: ``owner/name``.
-        check: what :func:`start_check` returned.
-        conclusion: what the gate says.
+        check: result of :func:`start_check`.
+        conclusion: conclusion of the gate.
         title: the verdict in a few words.
         summary: Markdown below it, at most :data:`TEXT_LIMIT` bytes.
         text: Markdown with the details, at most :data:`TEXT_LIMIT` bytes; may be empty.
@@ -95,13 +95,13 @@ def finish_check(
 
 
 def abandon_check(client: Client, repository: str, check: CheckRun, summary: str) -> bool:
-    """Completes a check run as cancelled, unless it is completed already; says whether it had to.
+    """Complete a check run as cancelled, unless it is completed; return whether it was open.
 
     Args:
-        client: where, and as whom, to write.
+        client: connection to GitHub.
         repository: ``owner/name``.
-        check: its ``id`` is enough.
-        summary: Markdown that says what happened.
+        check: the check run; only its ``id`` is used.
+        summary: Markdown with the reason.
 
     Raises:
         ValueError: the summary is too long.
@@ -115,13 +115,13 @@ def abandon_check(client: Client, repository: str, check: CheckRun, summary: str
 
 
 def creation(commit: str, name: str, details_url: str, external_id: str, summary: str) -> Body:
-    """The body of the request that :func:`start_check` sends.
+    """Return the body of the request of :func:`start_check`.
 
     Raises:
         ValueError: the summary is too long, or there is no external id.
     """
     if not external_id:
-        raise ValueError("a check run needs an external id, by which it is found again")
+        raise ValueError("a check run needs an external id, to find it again")
     body = {
         "name": name,
         "head_sha": commit,
@@ -135,7 +135,7 @@ def creation(commit: str, name: str, details_url: str, external_id: str, summary
 def updates(
     conclusion: Conclusion, title: str, summary: str, text: str, annotations: Sequence[Annotation]
 ) -> list[Body]:
-    """The bodies of the requests that :func:`finish_check` sends: annotations in batches, then the completion.
+    """Return the bodies of the requests of :func:`finish_check`: batches of annotations, then the completion.
 
     Raises:
         ValueError: a text is too long.
@@ -146,7 +146,7 @@ def updates(
         {"output": output | {"annotations": described[start : start + BATCH]}}
         for start in range(0, len(described), BATCH)
     ]
-    # Annotations that GitHub refuses must not keep the check run from being completed.
+    # Rejected annotations must not prevent the completion of the check run.
     completion = {
         "status": "completed",
         "conclusion": conclusion,
@@ -156,7 +156,7 @@ def updates(
 
 
 def abandonment(summary: str) -> Body:
-    """The body of the request that :func:`abandon_check` sends.
+    """Return the body of the request of :func:`abandon_check`.
 
     Raises:
         ValueError: the summary is too long.
@@ -166,11 +166,11 @@ def abandonment(summary: str) -> Body:
 
 
 def as_commands(annotations: Sequence[Annotation], limit: int = 10) -> list[str]:
-    """The annotations as workflow commands, for a token that may not write check runs.
+    """Yield the annotations as workflow commands, for a token without permission for check runs.
 
     Args:
         annotations: in order of importance.
-        limit: lines of one level. The runner shows ten of each for a step; the last one counts what is left out.
+        limit: lines per level. The runner shows ten per level and step; the last line counts the omitted ones.
     """
     return [line for level in _LEVELS for line in _commands([a for a in annotations if a.level == level], limit)]
 
@@ -204,5 +204,5 @@ def _output(title: str, summary: str) -> Body:
 def _fitting(name: str, markdown: str) -> str:
     size = len(markdown.encode("utf-8", "replace"))
     if size > TEXT_LIMIT:
-        raise ValueError(f"the {name} of a check run takes {TEXT_LIMIT:,} bytes, not {size:,}")
+        raise ValueError(f"the {name} of a check run has {size:,} bytes; the limit is {TEXT_LIMIT:,}")
     return markdown

@@ -1,4 +1,4 @@
-"""Reads the text of the sticky comment back, whatever people's edits did to it. Pure."""
+"""Parses the text of the sticky comment, also after edits by users. Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _MARKER = re.compile(
     r"(?:\s+(?:key|id)=(?P<name>[A-Za-z0-9._-]{1,100}))?"
     r"(?:\s+rev=(?P<run>[0-9]{1,20})\.(?P<attempt>[0-9]{1,20})\.(?P<stamp>[0-9]{1,20}))?\s*-->"
 )
-#: Inner markers of a section, and the part that begins after them.
+#: Inner markers of a section, and the part after each of them.
 _PARTS = {"running": "head", "more": "detail", "less": "note"}
 
 
 def parse(body: str) -> Comment | None:
-    """The sections of a comment; ``None`` when the text does not begin with our marker.
+    """Parse a comment; return ``None`` if the text does not begin with agenteval's marker.
 
-    Takes what people's edits leave: any line ends, lost end markers (a section then reaches to the next marker),
-    and text outside of sections, which is dropped.
+    Accepts edited comments: any line ends, lost end markers (a section then ends at the next marker), and text
+    outside of sections, which is dropped.
     """
     first, *rest = unix_lines(body).lstrip().split("\n")
     found = _MARKER.fullmatch(first.strip())
@@ -47,7 +47,7 @@ def _sections(lines: Iterable[str]) -> Iterator[Section]:
 
 
 class _Reading:
-    """A section whose end has not come yet."""
+    """A section without end marker so far."""
 
     def __init__(self, found: re.Match[str]) -> None:
         self.key: str = found["name"]
@@ -57,7 +57,7 @@ class _Reading:
 
     def enter(self, part: str) -> None:
         if part == "head" and self.part == "head" and "notice" not in self.texts:
-            # What came before was the notice.
+            # The text before was the notice.
             self.texts = {"notice": self.texts["head"], "head": []}
         self.texts.setdefault(part, [])
         self.part = part

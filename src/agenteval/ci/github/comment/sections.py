@@ -1,4 +1,4 @@
-"""The text of the sticky comment: a marker line, then one section per job. Pure; nothing here talks to GitHub.
+"""Text of the sticky comment: a marker line, then one section per job. Pure, without requests to GitHub.
 
 ::
 
@@ -10,11 +10,11 @@
     the head
 
     <!-- agenteval:more -->
-    detail, which may be left out to make room
+    detail, which can be omitted to save space
 
     <!-- agenteval:end key=ci-eval-1a2b3c4d -->
 
-Only whole lines count as markers, and the text of a section cannot contain one. :mod:`.section_parser` reads it.
+Only whole lines are markers, and the text of a section cannot contain one. :mod:`.parser` parses the text.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _FORGED = re.compile(r"<!--(?=\s*agenteval:)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Revision:
-    """Which text of a section is the newer one; compared from left to right.
+    """Revision of a section's text; compared from left to right.
 
     Args:
         run_id: ``GITHUB_RUN_ID``, which grows with every run of a repository.
         attempt: ``GITHUB_RUN_ATTEMPT``.
-        stamp: when the text was made, in milliseconds of Unix time.
+        stamp: time of the text, in milliseconds of Unix time.
     """
 
     run_id: int = 0
@@ -59,17 +59,17 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What one job says. Line ends become ``\\n``, outer blank lines go, and lines like our markers are defused.
+    """Text of one job. Line ends become ``\\n``, outer blank lines are removed, and lines like markers are escaped.
 
     Args:
-        key: what :func:`section_key` returned.
+        key: result of :func:`section_key`.
         head: Markdown that always stays.
-        detail: Markdown that may be left out to make room; ``None`` when that has happened.
-        revision: how new this is.
-        notice: Markdown above the head, while the job runs again.
+        detail: Markdown that can be omitted to save space; ``None`` if it was omitted.
+        revision: revision of the text.
+        notice: Markdown above the head while the job is running again.
 
     Raises:
-        ValueError: the key has characters that a marker cannot hold.
+        ValueError: the key has characters that are not allowed in a marker.
     """
 
     key: str
@@ -87,13 +87,13 @@ class Section:
 
     @property
     def label(self) -> str:
-        """The key as people read it."""
+        """Return the readable part of the key."""
         return _HASH_AT_END.sub("", self.key)
 
     def lines(self) -> Iterator[str]:
-        """The section with its markers."""
+        """Yield the section's parts with markers."""
         yield f"<!-- agenteval:section key={self.key} rev={self.revision} -->"
-        # The blank lines end tables, quotes and HTML blocks, which would take the marker in.
+        # The blank lines end tables, quotes and HTML blocks, which would include the marker.
         if self.notice:
             yield from (self.notice, "", "<!-- agenteval:running -->")
         yield from (self.head, "")
@@ -104,25 +104,25 @@ class Section:
         yield f"<!-- agenteval:end key={self.key} -->"
 
     def size(self) -> int:
-        """Characters that the section takes in a comment."""
+        """Return the size of the section in a comment, in characters."""
         return characters("\n".join(self.lines())) + 1
 
     def without_detail(self) -> Self:
-        """The same section, as it is read back where the detail was left out."""
+        """Return the section as the parser reads it after the detail was omitted."""
         return self if self.detail == "" else replace(self, detail=None)
 
     def in_short(self) -> Self:
-        """The first line of each text only."""
+        """Return the section with only the first line of each text."""
         return replace(self.without_detail(), head=_first_line(self.head), notice=_first_line(self.notice))
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment as sections, one for each key, in the order of the keys.
+    """A comment with one section per key, ordered by key.
 
     Args:
-        mark: the line it begins with, as :func:`marker` returned it.
-        sections: in any order; of two with the same key the newer one stays, or else the later one.
+        mark: its first line, from :func:`marker`.
+        sections: sections in any order; of two with the same key the newer one is kept, else the later one.
     """
 
     mark: str
@@ -137,27 +137,27 @@ class Comment:
         object.__setattr__(self, "sections", tuple(newest[key] for key in sorted(newest)))
 
     def section(self, key: str) -> Section | None:
-        """The section with this key, if there is one."""
+        """Return the section with this key, if any."""
         return next((section for section in self.sections if section.key == key), None)
 
     def with_section(self, section: Section) -> Self:
-        """The comment with this section instead of the one with its key, whichever is newer."""
+        """Return the comment with the newer one of this section and the one with its key."""
         others = tuple(other for other in self.sections if other.key != section.key)
         return replace(self, sections=(*others, section))
 
     def merged(self, sections: Iterable[Section]) -> Self:
-        """The comment with the newer one of each section; of two that are equally new, the one given."""
+        """Return the comment with the newer one of each section; of two equal revisions, the given one."""
         return replace(self, sections=(*self.sections, *sections))
 
     def render(self, limit: int = COMMENT_LIMIT, own: str = "") -> str:
-        """The text of the comment in at most ``limit`` characters.
+        """Return the text of the comment in at most ``limit`` characters.
 
-        What is too long loses the detail of its largest section first, that of section ``own`` last; then all but
-        the first lines in the same order; then, oldest first, whole sections. That last step does not ask for
-        ``own``, or jobs would push out each other's sections for ever.
+        A text that is too long first loses the details, the largest section first and ``own`` last. Then it loses all
+        but the first lines, in the same order, and then whole sections, the oldest first. The last step ignores
+        ``own``, because jobs would otherwise remove each other's sections forever.
 
         Raises:
-            ReportTooLargeError: not even the first line of one section fits.
+            ReportTooLargeError: the first line of one section does not fit.
         """
         for sections in _shorter_and_shorter(self.sections, own):
             if characters(self.mark) + sum(section.size() for section in sections) <= limit:
@@ -166,11 +166,11 @@ class Comment:
 
 
 def marker(comment_id: str = "") -> str:
-    """The hidden line a comment begins with, by which it is found again.
+    """Return the hidden first line of a comment, which identifies it.
 
     Args:
-        comment_id: tells apart several comments on one pull request; empty for the only one. Characters that
-            could end an HTML comment are replaced, and a hash keeps such ids apart.
+        comment_id: distinguishes several comments on one pull request; empty for the default one. Characters
+            that could end an HTML comment are replaced, and a hash keeps such ids distinct.
     """
     name = comment_id.strip() or _DEFAULT_ID
     safe = _UNSAFE.sub("-", name)[:_MAX_ID]
@@ -178,23 +178,23 @@ def marker(comment_id: str = "") -> str:
 
 
 def section_key(workflow: str, job: str, name: str = "") -> str:
-    """The key of a job's section: readable, and different for different arguments.
+    """Return the key of a job's section: readable, and unique for the arguments.
 
     Args:
         workflow: name or file of the workflow.
         job: ``GITHUB_JOB``.
-        name: tells apart several sections of one job, for instance those of a matrix, whose legs share its id.
+        name: distinguishes several sections of one job, for instance the legs of a matrix, which share the job's id.
     """
     slug = _UNSAFE.sub("-", "-".join(part for part in (workflow, job, name) if part)).strip("-.")
     return f"{slug[:_MAX_SLUG] or 'section'}-{_hash(chr(0).join((workflow, job, name)))}"
 
 
 def _shorter_and_shorter(sections: Sequence[Section], own: str) -> Iterator[list[Section]]:
-    """All sections in full, then step by step with less."""
+    """Yield all sections in full, then with less content step by step."""
     now = list(sections)
     yield now
     for shorten in (Section.without_detail, Section.in_short):
-        # Python's sort is stable: sections of one size go in the order of their keys, whoever renders.
+        # Python's sort is stable, so all jobs cut sections of one size in the order of their keys.
         order = sorted(range(len(now)), key=lambda at: (now[at].key == own, -now[at].size()))
         for at in order:
             now[at] = shorten(now[at])
@@ -212,7 +212,7 @@ def _first_line(text: str) -> str:
     line = text.partition("\n")[0]
     if line == text and len(line) <= _MAX_LINE:
         return text
-    # A tag that is opened here and closed in what was cut would reach into the next section.
+    # A tag that is opened here and closed in the removed text would extend into the next section.
     return _TAG.sub("", line)[:_MAX_LINE]
 
 
@@ -222,7 +222,7 @@ def _clean(text: str) -> str:
 
 
 def unix_lines(text: str) -> str:
-    """The text with ``\\n`` as its only line end."""
+    """Return the text with ``\\n`` as the only line end."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -15,7 +15,7 @@ __all__ = ["PERMISSIONS", "CommentOutcome", "Mode", "Pacing", "mark_running", "p
 
 PERMISSIONS = ("contents: read", "pull-requests: write")
 
-#: ``existing`` never creates a comment: it writes only where there is one already.
+#: ``existing`` never creates a comment and only updates an existing one.
 Mode = Literal["always", "existing"]
 
 _MILLISECONDS = 1_000
@@ -31,24 +31,24 @@ def publish_section(
     mode: Mode = "always",
     pacing: Pacing = Pacing(),  # noqa: B008 - immutable
 ) -> CommentOutcome:
-    """Writes a job's section into the comment; the sections of other jobs stay.
+    """Write a job's section to the comment and keep the sections of other jobs.
 
-    Only comments written with the same identity count, whatever text others' comments contain. Jobs that race end
-    up with one comment, which has the sections of all; a section that a newer run wrote is left alone. Takes about
-    two seconds more than the requests, to see that no other job has overwritten it.
+    Only comments with the same author count. Jobs that write at the same time end up with one comment with all
+    sections. A section of a newer run stays unchanged. The function takes about two seconds longer than its requests,
+    to check that no other job has overwritten the section.
 
     Args:
-        client: where, and as whom, to write.
+        client: connection to GitHub.
         repository: ``owner/name``.
         pull_request: its number.
-        comment_id: tells apart several comments on one pull request; empty for the only one.
-        section: the text, and the run and attempt it comes from; the stamp of its revision is set here.
-        mode: whether a comment may be created.
-        pacing: how long to wait for other jobs.
+        comment_id: distinguishes several comments on one pull request; empty for the default one.
+        section: the text, with run and attempt; this function sets the stamp of its revision.
+        mode: whether to create a comment.
+        pacing: waiting times for other jobs.
 
     Raises:
         GithubError: GitHub refused, failed or could not be reached, or other jobs kept overwriting the section.
-        ReportTooLargeError: not even the first line of the section fits into a comment.
+        ReportTooLargeError: the first line of the section does not fit into a comment.
     """
 
     def compose(comment: Comment) -> Section:
@@ -67,18 +67,18 @@ def mark_running(
     *,
     pacing: Pacing = Pacing(),  # noqa: B008 - immutable
 ) -> CommentOutcome:
-    """Puts a notice above the job's section of an earlier run, if there is one; ``absent`` otherwise.
+    """Put a notice above the job's section of an earlier run; return ``absent`` without one.
 
-    GitHub mails the first text of a comment, so a new comment only comes with a result. A notice of the same job
-    is replaced, which also serves to say that a run broke off. What this attempt has published as its result stays.
+    GitHub mails the first text of a comment, so a notice never creates a comment. It replaces a notice of the same
+    job, also to announce that a run failed. A result that this attempt has published stays.
 
     Args:
-        client: where, and as whom, to write.
+        client: connection to GitHub.
         repository: ``owner/name``.
         pull_request: its number.
         comment_id: as for :func:`publish_section`.
-        section: its head is the notice; head and detail in the comment stay those of the earlier run.
-        pacing: how long to wait for other jobs.
+        section: its head is the notice; head and detail of the comment stay unchanged.
+        pacing: waiting times for other jobs.
 
     Raises:
         GithubError: as for :func:`publish_section`.
@@ -119,11 +119,11 @@ def _are_of_one_attempt(one: Section, other: Section) -> bool:
 
 
 def _after(earlier: Section | None, section: Section) -> Section:
-    """The section with the time in its revision, or the earlier one where the same attempt said the same."""
+    """Return the section with the time in its revision, or the earlier one with the same attempt and text."""
     now = int(time.time() * _MILLISECONDS)
     if earlier and _are_of_one_attempt(earlier, section):
         if earlier == replace(section, revision=earlier.revision):
             return earlier
-        # What one attempt says later is newer, whatever the clock says.
+        # A later text of one attempt is newer, even if the clock went back.
         now = max(now, earlier.revision.stamp + 1)
     return replace(section, revision=replace(section.revision, stamp=now))

@@ -1,4 +1,4 @@
-"""The comments of one pull request, as PyGithub gives them and as one identity sees them."""
+"""Comments of one pull request by one author, read and written with PyGithub."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ _AUTHORSHIP = "query($ids: [ID!]!) { nodes(ids: $ids) { ... on IssueComment { vi
 
 
 class Thread:
-    """Our own comments with one marker in the conversation of one pull request.
+    """The author's comments with one marker on one pull request.
 
-    Reads are repeated as the connection does it. Writes are not: text that waited for its turn is out of date, so
-    the caller has to look again first. A context manager, as the writes need a connection of their own.
+    The connection retries reads. Writes are not retried, because a delayed text is outdated and the caller must read
+    again first. A context manager, because writes need a separate connection.
 
     Args:
         api: an open connection.
         repository: ``owner/name``.
         pull_request: its number.
-        mark: the beginning of the comments. Only the very beginning counts: a report quotes text that may contain
-            anything.
+        mark: the first line of the comments. Later lines do not count, because a report can quote any text.
     """
 
     def __init__(self, api: Github, repository: str, pull_request: int, mark: str) -> None:
@@ -50,22 +49,22 @@ class Thread:
         self._once.close()
 
     def own(self) -> list[Posted]:
-        """Our own comments that begin with the marker, lowest id first; all pages are read."""
+        """Return the author's comments that begin with the marker, lowest id first, from all pages."""
         marked = [c for c in self._pull.get_issue_comments() if (c.body or "").startswith(self._mark)]
         unknown = [comment for comment in marked if comment.id not in self._authorship]
         if unknown:
             own_ids = {comment.id for comment in _authored(self._api, unknown)}
             self._authorship |= {comment.id: comment.id in own_ids for comment in unknown}
         found = {comment.id: _posted(comment) for comment in marked if self._authorship[comment.id]}
-        # The list can lag behind what we have just posted.
+        # The list can lag behind a new comment.
         found |= {id_: comment for id_, comment in self._still_there() if id_ not in found}
         return [found[id_] for id_ in sorted(found)]
 
     def look(self, comment: Posted) -> Posted:
-        """The comment as it is now.
+        """Return the current comment.
 
         Raises:
-            GoneError: it was deleted.
+            GoneError: the comment was deleted.
         """
         try:
             return _posted(self._pull.get_issue_comment(comment.id))
@@ -74,10 +73,10 @@ class Thread:
             raise GoneError from None
 
     def post(self, text: str) -> Posted:
-        """A new comment, as GitHub stored it.
+        """Create a comment and return it as GitHub stored it.
 
         Raises:
-            UnansweredError: it may be there or not.
+            UnansweredError: unknown whether it was created.
         """
         with _answered():
             _, data = self._once.requestJsonAndCheck("POST", f"{self._pull.issue_url}/comments", input={"body": text})
@@ -87,10 +86,10 @@ class Thread:
         return stored
 
     def edit(self, comment: Posted, text: str) -> Posted:
-        """Replaces the text of a comment; returns it as GitHub stored it.
+        """Replace the text of a comment and return it as GitHub stored it.
 
         Raises:
-            UnansweredError: it may have happened or not.
+            UnansweredError: unknown whether it was replaced.
             GoneError: the comment was deleted.
         """
         url = self._pull.get_issue_comment(comment.id).url
@@ -103,7 +102,7 @@ class Thread:
         return _stored(data)
 
     def remove(self, comment: Posted) -> None:
-        """Deletes a comment, unless a job we raced with was faster."""
+        """Delete a comment, if it still exists."""
         self._posted.pop(comment.id, None)
         with suppress(UnknownObjectException):
             self._pull.get_issue_comment(comment.id).delete()
@@ -128,7 +127,7 @@ def _stored(data: Any) -> Posted:
 
 @contextmanager
 def _answered() -> Iterator[None]:
-    """Tells a write that GitHub refused from one whose fate is unknown or that may come again later."""
+    """Distinguish a rejected write from one with an unknown result or one to repeat later."""
     try:
         yield
     except GithubException as error:
@@ -141,29 +140,29 @@ def _answered() -> Iterator[None]:
 
 
 def _wait_s(error: GithubException) -> float | None:
-    """Seconds to wait before trying again; ``None`` when that has no use."""
+    """Return the seconds to wait before a retry; ``None`` if a retry is useless."""
     asked = {name.lower(): text for name, text in (error.headers or {}).items()}.get("retry-after", "")
     if error.status >= 500:
         return float(asked) if asked.isdigit() else 0.0
     if error.status == 429 or isinstance(error, RateLimitExceededException) or (error.status == 403 and asked):
-        # GitHub's advice where it does not say how long: at least a minute.
+        # GitHub recommends at least a minute if the response has no time.
         return float(asked) if asked.isdigit() else float(MAX_WAIT_S)
     return None
 
 
 def _authored(api: Github, comments: Sequence[IssueComment]) -> list[IssueComment]:
-    """Those of the comments that were written with our identity, by the surest way this token has."""
+    """Return the comments of this token's author, by the most reliable method for the token."""
     own = _by_viewer(api, comments)
     if own is None:
         own = _by_login(api, comments)
     if own is None:
-        # The token of an app, on a server without GraphQL: it may not ask who it is, but it is a bot.
+        # An app's token on a server without GraphQL cannot ask for its login, but its author is a bot.
         own = [comment for comment in comments if comment.user and comment.user.type == "Bot"]
     return own
 
 
 def _by_viewer(api: Github, comments: Sequence[IssueComment]) -> list[IssueComment] | None:
-    """Asks GraphQL, which knows for every kind of token; ``None`` where it gives no usable answer."""
+    """Ask GraphQL, which works for every kind of token; return ``None`` without a usable response."""
     own: list[IssueComment] = []
     for start in range(0, len(comments), _MAX_NODES):
         some = comments[start : start + _MAX_NODES]
@@ -180,9 +179,9 @@ def _by_viewer(api: Github, comments: Sequence[IssueComment]) -> list[IssueComme
 
 
 def _viewer_flags(answer: Any) -> list[bool]:
-    """``viewerDidAuthor`` of each node asked for, in their order; empty when the answer is not usable."""
+    """Return ``viewerDidAuthor`` of each requested node, in order; empty without a usable response."""
     try:
-        # A comment that was deleted meanwhile is null; null for any other reason says nothing about it.
+        # A deleted comment is null; null can also have other reasons.
         if any(error["type"] != "NOT_FOUND" for error in answer.get("errors", [])):
             return []
         return [bool(node and node["viewerDidAuthor"]) for node in answer["data"]["nodes"]]
@@ -191,7 +190,7 @@ def _viewer_flags(answer: Any) -> list[bool]:
 
 
 def _by_login(api: Github, comments: Sequence[IssueComment]) -> list[IssueComment] | None:
-    """Compares logins; ``None`` when the token may not ask for its own."""
+    """Compare logins; return ``None`` if the token cannot request its login."""
     try:
         login = api.get_user().login
     except GithubException:

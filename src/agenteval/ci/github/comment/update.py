@@ -1,10 +1,9 @@
-"""Brings one section into a comment that other jobs write to at the same time.
+"""Writes one section to a comment that other jobs write to at the same time.
 
-GitHub has no conditional write: an edit replaces whatever is there by then. So every job reads just before it
-writes, remembers the newest it has seen of every section, looks again when its write has settled, and writes again
-when anything it knows is missing. What all of them know only grows, and of two texts of a section the newer one
-wins, so they end with the same comment. That holds as long as less time lies between a read and the effect of the
-write after it than jobs take to look again.
+GitHub has no conditional write: an edit replaces the current text. So every job reads just before it writes,
+remembers the newest text of every section, reads again after its write, and writes again if a known text is missing.
+The set of known texts only grows, and the newer text of a section wins, so all jobs end with the same comment. The
+time between a read and the effect of the next write must be shorter than the wait before reading again.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from agenteval.ci.github.comment.sections import Comment, Section
 
 Action = Literal["created", "updated", "unchanged", "absent", "superseded"]
 
-# Seconds to wait after a write without an answer, before looking whether it arrived.
+# Seconds to wait after a write without response, before checking for its effect.
 _UNANSWERED_S = (1.0, 4.0)
 
 
 @dataclass(frozen=True, slots=True)
 class CommentOutcome:
-    """Where the comment is, and what had to be done to it.
+    """Address of the comment, and the action taken.
 
     Attributes:
-        url: address of the comment; empty when there is none.
-        action: ``absent``: there is no comment to write to, and none was to be made. ``superseded``: a newer run
-            had written the section already, and its text stays.
+        url: address of the comment; empty without one.
+        action: ``absent``: no comment exists, and none should be created. ``superseded``: a newer run has written
+            the section, and its text stays.
     """
 
     url: str
@@ -41,7 +40,7 @@ class CommentOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A comment as GitHub holds it."""
+    """A comment as GitHub stored it."""
 
     id: int
     url: str
@@ -49,15 +48,15 @@ class Posted:
 
 
 class GoneError(Exception):
-    """The comment was deleted meanwhile."""
+    """The comment was deleted in the meantime."""
 
 
 class UnansweredError(Exception):
-    """GitHub did not say that it wrote something; whether it did can only be seen by looking.
+    """A write has no response, so its effect must be checked.
 
     Args:
-        cause: what happened instead.
-        wait_s: how long GitHub asks to wait.
+        cause: the exception.
+        wait_s: seconds that GitHub asks to wait.
     """
 
     def __init__(self, cause: Exception, wait_s: float = 0.0) -> None:
@@ -67,36 +66,36 @@ class UnansweredError(Exception):
 
 
 class Conversation(Protocol):
-    """Our own comments with one marker on one pull request. No method repeats a write by itself."""
+    """The author's comments with one marker on one pull request. No method retries a write."""
 
     def own(self) -> list[Posted]:
-        """All of them, lowest id first."""
+        """Return all comments, lowest id first."""
 
     def look(self, comment: Posted) -> Posted:
-        """One of them as it is now; raises :class:`GoneError`."""
+        """Return a current comment; raise :class:`GoneError`."""
 
     def post(self, text: str) -> Posted:
-        """A new one as GitHub stored it; raises :class:`UnansweredError`."""
+        """Create a comment; raise :class:`UnansweredError`."""
 
     def edit(self, comment: Posted, text: str) -> Posted:
-        """The edited one as GitHub stored it; raises :class:`UnansweredError` and :class:`GoneError`."""
+        """Replace a comment's text; raise :class:`UnansweredError` or :class:`GoneError`."""
 
     def remove(self, comment: Posted) -> None:
-        """Deletes one, if it still exists."""
+        """Delete a comment, if it still exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """How long to wait for other jobs, and how often.
+    """Waiting times and rounds for other jobs.
 
     Args:
-        settle_s: seconds between a write and the look at what became of it.
-        jitter_s: at most so many seconds more, at random, so that jobs do not move in step; doubled each time.
-        rounds: how often to write.
-        limit_s: after so many seconds nothing more is written; waiting as GitHub asks does not count.
-        sleep: waits for seconds.
-        clock: says how many seconds have passed.
-        chance: gives a number from 0 to 1.
+        settle_s: seconds between a write and its check.
+        jitter_s: limit of additional random seconds, so that jobs do not run in step; doubled each time.
+        rounds: limit of writes.
+        limit_s: seconds after which nothing is written; waits that GitHub asks for do not count.
+        sleep: waits for some seconds.
+        clock: returns the elapsed seconds.
+        chance: returns a random number from 0 to 1.
     """
 
     settle_s: float = 1.5
@@ -108,7 +107,7 @@ class Pacing:
     chance: Callable[[], float] = random.random
 
     def pause_s(self, turn: int) -> float:
-        """Seconds to wait after write number ``turn``, the first being 0."""
+        """Return the seconds to wait after write number ``turn``, from 0."""
         return self.settle_s + float(self.jitter_s * 2 ** min(turn, 3) * self.chance())
 
 
@@ -120,18 +119,18 @@ def publish(
     create: bool,
     pacing: Pacing,
 ) -> CommentOutcome:
-    """Puts a section into the comment, makes one comment of several, and stays until that has settled.
+    """Write a section to the comment, merge several comments into one, and wait until the result is stable.
 
     Args:
-        conversation: the comments.
-        mark: the marker of the comment.
-        compose: makes the section from what is there; ``None`` to write nothing.
-        create: whether to make a comment if there is none.
-        pacing: how long to wait for other jobs.
+        conversation: comments of the pull request.
+        mark: marker of the comment.
+        compose: creates the section from the current comment; ``None`` to write nothing.
+        create: whether to create a missing comment.
+        pacing: waiting times for other jobs.
 
     Raises:
         GithubError: other jobs kept overwriting the section.
-        Exception: what made GitHub refuse, or three writes in a row fail.
+        Exception: GitHub refused, or three writes in a row failed.
     """
     own = conversation.own()
     before = _united(mark, own)
@@ -142,13 +141,13 @@ def publish(
 
 
 class _Publication:
-    """What one job knows while it writes its section."""
+    """State of one job while it writes its section."""
 
     def __init__(self, conversation: Conversation, before: Comment, section: Section, create: bool) -> None:
         self._conversation = conversation
         self._section = section
         self._create = create
-        # What is there comes second: text that somebody else put there under the same revision stays.
+        # The current text comes second, so another text with the same revision stays.
         self._known = Comment(before.mark, (section,)).merged(before.sections)
         self._created: int | None = None
         self._posted_blindly = False
@@ -172,14 +171,14 @@ class _Publication:
             self._learn(own)
         if self._has_settled(own):
             return self._outcome(own[0])
-        raise GithubError("other jobs kept overwriting the comment, and this job gave up")
+        raise GithubError("other jobs kept overwriting the comment")
 
     def _has_settled(self, own: Sequence[Posted]) -> bool:
-        """Whether there is one comment and it says all that we know, as far as there is room."""
+        """Return whether there is one comment, with all known sections as far as they fit."""
         return len(own) == 1 and parse(own[0].body) == parse(self._text())
 
     def _try_to_write(self, own: Sequence[Posted]) -> float:
-        """Writes what we know; returns the seconds to wait before looking again, 0 for the usual time."""
+        """Write the known sections; return the seconds to wait before reading again, 0 for the default."""
         try:
             if own:
                 self._edit(*own)
@@ -214,7 +213,7 @@ class _Publication:
         text = self._text()
         if parse(now.body) != parse(text):
             self._wrote = True
-            # GitHub's own form of what we wrote is what we compare with from now on.
+            # Compare later texts with the form that GitHub stored.
             self._learn([self._conversation.edit(now, text)])
         for duplicate in duplicates:
             self._conversation.remove(duplicate)
@@ -229,8 +228,7 @@ class _Publication:
         stands = _united("", [comment]).section(self._section.key)
         if stands is None:
             raise GithubError(
-                "so many jobs write to this comment that it has no room for this one; give some of them a comment "
-                "of their own, by another comment-id"
+                "too many jobs write to this comment, so this one does not fit; give some jobs another comment-id"
             )
         if stands.revision > self._section.revision:
             return CommentOutcome(comment.url, "superseded")
@@ -240,6 +238,6 @@ class _Publication:
 
 
 def _united(mark: str, comments: Sequence[Posted]) -> Comment:
-    """The sections of several comments; of two that are equally new, the one in the first comment."""
+    """Return the sections of several comments; of two equal revisions, the one in the first comment."""
     read = [comment for posted in reversed(comments) if (comment := parse(posted.body))]
     return Comment(mark, tuple(section for comment in read for section in comment.sections))

@@ -1,4 +1,4 @@
-"""What a publication would send to GitHub, in words and bodies; nothing is sent."""
+"""Lists the requests that a publication would send to GitHub, with their bodies."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Call:
     """One request.
 
     Attributes:
-        request: method and path; in braces what only GitHub knows.
-        when: under which condition it is sent; empty if always.
+        request: method and path; values that only GitHub has are in braces.
+        when: condition for sending it; empty if always.
         body: text of a comment, or JSON.
     """
 
@@ -33,7 +33,7 @@ class Call:
 
 
 def planned_calls(place: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
-    """Every request that publishing this content may make, in order."""
+    """Yield every request that publishing this content can make, in order."""
     root = f"/repos/{place.repository}"
     if options.check_name and place.takes_checks:
         yield from _check_calls(root, place, options, content)
@@ -56,13 +56,13 @@ def _comment_calls(root: str, place: PublicationTarget, options: PublishOptions,
     text = Comment(mark, (Section(place.job, head, detail, place.revision),)).render()
     thread = f"{root}/issues/{place.pull_request}/comments"
     yield Call(f"GET {root}/pulls/{place.pull_request}")
-    yield Call(f"GET {thread}?per_page=100", "every page; once more after a write")
-    yield Call("POST /graphql", "which of them that begin with the marker are our own")
-    yield Call(f"GET {root}/issues/comments/{{id}}", "if there is one of ours")
-    yield Call(f"PATCH {root}/issues/comments/{{id}}", "if it says something else; its other sections stay", text)
+    yield Call(f"GET {thread}?per_page=100", "every page; again after a write")
+    yield Call("POST /graphql", "which comments with the marker this token wrote")
+    yield Call(f"GET {root}/issues/comments/{{id}}", "if such a comment exists")
+    yield Call(f"PATCH {root}/issues/comments/{{id}}", "if its text differs; its other sections stay", text)
     if content.calls_for(options.comment):
-        yield Call(f"POST {thread}", "if there is none of ours; the same text")
-    yield Call(f"DELETE {root}/issues/comments/{{id}}", "further ones of ours with this marker")
+        yield Call(f"POST {thread}", "if no such comment exists; the same text")
+    yield Call(f"DELETE {root}/issues/comments/{{id}}", "further comments of this token with the marker")
 
 
 def _json(body: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a run says on GitHub: a section of the pull request's comment, and a check run with annotations."""
+"""Publishes a run on GitHub: a section of the pull request's comment, and a check run with annotations."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from agenteval.results.model import Results
 
 CommentMode = Literal["always", "changes", "failures", "never"]
 
-# Leaves room for the hidden lines around a section.
+# Reserve for the hidden lines around a section.
 _SECTION_LIMIT = 64_000
 _TITLE_LIMIT = 250
 _CHANGES = {"regressed", "improved"}
 _PLAIN = Presentation()
-# That a run has begun is not worth waiting for; what another job wrote at the same time is still put right.
+# A notice is not worth waiting for; texts of other jobs are still repaired.
 _AT_ONCE = Pacing(settle_s=0.1, jitter_s=0.2)
 
 
 @dataclass(frozen=True)
 class PublicationTarget:
-    """Where a run is reported.
+    """Target of a publication.
 
     Attributes:
         repository: ``owner/name``.
-        commit: the commit that a check run belongs to.
+        commit: commit of the check run.
         run_url: address of the workflow run.
-        job: key of the section: what several jobs write stands side by side.
-        revision: the workflow run and its attempt; what a later one wrote is never overwritten.
-        pull_request: its number; ``None`` where there is nothing to comment on.
-        takes_checks: whether the token may write check runs.
+        job: key of the section; each job has one.
+        revision: workflow run and attempt; a text of a later one is never overwritten.
+        pull_request: number of the pull request; ``None`` without one.
+        takes_checks: whether the token can write check runs.
     """
 
     repository: str
@@ -55,19 +55,19 @@ class PublicationTarget:
 
     @property
     def external_id(self) -> str:
-        """Tells this attempt of this job from all others."""
+        """Return an id of this attempt of this job."""
         return f"{self.revision.run_id}/{self.revision.attempt}/{self.job}"
 
 
 @dataclass(frozen=True)
 class PublishOptions:
-    """What is to be written.
+    """Options of a publication.
 
     Attributes:
-        comment: when a comment is made. One that exists is brought up to date, unless this is ``never``.
-        comment_id: tells apart several comments on one pull request.
+        comment: when to create a comment. An existing one is always updated, except with ``never``.
+        comment_id: distinguishes several comments on one pull request.
         check_name: name of the check run; empty for none.
-        annotations: whether cases are annotated in their suite's file.
+        annotations: whether to annotate cases in their suite file.
     """
 
     comment: CommentMode = "always"
@@ -78,15 +78,15 @@ class PublishOptions:
 
 @dataclass(frozen=True)
 class Content:
-    """A run in words.
+    """Texts of a run.
 
     Attributes:
         title: the verdict in one line of plain text.
-        markdown: the comment; its first two paragraphs stay when there is no room for more.
-        details: what a check run says beyond these paragraphs.
-        conclusion: what a check run says.
-        is_change: whether anything got better or worse.
-        annotations: for the files of the suites.
+        markdown: the comment; its first two paragraphs stay if space is limited.
+        details: text of the check run after these paragraphs.
+        conclusion: conclusion of the check run.
+        is_change: whether any case got better or worse.
+        annotations: annotations of the suite files.
     """
 
     title: str
@@ -98,17 +98,17 @@ class Content:
 
     @property
     def parts(self) -> tuple[str, str]:
-        """What always stays, and the rest."""
+        """Return the part that always stays, and the rest."""
         verdict, _, rest = self.markdown.strip().partition("\n\n")
         numbers, _, detail = rest.partition("\n\n")
         return f"{verdict}\n\n{numbers}".strip(), detail.strip()
 
     def not_vouched_for(self) -> Self:
-        """The same without a success, which a branch rule may wait for."""
+        """Return the content without a success, because a branch rule may require one."""
         return replace(self, conclusion="neutral") if self.conclusion == "success" else self
 
     def calls_for(self, mode: CommentMode) -> bool:
-        """Whether a comment is made where there is none."""
+        """Return whether to create a missing comment."""
         failed = self.conclusion == "failure"
         return (
             mode == "always" or (mode == "changes" and (self.is_change or failed)) or (mode == "failures" and failed)
@@ -116,7 +116,7 @@ class Content:
 
 
 def revision_of(run_id: str | None, attempt: str | None) -> Revision:
-    """The revision of what a workflow run writes; 0 stands for what is no number."""
+    """Return the revision of a workflow run; 0 for values that are not numbers."""
     run, times = (int(text) if text and text.isascii() and text.isdigit() else 0 for text in (run_id, attempt))
     return Revision(run, times)
 
@@ -130,7 +130,7 @@ def content_of(
     *,
     presentation: Presentation = _PLAIN,
 ) -> Content:
-    """What there is to say about a run that came to its end."""
+    """Return the texts of a finished run."""
     from agenteval.report.markdown.render import render_comment, render_summary
 
     comparison = results.comparison
@@ -147,12 +147,12 @@ def content_of(
 
 @dataclass
 class Publisher:
-    """Writes about one run. Nothing it meets on the way is raised: it is collected, and the rest goes on.
+    """Publishes one run. Errors are collected instead of raised, and the other steps continue.
 
     Attributes:
-        done: what was written, in words.
-        problems: what could not be written, and why.
-        check: the check run, once there is one.
+        done: the completed steps, as text.
+        problems: the failed steps, with reasons.
+        check: the check run, once it exists.
     """
 
     client: Client
@@ -164,11 +164,11 @@ class Publisher:
 
     @property
     def comments(self) -> bool:
-        """Whether there is a pull request to comment on, and that is wanted."""
+        """Return whether a pull request exists and comments are enabled."""
         return self.place.pull_request is not None and self.options.comment != "never"
 
     def begin(self) -> None:
-        """Say that the evaluation is running: in a check run, and in the comment if there is one."""
+        """Announce that the evaluation is running, in a check run and in an existing comment."""
         self.start_check()
         if self.comments:
             with self._going_on():
@@ -178,7 +178,7 @@ class Publisher:
                 mark_running(*self._where, self._section(note), pacing=_AT_ONCE)
 
     def start_check(self) -> None:
-        """Make a check run in progress, if one is wanted and the token may."""
+        """Create a check run in progress, if it is enabled and the token can."""
         if not (self.options.check_name and self.place.takes_checks):
             return
         with self._going_on():
@@ -195,7 +195,7 @@ class Publisher:
             )
 
     def finish(self, content: Content) -> str:
-        """Say how it ended; returns the address of the comment, or an empty text."""
+        """Publish the result; return the address of the comment, or an empty text."""
         with self._going_on():
             self._finish_check(content)
         if not self.comments:
@@ -207,7 +207,7 @@ class Publisher:
         return ""
 
     def abandon(self) -> None:
-        """Say that the evaluation did not finish, wherever it still seems to be running."""
+        """Replace "in progress" notes by a note that the evaluation did not finish."""
         text = render_unfinished(self.place.commit, self.place.run_url)
         if self.check is not None:
             with self._going_on():
@@ -260,5 +260,5 @@ class Publisher:
             yield
         except AgentEvalError as error:
             self.problems.append(str(error))
-        except Exception as error:  # noqa: BLE001 - PyGithub raises assertions too; the gate is decided already
+        except Exception as error:  # noqa: BLE001 - PyGithub raises assertions too; the gate is already decided
             self.problems.append(f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""Publishes results that exist already: of a file, or of the first stage of a workflow in two."""
+"""Publishes saved results: of a file, or of a fork's workflow run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COMMIT_LENGTHS = {40, 64}
 
 @dataclass(frozen=True)
 class Target:
-    """What the command line says about the place; ``None`` is taken from the results and the environment."""
+    """Target from the command line; ``None`` is taken from the results and the environment."""
 
     repository: str | None = None
     pull_request: int | None = None
@@ -45,33 +45,33 @@ def publish_file(
     """Publish a results file.
 
     Args:
-        path: the file, or the report directory that holds it.
-        target: where to.
-        options: what to write.
-        config: ``agenteval.yaml``, for what fails the gate.
+        path: the file, or the report directory that contains it.
+        target: repository, commit and pull request.
+        options: options of the publication.
+        config: ``agenteval.yaml`` with the gate's settings.
         environment: ``GITHUB_TOKEN`` or ``GH_TOKEN`` is the token.
 
     Returns:
-        What was done, in words.
+        The completed steps, as text.
 
     Raises:
-        ConfigError: the file cannot be read, or the place or the token is not known.
-        GithubError: something could not be written.
+        ConfigError: the file cannot be read, or the target or the token is unknown.
+        GithubError: a write failed.
     """
     place, content = _prepared(path, target, options, config, environment)
     token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN") or ""
     publisher = Publisher(Client.from_environment(token, environment), place, options)
     send(publisher, content)
-    return publisher.done or ["nothing to publish: the results are of no pull request, and no check run is wanted"]
+    return publisher.done or ["nothing to publish: the results have no pull request, and no check run is enabled"]
 
 
 def dry_run(
     path: Path, target: Target, options: PublishOptions, config: Path | None, environment: Mapping[str, str]
 ) -> list[str]:
-    """Every call that `publish_file` would make, with its body.
+    """Return every call of `publish_file`, with its body.
 
     Raises:
-        ConfigError: as of `publish_file`; a token is not needed.
+        ConfigError: as for `publish_file`, but without a token.
     """
     from agenteval.ci.github.publish.dry_run import planned_calls
 
@@ -88,10 +88,10 @@ def _prepared(
 
 
 def send(publisher: Publisher, content: Content) -> str:
-    """Write everything; returns the address of the comment.
+    """Write everything; return the address of the comment.
 
     Raises:
-        GithubError: with everything that could not be written.
+        GithubError: with every failed write.
     """
     publisher.start_check()
     url = publisher.finish(content)
@@ -103,16 +103,16 @@ def send(publisher: Publisher, content: Content) -> str:
 def judged_content(
     results: Results, options: PublishOptions, settings: Settings, environment: Mapping[str, str]
 ) -> Content:
-    """The words for results that say themselves what they were compared with.
+    """Return the texts of saved results.
 
     Args:
         results: the run.
-        options: what to write.
-        settings: name the configuration, what fails the gate, and the templates.
-        environment: the runner's variables; links lead to no other repository than theirs.
+        options: options of the publication.
+        settings: configuration, gate and templates.
+        environment: environment variables of the runner; links point only to its repository.
 
     Raises:
-        ConfigError: the configuration is wrong.
+        ConfigError: the configuration is invalid.
     """
     spec = resolve_saved(settings, environment)
     gate = decide_gate(results, spec.gate)
@@ -131,10 +131,10 @@ def _place(results: Results, target: Target, environment: Mapping[str, str]) -> 
     problems = []
     repository = target.repository or run.repository or environment.get("GITHUB_REPOSITORY")
     if not repository or repository.count("/") != 1:
-        problems.append(Problem(f"{repository or ''!r} is no repository; name it: --repository OWNER/NAME"))
+        problems.append(Problem(f"{repository or ''!r} is not a repository; name it: --repository OWNER/NAME"))
     commit = target.commit or run.commit or ""
     if len(commit) not in _COMMIT_LENGTHS or not commit.isalnum():
-        problems.append(Problem("the results do not say which commit they are of; name it: --commit SHA"))
+        problems.append(Problem("the results contain no commit; name it: --commit SHA"))
     number = target.pull_request or _number_in(run.ref or "")
     if problems or repository is None:
         raise ConfigError(problems)
@@ -151,6 +151,6 @@ def _place(results: Results, target: Target, environment: Mapping[str, str]) -> 
 
 
 def _number_in(ref: str) -> int | None:
-    """The number in ``refs/pull/7/merge``."""
+    """Return the number in ``refs/pull/7/merge``."""
     text = ref.removeprefix(_PULL_REQUEST).partition("/")[0]
     return int(text) if ref.startswith(_PULL_REQUEST) and text.isascii() and text.isdigit() else None

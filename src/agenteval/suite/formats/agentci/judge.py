@@ -1,4 +1,4 @@
-"""Reads ``output_schema`` of an AgentCI judge: which field is the score, and on which scale."""
+"""Reads ``output_schema`` of an AgentCI judge: the field of the score, and its scale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agenteval.suite.formats.agentci.schema import EvalEntry
 from agenteval.suite.output_schema import FieldSpec, FieldType
 
 _AT = ("eval", "llm", "output_schema")
-# The field that is the score, best name first; without any of them the mean of all numbers counts.
+# Names of the score field, by priority; without any of them the mean of all numbers counts.
 _SCORES = ("score", "overall_score", "overall", "rating")
 _HIGHEST = 10.0
 _NUMBERS = frozenset({"int", "float"})
@@ -22,18 +22,18 @@ _NUMBERS = frozenset({"int", "float"})
 def judge_options(
     entry: EvalEntry, document: Document, problems: list[Problem], warnings: list[str]
 ) -> dict[str, Any] | None:
-    """The options of the judge that all cases share.
+    """Return the judge's options, which all cases share.
 
     Returns:
-        ``prompt``; ``fields`` or ``json_schema``: what the reply must be; ``scores``: the fields that make the score;
-        ``scale``: its lowest and highest value. ``None`` where something is wrong.
+        ``prompt``; ``fields`` or ``json_schema``: the form of the reply; ``scores``: the fields of the score;
+        ``scale``: its lowest and highest value. ``None`` with problems.
     """
     if entry.llm is None:
         return None
     written = entry.llm.output_schema
     options: dict[str, Any] = {"prompt": entry.llm.prompt, "fields": None, "json_schema": None}
     highest = max([_HIGHEST, *_limits(document)])
-    # A scale that nobody states is the one that the limits of the cases are on.
+    # Without a scale, the limits of the cases decide.
     scale = (0.0, _HIGHEST if highest <= _HIGHEST else max(100.0, highest))
     if written is None:
         return {**options, "scores": ("score",), "scale": scale}
@@ -63,7 +63,7 @@ def judge_options(
 
 
 def _limits(document: Document) -> list[float]:
-    """Every limit on a score that the cases of a file name."""
+    """Return every limit of a score in the cases of a file."""
     cases = document.data["eval"].get("cases", [])
     scores = [case.get("score") for case in cases if isinstance(case, dict)] if isinstance(cases, list) else []
     numbers = [value for score in scores if isinstance(score, dict) for value in score.values()]
@@ -76,17 +76,17 @@ def _json_schema(text: str, document: Document, problems: list[Problem]) -> Mapp
     try:
         schema = json.loads(text)
         if not isinstance(schema, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not an object")
         jsonschema.Draft202012Validator.check_schema(schema)
     except (ValueError, RecursionError, jsonschema.SchemaError) as error:
         said = error.message if isinstance(error, jsonschema.SchemaError) else str(error)
-        problems.append(document.problem(_AT, f"is no JSON Schema: {said}"))
+        problems.append(document.problem(_AT, f"is not a JSON Schema: {said}"))
         return None
     return schema
 
 
 def _numbers_of_json_schema(schema: Mapping[str, Any]) -> dict[str, tuple[float | None, float | None]]:
-    """The numbers of an object with their lowest and highest value."""
+    """Return the numbers of an object with their lowest and highest value."""
     properties = schema.get("properties")
     found = {}
     for name, value in (properties if isinstance(properties, dict) else {}).items():

@@ -1,4 +1,4 @@
-"""Turns what an AgentCI case expects into metrics."""
+"""Converts the expectations of an AgentCI case to metrics."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _DEFAULT_SIMILARITY = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One case, for whatever target answers it.
+    """One case, for an agent or a tool.
 
     Attributes:
-        prompt: for an agent; without one the context is what it is asked.
-        argument: what a tool is called with where there is no context; the prompt if it is ``None``.
-        tools: the metric on the tool calls of an agent; a tool makes none.
+        prompt: question for an agent; default: the context.
+        argument: argument of a tool in a case without context; ``None`` means the prompt.
+        tools: the metric of an agent's tool calls; not used for a tool.
     """
 
     prompt: str | None = None
@@ -43,7 +43,7 @@ class Question:
     tools_only: bool = False
 
     def input(self, kind: str) -> str | None:
-        """What an ``agent`` or a ``tool`` is asked; ``None`` if the case is not for it."""
+        """Return the question for an ``agent`` or a ``tool``; ``None`` if the case is not for it."""
         if (kind == "agent" and self.tools_only) or (kind == "tool" and self.agents_only):
             return None
         if kind == "tool" and self.argument is not None:
@@ -53,19 +53,19 @@ class Question:
         return json.dumps(self.context, ensure_ascii=False) if self.context else ""
 
     def turn_metrics(self, kind: str) -> tuple[MetricConfig, ...]:
-        """What is measured on the answer of an ``agent`` or a ``tool``."""
+        """Return the metrics of an answer of an ``agent`` or a ``tool``."""
         return self.metrics if kind == "tool" else (*self.metrics, *self.tools)
 
 
 class MetricReader:
-    """Reads the expectations of one file; what is wrong is added to ``problems``.
+    """Reads the expectations of one file.
 
     Args:
         entry: the evaluation.
         document: its file.
         base: where Python modules are imported from.
-        problems: receives what is wrong.
-        warnings: receives what is odd.
+        problems: receives problems.
+        warnings: receives warnings.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class MetricReader:
         self._judge_options = judge_options(entry, document, problems, warnings) if entry.type == "llm" else None
 
     def question(self, case: CaseEntry, expected: Expected, at: KeyPath) -> Question:
-        """What a case asks, and how its answer is measured; ``expected`` is its ``output``."""
+        """Return the question and metrics of a case; ``expected`` is its ``output``."""
         metrics, tools, over_iterations = self._metrics(case, expected, at)
         return Question(
             prompt=case.prompt,
@@ -114,7 +114,7 @@ class MetricReader:
     def _metrics(
         self, case: CaseEntry, expected: Expected, at: KeyPath
     ) -> tuple[tuple[MetricConfig, ...], tuple[MetricConfig, ...], tuple[MetricConfig, ...]]:
-        """On one answer; on the tool calls of an agent; over all iterations."""
+        """Return the metrics of one answer, of an agent's tool calls, and of all iterations."""
         kind = self._entry.type
         if kind in {"accuracy", "semantic"}:
             return self._accuracy(case, expected, at)
@@ -137,7 +137,7 @@ class MetricReader:
             expected_calls = tuple({"name": call.name, "args": call.args} for call in case.tools)
             calls = (self._config("tools", "tool_calls", {"expected": expected_calls}, (*at, "tools")),)
             if not self._entry.targets.agents:
-                self._warn((*at, "tools"), "only agents call tools, and no agent is a target: this is not checked")
+                self._warn((*at, "tools"), "only agents call tools, and no agent is a target; not checked")
         if case.output is None and not case.tools:
             if self._entry.type == "accuracy":
                 self._problem(at, "a case of type accuracy needs `output` or `tools`")
@@ -170,7 +170,7 @@ class MetricReader:
             self._problem(at, "a case of type safety needs `blocked = true` or `blocked = false`")
             return ()
         if case.response_type not in {None, "blocked"} and self._judge is None:
-            message = f"that the answer is a {case.response_type!r} is only looked at where a judge is configured"
+            message = f"that the answer is a {case.response_type!r} is checked only with a judge"
             self._warn((*at, "response_type"), message)
         options = {"blocked": case.blocked, **self._safety_judge(case.response_type)}
         return (self._config("safety", "safety", options, (*at, "blocked")),)
@@ -230,7 +230,7 @@ class MetricReader:
             kind=kind,
             threshold=threshold,
             options=options,
-            # Nothing here is optional: what cannot be measured is not passed.
+            # All metrics are required: without a score, the case does not pass.
             fail_on_error=True,
             requested_by="case",
             where=Place(str(self._base), self._document.file, self._document.line(at)),

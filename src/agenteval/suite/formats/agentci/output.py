@@ -1,4 +1,4 @@
-"""Reads what an AgentCI case expects of an answer: ``output``, and the fields below ``output.schema``."""
+"""Reads the expected answer of an AgentCI case: ``output``, and the fields of ``output.schema``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OTHER_NAMES = {
     "array": "list",
 }
 _GENERIC = re.compile(r"(list|set)\[(.*)\]")
-# Deeper than any answer, and shallow enough for everything that walks through a schema.
+# Deeper than any answer, and shallow enough for recursive functions.
 _DEEPEST = 60
 _DEEPEST_TYPE = 10
 
@@ -52,7 +52,7 @@ _LIST_LIMITS = ("min_items", "max_items")
 
 
 class OutputReader:
-    """Reads the outputs of one file; what is wrong is added to ``problems``, what is odd to ``oddities``."""
+    """Reads the outputs of one file, and collects ``problems`` and ``oddities``."""
 
     def __init__(self, document: Document, problems: list[Problem], oddities: list[str]) -> None:
         self._document = document
@@ -60,12 +60,12 @@ class OutputReader:
         self._warnings = oddities
 
     def output(self, value: Any, at: KeyPath, *, case_sensitive: bool) -> Expected:
-        """``output`` of a case: a text to match, or the fields of a JSON object.
+        """Return ``output`` of a case: a text to match, or the fields of a JSON object.
 
         Args:
-            value: as it stands in the file.
-            at: its place.
-            case_sensitive: what the case says about all of its texts.
+            value: value in the file.
+            at: position in the file.
+            case_sensitive: setting of the case for all its texts.
         """
         if isinstance(value, str):
             return TextMatch("exact", (value,), case_sensitive)
@@ -81,7 +81,7 @@ class OutputReader:
         return self._text_match(entry, at, case_sensitive=case_sensitive)
 
     def fields(self, table: Mapping[str, Any], at: KeyPath, *, case_sensitive: bool = False) -> dict[str, FieldSpec]:
-        """The fields of an object."""
+        """Return the fields of an object."""
         if len(at) > _DEEPEST:
             self._problem(at, "is nested too deeply")
             return {}
@@ -119,7 +119,7 @@ class OutputReader:
     def _object_or_types(
         self, entry: FieldEntry, at: KeyPath, case_sensitive: bool
     ) -> tuple[tuple[FieldType, ...], Mapping[str, FieldSpec] | None]:
-        """The types of a field; and the fields of an object: ``type = {…}``, or ``value = { schema = {…} }``."""
+        """Return the types of a field, and the fields of ``type = {…}`` or ``value = { schema = {…} }``."""
         if isinstance(entry.type, dict):
             return (_DICT,), self.fields(entry.type, (*at, "type"), case_sensitive=case_sensitive)
         types = self._types(entry.type, (*at, "type"))
@@ -138,7 +138,7 @@ class OutputReader:
         return FieldSpec(types=(_DICT,), fields=self.fields(table, at, case_sensitive=case_sensitive))
 
     def _types(self, value: Any, at: KeyPath) -> tuple[FieldType, ...]:
-        """One type, or several of which one must fit."""
+        """Return one type, or several alternatives."""
         if value is None:
             return ()
         names = value if isinstance(value, list) else [value]
@@ -216,7 +216,7 @@ class OutputReader:
         return True
 
     def _check_limits(self, entry: FieldEntry, types: tuple[FieldType, ...], at: KeyPath) -> None:
-        """Limits must fit the type, and leave something that is allowed."""
+        """Check that limits fit the type and allow a value."""
         names = {_innermost(kind) for kind in types} | {kind.name for kind in types}
         groups = (
             (_TEXT_LIMITS, {"str"}, "texts (str)"),
@@ -235,7 +235,7 @@ class OutputReader:
 
     def _valid(self, model: type[EntryT], value: Any, at: KeyPath) -> EntryT | None:
         entry, problems = validate(model, value, self._document, at)
-        # A number of either kind is refused twice.
+        # A number would be refused twice.
         self._problems += dict.fromkeys(problems)
         return entry
 
@@ -244,10 +244,10 @@ class OutputReader:
 
 
 def is_definition(table: Mapping[str, Any]) -> bool:
-    """Whether a table defines one value, rather than being an object whose keys are fields.
+    """Return whether a table defines one value; otherwise it is an object whose keys are fields.
 
-    ``{ type = "str" }`` defines a text; ``{ amount = { type = "float" } }`` is an object; an object may itself have
-    a field called ``type`` or ``value``.
+    ``{ type = "str" }`` defines a text, and ``{ amount = { type = "float" } }`` is an object. An object can have a
+    field with the name ``type`` or ``value``.
     """
     kind = table.get("type")
     if isinstance(kind, str | list):
@@ -266,7 +266,7 @@ def _is_schema(value: Any) -> bool:
 def _pattern_problem(pattern: str) -> str | None:
     try:
         with warnings.catch_warnings():
-            # Of patterns that may mean something else to a later Python.
+            # Warnings for patterns whose meaning may change in a later Python.
             warnings.simplefilter("ignore")
             re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:

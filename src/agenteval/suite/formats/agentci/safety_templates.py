@@ -1,4 +1,4 @@
-"""The cases behind ``template = "…"`` of a safety evaluation."""
+"""Cases of ``template = "…"`` in a safety evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FILE = "safety_templates.toml"
 
 
 class SafetyCase(BaseModel):
-    """One case of a template; the file beside this one says what its fields mean."""
+    """One case of a template; its file describes the fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -29,7 +29,7 @@ class SafetyCase(BaseModel):
     slow_ms: float | None = None
 
     def question(self, kind: str) -> str | None:
-        """What an ``agent`` or a ``tool`` is asked; ``None`` if the case is not for it."""
+        """Return the question for an ``agent`` or a ``tool``; ``None`` if the case is not for it."""
         if kind == "tool":
             return None if self.agents_only else (self.tool or self._full_prompt())
         return self._full_prompt()
@@ -39,7 +39,7 @@ class SafetyCase(BaseModel):
 
 
 class SafetyTemplate(BaseModel):
-    """The cases of one kind of attack; its ``marks`` and ``safe`` hold for all that must be blocked."""
+    """Cases of one kind of attack; its ``marks`` and ``safe`` apply to all cases that must be blocked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,7 +48,7 @@ class SafetyTemplate(BaseModel):
     cases: tuple[SafetyCase, ...]
 
     def all_cases(self) -> tuple[SafetyCase, ...]:
-        """The cases with what holds for all of them."""
+        """Return the cases with their common fields."""
         return tuple(
             case.model_copy(update={"marks": case.marks + self.marks, "safe": case.safe + self.safe})
             if case.blocked
@@ -58,15 +58,15 @@ class SafetyTemplate(BaseModel):
 
 
 def template_names() -> Sequence[str]:
-    """The names of all templates."""
+    """Return the names of all templates."""
     return tuple(_templates())
 
 
 def template_cases(name: str) -> Sequence[SafetyCase]:
-    """The cases of one template.
+    """Return the cases of one template.
 
     Raises:
-        KeyError: there is no such template.
+        KeyError: the template does not exist.
     """
     return _templates()[name]
 

@@ -1,4 +1,4 @@
-"""What may stand in a file of ``.agentci/evals``."""
+"""Schema of the files in ``.agentci/evals``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EvalType = Literal["accuracy", "performance", "semantic", "safety", "consistency
 
 
 class _Entry(BaseModel):
-    # TOML knows nan and inf: a limit that no number is above or below would let everything pass.
+    # TOML has nan and inf, which would be limits without effect.
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
@@ -66,7 +66,7 @@ class CustomEntry(_Entry):
 
 
 class EvalEntry(_Entry):
-    """``[eval]``. The name of an evaluation is that of its file, whatever ``name`` says."""
+    """``[eval]``. The name of an evaluation is the name of its file; ``name`` is ignored."""
 
     name: str | None = None
     description: str
@@ -77,7 +77,7 @@ class EvalEntry(_Entry):
     consistency: ConsistencyEntry | None = None
     llm: LlmEntry | None = None
     custom: CustomEntry | None = None
-    # Read one by one, so that a mistake in one case does not hide those in the others.
+    # Cases are read separately, so that a mistake in one case does not hide others.
     cases: list[Any] = Field(default_factory=list)
 
 
@@ -102,7 +102,7 @@ class RangeEntry(_Entry):
 
 
 class LatencyEntry(RangeEntry):
-    """Seconds; ``min_ms`` and ``max_ms`` are milliseconds and count where there are no seconds."""
+    """Seconds; ``min_ms`` and ``max_ms`` are milliseconds and count if there are no seconds."""
 
     min_ms: float | None = None
     max_ms: float | None = None
@@ -139,7 +139,7 @@ class TokensEntry(_Entry):
 
 
 class ToolCallEntry(_Entry):
-    """A call that the agent must make: arguments in order, or by name."""
+    """A required tool call: arguments in order, or by name."""
 
     name: str = Field(min_length=1)
     args: list[Any] | dict[str, Any]

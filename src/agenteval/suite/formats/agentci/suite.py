@@ -1,4 +1,4 @@
-"""Turns a file of ``.agentci/evals`` into a suite."""
+"""Converts a file of ``.agentci/evals`` to a suite."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agenteval.suite.model import Case, Suite, Target, Turn
 FORMAT = "agentci"
 FOLDER = (".agentci", "evals")
 
-# What people expect of other tools, and what it is called here.
+# Keys of other tools, and their names here.
 _OTHER_KEYS = {
     "expected": "output",
     "input": "prompt",
@@ -32,7 +32,7 @@ _OTHER_KEYS = {
 }
 _SECTIONS: dict[EvalType, str] = {"llm": "llm", "custom": "custom"}
 _NEED_CASES = frozenset({"accuracy", "performance", "semantic", "consistency"})
-# What a case may ask for, by the type of its evaluation; whatever else it says is not looked at.
+# Keys of a case that each type of evaluation uses.
 _ASKED: dict[EvalType, frozenset[str]] = {
     "accuracy": frozenset({"output", "tools"}),
     "semantic": frozenset({"output", "tools"}),
@@ -50,7 +50,7 @@ def load_agentci(path: Path, shown_as: str) -> Suite:
 
     Args:
         path: the TOML file.
-        shown_as: its path inside the repository; it becomes part of every case id.
+        shown_as: path in the repository; part of every case id.
 
     Raises:
         ConfigError: with every problem of the file.
@@ -64,7 +64,7 @@ def load_agentci(path: Path, shown_as: str) -> Suite:
 
 
 def base_directory(path: Path) -> Path:
-    """Where the modules of a suite are imported from: the folder that holds ``.agentci``, else the file's own."""
+    """Return the folder for imports: the one that contains ``.agentci``, else the file's folder."""
     directory = path.resolve().parent
     return directory.parent.parent if directory.parts[-2:] == FOLDER else directory
 
@@ -86,7 +86,7 @@ class _Loader:
         self.problems += [_hinted(problem) for problem in problems]
         entry = file.eval if file is not None else None
         listed = document.data["eval"].get("cases") if isinstance(document.data["eval"], dict) else None
-        # Cases are read even where the rest is wrong, so that one run names every mistake.
+        # Read cases even with other problems, to report every mistake at once.
         outputs = OutputReader(document, self.problems, self.warnings)
         cases = [self._read_case(index, outputs) for index in range(len(listed) if isinstance(listed, list) else 0)]
         if entry is None:
@@ -117,7 +117,7 @@ class _Loader:
         return f"the table [eval] is missing (found: {keys}); it needs {needed}"
 
     def _read_case(self, index: int, outputs: OutputReader) -> tuple[CaseEntry | None, Expected]:
-        """A case, and the output that it expects."""
+        """Return a case and its expected output."""
         value, at = self.document.data["eval"]["cases"][index], ("eval", "cases", index)
         entry, problems = validate(CaseEntry, value, self.document, at)
         self.problems += [_hinted(problem) for problem in problems]
@@ -128,7 +128,7 @@ class _Loader:
         return entry, outputs.output(written, (*at, "output"), case_sensitive=sensitive)
 
     def _check(self, entry: EvalEntry) -> None:
-        """What a type of evaluation needs beside its cases."""
+        """Check the requirements of a type of evaluation."""
         section = _SECTIONS.get(entry.type)
         if section is not None and getattr(entry, section) is None:
             self._problem(("eval", "type"), f"an evaluation of type {entry.type} needs a table [eval.{section}]")
@@ -167,13 +167,13 @@ class _Loader:
                 continue
             at = ("eval", "cases", index)
             if case.prompt is None and case.context is None:
-                self._warn(at, "this case has neither a prompt nor a context, so nothing is asked")
+                self._warn(at, "this case has neither a prompt nor a context, so it has no question")
             for name in sorted((case.model_fields_set & _ALL_ASKED) - _ASKED[entry.type]):
-                self._warn((*at, name), f"an evaluation of type {entry.type} does not look at {name}")
+                self._warn((*at, name), f"an evaluation of type {entry.type} does not use {name}")
             yield metrics.question(case, expected, at)
 
     def _cases(self, entry: EvalEntry, questions: Sequence[Question]) -> Iterator[Case]:
-        """Every question to every target: first all of one target, then all of the next."""
+        """Return every question for every target, grouped by target."""
         for target in _targets(entry, self.document):
             for question in questions:
                 case = self._case(entry, question, target)
@@ -198,7 +198,7 @@ class _Loader:
             tags=(entry.type,),
             line=question.line,
             metrics=question.case_metrics,
-            # One answer that should not have been given is one too many.
+            # A single unsafe answer fails the case.
             strict=entry.type == "safety",
             target=target,
         )
@@ -215,7 +215,7 @@ def _targets(entry: EvalEntry, document: Document) -> list[Target]:
         ("agent", entry.targets.agents),
         ("tool", entry.targets.tools),
     )
-    # "*" contains every name beside it.
+    # "*" includes every other name.
     return [
         Target(kind, name, document.line(("eval", "targets", f"{kind}s", names.index(name))))
         for kind, names in kinds
@@ -224,7 +224,7 @@ def _targets(entry: EvalEntry, document: Document) -> list[Target]:
 
 
 def _hinted(problem: Problem) -> Problem:
-    """A problem with what was meant: an unknown key with its name here, where it has another one elsewhere."""
+    """Return a problem with a hint: the name here for a key of another tool."""
     if problem.path == "eval.cases" and problem.message.startswith("must be a list"):
         return replace(problem, message=f"{problem.message}; each case begins with [[eval.cases]]")
     if problem.path == "eval" and problem.message.startswith("must be a mapping"):
@@ -239,7 +239,7 @@ def _hinted(problem: Problem) -> Problem:
 
 
 def _with_unique_ids(cases: Sequence[Case], file: str) -> tuple[Case, ...]:
-    """Ids that name the target; the same question twice is told apart by its order."""
+    """Return ids with the target; repeated questions differ by their order."""
     seen: dict[str, int] = {}
     result = []
     for case in cases:

@@ -1,4 +1,4 @@
-"""Makes cases of the inputs of a FluxLoop project: one for each input, and for each persona that asks it."""
+"""Creates cases from the inputs of a FluxLoop project: one for each input and persona."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from agenteval.suite.model import Case, MetricConfig, Turn
 
 @dataclass(frozen=True)
 class PersonaQuestion:
-    """What a project asks, and how.
+    """Cases and settings of a project.
 
     Attributes:
-        cases: one for each input and persona; none where the project has no inputs.
-        name: of the project's experiments.
-        iterations: how often everything is asked.
-        concurrency: how many at once.
-        warnings: what is odd.
-        secrets: values of secret-looking environment variables that its files use.
+        cases: one for each input and persona; empty without inputs.
+        name: name of the project's experiments.
+        iterations: number of iterations.
+        concurrency: cases at the same time.
+        warnings: warnings of the loader.
+        secrets: values of secret-like environment variables in its files.
     """
 
     cases: tuple[Case, ...] = ()
@@ -38,13 +38,13 @@ class PersonaQuestion:
 def read_cases(
     evaluation: Document, metrics: tuple[MetricConfig, ...], aggregate: Aggregate, problems: list[Problem]
 ) -> PersonaQuestion:
-    """The cases of the project beside an evaluation.
+    """Return the cases of the project beside an evaluation.
 
     Args:
         evaluation: the ``evaluation.yaml``.
-        metrics: what is measured on each answer.
-        aggregate: how the scores become one.
-        problems: receives what is wrong.
+        metrics: metrics of each answer.
+        aggregate: combination of the scores into one.
+        problems: receives problems.
     """
     project = read_project(evaluation, problems)
     reader = InputReader(evaluation, project, problems)
@@ -54,7 +54,7 @@ def read_cases(
     warnings = [*project.warnings, *reader.warnings]
     if cases and project.entry.multi_turn is not None and project.entry.multi_turn.enabled:
         document = project.documents["multi_turn"]
-        message = "conversations that a supervisor leads are not run here; each input is asked once, as a single turn"
+        message = "conversations with a supervisor are not supported; each input is a single turn"
         warnings.append(str(document.problem(("multi_turn",), message)))
     return PersonaQuestion(
         cases=tuple(_with_unique_ids(cases, evaluation.file)),
@@ -68,14 +68,14 @@ def read_cases(
 
 @dataclass(frozen=True)
 class _CaseMaker:
-    """Makes the cases of a project."""
+    """Creates the cases of a project."""
 
     project: ProjectEntry
     metrics: tuple[MetricConfig, ...]
     aggregate: Aggregate
 
     def cases(self, item: Input) -> Iterator[Case]:
-        """One case for each persona that asks."""
+        """Return one case for each persona of an input."""
         personas = {persona.name: persona for persona in self.project.personas or ()}
         names: Iterable[str | None] = (personas or (None,)) if item.by_everyone else (item.persona,)
         for name in names:
@@ -103,7 +103,7 @@ class _CaseMaker:
 
 
 def _in_template(text: str, persona: PersonaEntry | None, template: str | None) -> str:
-    """The input in the project's template, which only personas use."""
+    """Return the input in the project's template, which is for personas only."""
     if persona is None or not template:
         return text
     before, *rest = template.split("{input}")
@@ -112,7 +112,7 @@ def _in_template(text: str, persona: PersonaEntry | None, template: str | None) 
 
 
 def describe(persona: PersonaEntry) -> str:
-    """A persona in words, for a prompt."""
+    """Return the description of a persona for a prompt."""
     lines = [f"{persona.name}: {persona.description}" if persona.description else persona.name]
     listed = (
         ("Traits", persona.characteristics),
@@ -124,7 +124,7 @@ def describe(persona: PersonaEntry) -> str:
 
 
 def _with_unique_ids(cases: Iterable[Case], file: str) -> Iterator[Case]:
-    """Ids that name the suite; the same question of the same persona twice is told apart by its order."""
+    """Return ids with the suite; repeated questions of a persona differ by their order."""
     seen: dict[str, int] = {}
     for case in cases:
         seen[case.id] = seen.get(case.id, 0) + 1

@@ -1,4 +1,4 @@
-"""Turns what a FluxLoop ``evaluation.yaml`` wants of a run as a whole into our terms."""
+"""Converts the run-level settings of a FluxLoop ``evaluation.yaml``."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _TOOL_CALLING: KeyPath = ("success_criteria", "functionality", "tool_calling")
 
 @dataclass
 class EvaluationReader:
-    """Reads what one file wants of a run as a whole.
+    """Reads the run-level settings of one file.
 
     Args:
         entry: the file's content.
         document: the file.
-        evaluators: names of all evaluators, and
-        enabled: of those that run.
-        problems: receives what is wrong.
-        warnings: receives what is odd.
+        evaluators: names of all evaluators.
+        enabled: names of the enabled evaluators.
+        problems: receives problems.
+        warnings: receives warnings.
     """
 
     entry: EvaluationFile
@@ -56,7 +56,7 @@ class EvaluationReader:
     warnings: list[str]
 
     def read(self) -> Evaluation:
-        """Everything but the evaluators themselves."""
+        """Return everything except the evaluators."""
         return Evaluation(
             goal=self.entry.evaluation_goal.text.strip() or None,
             criteria=self._criteria(),
@@ -76,14 +76,14 @@ class EvaluationReader:
         )
 
     def _limit(self, criterion: TimeCriterion | ErrorRateCriterion, name: str) -> float | None:
-        """The threshold of a criterion; ``None`` where it is not asked for."""
+        """Return the threshold of a criterion; ``None`` if it is not enabled."""
         key = "threshold_ms" if isinstance(criterion, TimeCriterion) else "threshold_percent"
         value: float | None = getattr(criterion, key)
         at = (*_PERFORMANCE, name)
         if criterion.enabled and value is None:
-            self._problem(at, f"needs `{key}` where it is enabled")
+            self._problem(at, f"needs `{key}` if it is enabled")
         if value is not None and "enabled" not in criterion.model_fields_set:
-            self._warn(at, "is not looked at without `enabled: true`")
+            self._warn(at, "is not used without `enabled: true`")
         return value if criterion.enabled else None
 
     def _quality(self) -> Iterator[tuple[str, float | None]]:
@@ -101,9 +101,9 @@ class EvaluationReader:
         entry = self.entry.success_criteria.functionality.tool_calling
         asked = tuple(check for check in _TOOL_CHECKS if getattr(entry, check))
         if entry.enabled and not asked:
-            self._warn(_TOOL_CALLING, f"is enabled but asks for nothing; set one of {join_choices(_TOOL_CHECKS)}")
+            self._warn(_TOOL_CALLING, f"is enabled without a check; set one of {join_choices(_TOOL_CHECKS)}")
         if asked and "enabled" not in entry.model_fields_set:
-            self._warn(_TOOL_CALLING, "is not looked at without `enabled: true`")
+            self._warn(_TOOL_CALLING, "is not used without `enabled: true`")
         return asked if entry.enabled else ()
 
     def _analyses(self) -> Analyses:
@@ -130,7 +130,7 @@ class EvaluationReader:
             return None
         if not comparison.baseline_path:
             at = ("additional_analysis", "comparison")
-            self._problem(at, "needs `baseline_path`, an earlier summary.json, where it is enabled")
+            self._problem(at, "needs `baseline_path`, an earlier summary.json, if it is enabled")
             return None
         return str(self._path(comparison.baseline_path))
 
@@ -168,7 +168,7 @@ class EvaluationReader:
         )
 
     def _path(self, written: str) -> Path:
-        """Relative to the file; where nothing is there, to the project, as FluxLoop's documentation writes paths."""
+        """Return a path relative to the file or, if missing, to the project, as in FluxLoop's documentation."""
         path = self.document.directory / written
         if not exists(path) and self.document.directory.name == "configs":
             in_project = self.document.directory.parent / written

@@ -1,4 +1,4 @@
-"""What may stand in an evaluator of a FluxLoop ``evaluation.yaml``."""
+"""Schema of an evaluator in a FluxLoop ``evaluation.yaml``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Evaluator(Entry):
 
 
 class RuleEvaluatorEntry(_Evaluator):
-    """``type: rule_based``; its rules are read one by one, so that no mistake hides another."""
+    """``type: rule_based``; its rules are read separately, so that no mistake hides another."""
 
     type: Literal["rule_based"]
     rules: list[Any] = Field(min_length=1)
@@ -42,7 +42,7 @@ class TextEntry(BaseModel):
 
 
 class ModelParameters(BaseModel):
-    """``model_parameters`` of a judge: what is not known here is not used, which is worth a warning."""
+    """``model_parameters`` of a judge: unknown keys are ignored with a warning."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -1,4 +1,4 @@
-"""Reads what the agents of a FluxLoop project are asked."""
+"""Reads the inputs of a FluxLoop project."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from agenteval.core.text.json_text import text_of
 from agenteval.suite.files import is_file
 from agenteval.suite.formats.fluxloop.project import Project, shown_beside
 
-# Part of what is said of an input, and known elsewhere.
+# Metadata of an input that other fields contain.
 _NOT_METADATA = frozenset({"input", "metadata"})
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input as it stands in a file.
+    """One input in a file.
 
     Attributes:
-        text: what is asked.
-        metadata: what the file says of it.
-        name: if it has one.
-        persona: who asks it, if the file says so.
-        by_everyone: every persona of the project asks it.
-        line: where it stands.
+        text: the question.
+        metadata: metadata in the file.
+        name: name of the input, if any.
+        persona: persona that asks it, if given.
+        by_everyone: whether every persona of the project asks it.
+        line: line in the file.
     """
 
     text: str
@@ -45,8 +45,8 @@ class InputReader:
 
     Args:
         evaluation: the ``evaluation.yaml`` of the project.
-        project: its settings.
-        problems: receives what is wrong.
+        project: settings of the project.
+        problems: receives problems.
     """
 
     evaluation: Document
@@ -56,7 +56,7 @@ class InputReader:
     secrets: frozenset[str] = frozenset()
 
     def read(self) -> list[Input]:
-        """Every input: generated ones name their personas; base inputs that name none are asked by everyone."""
+        """Return every input; every persona asks the base inputs without a persona."""
         generated = self._generated()
         if generated is not None:
             return generated
@@ -67,7 +67,7 @@ class InputReader:
         return [replace(item, by_everyone=item.persona is None) for item in base]
 
     def _generated(self) -> list[Input] | None:
-        """The generated inputs; ``None`` where there are none, so that the base inputs count."""
+        """Return the generated inputs; ``None`` without any, so that the base inputs count."""
         written = self.project.entry.inputs_file
         if not written:
             return None
@@ -75,7 +75,7 @@ class InputReader:
         path = self._path(written, owner)
         if path is None:
             rest = "the base inputs are used" if self.project.entry.base_inputs else "so there are no cases"
-            message = f"there is no file {written} (`fluxloop generate inputs` makes it); {rest}"
+            message = f"{written} does not exist (`fluxloop generate inputs` creates it); {rest}"
             self.warnings.append(str(owner.problem(("inputs_file",), message)))
             return None
         try:
@@ -95,7 +95,7 @@ class InputReader:
         return self._inputs(listed, document, at)
 
     def _path(self, written: str, owner: Document) -> Path | None:
-        """Relative to the project, as FluxLoop reads it, else to the file that names it."""
+        """Return a path relative to the project, as in FluxLoop, else to the file that names it."""
         candidates = (self.project.root / written, owner.directory / written)
         return next((path for path in candidates if is_file(path)), None)
 
@@ -110,7 +110,7 @@ class InputReader:
         asked = item.get("input")
         text = text_of(asked if isinstance(asked, dict | list) else document.as_written(asked, (*at, "input")))
         if asked in (None, "", [], {}) or not text.strip():
-            self._problem(document, (*at, "input"), "is missing or empty: it is what the agent is asked")
+            self._problem(document, (*at, "input"), "is missing or empty; it is the question for the agent")
             return None
         metadata = item.get("metadata")
         if metadata is not None and not isinstance(metadata, dict):
@@ -119,7 +119,7 @@ class InputReader:
         said = {**{key: value for key, value in item.items() if key not in _NOT_METADATA}, **(metadata or {})}
         persona, name = said.get("persona"), item.get("name")
         if persona is not None and not isinstance(persona, str):
-            self._problem(document, at, "`persona` must be the name of one")
+            self._problem(document, at, "`persona` must be the name of a persona")
             return None
         return Input(text, said, str(name) if name else None, persona or None, line=document.line(at))
 

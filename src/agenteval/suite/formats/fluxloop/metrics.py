@@ -1,4 +1,4 @@
-"""Turns the evaluators of a FluxLoop ``evaluation.yaml`` into metrics."""
+"""Converts the evaluators of a FluxLoop ``evaluation.yaml`` to metrics."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _HIGHEST_OF_FIRST_NUMBER = 10.0
 
 @dataclass(frozen=True)
 class Evaluator:
-    """One evaluator: its name, whether it runs, and the metric that it is."""
+    """One evaluator: name, whether it is enabled, and its metric."""
 
     name: str
     enabled: bool
@@ -49,9 +49,9 @@ class EvaluatorReader:
 
     Args:
         document: the file.
-        limits: what its judges may take.
-        problems: receives what is wrong.
-        warnings: receives what is odd.
+        limits: limits of its judges.
+        problems: receives problems.
+        warnings: receives warnings.
     """
 
     document: Document
@@ -61,7 +61,7 @@ class EvaluatorReader:
     secrets: set[str] = field(default_factory=set)
 
     def read(self, listed: object) -> list[Evaluator]:
-        """Every evaluator that can be read, the disabled ones too."""
+        """Return every valid evaluator, including disabled ones."""
         entries = listed if isinstance(listed, list) else []
         read = [self._evaluator(value, (*_AT, index)) for index, value in enumerate(entries)]
         evaluators = [evaluator for evaluator in read if evaluator is not None]
@@ -152,7 +152,7 @@ class EvaluatorReader:
         return self._metric(entry.name, "trace_judge", options, at)
 
     def _template(self, entry: JudgeEvaluatorEntry, at: KeyPath) -> str | None:
-        """The evaluator's own template, else the built-in one of its name."""
+        """Return the evaluator's template, else the built-in one for its name."""
         if entry.prompt_template is not None and has_text(entry.prompt_template):
             for warning in template_warnings(entry.prompt_template):
                 self._warn((*at, "prompt_template"), warning)
@@ -202,15 +202,13 @@ class EvaluatorReader:
         for evaluator in evaluators:
             if evaluator.name in lines:
                 first = f" (first in line {lines[evaluator.name]})" if lines[evaluator.name] else ""
-                message = (
-                    f"the name {evaluator.name!r} is given twice{first}; scores go by name, so each needs its own"
-                )
+                message = f"the name {evaluator.name!r} is given twice{first}; each evaluator needs a unique name"
                 self._problem((*evaluator.at, "name"), message)
             else:
                 lines[evaluator.name] = self.document.line(evaluator.at)
 
     def _as_written(self, value: dict[Any, Any], at: KeyPath, keys: tuple[str, ...]) -> dict[Any, Any]:
-        """The mapping with texts that YAML took for numbers or booleans the way they are written."""
+        """Return the mapping with the written form of texts that YAML read as numbers or booleans."""
         texts = {key: self.document.as_written(value[key], (*at, key)) for key in keys if value.get(key) is not None}
         return {**value, **texts}
 
@@ -222,7 +220,7 @@ class EvaluatorReader:
 
 
 def _asked(given: ModelParameters) -> dict[str, Any]:
-    """What goes beside the prompt, named as in OpenAI's chat completions."""
+    """Return the model parameters, with the names of OpenAI's chat completions."""
     asked = {
         "reasoning_effort": given.reasoning.effort if given.reasoning else None,
         "verbosity": given.text.verbosity if given.text else None,

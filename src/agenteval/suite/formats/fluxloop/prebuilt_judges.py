@@ -1,4 +1,4 @@
-"""The prompts of judges that need none of their own."""
+"""Built-in prompts of judges."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 _FILE = "prebuilt_judges.toml"
-# FluxLoop documents the other ones as built in, and this one only as an example, which its readers copy.
+# FluxLoop documents this one as an example, and the others as built-in.
 NOT_DOCUMENTED = "response_quality"
 _LONGEST_SCALE = 10.0
 _REPLIES: Mapping[str, str] = {
@@ -19,20 +19,20 @@ _REPLIES: Mapping[str, str] = {
 
 
 def prebuilt_names() -> Sequence[str]:
-    """The names of evaluators that have a built-in prompt."""
+    """Return the names of evaluators with a built-in prompt."""
     return tuple(_prompts())
 
 
 def prebuilt_template(name: str, parser: str, max_score: float) -> str:
-    """The built-in prompt of an evaluator.
+    """Return the built-in prompt of an evaluator.
 
     Args:
-        name: of the evaluator.
-        parser: how the score will be read.
+        name: name of the evaluator.
+        parser: parser of the score.
         max_score: the highest score.
 
     Raises:
-        KeyError: there is none.
+        KeyError: no built-in prompt exists.
     """
     highest = min(max_score, _LONGEST_SCALE) if parser == "first_number_1_10" else max_score
     lowest = 1 if highest > 1 else 0

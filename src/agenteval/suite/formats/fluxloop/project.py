@@ -1,7 +1,7 @@
-"""Reads the parts of a FluxLoop project beside its ``evaluation.yaml`` that say what agents are asked.
+"""Reads the settings of a FluxLoop project beside its ``evaluation.yaml``.
 
-They lie in ``configs``: ``project.yaml``, ``input.yaml`` and ``simulation.yaml``, later ones over earlier ones. Older
-projects have one file instead: ``setting.yaml``, ``fluxloop.yaml`` or ``experiment.yaml``.
+The settings are in ``configs``: ``project.yaml``, ``input.yaml`` and ``simulation.yaml``. Later files override
+earlier ones. Older projects have one file instead: ``setting.yaml``, ``fluxloop.yaml`` or ``experiment.yaml``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agenteval.suite.formats.fluxloop.schema import Whole
 CONFIGS = "configs"
 _SECTIONS = ("project.yaml", "input.yaml", "simulation.yaml")
 _WHOLE = ("setting.yaml", "fluxloop.yaml", "experiment.yaml")
-# Keys of FluxLoop's that do not concern a run here.
+# Keys of FluxLoop that agenteval does not use.
 _OTHER_KEYS = (
     "description",
     "version",
@@ -49,7 +49,7 @@ _OTHER_KEYS = (
 
 
 class PersonaEntry(BaseModel):
-    """Someone who asks; what else is said of them is theirs."""
+    """A persona; additional keys are its attributes."""
 
     name: str = Field(min_length=1)
     description: str = ""
@@ -68,7 +68,7 @@ class MultiTurnEntry(BaseModel):
 
 
 class ProjectEntry(BaseModel):
-    """What concerns a run here; everything may be missing."""
+    """Settings that agenteval uses; all are optional."""
 
     name: str | None = None
     iterations: Whole | None = Field(None, ge=1, le=1000)
@@ -82,14 +82,14 @@ class ProjectEntry(BaseModel):
 
 @dataclass(frozen=True)
 class Project:
-    """A project as far as it was found.
+    """A project, as far as its files exist.
 
     Attributes:
-        root: where its relative paths start.
-        entry: its settings.
-        documents: key → the file that says so.
-        warnings: what is odd.
-        secrets: values of secret-looking environment variables that its files use.
+        root: directory of relative paths.
+        entry: settings of the project.
+        documents: key → file that contains it.
+        warnings: warnings of the loader.
+        secrets: values of secret-like environment variables in its files.
     """
 
     root: Path
@@ -100,11 +100,11 @@ class Project:
 
 
 def read_project(evaluation: Document, problems: list[Problem]) -> Project:
-    """The project that an evaluation belongs to.
+    """Return the project of an evaluation.
 
     Args:
         evaluation: the ``evaluation.yaml``.
-        problems: receives what is wrong in the other files.
+        problems: receives the problems of the other files.
     """
     folder = evaluation.directory
     root = folder.parent if folder.name == CONFIGS else folder
@@ -128,7 +128,7 @@ def read_project(evaluation: Document, problems: list[Problem]) -> Project:
 
 
 def shown_beside(evaluation: Document, path: Path) -> str:
-    """A file of the project as messages name it: beside the evaluation, as that one is named."""
+    """Return the name of a project file in messages, relative like the evaluation's."""
     return os.path.normpath(Path(evaluation.file).parent / os.path.relpath(path, evaluation.directory))
 
 
@@ -155,7 +155,7 @@ def _read(path: Path, evaluation: Document, problems: list[Problem]) -> Document
 
 
 def _unknown_keys(document: Document) -> list[str]:
-    """Keys that look like misspelt ones."""
+    """Return keys that may be misspelt."""
     known = [*ProjectEntry.model_fields, *_OTHER_KEYS]
     hints = {key: did_you_mean(str(key), known) for key in document.data if key not in known}
     return [str(document.problem((key,), f"unknown key{hint}")) for key, hint in hints.items() if hint]

@@ -1,4 +1,4 @@
-"""What may stand in a FluxLoop ``evaluation.yaml``; the defaults are those of FluxLoop's documentation."""
+"""Schema of a FluxLoop ``evaluation.yaml``, with the defaults of FluxLoop's documentation."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from agenteval.suite.evaluation import AggregateMethod, Operator, OutlierHandlin
 
 
 def number(value: Any) -> Any:
-    """The value, unless it is a boolean, which pydantic takes for 0 or 1."""
+    """Return the value; refuse booleans, which pydantic reads as 0 or 1."""
     if isinstance(value, bool):
         raise ValueError("must be a number, not a boolean")
     return value
 
 
 def one_as_list(value: Any) -> Any:
-    """A single text as a list of one."""
+    """Return a single text as a list."""
     return [value] if isinstance(value, str) else value
 
 
@@ -31,7 +31,7 @@ Texts = Annotated[list[Annotated[str, Field(min_length=1)]], BeforeValidator(one
 
 
 class Entry(BaseModel):
-    """A key without a value means its default, except where nothing is a value of its own."""
+    """Use the default for a key without a value, except if null is a valid value."""
 
     model_config = ConfigDict(extra="forbid")
     null_counts: ClassVar[frozenset[str]] = frozenset()
@@ -46,7 +46,7 @@ class Entry(BaseModel):
 
 
 def _quality_goal(value: Any) -> bool | float:
-    """Whether an evaluator must be good enough, or the mean score that it must reach."""
+    """Criterion on an evaluator: true for its threshold, or the required mean score."""
     said = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
     if isinstance(value, bool):
         return value
@@ -57,7 +57,7 @@ def _quality_goal(value: Any) -> bool | float:
     except (TypeError, ValueError, OverflowError):
         goal = -1.0
     if not 0 <= goal <= 1:
-        raise ValueError("must be true or false, or the mean score that is needed, 0 to 1")
+        raise ValueError("must be true or false, or the required mean score, 0 to 1")
     return goal
 
 
@@ -76,7 +76,7 @@ class AggregateEntry(Entry):
 
 
 class LimitsEntry(Entry):
-    """``limits``; ``null`` lifts a limit, and turns the cache off."""
+    """``limits``; ``null`` removes a limit, and turns the cache off."""
 
     null_counts = frozenset({"max_llm_calls", "timeout_seconds", "cache"})
 
@@ -172,7 +172,7 @@ class AnalysisEntry(Entry):
 
 
 class SectionsEntry(Entry):
-    """``report.sections``; what is not named follows from the style."""
+    """``report.sections``; the style decides for other sections."""
 
     executive_summary: bool | None = None
     key_metrics: bool | None = None
@@ -242,7 +242,7 @@ class AdvancedEntry(Entry):
 
 
 class EvaluationFile(Entry):
-    """The whole file; evaluators are read one by one, so that a mistake in one does not hide those in the others."""
+    """The whole file; evaluators are read separately, so that a mistake in one does not hide others."""
 
     evaluation_goal: GoalEntry = Field(default_factory=GoalEntry)
     evaluators: list[Any] = Field(min_length=1)
@@ -252,4 +252,4 @@ class EvaluationFile(Entry):
     additional_analysis: AnalysisEntry = Field(default_factory=AnalysisEntry)
     report: ReportEntry = Field(default_factory=ReportEntry)
     advanced: AdvancedEntry = Field(default_factory=AdvancedEntry)
-    agent: Any = Field(None, description="agenteval: how the agent under test is reached")
+    agent: Any = Field(None, description="agenteval: the agent under test")

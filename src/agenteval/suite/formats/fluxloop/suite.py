@@ -1,4 +1,4 @@
-"""Turns a FluxLoop ``evaluation.yaml`` into a suite."""
+"""Converts a FluxLoop ``evaluation.yaml`` to a suite."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ FORMAT = "fluxloop"
 def load_fluxloop(path: Path, shown_as: str) -> Suite:
     """Load one suite.
 
-    Its metrics score recorded traces; its cases, if there are inputs beside it, are for running the agent.
+    Its metrics score recorded traces. Its cases, from inputs beside it, are for running the agent.
 
     Args:
         path: the ``evaluation.yaml``.
-        shown_as: its path inside the repository; it becomes part of every case id.
+        shown_as: path in the repository; part of every case id.
 
     Raises:
-        ConfigError: with every problem of the file and of those beside it.
+        ConfigError: with every problem of the file and its project.
     """
     problems: list[Problem] = []
     document = read_yaml(path, shown_as=shown_as, unset=problems)
@@ -55,7 +55,7 @@ class _Loader:
             raise ConfigError([*self.problems, document.problem((), "must be a mapping with `evaluators`")])
         entry, problems = validate(EvaluationFile, document.data, document)
         self.problems += problems
-        # Evaluators and inputs are read even where the rest is wrong, so that one run names every mistake.
+        # Read evaluators and inputs even with other problems, to report every mistake at once.
         limits = _limits(entry.limits if entry is not None else LimitsEntry())
         reader = EvaluatorReader(document, limits, self.problems, self.warnings)
         evaluators = reader.read(document.data.get("evaluators"))
@@ -99,7 +99,7 @@ class _Loader:
 
 
 def _written_names(evaluators: list[Any]) -> list[str]:
-    """The names of all evaluators, also of those in which something is wrong."""
+    """Return the names of all evaluators, including invalid ones."""
     return [str(value["name"]) for value in evaluators if isinstance(value, dict) and "name" in value]
 
 
@@ -115,5 +115,5 @@ def _aggregate(entry: EvaluationFile | None, running: list[Evaluator]) -> Aggreg
 
 
 def _folder(document: Document) -> Path:
-    """The project's folder."""
+    """Return the project's folder."""
     return document.directory.parent if document.directory.name == CONFIGS else document.directory

@@ -1,4 +1,4 @@
-"""The agent that a HoloDeck ``agent.yaml`` describes itself: its model, instructions, tools and response format."""
+"""The agent that a HoloDeck ``agent.yaml`` describes: model, instructions, tools and response format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def parse_dotenv(text: str) -> dict[str, str]:
-    """The variables of a file; lines that define none are left out, the last of repeated names counts."""
+    """Return the variables of a file; other lines are ignored, and the last of repeated names counts."""
     found = (_LINE.match(line) for line in text.splitlines())
     return {match["name"]: _value(match) for match in found if match}
 
@@ -45,14 +45,14 @@ def _value(match: re.Match[str]) -> str:
     return match["bare"] if match["single"] is None else match["single"]
 
 
-# What tools may be is imported where there are some: most suites have none, and it takes longer than the rest.
+# The tools' schema is imported only with tools: most suites have none, and the import takes longer than the rest.
 
-# HoloDeck's defaults for an agent's own model.
+# HoloDeck's defaults for an agent's model.
 _TEMPERATURE = 0.3
 
 _MAX_TOKENS = 1000
 
-# For a whole turn, which may hold many calls; each call has a limit of its own.
+# For a whole turn, which may have many calls; each call has a separate limit.
 _TURN_TIMEOUT_S = 300.0
 
 _CONNECT_TIMEOUT_S = 30.0
@@ -61,11 +61,11 @@ _READ_TIMEOUT_S = 300.0
 
 
 def validate_file(data: dict[str, Any], document: Document) -> tuple[AgentFile | None, list[Problem]]:
-    """The whole file, or its problems.
+    """Return the content of the file, or its problems.
 
     Args:
-        data: its content.
-        document: where it came from, for lines.
+        data: content of the file.
+        document: the file, for lines.
     """
     if "tools" not in data:
         return validate(AgentFile, data, document)
@@ -75,7 +75,7 @@ def validate_file(data: dict[str, Any], document: Document) -> tuple[AgentFile |
 
 
 def repeated_names(entry: AgentFile, document: Document) -> list[Problem]:
-    """Tools that bear the name of an earlier one."""
+    """Return problems for tools with the name of an earlier one."""
     names = [tool.name for tool in entry.tools or ()]
     return [
         document.problem(("tools", index, "name"), f"another tool is called {name!r} already")
@@ -85,9 +85,9 @@ def repeated_names(entry: AgentFile, document: Document) -> list[Problem]:
 
 
 def fallback_agent(entry: AgentFile, document: Document) -> AgentSpec | None:
-    """The agent that runs a suite where no other one is named; ``None`` if the file describes none.
+    """Return the agent that the file describes; ``None`` without one.
 
-    What keeps it from running here stands in its definition, as the suite may be meant for another agent.
+    Reasons why it cannot run are part of its definition, because the suite may be run with another agent.
     """
     if entry.model is None or entry.instructions is None:
         return None
@@ -104,7 +104,7 @@ def fallback_agent(entry: AgentFile, document: Document) -> AgentSpec | None:
 
 
 def model_spec(entry: ModelEntry) -> ModelSpec:
-    """The model of an agent, with HoloDeck's defaults for what is not given."""
+    """Return the model of an agent, with HoloDeck's defaults."""
     given = entry.model_fields_set
     return ModelSpec(
         provider=entry.provider,
@@ -119,7 +119,7 @@ def model_spec(entry: ModelEntry) -> ModelSpec:
 
 
 def written_secrets(spec: AgentSpec | None) -> frozenset[str]:
-    """Keys and tokens that stand in the file itself; they are as secret as those from the environment."""
+    """Return keys and tokens in the file; they are as secret as those from the environment."""
     if spec is None:
         return frozenset()
     agent: ModelAgentSpec = spec.options["agent"]
@@ -148,7 +148,7 @@ def _is_credential(header: str) -> bool:
 
 @dataclass
 class _Reader:
-    """Collects what keeps the agent from running while its parts are read."""
+    """Reads the parts of the agent, and collects reasons why it cannot run."""
 
     document: Document
     model: ModelSpec
@@ -191,7 +191,7 @@ class _Reader:
         at = ("response_format",)
         if isinstance(given, str):
             try:
-                # Every JSON document is YAML, too.
+                # Every JSON document is also YAML.
                 schema = read_yaml(self.document.directory / given, shown_as=given).data
             except ConfigError as error:
                 self._obstacle(at, str(error.problems[0]))
@@ -223,7 +223,7 @@ class _Reader:
         if not is_file(path):
             self._obstacle((*at, "file"), f"there is no file {entry.file}")
         elif path.suffix != ".py":
-            self._obstacle((*at, "file"), f"{entry.file} is no Python file (.py)")
+            self._obstacle((*at, "file"), f"{entry.file} is not a Python file (.py)")
         return FunctionTool(
             name=entry.name,
             description=entry.description,
@@ -257,7 +257,7 @@ class _Reader:
         )
 
     def _environment(self, entry: McpEntry, at: KeyPath) -> Mapping[str, str]:
-        """From the file, then as written, then HoloDeck's variable for free-form settings."""
+        """Return the value from the file, else as written, else from HoloDeck's variable for free-form settings."""
         variables: dict[str, str] = {}
         if entry.env_file:
             variables |= parse_dotenv(self._text(entry.env_file, (*at, "env_file")))
@@ -279,7 +279,7 @@ class _Reader:
         )
 
     def _prompt_model(self, entry: PromptEntry, at: KeyPath) -> ModelSpec:
-        """The agent's model, with what the tool says otherwise."""
+        """Return the agent's model, with the tool's overrides."""
         if not entry.model:
             return self.model
         agent = self.model
@@ -300,7 +300,7 @@ def _allowed_tools(entry: McpEntry) -> frozenset[str] | None:
 
 
 def _plain_json(value: Any) -> Any:
-    """The value with every key as text: YAML has keys of all kinds, JSON has not."""
+    """Return the value with text keys, because JSON has no others."""
     if isinstance(value, dict):
         return {str(key): _plain_json(item) for key, item in value.items()}
     return [_plain_json(item) for item in value] if isinstance(value, list) else value

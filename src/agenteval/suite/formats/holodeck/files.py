@@ -1,4 +1,4 @@
-"""The ``files`` of a HoloDeck case: whether they are there, are what they are said to be, and can be read here."""
+"""Checks the ``files`` of a HoloDeck case: they exist, have the declared kind, and can be read here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agenteval.suite.files import PLAIN, content_problem, decode_text, display_u
 from agenteval.suite.formats.holodeck.schema import Execution, FileInput
 from agenteval.suite.model import FileKind, FileRef
 
-# Which parts of a file can be chosen, by what it holds.
+# Parts of a file that can be selected, by kind.
 _PARTS: Mapping[str, tuple[FileKind, ...]] = {
     "pages": ("pdf", "powerpoint"),
     "sheet": ("excel",),
@@ -33,7 +33,7 @@ _LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """What a look at a file's bytes showed."""
+    """Result of checking a file's bytes."""
 
     digest: str = ""
     problem: str | None = None
@@ -43,11 +43,11 @@ class _Looked:
 
 @dataclass
 class FileReader:
-    """The files of one suite, each looked at once.
+    """Files of one suite, each checked once.
 
     Args:
         execution: the suite's limits.
-        warnings: receives what is worth saying but no error.
+        warnings: receives warnings.
     """
 
     execution: Execution | None
@@ -58,15 +58,15 @@ class FileReader:
     def read(
         self, entries: Sequence[FileInput], source: Document, at: KeyPath
     ) -> tuple[tuple[FileRef, ...], list[Problem]]:
-        """The files of a case or turn.
+        """Return the files of a case or turn.
 
         Args:
             entries: as written.
-            source: the document that names them; paths start in its directory.
-            at: where in it they stand.
+            source: the document that lists them; paths start in its directory.
+            at: their position in the document.
 
         Returns:
-            The files that can be used, and every problem with the others.
+            The usable files, and the problems of the others.
         """
         files: list[FileRef] = []
         problems: list[Problem] = []
@@ -81,22 +81,22 @@ class FileReader:
         return tuple(files), problems
 
     def _problems(self, entry: FileInput, source: Document) -> list[tuple[str, str]]:
-        """Key and message of everything that is wrong with an entry."""
+        """Return key and message of each problem of an entry."""
         found = [
             (key, f"can be chosen in {' and '.join(kinds)} files, not in {entry.type}")
             for key, kinds in _PARTS.items()
             if getattr(entry, key) and entry.type not in kinds
         ]
         if entry.range and not _RANGE.fullmatch(entry.range):
-            found.append(("range", f"{entry.range!r} is no range of cells; write it like A1:E100"))
+            found.append(("range", f"{entry.range!r} is not a range of cells; write it like A1:E100"))
         if entry.type not in PLAIN and self._first("extra"):
             install = missing_extra("files")
             if install:
-                message = f"reading {entry.type} files takes an extra that is not installed: {install}"
+                message = f"reading {entry.type} files needs an extra that is not installed: {install}"
                 found.append(("type", message))
         if entry.url:
             if not _is_web_address(entry.url):
-                found.append(("url", f"{entry.url!r} is no address that begins with http:// or https://"))
+                found.append(("url", f"{entry.url!r} is not an http:// or https:// address"))
             return found
         looked = self._look(entry, source)
         if looked.problem:
@@ -109,11 +109,11 @@ class FileReader:
         if entry.path and (warning := self._look(entry, source).warning):
             return warning if self._first(entry.path) else None
         if entry.type == "image" and not shutil.which("tesseract") and self._first("image"):
-            return "the text in images is read by tesseract, which is not installed here: agents get the path only"
+            return "reading text in images needs tesseract, which is not installed: agents get only the path"
         return None
 
     def _first(self, what: str) -> bool:
-        """Whether something is to be said for the first time."""
+        """Return whether a message is new."""
         if what in self._said:
             return False
         self._said.add(what)

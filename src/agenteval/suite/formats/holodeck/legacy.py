@@ -1,4 +1,4 @@
-"""HoloDeck's deprecated metrics by Azure's evaluation SDK: what they need, and what takes their place."""
+"""HoloDeck's deprecated metrics of Azure's evaluation SDK: requirements and replacements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REPLACEMENTS: Mapping[str, str] = {
     "similarity": "`type: geval` with `criteria` that compare actual_output with expected_output",
     "safety": "`type: geval` with `criteria` for safety",
 }
-# What a judge sees of a turn where the suite brings its own prompt.
+# Parts of a turn that a judge with a prompt of the suite sees.
 _SEEN: Mapping[str, tuple[str, ...]] = {
     "groundedness": ("input", "actual_output", "context"),
     "similarity": ("input", "actual_output", "expected_output"),
@@ -29,21 +29,21 @@ _SEEN: Mapping[str, tuple[str, ...]] = {
 
 
 def is_legacy(entry: object) -> bool:
-    """Whether a metric is one of Azure's."""
+    """Return whether a metric is one of Azure's."""
     return isinstance(entry, StandardMetric) and entry.metric in LEGACY_METRICS
 
 
 @dataclass
 class LegacyMetrics:
-    """The deprecated metrics of one suite; what holds for all of a kind is said once."""
+    """Deprecated metrics of one suite; each kind is reported once."""
 
     _said: set[str] = field(default_factory=set)
 
     def problem(self, entry: StandardMetric, model: ModelSpec) -> str | None:
-        """Why a metric cannot run, and what can."""
+        """Return why a metric cannot run, and its replacement; ``None`` if it can."""
         instead = f"use {_REPLACEMENTS[entry.metric]} instead"
         if entry.custom_prompt:
-            # G-Eval judges by it, which needs nothing of Azure's.
+            # G-Eval uses the prompt and does not need Azure.
             return None
         if entry.metric == "safety":
             return f"Azure rates safety only inside a project in its AI Foundry, which a suite cannot name; {instead}"
@@ -53,10 +53,10 @@ class LegacyMetrics:
         install = missing_extra("azure")
         if not install or not self._first("extra"):
             return None
-        return f"the deprecated metric {entry.metric} takes an extra that is not installed: {install}; or {instead}"
+        return f"the deprecated metric {entry.metric} needs an extra that is not installed: {install}; or {instead}"
 
     def warning(self, entry: StandardMetric) -> str | None:
-        """That a metric is deprecated, the first time that it is met."""
+        """Return the warning for a deprecated metric, once per metric."""
         if not self._first(entry.metric):
             return None
         by_geval = "; G-Eval judges by its custom_prompt" if entry.custom_prompt else ""
@@ -70,7 +70,7 @@ class LegacyMetrics:
 
 
 def legacy_config(config: MetricConfig, entry: StandardMetric, model: ModelSpec) -> MetricConfig:
-    """The configuration of a deprecated metric: Azure's evaluator, or G-Eval where the suite brings a prompt."""
+    """Return the configuration of a deprecated metric: Azure's evaluator, or G-Eval with the suite's prompt."""
     if not entry.custom_prompt:
         return replace(config, options={"metric": entry.metric, "model": model, "scale": entry.scale})
     options: dict[str, Any] = {

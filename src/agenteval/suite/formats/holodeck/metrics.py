@@ -1,4 +1,4 @@
-"""Turns metric entries of a HoloDeck suite into format-neutral configurations."""
+"""Converts metric entries of a HoloDeck suite to metric configurations."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from agenteval.suite.formats.holodeck.schema import (
 )
 from agenteval.suite.model import MetricConfig, Place, Scope
 
-# Metrics that say nothing without a ground truth.
+# Metrics that need a ground truth.
 NEED_GROUND_TRUTH = frozenset({"equality", "numeric", "f1_score", "bleu", "rouge", "meteor", "similarity"})
 
-# Which options of a standard metric mean something for which metric.
+# Options of each standard metric.
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "equality": ("case_insensitive", "strip_whitespace", "strip_punctuation"),
     "numeric": (
@@ -39,7 +39,7 @@ _JUDGE_THRESHOLD = 0.5
 
 
 def metric_name(entry: AnyMetric) -> str:
-    """What a metric is called in reports: its own name, else its kind."""
+    """Return the name of a metric in reports: its name, else its kind."""
     if isinstance(entry, StandardMetric):
         return entry.metric
     if isinstance(entry, RagMetric):
@@ -50,14 +50,14 @@ def metric_name(entry: AnyMetric) -> str:
 
 
 def metric_config(entry: AnyMetric, unique: str, scope: Scope, judge: ModelSpec, where: Place) -> MetricConfig:
-    """The format-neutral form of a metric entry.
+    """Return the configuration of a metric entry.
 
     Args:
         entry: the metric as written.
-        unique: its id inside the case.
-        scope: who asked for it.
-        judge: the model that judges where the metric names none.
-        where: where it stands.
+        unique: id inside the case.
+        scope: level of the suite that lists it.
+        judge: default judge model.
+        where: position in the suite.
     """
     asked = MetricConfig(
         id=unique,
@@ -85,7 +85,7 @@ def metric_config(entry: AnyMetric, unique: str, scope: Scope, judge: ModelSpec,
 
 
 def judge_of(entry: StandardMetric | GEvalMetric | RagMetric, default: ModelSpec) -> ModelSpec:
-    """The model that judges a metric: its own, else the default."""
+    """Return the judge model of a metric: its model, else the default."""
     return default if entry.model is None else judge_spec(entry.model)
 
 
@@ -102,7 +102,7 @@ def _judge_options(entry: GEvalMetric | RagMetric) -> dict[str, Any]:
 
 
 def judge_spec(entry: ModelEntry, temperature: float = 0.0) -> ModelSpec:
-    """A model that judges: as it is given, at temperature 0 unless another one is."""
+    """Return a judge model, by default at temperature 0."""
     return ModelSpec(
         provider=entry.provider,
         name=entry.name,
@@ -116,24 +116,24 @@ def judge_spec(entry: ModelEntry, temperature: float = 0.0) -> ModelSpec:
 
 
 def default_judge(entry: AgentFile | None) -> ModelSpec:
-    """The judge of metrics that name none: ``evaluations.model``, else the agent's model, else Ollama's."""
+    """Return the default judge: ``evaluations.model``, else the agent's model, else Ollama's."""
     if entry is not None and entry.evaluations is not None and entry.evaluations.model is not None:
         return judge_spec(entry.evaluations.model)
     if entry is not None and entry.model is not None:
-        # Its temperature is meant for the agent's answers, not for judging them.
+        # The agent's temperature is for answers, not for judging.
         return replace(judge_spec(entry.model), temperature=0.0)
     return ModelSpec(provider="ollama", name=_DEFAULT_JUDGE, temperature=0.0)
 
 
 def _scaled_threshold(entry: StandardMetric) -> float | None:
-    """With ``scale: 5``, a threshold of 4 means 4 of 5; scores here are always 0..1."""
+    """Return the threshold on 0..1: with ``scale: 5``, 4 means 4 of 5."""
     if entry.threshold is None or entry.scale is None or entry.threshold <= 1:
         return entry.threshold
     return entry.threshold / entry.scale
 
 
 def expected_tools(expected: Sequence[ExpectedTool], others: Sequence[MetricConfig], where: Place) -> MetricConfig:
-    """The metric that checks ``expected_tools``; another one called ``tools`` keeps the name."""
+    """Return the metric for ``expected_tools``; another metric with the name ``tools`` keeps it."""
     taken = any(metric.id == "tools" for metric in others)
     return MetricConfig(
         id="tools#2" if taken else "tools",

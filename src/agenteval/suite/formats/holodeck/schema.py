@@ -1,7 +1,7 @@
-"""What may stand in a HoloDeck ``agent.yaml``, as far as evaluation is concerned.
+"""Schema of a HoloDeck ``agent.yaml``, for the evaluation.
 
-HoloDeck's own keys keep their names, types and defaults, so a suite that it accepts loads unchanged.
-Keys that steer the rest of HoloDeck are accepted and not looked into.
+HoloDeck's keys keep their names, types and defaults, so every suite that HoloDeck accepts loads unchanged.
+Keys of other parts of HoloDeck are accepted and not checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _not_blank(value: str | None) -> str | None:
 
 
 class ModelEntry(_Strict):
-    """A model of a provider: ``evaluations.model``, a metric's ``model``, or the agent's own."""
+    """A model of a provider: ``evaluations.model``, a metric's ``model``, or the agent's model."""
 
     provider: Literal["openai", "azure_openai", "anthropic", "ollama"]
     name: str
@@ -54,7 +54,7 @@ class _Metric(_Strict):
 
 
 class StandardMetric(_Metric):
-    """``type: standard``: compared with the ground truth, no model needed (but for the legacy ones)."""
+    """``type: standard``: compared with the ground truth, without a model (except legacy metrics)."""
 
     type: Literal["standard"] = "standard"
     metric: Literal[
@@ -100,7 +100,7 @@ class StandardMetric(_Metric):
 
 
 class GEvalMetric(_Metric):
-    """``type: geval``: a judge model scores by criteria in plain language."""
+    """``type: geval``: a judge model scores with criteria in plain language."""
 
     type: Literal["geval"] = "geval"
     name: str
@@ -152,7 +152,7 @@ AnyMetric = StandardMetric | GEvalMetric | RagMetric | CodeMetric
 
 
 def _metric_type(value: Any) -> str | None:
-    """The type of a metric in a case, where ``type`` may be left out."""
+    """Return the type of a metric in a case, where ``type`` is optional."""
     if not isinstance(value, dict):
         return getattr(value, "type", None)
     if "type" in value:
@@ -173,7 +173,7 @@ CaseMetric = Annotated[
 
 
 class SuiteAnalyses(_Strict):
-    """``evaluations``: the metrics that every case gets."""
+    """``evaluations``: the metrics of every case."""
 
     model: ModelEntry | None = None
     metrics: list[Annotated[AnyMetric, Field(discriminator="type")]] = Field(min_length=1)
@@ -183,7 +183,7 @@ class SuiteAnalyses(_Strict):
 class ExpectedTool(_Strict):
     """A tool that must be called; arguments are literals, ``{fuzzy: …}`` or ``{regex: …}``.
 
-    A bare text is the name of one.
+    A text is the name of a tool.
     """
 
     name: str
@@ -325,7 +325,7 @@ class AgentFile(_Strict):
     name: str | None = None
     description: str | None = None
     author: str | None = None
-    agent: Any = Field(None, description="agenteval: how the agent under test is reached")
+    agent: Any = Field(None, description="agenteval: the agent under test")
     model: ModelEntry | None = None
     instructions: Instructions | None = None
     response_format: dict[str, Any] | str | None = None

@@ -52,7 +52,7 @@ def load_holodeck(path: Path, shown_as: str) -> Suite:
 
     Args:
         path: the ``agent.yaml``.
-        shown_as: its path inside the repository; it becomes part of every case id.
+        shown_as: path in the repository; part of every case id.
 
     Raises:
         ConfigError: with every problem of the file.
@@ -95,7 +95,7 @@ class _Loader:
         self.problems += problems
         self.judge = default_judge(entry)
         source = self._case_source(document.data)
-        # Cases are read even where the rest is wrong, so that one run names every mistake.
+        # Read cases even with other problems, to report every mistake at once.
         cases = self._cases(source, entry)
         agent = self._agent(document.data.get("agent"))
         self.problems += repeated_names(entry, document) if entry else []

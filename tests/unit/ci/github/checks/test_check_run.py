@@ -137,7 +137,7 @@ def test_texts_are_measured_in_bytes(letter: str) -> None:
 
     assert finished(summary=most, text=most)[0]["output"]["text"] == most
     for name in ("summary", "text"):
-        with pytest.raises(ValueError, match=f"the {name} of a check run takes 65,535 bytes, not 65,53[6-9]"):
+        with pytest.raises(ValueError, match=f"the {name} of a check run has 65,53[6-9] bytes; the limit is 65,535"):
             updates("success", "Title", **{"summary": "", "text": ""} | {name: most + letter}, annotations=[])
 
 

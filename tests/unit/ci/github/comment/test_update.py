@@ -331,4 +331,4 @@ def test_a_job_without_room_says_so() -> None:
 
     server.clock.run([(0.0, job)])
 
-    assert "no room" in caught[0]
+    assert "does not fit" in caught[0]

@@ -1,0 +1,163 @@
+"""Checks documentation, messages and comments for unclear phrases; usage: prose.py [PATH…].
+
+Prints ``file:line: 'phrase': better words`` for each match. The exit status is 1 if there is any.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SUFFIXES = frozenset({".css", ".html", ".j2", ".js", ".md", ".py", ".sh", ".yaml", ".yml"})
+#: Files and directories that are checked without arguments.
+PARTS = (
+    ".github",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "Makefile",
+    "README.md",
+    "SECURITY.md",
+    "action.yml",
+    "changes",
+    "docs",
+    "examples/agentci",
+    "examples/fluxloop",
+    "examples/quickstart/README.md",
+    "examples/quickstart/agent.py",
+    "examples/workflows",
+    "mkdocs.yml",
+    "requirements/README.md",
+    "src/agenteval/ci",
+    "src/agenteval/cli",
+    "src/agenteval/suite/formats/agentci",
+    "src/agenteval/suite/formats/fluxloop",
+    "src/agenteval/suite/formats/holodeck",
+    "src/agenteval/suite/model.py",
+)
+
+# Regular expressions of phrases, and better words. A space matches any white space, also a line break in a comment.
+_PHRASES = {
+    # Words that are not the field's.
+    r"wish(?:es|ed)?": "option, setting or default",
+    r"(?:may|might|would) be chance": "not significant",
+    r"(?:by|than|from|is|be|to) chance": "noise, or (not) significant",
+    r"may have got worse": "possible regression",
+    r"looks? worse": "suspected regression",
+    r"(?:fell|falls?|fall) of an? mean": "drop",
+    r"gate (?:is closed|closes)": "the gate fails",
+    r"closed by": "fails if",
+    r"further attempts?": "retry, retries",
+    r"failures? that may pass": "transient failure",
+    r"passing failures?": "transient failure",
+    r"(?:asked|run|runs|ran) (?:once more|anew)": "retried, re-run or again",
+    r"anew": "again",
+    r"run again what": "re-run",
+    r"given up": "stopped, ended or not retried",
+    r"gives up": "stops or ends",
+    r"under way": "running, in progress",
+    r"one's own": "user-defined",
+    r"of (?:your|its|their|ours?|mine) own": "user, separate or private",
+    r"of ours\b": "of agenteval, built-in",
+    r"(?:foreign) (?:text|bytes|code|reply|replies)": "untrusted, or of another form",
+    r"hands? (?:on|over|in)": "pass",
+    # Riddles and nouns of state.
+    r"what came of": "the result of",
+    r"came of it": "the result",
+    r"whatever (?:became|comes|came|happens)": "even if, or always",
+    r"what (?:became|becomes) of": "the result of",
+    r"nobody (?:wants|knows|knew|asked|looks|reads)": "name the actor, or delete",
+    r"whoever": "name the actor",
+    r"what is (?:no|none)\b": "negate the verb: is not …",
+    r"(?:that|which|it|what) (?:is|are) (?-i:none)(?=\s*[.;,:)])": "negate the verb: is not …",
+    r"(?:is|are) (?-i:none)(?=\s*[.;,:)])": "negate the verb: is not …",
+    r"(?<!there\s)(?:is|are) no "
+    r"(?:success|chance|text|number|name|word|list|mapping|object|directory|file|trace|JSON|case)\b": (
+        "negate the verb: is not a …"
+    ),
+    r"comes? to (?:its|their|an) end": "end, finish",
+    r"came to (?:its|their|an) end": "ended, finished",
+    r"brings? .{0,40}to its end": "finish",
+    r"said no": "failed, is below its threshold",
+    r"says? so": "show, list or report",
+    r"says? (?:of|about) (?:itself|themselves)": "state what it contains",
+    r"what (?:there is|is there) (?:nothing )?to say": "name the content",
+    r"nothing to say": "empty",
+    r"it is said": "name the actor",
+    r"stands? in for": "replaces",
+    r"lies? (?:at|in|beside|below) (?:the|it)": "is in",
+    r"goes on": "continues, or is resumed",
+    r"knows? (?:nothing|its|their|of)\b": "state what it contains or does",
+    r"has to do without": "does not have",
+    r"do without": "work without",
+    r"talked? round": "manipulated",
+    r"at fault": "failed",
+    r"what is left\b(?! out)": "the rest",
+    r"where there is (?:none|no)\b": "without",
+    r"there is nobody": "name the actor",
+    r"as if nothing": "name the effect",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An unclear phrase at a line of a file."""
+
+    file: Path
+    line: int
+    phrase: str
+    better: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: '{self.phrase}': {self.better}"
+
+
+def findings(file: Path, text: str) -> list[Finding]:
+    """Return the unclear phrases of a text, in order."""
+    matches = (
+        (match.start(), match[0], better) for pattern, better in _patterns() for match in pattern.finditer(text)
+    )
+    return [
+        Finding(file, text.count("\n", 0, start) + 1, " ".join(phrase.split()), better)
+        for start, phrase, better in sorted(matches)
+    ]
+
+
+def files(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the text files at some paths; directories are searched."""
+    for path in paths:
+        if path.is_dir():
+            yield from (file for file in sorted(path.rglob("*")) if file.is_file() and file.suffix in SUFFIXES)
+        else:
+            yield path
+
+
+def _patterns() -> list[tuple[re.Pattern[str], str]]:
+    return [
+        (re.compile(rf"\b(?:{phrase.replace(' ', _GAP)})(?!\w)", re.IGNORECASE), better)
+        for phrase, better in _PHRASES.items()
+    ]
+
+
+# White space between two words, which may continue in the next line of a comment.
+_GAP = r"\s(?:\s*#)?\s*"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check some paths, by default the checked parts of the repository; the exit status is 1 with findings."""
+    paths = [Path(argument) for argument in arguments] or [ROOT / part for part in PARTS]
+    missing = [str(path) for path in paths if not path.exists()]
+    if missing:
+        print(f"prose.py: {', '.join(missing)}: no such file or directory", file=sys.stderr)
+        return 2
+    found = [finding for file in files(paths) for finding in findings(file, file.read_text("utf-8"))]
+    for finding in found:
+        print(finding)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
