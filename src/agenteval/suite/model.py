@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
@@ -70,6 +70,7 @@ class MetricConfig:
         timeout_s: limit for one attempt, in seconds.
         requested_by: the level of the suite that asked for this metric.
         where: where it stands; relative references start in that directory.
+        metric: the metric itself, where a caller in this process gave one; ``options`` are its fields then.
     """
 
     id: str
@@ -83,6 +84,7 @@ class MetricConfig:
     timeout_s: float | None = None
     requested_by: Scope = "suite"
     where: Place = Place()
+    metric: Any = field(default=None, repr=False, compare=False)
 
     @cached_property
     def content(self) -> str:
@@ -216,7 +218,7 @@ class AgentSpec:
     """How an agent, or a tool under test, is reached.
 
     Attributes:
-        kind: ``command``, ``http``, ``python``, ``model`` or ``replay``.
+        kind: ``command``, ``http``, ``python``, ``model``, ``replay``, or ``callable`` for a function of the caller.
         target: argv, URL, ``module:callable``, model or path, by kind.
         directory: where relative paths start and commands run: the directory of the file that
             names the agent.
@@ -227,6 +229,7 @@ class AgentSpec:
         env: additional environment variables.
         options: what only this kind knows (``headers``, ``response_path``, ``interpreter``, ...).
         where: ``file:line`` of the definition, for messages.
+        function: called in this process; for ``callable`` alone.
     """
 
     kind: str
@@ -239,6 +242,7 @@ class AgentSpec:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     where: str = ""
+    function: Callable[..., Any] | None = field(default=None, repr=False)
 
     @property
     def limit_s(self) -> float:
