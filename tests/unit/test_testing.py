@@ -202,7 +202,7 @@ def test_a_sound_format_passes() -> None:
         (_format(pattern="*.txt"), "one", {}, "no pattern"),
         (_format(matches=False), "one", {}, "does not match"),
         (_format(lambda source: None), "one", {}, "must return a Suite"),
-        (_format(lambda source: {}["x"]), "one", {}, "KeyError"),
+        (_format(lambda source: int(source.name)), "one", {}, "ValueError"),
         (_format(_counting), "one", {}, "two different suites"),
         (_format(), "one\none", {}, "several cases have the id"),
         (_format(), "one", {"b.qa": "two"}, "which has a mistake"),
