@@ -1,5 +1,116 @@
-"""Evaluate an LLM agent against its suite, compare with a baseline, and gate the merge."""
+"""Evaluate an LLM agent against its suite, compare with a baseline, and gate the merge.
+
+The names in ``__all__`` are the public API, documented in ``docs/extending.md``. Everything else is private. A name
+is imported when it is first used, so ``import agenteval`` loads nothing else.
+"""
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
 from agenteval.core.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from agenteval.agents.base import Agent, Reply, Request, Session
+    from agenteval.compare.gate import Gate, GatePolicy
+    from agenteval.core.errors import AgentError, ConfigError, InfrastructureError
+    from agenteval.core.llm.budget import Limits
+    from agenteval.metrics.base import CaseMetric, Metric, MetricError, Observation, Outcome
+    from agenteval.metrics.resources.resources import Resources
+    from agenteval.report.report import Report, ReportFile
+    from agenteval.results.model import Comparison, Results
+    from agenteval.run.evaluate import evaluate, evaluate_async
+    from agenteval.run.library import compare, load_suites, read_results
+    from agenteval.run.outcome import RunOutcome
+    from agenteval.suite.formats.base import Format, Source
+    from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite, Turn
+
+#: Changes when a public name is removed or changes its meaning.
+API_VERSION: Final = 1
+
+__all__ = [
+    "API_VERSION",
+    "Agent",
+    "AgentError",
+    "AgentSpec",
+    "Case",
+    "CaseMetric",
+    "Comparison",
+    "ConfigError",
+    "Format",
+    "Gate",
+    "GatePolicy",
+    "InfrastructureError",
+    "Limits",
+    "Metric",
+    "MetricConfig",
+    "MetricError",
+    "Observation",
+    "Outcome",
+    "Reply",
+    "Report",
+    "ReportFile",
+    "Request",
+    "Resources",
+    "Results",
+    "RunOutcome",
+    "Session",
+    "Source",
+    "Suite",
+    "Turn",
+    "compare",
+    "evaluate",
+    "evaluate_async",
+    "load_suites",
+    "read_results",
+]
+
+_NAMES_OF_MODULES = {
+    "agents.base": ("Agent", "Reply", "Request", "Session"),
+    "compare.gate": ("Gate", "GatePolicy"),
+    "core.errors": ("AgentError", "ConfigError", "InfrastructureError"),
+    "core.llm.budget": ("Limits",),
+    "metrics.base": ("CaseMetric", "Metric", "MetricError", "Observation", "Outcome"),
+    "metrics.resources.resources": ("Resources",),
+    "report.report": ("Report", "ReportFile"),
+    "results.model": ("Comparison", "Results"),
+    "run.evaluate": ("evaluate", "evaluate_async"),
+    "run.library": ("compare", "load_suites", "read_results"),
+    "run.outcome": ("RunOutcome",),
+    "suite.formats.base": ("Format", "Source"),
+    "suite.model": ("AgentSpec", "Case", "MetricConfig", "Suite", "Turn"),
+}
+_MODULE_OF = {name: f"{__name__}.{module}" for module, names in _NAMES_OF_MODULES.items() for name in names}
+
+
+class _Package(ModuleType):
+    """This package. ``compare`` is the function, also after the subpackage of that name has been imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # The import system binds every imported subpackage as an attribute.
+        if not (name in _MODULE_OF and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+# Hidden from type checkers, which would take every other name for an existing one.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first used."""
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(_MODULE_OF[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return sorted({*globals(), *__all__})

@@ -94,6 +94,7 @@ def _fail(error: AgentEvalError) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from agenteval.report.write import print_table
     from agenteval.run.pipeline import run
     from agenteval.run.settings import Settings
 
@@ -124,6 +125,7 @@ def _run(arguments: argparse.Namespace) -> int:
         summary_template=_path(arguments.summary_template),
     )
     outcome = run(settings)
+    print_table(outcome.results, outcome.view, sys.stdout)
     if not arguments.quiet:
         print(f"reports: {settings.out}/", file=sys.stderr)
     return outcome.exit_status

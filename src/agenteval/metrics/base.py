@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Protocol
 
 from agenteval.core.errors import AgentEvalError
@@ -70,36 +71,64 @@ class MetricError(AgentEvalError):
     """A metric could not be computed; the message says why."""
 
 
-class Metric(Protocol):
-    """Anything that scores a reply.
+#: What a metric returns: an outcome, a verdict, a score from 0 to 1, or ``None`` where the metric does not apply.
+Measured = Outcome | bool | float | None
 
-    ``requires`` names the fields of the observation without which the metric has nothing to say.
-    """
+
+class Metric(Protocol):
+    """A metric that scores single replies, for instance a frozen dataclass whose fields are its options."""
 
     @property
     def requires(self) -> frozenset[str]:
-        """``ground_truth``, ``retrieval_context``, ``context`` and ``sources``, as far as needed."""
-        ...
+        """Fields of the observation that the metric needs; the score is skipped where one is empty.
 
-    def measure(self, observation: Observation, /) -> Outcome | Awaitable[Outcome]:
+        ``ground_truth``, ``retrieval_context``, ``context`` and ``sources`` are possible. The default is none.
+        """
+        return frozenset()
+
+    def measure(self, observation: Observation, /) -> Measured | Awaitable[Measured]:
         """Score one reply.
 
         Raises:
-            MetricError: it cannot be computed.
+            MetricError: the score cannot be computed.
         """
         ...
 
 
 class CaseMetric(Protocol):
-    """Anything that scores the answers of all iterations of a case together."""
+    """A metric that scores the replies of all iterations of a case together."""
 
-    def measure_all(self, observations: Sequence[Observation], /) -> Sequence[Outcome] | Awaitable[Sequence[Outcome]]:
-        """Score all iterations that have an answer; one outcome for each, in their order.
+    def measure_all(
+        self, observations: Sequence[Observation], /
+    ) -> Sequence[Measured] | Awaitable[Sequence[Measured]]:
+        """Score all iterations that have a reply; returns one outcome for each, in their order.
 
         Raises:
-            MetricError: it cannot be computed.
+            MetricError: the scores cannot be computed.
         """
         ...
+
+
+def requirements(metric: object) -> frozenset[str]:
+    """Return the fields of an observation that a metric requires; none where it does not declare any."""
+    found: frozenset[str] = getattr(metric, "requires", frozenset())
+    return found
+
+
+def outcome_of(measured: object) -> Outcome | None:
+    """Return what a metric returned as an outcome; ``None`` where the metric does not apply.
+
+    Raises:
+        MetricError: it is not an outcome, a boolean or a number.
+    """
+    if measured is None or isinstance(measured, Outcome):
+        return measured
+    if isinstance(measured, bool):
+        return Outcome(float(measured), passed=measured)
+    if isinstance(measured, Real):
+        return Outcome(float(measured))
+    kind = type(measured).__name__
+    raise MetricError(f"the metric returned {kind}; it must return an Outcome, a boolean, a number or None")
 
 
 def record_of(observation: Observation) -> Record:

@@ -9,6 +9,7 @@ from typing import Any
 
 from agenteval.core.documents.validation import did_you_mean, join_choices
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.metrics.given import with_resources
 from agenteval.metrics.resources.resources import Resources
 from agenteval.suite.model import MetricConfig, MetricKind
 
@@ -103,6 +104,15 @@ def metric_type(name: str) -> MetricType:
     return REGISTRY[name]
 
 
+def is_case_metric(config: MetricConfig) -> bool:
+    """Whether a metric scores all iterations of a case together.
+
+    Raises:
+        ConfigError: the metric does not exist.
+    """
+    return hasattr(config.metric if config.metric is not None else metric_type(config.type).load(), "measure_all")
+
+
 def build(config: MetricConfig, resources: Resources) -> Any:
     """Make the metric of a configuration: a ``Metric`` or a ``CaseMetric``.
 
@@ -112,6 +122,8 @@ def build(config: MetricConfig, resources: Resources) -> Any:
     Raises:
         ConfigError: the metric does not exist, or what it needs on this machine is missing.
     """
+    if config.metric is not None:
+        return with_resources(config.metric, resources)
     cls = metric_type(config.type).load()
     given = {"resources": resources, "where": config.where}
     declared = {item.name for item in fields(cls)}

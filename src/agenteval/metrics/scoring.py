@@ -13,7 +13,15 @@ from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
 from agenteval.core.llm.errors import BudgetSpentError
-from agenteval.metrics.base import CaseMetric, Metric, NotApplicableError, Observation, Outcome
+from agenteval.metrics.base import (
+    CaseMetric,
+    Metric,
+    NotApplicableError,
+    Observation,
+    Outcome,
+    outcome_of,
+    requirements,
+)
 from agenteval.metrics.registry import build
 from agenteval.metrics.resources.resources import Resources
 from agenteval.results.model import Score
@@ -87,7 +95,7 @@ async def score_case(
     started = time.perf_counter()
     try:
         outcomes = metric.measure_all(observations)
-        found = await outcomes if inspect.isawaitable(outcomes) else outcomes
+        found = list(map(outcome_of, await outcomes if inspect.isawaitable(outcomes) else outcomes))
     except BudgetSpentError as error:
         return [_skipped(config, str(error))] * len(observations)
     except AgentEvalError as error:
@@ -98,7 +106,7 @@ async def score_case(
 
 
 async def _score(config: MetricConfig, metric: Metric, observation: Observation) -> Score:
-    missing = sorted(name for name in metric.requires if not _has(observation, name))
+    missing = sorted(name for name in requirements(metric) if not _has(observation, name))
     if missing:
         return _not_applicable(config, missing)
     started = time.perf_counter()
@@ -113,7 +121,9 @@ async def _score(config: MetricConfig, metric: Metric, observation: Observation)
     return _scored(config, outcome, started)
 
 
-def _scored(config: MetricConfig, outcome: Outcome, started: float) -> Score:
+def _scored(config: MetricConfig, outcome: Outcome | None, started: float) -> Score:
+    if outcome is None:
+        return _skipped(config, "the metric does not apply")
     problem = _range_problem(outcome.score)
     if problem:
         return _error(config, problem, started)
@@ -160,7 +170,7 @@ def _skipped(config: MetricConfig, reason: str) -> Score:
     )
 
 
-async def _measure(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome:
+async def _measure(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome | None:
     if config.response_path is not None:
         try:
             observation = replace(observation, response=text_at_path(observation.response, config.response_path))
@@ -175,18 +185,18 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
     raise AssertionError("the last attempt returns or raises")
 
 
-async def _attempt(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome:
+async def _attempt(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome | None:
     if len(observation.response) > _LONG and not _asks(metric):
         # In a thread, so that running agents do not wait for it and time out.
         result = await asyncio.to_thread(metric.measure, observation)
     else:
         result = metric.measure(observation)
     if not inspect.isawaitable(result):
-        return result
+        return outcome_of(result)
     limit = asyncio.timeout(config.timeout_s)
     try:
         async with limit:
-            return await result
+            return outcome_of(await result)
     except TimeoutError:
         if not limit.expired():
             raise

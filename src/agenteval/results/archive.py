@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from agenteval.results.model import CaseResult, CaseStatus, PoolCase, PoolEntry, SuiteResult
+from agenteval.results.model import CaseResult, CaseStatus, PoolCase, PoolEntry, Results, SuiteResult
 from agenteval.results.rollup import total
 
 
@@ -75,6 +75,23 @@ class InMemory:
     def counts(self, suite: SuiteResult) -> Counter[CaseStatus]:
         """How many cases of a suite ended how."""
         return Counter(case.status for case in suite.cases)
+
+
+def in_full(results: Results, archive: Archive) -> Results:
+    """Return results with every case and every entry of the pool in full.
+
+    Args:
+        results: a run; a long one holds only what reports show.
+        archive: where the rest is.
+    """
+    suites = [suite.model_copy(update={"cases": list(archive.cases(suite))}) for suite in results.suites]
+    pool = [
+        entry.model_copy(
+            update={"cases": {id_: case for part in archive.pooled(entry) for id_, case in part.items()}}
+        )
+        for entry in results.pool
+    ]
+    return results.model_copy(update={"suites": suites, "pool": pool})
 
 
 def agent_seconds(case: CaseResult) -> float:

@@ -222,6 +222,23 @@ class CaseResult(_Model):
     score: float | None
     iterations: list[IterationResult]
 
+    @property
+    def reason(self) -> str:
+        """Why the case did not pass: errors of the agent, then the scores that failed; empty for a passed case."""
+        if self.status == "passed":
+            return ""
+        turns = [turn for iteration in self.iterations for turn in iteration.turns]
+        errors = [turn.error for turn in turns if turn.error]
+        scores = [score for turn in turns for score in turn.scores if score.passed is not True]
+        decisive = [score for score in scores if score.status == "error" or score.passed is False] or scores
+        return "; ".join(dict.fromkeys((*errors, *map(_reason, decisive))))
+
+
+def _reason(score: Score) -> str:
+    """One score in words."""
+    found = score.error or score.reason or (score.status if score.score is None else f"scored {score.score:.2f}")
+    return f"{score.id}: {found}"
+
 
 class Criterion(_Model):
     """A condition on the suite as a whole."""
@@ -389,6 +406,17 @@ class Comparison(_Model):
         """What was left out, and what to know besides."""
         return [str(note) for note in self.policy.get("notes", [])]
 
+    def metric(self, name: str) -> ComparedMetric:
+        """Return the comparison of one metric.
+
+        Raises:
+            KeyError: no case of both runs has a score of it.
+        """
+        for metric in self.metrics:
+            if metric.id == name:
+                return metric
+        raise KeyError(name)
+
 
 class Results(_Model):
     """The whole of results.json."""
@@ -404,3 +432,7 @@ class Results(_Model):
     def cases(self) -> list[tuple[SuiteResult, CaseResult]]:
         """Every case with its suite, in suite order."""
         return [(suite, case) for suite in self.suites for case in suite.cases]
+
+    def failed(self) -> list[CaseResult]:
+        """Every case that failed or could not be evaluated, in suite order."""
+        return [case for _, case in self.cases() if case.status in {"failed", "error"}]

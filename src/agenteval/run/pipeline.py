@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
 
 from agenteval.report.report import Report
-from agenteval.report.write import print_table, write_reports
+from agenteval.report.write import write_reports
 from agenteval.results.model import Results
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.analyse import SuiteAnalyses
@@ -25,24 +23,21 @@ from agenteval.run.settings import Settings
 from agenteval.run.setup import users_code
 
 
-def run(settings: Settings, context: RunContext | None = None, stream: TextIO | None = None) -> RunOutcome:
-    """Run suites, compare with the baseline, let the gate decide, and write every report.
+def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
+    """Run suites, compare with the baseline, let the gate decide, and write the reports that are asked for.
 
     Args:
         settings: what the caller asks for.
         context: what the place of the run contributes; nothing by default.
-        stream: receives the final table; standard output by default.
 
     Raises:
         ConfigError: a suite, the configuration or an option is wrong; nothing was run.
         InfrastructureError: the reports cannot be written, or a command of ``setup`` failed.
     """
     spec = resolve_run(settings, context)
-    make_directory_of_run(spec.out)
+    make_directory_of_run(spec.journal.parent)
     with users_code(spec.setup, spec.redact):
-        outcome = _run(spec)
-    print_table(outcome.results, outcome.view, stream or sys.stdout)
-    return outcome
+        return _run(spec)
 
 
 def _run(spec: RunSpec) -> RunOutcome:
@@ -81,6 +76,8 @@ def _analyse(spec: RunSpec, execution: Execution, results: Results) -> SuiteAnal
     return evaluate_suites(spec.suites, execution.answers, results)
 
 
-def _reported(outcome: RunOutcome, report: Report, directory: Path) -> RunOutcome:
-    """Write the reports; the outcome then has a warning for each template that could not be used."""
+def _reported(outcome: RunOutcome, report: Report, directory: Path | None) -> RunOutcome:
+    """Write the reports that are asked for; the outcome then warns of each template that could not be used."""
+    if directory is None:
+        return outcome
     return replace(outcome, view=write_reports(report, outcome.results, directory / RESULTS_FILE).gate)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.compare.gate import FailOn
+from agenteval.suite.model import AgentSpec, MetricConfig, Suite
 
 if TYPE_CHECKING:
     from agenteval.run.shard import Shard
@@ -14,13 +15,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a caller asks of a run, a merge or saved results; ``None`` leaves a choice to the files."""
+    """What a caller asks of a run, a merge or saved results; ``None`` leaves a choice to the files.
 
-    suites: tuple[Path, ...] = ()
+    Attributes:
+        suites: files, directories, or suites that the caller has made.
+        metrics: measured on every case besides its own.
+        out: the directory of the reports; ``None`` writes none.
+    """
+
+    suites: tuple[Path | Suite, ...] = ()
     config: Path | None = None
-    agent: str | None = None
+    agent: AgentSpec | str | None = None
     baseline: Path | None = None
-    out: Path = Path("agenteval-report")
+    out: Path | None = Path("agenteval-report")
+    metrics: tuple[MetricConfig, ...] = ()
     iterations: int | None = None
     concurrency: int | None = None
     filter: str | None = None

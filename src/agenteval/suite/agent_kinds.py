@@ -184,9 +184,10 @@ KINDS = (
         options=lambda keys, directory: {"options": keys.options or {}, **_interpreter(keys, directory)},
         is_local=True,
     ),
-    # Suites and source code describe these, not agenteval.yaml.
+    # Suites, source code and callers of the library describe these, not agenteval.yaml.
     AgentKind("model", "agenteval.agents.model.agent:ModelAgent"),
     AgentKind("framework", "agenteval.agents.framework:FrameworkAgent"),
+    AgentKind("callable", "agenteval.agents.callable:CallableAgent"),
 )
 BY_NAME: Mapping[str, AgentKind] = {kind.name: kind for kind in KINDS}
 #: Key in YAML → kind.

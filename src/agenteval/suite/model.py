@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -97,6 +97,7 @@ class MetricConfig:
         gating: false only reports the score.
         only: the cases that an entry of ``agenteval.yaml`` selects.
         where: position in the suite; relative references start in its directory.
+        metric: the metric object, if a caller in this process passed one; ``options`` are its fields.
     """
 
     id: str
@@ -112,6 +113,7 @@ class MetricConfig:
     gating: bool = True
     only: CaseFilter | None = None
     where: Place = Place()
+    metric: Any = field(default=None, repr=False, compare=False)
 
     def is_for(self, case_id: str, name: str, tags: Iterable[str]) -> bool:
         """Whether it scores a case."""
@@ -229,8 +231,8 @@ class Case:
         target: agent or tool that answers; ``None`` means the suite's agent.
         persona: persona that asks, in suites with personas.
         aggregate: combines all scores into the one that decides; with ``None`` every metric must pass.
-        fingerprint: hash of the question and the metrics, without the agent. A run can be resumed or merged only if it is
-            equal; see `fingerprints` for comparisons.
+        fingerprint: hash of the question and the metrics, without the agent. Runs can be resumed or merged only
+            if it is equal; see `fingerprints` for comparisons.
     """
 
     id: str
@@ -283,7 +285,7 @@ class AgentSpec:
     """Definition of an agent or a tool under test.
 
     Attributes:
-        kind: ``command``, ``http``, ``python``, ``model`` or ``replay``.
+        kind: ``command``, ``http``, ``python``, ``model``, ``replay``, or ``callable`` for a function of the caller.
         target: argv, URL, ``module:callable``, model or path, by kind.
         directory: where relative paths start and commands run: the directory of the file that
             names the agent.
@@ -294,6 +296,7 @@ class AgentSpec:
         env: additional environment variables.
         options: options of this kind (``headers``, ``response_path``, ``interpreter``, ...).
         where: ``file:line`` of the definition, for messages.
+        function: called in this process; for ``callable`` alone.
     """
 
     kind: str
@@ -306,6 +309,7 @@ class AgentSpec:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     where: str = ""
+    function: Callable[..., Any] | None = field(default=None, repr=False)
 
     @property
     def limit_s(self) -> float:

@@ -4,14 +4,77 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+class Interrupter:
+    """Ends the run in another thread as SIGINT would: threads receive no signals."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requested = False
+        self._stop: Callable[[], object] | None = None
+
+    def interrupt(self) -> None:
+        """End the run that is under way, or the next one as soon as it begins."""
+        with self._lock:
+            self._requested = True
+            if self._stop is not None:
+                self._stop()
+
+    @contextmanager
+    def calling(self, stop: Callable[[], object]) -> Iterator[None]:
+        """Call a function, which any thread may call, when an interruption is requested in the block."""
+        with self._lock:
+            self._stop = stop
+            if self._requested:
+                stop()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._stop = None
+
+
+_INTERRUPTER: ContextVar[Interrupter | None] = ContextVar("interrupter", default=None)
+
+
+@contextmanager
+def interruptible(interrupter: Interrupter) -> Iterator[None]:
+    """Let an interrupter end the runs of the block, and of threads that get its context."""
+    token = _INTERRUPTER.set(interrupter)
+    try:
+        yield
+    finally:
+        _INTERRUPTER.reset(token)
+
+
+@contextmanager
+def handlers_restored() -> Iterator[None]:
+    """Put the signal handlers of before the block back in force after it; in the main thread alone."""
+    if not _in_main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            # `None` is a handler that was not installed by Python and cannot be put back.
+            if handler is not None:
+                signal.signal(number, handler)
+
+
 async def until_signal(work: Coroutine[Any, Any, None]) -> int | None:
     """Run a coroutine, and cancel it at the first signal.
+
+    Signals are handled in the main thread alone; in another one, an ``Interrupter`` takes their place.
 
     Args:
         work: the coroutine; its exceptions are raised here.
@@ -27,11 +90,18 @@ async def until_signal(work: Coroutine[Any, Any, None]) -> int | None:
         task.cancel()
 
     loop = asyncio.get_running_loop()
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, stop, number)
-    try:
-        await task
-    except asyncio.CancelledError:
-        if not received:
-            raise
+    if _in_main_thread():
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, stop, number)
+    interrupter = _INTERRUPTER.get() or Interrupter()
+    with interrupter.calling(lambda: loop.call_soon_threadsafe(stop, signal.SIGINT)):
+        try:
+            await task
+        except asyncio.CancelledError:
+            if not received:
+                raise
     return received[0] if received else None
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -36,13 +36,16 @@ class BoundSuite:
 
 
 def bind(
-    suite: Suite, asked: str | None, config: Config, discover: Callable[[Path], Discovered] = discover_targets
+    suite: Suite,
+    asked: AgentSpec | str | None,
+    config: Config,
+    discover: Callable[[Path], Discovered] = discover_targets,
 ) -> BoundSuite:
     """Find who answers the cases of a suite.
 
     Args:
         suite: the suite.
-        asked: the agent of the command line; it stands in for every agent, not for tools.
+        asked: the agent of the caller; it stands in for every agent, not for tools.
         config: where agents and tools are defined.
         discover: finds those that the source code of a repository defines.
 
@@ -65,7 +68,7 @@ def with_limit(spec: AgentSpec, suite: Suite) -> AgentSpec:
 @dataclass(frozen=True)
 class _Binder:
     suite: Suite
-    asked: str | None
+    asked: AgentSpec | str | None
     config: Config
     discover: Callable[[Path], Discovered]
 
@@ -94,7 +97,8 @@ class _Binder:
         if not target.is_pattern:
             return (target.name,)
         if target.kind == "agent" and self.asked is not None:
-            return (DEFAULT_AGENT if is_inline_agent(self.asked) else self.asked,)
+            is_name = isinstance(self.asked, str) and not is_inline_agent(self.asked)
+            return (str(self.asked) if is_name else DEFAULT_AGENT,)
         defined = self.config.agents if target.kind == "agent" else self.config.tools
         found = defined or (self._discovered.agents if target.kind == "agent" else self._discovered.tools)
         if not found:

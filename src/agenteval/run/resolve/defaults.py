@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from agenteval.run.config.model import Config
-from agenteval.suite.model import Case, Suite
+from agenteval.metrics.registry import is_case_metric
+from agenteval.run.config.model import AddedMetric, Config
+from agenteval.suite.model import Case, MetricConfig, Suite
 
 
 def with_config_defaults(suite: Suite, config: Config) -> Suite:
@@ -32,3 +34,16 @@ def _with_persona(case: Case, config: Config) -> Case:
         if any(fnmatchcase(case.name, pattern) for pattern in patterns):
             return replace(case, persona=persona, tags=(*case.tags, f"persona:{persona}"))
     return case
+
+
+def with_metrics(suite: Suite, metrics: Sequence[MetricConfig]) -> Suite:
+    """Return the suite with the metrics of a caller, as `with_config_defaults` adds those of the configuration."""
+    if not metrics:
+        return suite
+    from agenteval.run.resolve.added_metrics import with_added_metrics
+
+    added = (
+        AddedMetric(replace(metric, requested_by="config"), over_iterations=is_case_metric(metric))
+        for metric in metrics
+    )
+    return with_added_metrics(suite, added)

@@ -33,7 +33,7 @@ from agenteval.run.resolve.checks import (
     without_cases,
     without_metrics,
 )
-from agenteval.run.resolve.defaults import with_config_defaults
+from agenteval.run.resolve.defaults import with_config_defaults, with_metrics
 from agenteval.run.resolve.named_agent import resolve_agent
 from agenteval.run.resolve.presentation import presentation
 from agenteval.run.resolve.redactor import redactor
@@ -67,7 +67,8 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         ConfigError: with every problem of options, suites, configuration and baseline; nothing was run.
     """
     context = context or RunContext()
-    sources = Sources(Path.cwd(), settings.suites, settings.config, settings.agent)
+    files = tuple(suite for suite in settings.suites if isinstance(suite, Path))
+    sources = Sources(Path.cwd(), files, settings.config, settings.agent)
     problems = contradictions(settings)
     found = _read(settings, sources, problems)
     suites, config = found.suites, found.config
@@ -120,7 +121,7 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         resume=settings.resume,
         provenance=context.provenance or provenance(os.environ, sources.here),
         out=settings.out,
-        journal=settings.out / JOURNAL_FILE,
+        journal=(settings.out or context.scratch) / JOURNAL_FILE,
         activity="running",
         quiet=settings.quiet,
     )
@@ -155,12 +156,13 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
     Raises:
         ConfigError: there is no suite.
     """
-    paths = suite_paths(sources)
-    if not paths:
+    given = [suite for suite in settings.suites if isinstance(suite, Suite)]
+    paths = suite_paths(sources) if sources.suites or not given else ()
+    if not paths and not given:
         raise ConfigError([*problems, no_suite()])
     broken: list[Problem] = []
     with gc_paused():
-        suites = load_suites(paths, broken)
+        suites = [*load_suites(paths, broken), *given]
     problems += broken
     config, look, baseline = Config(), Presentation(), None
     base_agent: AgentSpec | None = None
@@ -168,7 +170,7 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
     with collected(problems):
         config = read_config(config_path(sources, paths))
         # In this block only: without the configuration, the names that it defines would be unknown.
-        suites = [with_config_defaults(suite, config) for suite in suites]
+        suites = [with_metrics(with_config_defaults(suite, config), settings.metrics) for suite in suites]
         if settings.traces is None:
             suites, agents = bind_all(suites, settings.agent, config, problems)
         with collected(problems):

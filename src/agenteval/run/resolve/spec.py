@@ -108,7 +108,7 @@ class RunSpec(GateSpec):
         shard: which part of a run this is; ``None`` for all of it.
         resume: finish the run that left the journal.
         provenance: the commit under evaluation.
-        out: the directory of the reports.
+        out: the directory of the reports; ``None`` writes none.
         journal: the file that every finished case is written to.
         activity: what the run does, for the progress display.
         quiet: show no progress.
@@ -128,7 +128,7 @@ class RunSpec(GateSpec):
     shard: RunShard | None
     resume: bool
     provenance: Provenance
-    out: Path
+    out: Path | None
     journal: Path
     activity: str
     quiet: bool
@@ -140,7 +140,7 @@ class RunSpec(GateSpec):
             cases: what runs again.
             limits: what this run has left.
         """
-        journal = self.out / CONFIRMATION_FILE
+        journal = self.journal.with_name(CONFIRMATION_FILE)
         return replace(
             self, cases=tuple(cases), limits=limits, resume=False, journal=journal, activity="confirming with"
         )

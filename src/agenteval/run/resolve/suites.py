@@ -32,7 +32,7 @@ class Sources:
     here: Path
     suites: tuple[Path, ...] = ()
     config: Path | None = None
-    agent: str | None = None
+    agent: AgentSpec | str | None = None
 
     def moved(self, there: Callable[[Path], Path]) -> Sources:
         """Return the same files in another checkout.
@@ -74,7 +74,7 @@ def config_path(sources: Sources, suites: Sequence[Path]) -> Path | None:
 
 
 def bind_all(
-    suites: Sequence[Suite], asked: str | None, config: Config, problems: list[Problem]
+    suites: Sequence[Suite], asked: AgentSpec | str | None, config: Config, problems: list[Problem]
 ) -> tuple[list[Suite], dict[str, AgentSpec]]:
     """Find the agent of every case.
 

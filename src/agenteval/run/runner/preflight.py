@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agenteval.metrics.base import requirements
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.model import CaseResult, IterationResult, Score, TurnResult
 from agenteval.run.runner.scoring import case_of
@@ -17,7 +18,7 @@ def checkable(case: Case, catalog: MetricCatalog) -> bool:
         ConfigError: what a metric needs is not on this machine.
     """
     applicable = [
-        "ground_truth" not in catalog.get(metric).requires or turn.ground_truth is not None
+        "ground_truth" not in requirements(catalog.get(metric)) or turn.ground_truth is not None
         for turn in case.turns
         for metric in turn.metrics
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -17,6 +18,7 @@ from agenteval.ci.github.runner import annotation, stop_commands
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem, unexpected_error
 from agenteval.report.markdown.placeholders import render_problems, render_unfinished
 from agenteval.report.markdown.render import render_summary
+from agenteval.report.write import print_table
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
@@ -94,14 +96,16 @@ def _act(context: Context, files: RunnerFiles) -> int:
         return _publish_first_stage(context, files)
     _begin(context, files)
     settings, host = context.inputs.settings(), context.run_context()
+    directory = Path(context.inputs.report_dir)
     with stop_commands():
         if context.inputs.mode == "merge":
             from agenteval.run.merge import merge_files
 
-            outcome = merge_files(_parts(context.inputs.suites), settings.out, settings, host)
+            outcome = merge_files(_parts(context.inputs.suites), directory, settings, host)
         else:
             outcome = run(settings, host)
-    _finish(context, files, outcome, settings.out)
+            print_table(outcome.results, outcome.view, sys.stdout)
+    _finish(context, files, outcome, directory)
     return outcome.exit_status
 
 

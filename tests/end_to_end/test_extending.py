@@ -1,0 +1,43 @@
+"""Every example of docs/extending.md runs as it stands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.documentation import Block, blocks
+from tests.support import PATIENCE_S, case, echo_agent, environment, write_suite
+
+EXAMPLES = [block for block in blocks("python") if block.page.name == "extending.md"]
+# The tests of an example run as pytest would run them.
+RUN_TESTS = """
+for name, function in list(globals().items()):
+    if name.startswith("test_"):
+        function()
+"""
+
+
+@pytest.mark.parametrize("block", EXAMPLES, ids=str)
+def test_it_runs(block: Block, tmp_path: Path) -> None:
+    write_suite(tmp_path, [case("greeting")], agent=echo_agent(tmp_path))
+    program = tmp_path / "example.py"
+    program.write_text(block.text + RUN_TESTS, encoding="utf-8")
+
+    done = subprocess.run(
+        [sys.executable, program],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert bool(done.stdout) == ("print(" in block.text)
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) > 5

@@ -1,0 +1,348 @@
+"""``evaluate`` in programs: agents of every kind, event loops, threads, signals, and what it leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import PATIENCE_S, case, echo_agent, environment, eventually, write_suite
+
+from agenteval import (
+    Case,
+    CaseMetric,
+    ConfigError,
+    Limits,
+    Metric,
+    MetricConfig,
+    Observation,
+    Reply,
+    Request,
+    Resources,
+    Suite,
+    Turn,
+    evaluate,
+    evaluate_async,
+    read_results,
+)
+
+EQUALITY = MetricConfig(id="equality", type="equality", kind="standard")
+
+
+def suite(*texts: str) -> Suite:
+    """A suite that an echo passes."""
+    cases = (Case(f"s::{text}", text, (Turn(text, ground_truth=text, metrics=(EQUALITY,)),)) for text in texts)
+    return Suite("s", "s", "python", tuple(cases))
+
+
+def echo(question: str) -> str:
+    return question
+
+
+async def async_echo(question: str) -> str:
+    await asyncio.sleep(0)
+    return question
+
+
+def request_echo(request: Request) -> Reply:
+    return Reply(request.input, metadata={"session": request.session})
+
+
+class Instance:
+    async def __call__(self, request: Request) -> str:
+        return request.input
+
+
+def awaitable(question: str) -> Any:
+    return async_echo(question)
+
+
+@pytest.mark.parametrize("agent", [echo, async_echo, request_echo, Instance(), awaitable, lambda q: q])
+def test_functions_of_every_kind_answer(agent: Any) -> None:
+    outcome = evaluate(suite("a", "b"), agent=agent)
+    assert (outcome.gate.passed, outcome.exit_status, outcome.results.summary.passed) == (True, 0, 2)
+
+
+def raising(question: str) -> str:
+    raise LookupError(f"nothing about {question}")
+
+
+def exiting(question: str) -> str:
+    raise SystemExit(3)
+
+
+async def timing_out(question: str) -> str:
+    raise TimeoutError("upstream")
+
+
+def wrong(question: str) -> Any:
+    return 42
+
+
+@pytest.mark.parametrize(
+    ("agent", "reason"),
+    [
+        (raising, "LookupError: nothing about a"),
+        (exiting, "SystemExit: 3"),
+        (timing_out, "TimeoutError: upstream"),
+        (wrong, "the function returned int; it must return a text or a Reply"),
+    ],
+)
+def test_what_a_function_does_wrong_is_an_error_of_the_case(agent: Any, reason: str) -> None:
+    outcome = evaluate(suite("a"), agent=agent)
+    assert outcome.exit_status == 3
+    assert [found.reason for found in outcome.results.failed()] == [reason]
+
+
+def test_slow_functions_answer_at_once_and_have_a_limit() -> None:
+    together = threading.Barrier(4, timeout=PATIENCE_S)
+
+    def slow(question: str) -> str:
+        if question == "never":
+            time.sleep(PATIENCE_S)
+        together.wait()
+        return question
+
+    cases = suite("a", "b", "c", "d")
+    assert evaluate(cases, agent=slow).gate.passed
+    limited = Suite("s", "s", "python", suite("never").cases, turn_timeout_s=0.2)
+    assert [found.reason for found in evaluate(limited, agent=slow).results.failed()] == ["no answer within 0.2 s"]
+
+
+def test_a_process_ends_although_its_agent_never_answers(tmp_path: Path) -> None:
+    write_suite(tmp_path, [case("a")], execution={"llm_timeout": 1})
+    program = "import time, agenteval; print(agenteval.evaluate(agent=lambda q: time.sleep(1000)).exit_status)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+
+
+def two(first: str, second: str) -> str:
+    return first + second
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"agent": two}, "cannot be called with one argument"),
+        ({"agent": echo, "iterations": 0}, "iterations: 0 is less than 1"),
+        ({"agent": echo, "limits": Limits(max_cost_usd=-1.0)}, "limits: max_cost_usd: -1.0 is negative"),
+        ({"agent": echo, "metrics": [object()]}, "'object' is not a metric"),
+        ({"agent": echo, "filter": "x"}, "no case matches"),
+        ({"agent": "nobody"}, "no agent is called 'nobody'"),
+        ({"agent": echo, "baseline": "missing"}, "missing"),
+        ({}, "no agent to run"),
+    ],
+)
+def test_wrong_arguments_are_config_errors(
+    arguments: dict[str, Any], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=problem) as raised:
+        evaluate(suite("a"), **arguments)
+    assert len(raised.value.problems) == 1
+
+
+def test_every_problem_of_every_suite_is_raised_at_once(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text("test_cases: 3\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as raised:
+        evaluate(tmp_path / "a.yaml", tmp_path / "b.yaml", agent=echo)
+    assert {Path(problem.file).name for problem in raised.value.problems} == {"a.yaml", "b.yaml"}
+    assert all(problem.line == 1 for problem in raised.value.problems)
+
+
+def test_it_leaves_nothing_and_prints_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("INPUT_ITERATIONS", "7")
+    write_suite(tmp_path, [case("a"), case("b", ground_truth="other")], agent=echo_agent(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+
+    outcome = evaluate("agent.yaml")
+
+    assert [found.name for found in outcome.results.failed()] == ["b"]
+    assert len(outcome.results.suites[0].cases[0].iterations) == 1
+    after = [path for path in sorted(tmp_path.rglob("*")) if "__pycache__" not in path.parts]
+    assert (after, capfd.readouterr()) == (before, ("", ""))
+
+
+def test_reports_are_those_of_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    outcome = evaluate(suite("a"), agent=echo, out=tmp_path / "out", seed=5)
+    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"results.json", "junit.xml", "report.html"}
+    assert read_results(tmp_path / "out") == outcome.results
+    assert outcome.results.run.seed == 5
+    assert capfd.readouterr() == ("", "")
+
+
+def test_long_runs_have_every_case_in_full() -> None:
+    texts = [f"text {number}" for number in range(2100)]
+    outcome = evaluate(suite(*texts), agent=async_echo)
+    turns = [found.iterations[0].turns[0] for _, found in outcome.results.cases()]
+    assert [turn.response for turn in turns] == texts
+    assert len(outcome.results.pool[0].cases) == len(texts)
+
+
+@dataclass(frozen=True)
+class Length(Metric):
+    most: int = 3
+
+    def measure(self, observation: Observation, /) -> bool:
+        return len(observation.response) <= self.most
+
+
+@dataclass(frozen=True)
+class Unanimous(CaseMetric):
+    resources: Resources | None = None
+
+    def measure_all(self, observations: Any, /) -> list[float]:
+        assert self.resources is not None
+        return [float(len({item.response for item in observations}) == 1)] * len(observations)
+
+
+def test_given_metrics_are_measured_beside_those_of_the_suite() -> None:
+    threshold = MetricConfig(id="f1", type="f1_score", kind="standard", threshold=0.9)
+    metrics: list[Metric | CaseMetric | MetricConfig] = [Length(), Length(1), Unanimous(), threshold]
+    outcome = evaluate(suite("abc"), agent=echo, metrics=metrics, iterations=2)
+    means = {name: metric.mean for name, metric in outcome.results.summary.metrics.items()}
+    assert means == {"equality": 1.0, "length": 1.0, "length#2": 0.0, "unanimous": 1.0, "f1": 1.0}
+    assert outcome.results.failed()[0].reason == "length#2: scored 0.00"
+
+
+def test_a_metric_that_raises_makes_its_case_an_error() -> None:
+    @dataclass(frozen=True)
+    class Broken(Metric):
+        def measure(self, observation: Observation, /) -> float:
+            raise ValueError("boom")
+
+    outcome = evaluate(suite("a"), agent=echo, metrics=[Broken()])
+    assert [found.reason for found in outcome.results.failed()] == ["broken: ValueError: boom"]
+    assert outcome.exit_status == 3
+
+
+def test_a_metric_that_does_not_apply_is_skipped() -> None:
+    @dataclass(frozen=True)
+    class Never(Metric):
+        def measure(self, observation: Observation, /) -> None:
+            return None
+
+    outcome = evaluate(suite("a"), agent=echo, metrics=[Never()])
+    score = outcome.results.suites[0].cases[0].iterations[0].turns[0].scores[1]
+    assert (outcome.gate.passed, score.status, score.reason) == (True, "skipped", "the metric does not apply")
+
+
+def test_a_baseline_may_be_a_value_or_a_file(tmp_path: Path) -> None:
+    cases = suite(*(f"text {number}" for number in range(20)))
+    before = evaluate(cases, agent=echo, out=tmp_path)
+    for baseline in (before.results, tmp_path):
+        after = evaluate(cases, agent=lambda q: "else", baseline=baseline)
+        assert after.results.comparison is not None
+        assert after.results.comparison.verdict == "regressed"
+        assert after.results.comparison.baseline.run_id == before.results.run.id
+
+
+def test_in_an_event_loop_it_names_the_function_to_use() -> None:
+    async def main() -> None:
+        evaluate(suite("a"), agent=echo)
+
+    with pytest.raises(RuntimeError, match="evaluate_async"):
+        asyncio.run(main())
+
+
+def test_evaluate_async_leaves_the_loop_free_and_runs_the_agent_in_it() -> None:
+    async def main() -> tuple[bool, bool]:
+        loop, asked = asyncio.get_running_loop(), asyncio.Event()
+        answer = asyncio.Event()
+
+        async def agent(question: str) -> str:
+            assert asyncio.get_running_loop() is loop
+            asked.set()
+            await answer.wait()
+            return question
+
+        run = asyncio.create_task(evaluate_async(suite("a"), agent=agent))
+        await asyncio.wait_for(asked.wait(), PATIENCE_S)
+        running = not run.done()
+        answer.set()
+        return running, (await run).gate.passed
+
+    assert asyncio.run(main()) == (True, True)
+
+
+def test_cancelling_ends_the_run(tmp_path: Path) -> None:
+    async def main() -> None:
+        asked = threading.Event()
+
+        async def agent(question: str) -> str:
+            asked.set()
+            await asyncio.sleep(PATIENCE_S)
+            return question
+
+        run = asyncio.create_task(evaluate_async(suite("a"), agent=agent))
+        assert await asyncio.to_thread(asked.wait, PATIENCE_S)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(run, PATIENCE_S / 2)
+
+    asyncio.run(main())
+    assert eventually(lambda: not [item for item in threading.enumerate() if item.name.startswith("asyncio")])
+
+
+def test_in_a_thread_it_touches_no_signal(tmp_path: Path) -> None:
+    write_suite(tmp_path, [case("a")], agent=echo_agent(tmp_path))
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    found: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(evaluate(tmp_path / "agent.yaml").gate.passed)) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert found == [True, True]
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_and_then_takes_effect(number: signal.Signals) -> None:
+    received: list[int] = []
+
+    def handler(received_number: int, _: object) -> None:
+        received.append(received_number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(suite("a"), agent=_killing(number))
+        assert received == [number]
+        assert signal.getsignal(number) is handler
+    finally:
+        signal.signal(number, before)
+
+
+def _killing(number: signal.Signals) -> Any:
+    async def agent(question: str) -> str:
+        os.kill(os.getpid(), number)
+        await asyncio.sleep(PATIENCE_S)
+        return question
+
+    return agent
