@@ -94,7 +94,7 @@ class MetricConfig:
         retries: retries after an error of the metric.
         timeout_s: limit for one attempt, in seconds.
         requested_by: level of the suite that lists this metric; ``config`` is ``agenteval.yaml``.
-        gating: false only reports the score.
+        gating: whether the metric gates; otherwise the score is only reported.
         only: the cases that an entry of ``agenteval.yaml`` selects.
         where: position in the suite; relative references start in its directory.
         metric: the metric object, if a caller in this process passed one; ``options`` are its fields.

@@ -11,7 +11,7 @@ from agenteval.core.llm.spec import ModelSpec
 
 
 class ModelEntry(BaseModel):
-    """A model; the short form is its name alone."""
+    """A model; the short form is its name."""
 
     model_config = ConfigDict(extra="forbid")
 
