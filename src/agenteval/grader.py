@@ -36,7 +36,7 @@ class GraderContext:
 
     Attributes:
         tool_invocations: the tool calls of this turn, in order.
-        retrieval_context: the passages of this turn; ``None`` if there are none.
+        retrieval_context: the passages of this turn; ``None`` without any.
         turn_index: 0 for the first or only turn.
         turn_config: the turn's ``turn_config``; empty if it has none.
     """
@@ -73,7 +73,7 @@ Outcome = GraderResult
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens and money that an answer took; ``None`` where the agent reports none."""
+    """Tokens and money that an answer took; ``None`` if the agent reports none."""
 
     input_tokens: Optional[int] = None
     output_tokens: Optional[int] = None
@@ -82,10 +82,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class Observation:
-    """One answer as a metric sees it; nothing in it can be changed.
+    """One answer for a metric; deeply immutable.
 
     Attributes:
-        retrieval_context: the passages that count for this turn; ``None`` if there are none.
+        retrieval_context: the passages of this turn; ``None`` without any.
         tool_calls: of this turn, in order.
         latency_ms: time of the answer, in milliseconds.
         context: texts of the turn's files; ``None`` if it has none.
@@ -113,7 +113,7 @@ class Observation:
 
     @property
     def sources(self) -> Tuple[str, ...]:
-        """What the answer may rest on: texts of files, then retrieved passages."""
+        """The sources of the answer: texts of files, then retrieved passages."""
         return (*(self.context or ()), *(self.retrieval_context or ()))
 
 

@@ -47,7 +47,7 @@ class BaselineSource(Protocol):
         """Find the latest run that has at least one of these cases.
 
         Raises:
-            ConfigError: there is none, and a baseline is required.
+            ConfigError: no run was found, and a baseline is required.
         """
         ...
 

@@ -50,7 +50,7 @@ class Recording(Protocol):
     is_run: ClassVar[bool]
 
     def find(self, asked: RecordedQuestion) -> RecordedCase:
-        """Return the answers recorded for a case; empty if there are none."""
+        """Return the answers recorded for a case; empty without any."""
         ...
 
     def notices(self, asked: Iterable[RecordedQuestion]) -> tuple[str, ...]:

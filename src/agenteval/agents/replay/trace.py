@@ -18,7 +18,7 @@ class Trace:
         iteration: the pass over the inputs, from 0.
         persona: the simulated user who asked.
         input: the question; JSON text if it is not text.
-        output: the answer; JSON text if it is not text, empty if there is none.
+        output: the answer; JSON text if it is not text, empty without one.
         duration_ms: the duration in milliseconds.
         success: the record's ``success`` field.
         record: the whole record, for fields named by path.

@@ -56,7 +56,7 @@ def find_traces(path: Path) -> Path:
     """Return the file of traces at a path.
 
     Raises:
-        ConfigError: there is none, or there are several.
+        ConfigError: there is no such file, or there are several.
     """
     if not path.exists():
         raise ConfigError(Problem("no such file or folder of traces", file=str(path)))

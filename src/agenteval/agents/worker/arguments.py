@@ -16,7 +16,7 @@ _TAKES_ALL = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 def wrapped(target: Any) -> Any:
-    """Return the function that a tool object was made from; ``None`` if there is none."""
+    """Return the function that a tool object was made from; ``None`` without one."""
     found = (getattr(target, name, None) for name in _WRAPPED)
     return next((function for function in found if callable(function)), None)
 

@@ -57,7 +57,7 @@ class Said:
     """The messages of a span.
 
     Attributes:
-        user: text of the last user message; ``None`` if there is none.
+        user: text of the last user message; ``None`` without one.
         text: the last assistant text of the output.
         answered: whether there was any output, including tool calls alone.
         calls: tool calls of the output.
