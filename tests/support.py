@@ -1,4 +1,4 @@
-"""Builders that integration and end-to-end tests share: suites, agents, processes and a local HTTP service."""
+"""Helpers for integration and end-to-end tests: suites, agents, processes and a local HTTP service."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUICKSTART = ROOT / "examples" / "quickstart" / "agent.yaml"
 AGENTEVAL = Path(sys.executable).with_name("agenteval")
 EQUALITY = {"type": "standard", "metric": "equality"}
 
-# Nothing hangs for ever: whatever takes longer is a defect, however slow the machine.
+# Seconds; anything slower is a defect, even on a slow machine.
 PATIENCE_S = 60
 FOREIGN_VARIABLES = ("GITHUB_", "INPUT_", "ACTIONS_", "RUNNER_", "AGENTEVAL_", "QUICKSTART_", "COVERAGE_", "PYTEST_")
 
@@ -39,7 +39,7 @@ FOREIGN_VARIABLES = ("GITHUB_", "INPUT_", "ACTIONS_", "RUNNER_", "AGENTEVAL_", "
 
 
 def agent_spec(kind: str, target: str | Sequence[str], directory: Path, **fields: Any) -> AgentSpec:
-    """An agent that is defined in line 3 of ``agenteval.yaml`` in a directory."""
+    """Return an agent defined in line 3 of ``agenteval.yaml`` in a directory."""
     return AgentSpec(
         kind=kind,
         target=target if isinstance(target, str) else tuple(target),
@@ -50,14 +50,14 @@ def agent_spec(kind: str, target: str | Sequence[str], directory: Path, **fields
 
 
 def request(text: str = "hello", case: str = "case", **fields: Any) -> Request:
-    """One turn to ask an agent."""
+    """Return a request for one turn."""
     values: dict[str, Any] = {"input": text, "case": case, "turn": 0, "session": f"{case}#0", **fields}
     return Request(**values)
 
 
 @contextlib.asynccontextmanager
 async def started(spec: AgentSpec, concurrency: int = 8) -> AsyncIterator[Agent]:
-    """The agent, ready to be asked; everything of it is gone afterwards."""
+    """Start an agent, and close it after the block."""
     agent: Agent = build_agent(spec, concurrency, Gateway(LlmSettings()))
     try:
         await agent.start()
@@ -67,7 +67,7 @@ async def started(spec: AgentSpec, concurrency: int = 8) -> AsyncIterator[Agent]
 
 
 def ask(spec: AgentSpec, *requests: Request, concurrency: int = 8) -> list[Reply | BaseException]:
-    """What an agent answers, or raises, when it is asked everything at once."""
+    """Return the replies or errors of an agent to concurrent requests."""
 
     async def run() -> list[Reply | BaseException]:
         async with asyncio.timeout(PATIENCE_S), started(spec, concurrency) as agent:
@@ -77,7 +77,7 @@ def ask(spec: AgentSpec, *requests: Request, concurrency: int = 8) -> list[Reply
 
 
 def answer(spec: AgentSpec, item: Request | None = None) -> Reply:
-    """The one reply to one request; what went wrong is raised."""
+    """Return the reply to one request; raise its error."""
     (reply,) = ask(spec, item or request())
     if isinstance(reply, BaseException):
         raise reply
@@ -88,7 +88,7 @@ def answer(spec: AgentSpec, item: Request | None = None) -> Reply:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits to be noticed does not."""
+    """Return whether a process is running; a zombie is not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):
@@ -97,7 +97,7 @@ def is_alive(pid: int) -> bool:
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether something becomes true within a generous time."""
+    """Return whether a condition becomes true within a generous time."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
@@ -107,7 +107,7 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 
 def number_in(file: Path) -> int:
-    """The number that another process writes into a file, as soon as it is there."""
+    """Wait for another process to write a number to a file; return it."""
     assert eventually(lambda: file.exists() and file.read_text(encoding="utf-8").endswith("\n")), f"no {file.name}"
     return int(file.read_text(encoding="utf-8"))
 
@@ -116,7 +116,7 @@ def number_in(file: Path) -> int:
 
 
 def write_suite(directory: Path, cases: Sequence[Mapping[str, Any]], **keys: Any) -> Path:
-    """An ``agent.yaml`` whose cases are compared by equality."""
+    """Write an ``agent.yaml`` whose cases are compared by equality."""
     suite = {"evaluations": {"metrics": [EQUALITY]}, "test_cases": list(cases), **keys}
     path = directory / "agent.yaml"
     path.write_text(yaml.safe_dump(suite, sort_keys=False, allow_unicode=True), encoding="utf-8")
@@ -124,30 +124,30 @@ def write_suite(directory: Path, cases: Sequence[Mapping[str, Any]], **keys: Any
 
 
 def case(name: str, text: str = "hello", ground_truth: str | None = "hello") -> dict[str, Any]:
-    """One case; an echo passes it."""
+    """Return a case that an echo agent passes."""
     return {"name": name, "input": text, "ground_truth": ground_truth}
 
 
 def python_agent(directory: Path, code: str, **keys: Any) -> dict[str, Any]:
-    """The definition of a Python agent ``reply`` with this code, run by the interpreter of the tests."""
+    """Return the definition of a Python agent ``reply`` with this code and the tests' interpreter."""
     (directory / "agent.py").write_text(code, encoding="utf-8")
     return {"python": "agent:reply", "interpreter": sys.executable, **keys}
 
 
 def echo_agent(directory: Path, **keys: Any) -> dict[str, Any]:
-    """An agent that answers with the question."""
+    """Return an agent that answers with the question."""
     return python_agent(directory, "def reply(request):\n    return request['input']\n", **keys)
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """The environment of the tests without what a CI system adds to it."""
+    """Return the tests' environment without a CI system's variables."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN_VARIABLES)}
     return {**kept, "COLUMNS": "200", **variables}
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended and what it wrote."""
+    """The exit status and output of a command."""
 
     status: int
     out: str
@@ -155,17 +155,17 @@ class Ended:
 
     @property
     def text(self) -> str:
-        """Both streams."""
+        """Both output streams."""
         return self.out + self.err
 
 
 def agenteval(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> Ended:
-    """Run the installed command to its end."""
+    """Run the installed command until it ends."""
     return run_to_end([str(AGENTEVAL), *map(str, arguments)], cwd, environment() if env is None else env)
 
 
 def run_to_end(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Ended:
-    """Run a command, and take what it says."""
+    """Run a command until it ends; return its output."""
     done = subprocess.run(
         command,
         cwd=cwd,
@@ -181,14 +181,14 @@ def run_to_end(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> End
 
 
 def untimed(value: Any) -> Any:
-    """JSON without what the clock and chance put into it."""
+    """Return JSON without times and random values."""
     if isinstance(value, dict):
         return {key: untimed(item) for key, item in value.items() if key not in {"latency_ms", "duration_ms"}}
     return [untimed(item) for item in value] if isinstance(value, list) else value
 
 
 def said(results: Results) -> dict[str, Any]:
-    """What a run says but for its name and its times."""
+    """Return the results of a run without its id and times."""
     found: dict[str, Any] = untimed(results.model_dump(mode="json", exclude={"run"}))
     for entry in found["pool"]:
         del entry["run_id"], entry["created_at"]
@@ -196,17 +196,17 @@ def said(results: Results) -> dict[str, Any]:
 
 
 def results_in(directory: Path) -> Results:
-    """The results of a run that used the default report directory."""
+    """Read the results of a run with the default report directory."""
     return read_results(directory / "agenteval-report")
 
 
 def statuses(results: Results) -> dict[str, str]:
-    """The status of each case by name."""
+    """Return the status of each case by name."""
     return {found.name: found.status for _, found in results.cases()}
 
 
 def error_of(found: CaseResult) -> str:
-    """The error of the first turn of a case."""
+    """Return the error of the first turn of a case."""
     return found.iterations[0].turns[0].error or ""
 
 
@@ -215,7 +215,7 @@ def error_of(found: CaseResult) -> str:
 
 @dataclass
 class Answer:
-    """What the service sends back."""
+    """A reply of the service."""
 
     body: bytes | str | Mapping[str, Any] = b""
     status: int = 200
@@ -229,13 +229,13 @@ class Answer:
         return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
 
 
-class HangUp(Exception):  # noqa: N818 - what the service does, no error of ours
+class HangUp(Exception):  # noqa: N818 - an action of the service, not an error
     """Raised by a responder: close the connection without an answer."""
 
 
 @dataclass
 class Service:
-    """A real HTTP server on this machine, and what reached it."""
+    """A local HTTP server and the requests it received."""
 
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -246,7 +246,7 @@ class Service:
 
     @contextlib.contextmanager
     def counted(self, body: dict[str, Any], headers: dict[str, str]) -> Iterator[None]:
-        """One request under way."""
+        """Count a request in progress."""
         with self._lock:
             self.requests.append(body)
             self.headers.append(headers)
@@ -264,12 +264,12 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that gave up is part of the tests."""
+        """Ignore clients that disconnect, as some tests require."""
 
 
 @contextlib.contextmanager
 def serving(respond: Callable[[dict[str, Any]], Answer]) -> Iterator[Service]:
-    """A service that answers each POSTed JSON document."""
+    """Serve an answer to each POSTed JSON document."""
     service = Service()
 
     class Handler(BaseHTTPRequestHandler):
@@ -293,7 +293,7 @@ def serving(respond: Callable[[dict[str, Any]], Answer]) -> Iterator[Service]:
                 self.wfile.write(content)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-            """Tests are quiet."""
+            """Print nothing."""
 
     server = _Server(("127.0.0.1", 0), Handler)
     service.url = f"http://127.0.0.1:{server.server_address[1]}/chat"

@@ -1,10 +1,10 @@
-"""What code graders and metrics import: ``from agenteval.grader import GraderContext, GraderResult``.
+"""The interface of code graders and metrics: ``from agenteval.grader import GraderContext, GraderResult``.
 
 Metrics of ``agenteval.yaml`` import ``Observation`` and ``Outcome`` from here.
 
 Graders written for HoloDeck import the same names from ``holodeck.lib.test_runner.code_grader``; the
 worker process provides that module where HoloDeck is not installed. This file runs there under the
-user's Python (3.8 or newer) and needs nothing but the standard library.
+user's Python (3.8 or newer) and needs only the standard library.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class ToolInvocation:
 
 @dataclass(frozen=True)
 class GraderContext:
-    """One turn as a grader sees it; nothing in it can be changed.
+    """One turn for a grader; deeply immutable.
 
     Attributes:
         tool_invocations: the tool calls of this turn, in order.
-        retrieval_context: the passages that count for this turn; ``None`` if there are none.
+        retrieval_context: the passages of this turn; ``None`` without any.
         turn_index: 0 for the first or only turn.
         turn_config: the turn's ``turn_config``; empty if it has none.
     """
@@ -53,12 +53,12 @@ class GraderContext:
 
 @dataclass(frozen=True)
 class GraderResult:
-    """What a grader returns.
+    """The result of a grader.
 
     Attributes:
         score: 0..1.
-        passed: the verdict; ``None`` leaves it to the threshold (0.5 where the suite gives none).
-        reason: a sentence for people.
+        passed: the verdict; ``None`` applies the threshold (0.5 if the suite has none).
+        reason: a sentence for the reports.
         details: further values, as JSON.
     """
 
@@ -73,7 +73,7 @@ Outcome = GraderResult
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens and money that an answer took; ``None`` where the agent reports none."""
+    """Tokens and money that an answer took; ``None`` if the agent reports none."""
 
     input_tokens: Optional[int] = None
     output_tokens: Optional[int] = None
@@ -82,10 +82,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class Observation:
-    """One answer as a metric sees it; nothing in it can be changed.
+    """One answer for a metric; deeply immutable.
 
     Attributes:
-        retrieval_context: the passages that count for this turn; ``None`` if there are none.
+        retrieval_context: the passages of this turn; ``None`` without any.
         tool_calls: of this turn, in order.
         latency_ms: time of the answer, in milliseconds.
         context: texts of the turn's files; ``None`` if it has none.
@@ -113,7 +113,7 @@ class Observation:
 
     @property
     def sources(self) -> Tuple[str, ...]:
-        """What the answer may rest on: texts of files, then retrieved passages."""
+        """The sources of the answer: texts of files, then retrieved passages."""
         return (*(self.context or ()), *(self.retrieval_context or ()))
 
 
@@ -121,17 +121,17 @@ Grader = Callable[[GraderContext], Union[GraderResult, bool, float]]
 
 
 def check(reference: str) -> bool:
-    """Make sure that ``module:callable`` is there.
+    """Check that ``module:callable`` exists.
 
     Raises:
-        ImportError, AttributeError, TypeError: it is not; whatever else the module raises when imported.
+        ImportError, AttributeError, TypeError: it does not; also any exception of the module during import.
     """
     resolve(reference)
     return True
 
 
 def resolve(reference: str) -> Grader:
-    """The callable of ``module:callable``."""
+    """Return the callable at ``module:callable``."""
     module, _, name = reference.partition(":")
     target = getattr(importlib.import_module(module), name)
     if not callable(target):
@@ -150,7 +150,7 @@ async def grade(reference: str, turn: Mapping[str, Any]) -> Mapping[str, Any]:
         The fields of ``GraderResult`` as JSON.
 
     Raises:
-        TypeError: the grader returned something else than it may; whatever the grader raises.
+        TypeError: the return value has the wrong type; also any exception of the grader.
     """
     grader = resolve(reference)
     made = context(turn)
@@ -159,7 +159,7 @@ async def grade(reference: str, turn: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def context(turn: Mapping[str, Any]) -> GraderContext:
-    """The context of a turn, closed against changes at every level."""
+    """Return the context of a turn, immutable at every level."""
     calls = tuple(
         ToolInvocation(
             name=call["name"],
@@ -185,7 +185,7 @@ def context(turn: Mapping[str, Any]) -> GraderContext:
 
 
 class FrozenDict(dict):  # type: ignore[type-arg] # Python 3.8 cannot subscript it here
-    """A dict that cannot be changed; still one for ``isinstance`` and ``json``, which graders use."""
+    """An immutable dict, for ``isinstance`` and ``json`` in graders."""
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise TypeError("what a grader is given cannot be changed")
@@ -194,7 +194,7 @@ class FrozenDict(dict):  # type: ignore[type-arg] # Python 3.8 cannot subscript 
 
 
 class FrozenList(list):  # type: ignore[type-arg]
-    """A list that cannot be changed; still one for ``isinstance``, ``json`` and ``==``."""
+    """An immutable list, for ``isinstance``, ``json`` and ``==`` in graders."""
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise TypeError("what a grader is given cannot be changed")
@@ -204,23 +204,23 @@ class FrozenList(list):  # type: ignore[type-arg]
 
 
 def frozen(value: Any) -> Any:
-    """A JSON value that cannot be changed."""
+    """Return an immutable copy of a JSON value."""
     if isinstance(value, dict):
         return FrozenDict({key: frozen(item) for key, item in value.items()})
     return FrozenList([frozen(item) for item in value]) if isinstance(value, list) else value
 
 
 def size(value: Any) -> int:
-    """Bytes of a tool's result as text."""
+    """Return the size in bytes of a tool's result as text."""
     text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
     return len(text.encode("utf-8", "replace"))
 
 
 def result(value: Any, called: str = "grader") -> Mapping[str, Any]:
-    """What a grader or metric returned as the fields of ``GraderResult``.
+    """Convert the return value of a grader or metric to the fields of ``GraderResult``.
 
-    ``True`` is 1 and passed, ``False`` 0 and failed, a number the score. A result is known by its
-    fields, as it may be HoloDeck's own class.
+    ``True`` is 1 and passed, ``False`` 0 and failed, a number the score. A result is recognised by
+    its fields, as it may be HoloDeck's class.
     """
     if isinstance(value, bool):
         return {"score": float(value), "passed": value, "reason": None, "details": None}
@@ -242,7 +242,7 @@ def result(value: Any, called: str = "grader") -> Mapping[str, Any]:
 
 
 def number(value: Any) -> float:
-    """A score as a finite float; JSON has no other."""
+    """Return a score as a finite float, as JSON requires."""
     score = float(value)
     if not math.isfinite(score):
         raise ValueError("the score is %r, not a number from 0 to 1" % score)

@@ -172,7 +172,7 @@ def test_a_broken_pool_is_used_as_far_as_it_is_sound(project: Project) -> None:
     content["pool"][0] = {"run_id": 7}
     file.write_text(json.dumps(content), encoding="utf-8")
     ended = project.run("--baseline", baseline)
-    note = "1 run of the baseline's pool is broken and left out"
+    note = "1 run of the baseline's pool is damaged and omitted"
     assert ended.status == 0
     assert f"warning: {note}" in ended.out
     comparison = comparison_of(project.results())

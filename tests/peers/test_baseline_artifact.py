@@ -234,7 +234,7 @@ def test_a_broken_pool_is_left_out_and_told(project: Project) -> None:
     found = project.found()
 
     assert found.results.pool == []
-    assert found.notes == ("1 run of the baseline's pool is broken and left out",)
+    assert found.notes == ("1 run of the baseline's pool is damaged and omitted",)
 
 
 def test_the_first_run_has_none(project: Project) -> None:

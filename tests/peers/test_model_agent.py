@@ -339,7 +339,7 @@ async def forever(item):
         bench.mock.play(calls("price_of", {"item": "bolt"}))
         bench.write(tools=[PRICE])
         ran = bench.run()
-        assert ran.turn().error == "the model was asked 50 times in one turn and came to no answer"
+        assert ran.turn().error == "no answer after 50 model calls in one turn"
         assert len(bench.mock.requests()) == 50
 
     def test_everything_that_is_missing_is_named_before_anything_runs(self, bench: Bench) -> None:

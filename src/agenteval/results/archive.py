@@ -1,4 +1,4 @@
-"""Where the cases of a run are in full; in memory, long runs keep only what reports show of single cases."""
+"""Access to the full cases of a run; in memory, long runs keep only the data that reports show."""
 
 from __future__ import annotations
 
@@ -13,67 +13,67 @@ from agenteval.results.rollup import total
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """All there is to say of most cases; the agent's time over all turns and iterations is in seconds."""
+    """The essential data of a passed case; the agent's time over all turns and iterations is in seconds."""
 
     name: str
     seconds: float
 
 
 class Archive(Protocol):
-    """Gives the cases of a suite in full, in the order of the suite."""
+    """Access to the full cases of a suite, in suite order."""
 
     def cases(self, suite: SuiteResult) -> Iterable[CaseResult]:
-        """Every case of a suite."""
+        """Yield every case of a suite."""
         ...
 
     def texts(self, suite: SuiteResult) -> Iterable[str]:
-        """Every case of a suite as JSON in one line."""
+        """Yield every case of a suite as one line of JSON."""
         ...
 
     def findings(self, suite: SuiteResult) -> Iterable[tuple[CaseResult, float] | Passed]:
-        """The cases that did not pass, each with the agent's seconds; in their places among them those that did."""
+        """Yield the cases that did not pass, each with the agent's seconds, and the passed ones, in suite order."""
         ...
 
     def pooled(self, entry: PoolEntry) -> Iterable[Mapping[str, PoolCase]]:
-        """The cases of an entry of the results' pool, by their ids, some at a time."""
+        """Yield the cases of an entry of the results' pool by id, in batches."""
         ...
 
     def seconds(self, suite: SuiteResult) -> float:
-        """How long the agent took over all cases of a suite."""
+        """Return the agent's time over all cases of a suite, in seconds."""
         ...
 
     def counts(self, suite: SuiteResult) -> Counter[CaseStatus]:
-        """How many cases of a suite ended how."""
+        """Return the number of cases of a suite by status."""
         ...
 
 
 class InMemory:
-    """The results themselves hold everything."""
+    """An archive of results that contain all cases in full."""
 
     def cases(self, suite: SuiteResult) -> Iterable[CaseResult]:
-        """Every case of a suite."""
+        """Yield every case of a suite."""
         return suite.cases
 
     def texts(self, suite: SuiteResult) -> Iterator[str]:
-        """Every case of a suite as JSON in one line."""
+        """Yield every case of a suite as one line of JSON."""
         return (case.model_dump_json() for case in self.cases(suite))
 
     def findings(self, suite: SuiteResult) -> Iterator[tuple[CaseResult, float] | Passed]:
-        """The cases that did not pass, each with the agent's seconds; in their places among them those that did."""
+        """Yield the cases that did not pass, each with the agent's seconds, and the passed ones, in suite order."""
         for case in self.cases(suite):
             seconds = agent_seconds(case)
             yield Passed(case.name, seconds) if case.status == "passed" else (case, seconds)
 
     def pooled(self, entry: PoolEntry) -> tuple[Mapping[str, PoolCase]]:
-        """The cases of an entry of the results' pool, by their ids."""
+        """Yield the cases of an entry of the results' pool by id."""
         return (entry.cases,)
 
     def seconds(self, suite: SuiteResult) -> float:
-        """How long the agent took over all cases of a suite."""
+        """Return the agent's time over all cases of a suite, in seconds."""
         return total([agent_seconds(case) for case in suite.cases])
 
     def counts(self, suite: SuiteResult) -> Counter[CaseStatus]:
-        """How many cases of a suite ended how."""
+        """Return the number of cases of a suite by status."""
         return Counter(case.status for case in suite.cases)
 
 
@@ -95,17 +95,17 @@ def in_full(results: Results, archive: Archive) -> Results:
 
 
 def agent_seconds(case: CaseResult) -> float:
-    """How long the agent took over all turns and iterations of a case."""
+    """Return the agent's time over all turns and iterations of a case, in seconds."""
     return sum([turn.latency_ms or 0.0 for iteration in case.iterations for turn in iteration.turns]) / 1000
 
 
 def outline(case: CaseResult) -> CaseResult:
-    """A case without its iterations: what it is called and how it ended."""
+    """Return a case without its iterations: its name and result."""
     return case.model_copy(update={"iterations": []})
 
 
 def without_texts(case: CaseResult) -> CaseResult:
-    """A case with its scores, but without what was asked and answered."""
+    """Return a case with its scores, but without inputs and answers."""
     iterations = [
         iteration.model_copy(
             update={

@@ -1,4 +1,4 @@
-"""The runs to merge, and why they do not belong together if they do not."""
+"""The runs to merge, and checks that they belong together."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from agenteval.core.errors import ConfigError, Problem
 from agenteval.results.model import SCHEMA_VERSION, CaseResult, PoolEntry, Results, Run, RunShard
 from agenteval.suite.model import Fingerprints
 
-# Scores of all iterations of a case together: with more iterations they would be others.
+# Scores over all iterations of a case, which change with the number of iterations.
 _OVER_ITERATIONS = frozenset({"consistency", "performance"})
-# How many cases and shards a message names.
+# The maximum number of cases and shards in a message.
 _NAMED = 5
 
 
 @dataclass(frozen=True)
 class Part:
-    """One of the runs to merge, and the file that it is in."""
+    """A run to merge, and its file."""
 
     file: str
     results: Results
 
     @property
     def run(self) -> Run:
-        """When and on what it ran."""
+        """The metadata of the run."""
         return self.results.run
 
     @property
     def shard(self) -> RunShard:
-        """Which part of a run it is.
+        """The shard that it is.
 
         Raises:
             ValueError: it is a whole run.
         """
         if self.run.shard is None:
-            raise ValueError(f"{self.file} is no shard")
+            raise ValueError(f"{self.file} is not a shard")
         return self.run.shard
 
     @property
     def run_ids(self) -> list[str]:
-        """The runs that it is made of; of one that was not merged, itself."""
+        """The ids of the runs it was merged from; without a merge, its own id."""
         return self.run.merged or [self.run.id]
 
     @property
     def case_ids(self) -> list[str]:
-        """The cases of the run, in its order."""
+        """The ids of the run's cases, in its order."""
         return [case.id for _, case in self.results.cases()]
 
     @property
@@ -57,19 +57,19 @@ class Part:
 
     @property
     def fingerprints(self) -> dict[str, Fingerprints]:
-        """What each case asks and how it is judged, by its id."""
+        """The fingerprints of each case's inputs and metrics, by case id."""
         cases = self.own_entry.cases if self.own_entry else {}
         return {case_id: Fingerprints(case.fingerprint, case.metrics) for case_id, case in cases.items()}
 
 
 def check_parts(parts: Sequence[Part]) -> None:
-    """See that runs can be merged.
+    """Check that runs can be merged.
 
     Args:
         parts: one or more.
 
     Raises:
-        ConfigError: with every reason why not.
+        ConfigError: they cannot; the message lists every reason.
     """
     problems = list(_unusable(parts)) or list(_foreign(parts))
     if not problems:
@@ -79,7 +79,7 @@ def check_parts(parts: Sequence[Part]) -> None:
 
 
 def _unusable(parts: Iterable[Part]) -> Iterator[Problem]:
-    """Parts that cannot be merged with anything."""
+    """Yield the problems of parts that cannot be merged with any other."""
     for part in parts:
         if not part.run.complete:
             yield Problem("this run was interrupted; run it again", file=part.file)
@@ -93,7 +93,7 @@ def _unusable(parts: Iterable[Part]) -> Iterator[Problem]:
 
 
 def _foreign(parts: Sequence[Part]) -> Iterator[Problem]:
-    """Parts that were not run on the same commit with the same suites as the first, or not in the same way."""
+    """Yield the differences of parts from the first in commit, suites or settings."""
     first = parts[0]
     files = dict.fromkeys(first.run_ids, first.file)
     for part in parts[1:]:
@@ -103,15 +103,15 @@ def _foreign(parts: Sequence[Part]) -> Iterator[Problem]:
         if again is not None:
             yield Problem(f"the same run is in {again}", file=part.file)
         elif part.run.shard is None and first.run.shard is not None:
-            yield Problem(f"a whole run, and {first.file} is a shard of one", file=part.file)
+            yield Problem(f"a whole run, but {first.file} is a shard", file=part.file)
         elif part.run.shard is not None and first.run.shard is None:
-            yield Problem(f"a shard of a run, and {first.file} is a whole one", file=part.file)
+            yield Problem(f"a shard, but {first.file} is a whole run", file=part.file)
         elif different:
             yield Problem(f"{' and '.join(different)} than {first.file}", file=part.file)
 
 
 def _release(part: Part) -> tuple[str, ...]:
-    """The version without its last part, in which results are made the same way."""
+    """Return the version without its last part: patch releases do not affect results."""
     return tuple(part.results.tool.version.split(".")[:2])
 
 
@@ -120,7 +120,7 @@ def _paths(part: Part) -> list[str]:
 
 
 def _contents(part: Part) -> list[str]:
-    """What the suites ask; they may lie at other places on other machines, which is said by itself."""
+    """Return the fingerprints of the suites' contents; their paths are compared separately."""
     return sorted(suite.fingerprint for suite in part.results.suites)
 
 
@@ -135,7 +135,7 @@ _SAME: tuple[tuple[str, Callable[[Part], object]], ...] = (
 
 
 def _incomplete(parts: Sequence[Part]) -> Iterator[Problem]:
-    """What is wrong with shards: of another division, missing, or there twice."""
+    """Yield the problems of shards: another division, missing or duplicate shards."""
     first = parts[0].shard
     seen: dict[int, str] = {}
     for part in parts:
@@ -143,7 +143,7 @@ def _incomplete(parts: Sequence[Part]) -> Iterator[Problem]:
         if shard.count != first.count:
             yield Problem(f"one of {shard.count} shards; {parts[0].file} is one of {first.count}", file=part.file)
         elif shard.index > shard.count:
-            yield Problem(f"shard {shard.index} of {shard.count}, which cannot be", file=part.file)
+            yield Problem(f"shard {shard.index} of {shard.count} does not exist", file=part.file)
         elif shard.divided_by != first.divided_by:
             message = f"its cases were divided by another baseline than those of {parts[0].file}"
             yield Problem(f"{message}; give all shards the same one", file=part.file)
@@ -153,7 +153,7 @@ def _incomplete(parts: Sequence[Part]) -> Iterator[Problem]:
             )
             yield Problem(message, file=part.file)
         elif shard.index in seen:
-            yield Problem(f"shard {shard.index} again, which is in {seen[shard.index]} too", file=part.file)
+            yield Problem(f"shard {shard.index} is also in {seen[shard.index]}", file=part.file)
         seen.setdefault(shard.index, part.file)
     missing = [str(index) for index in range(1, first.count + 1) if index not in seen]
     if len(missing) == 1:
@@ -165,7 +165,7 @@ def _incomplete(parts: Sequence[Part]) -> Iterator[Problem]:
 
 
 def _badly_divided(parts: Iterable[Part]) -> Iterator[Problem]:
-    """Cases that are in no shard or in several, or that no shard should have."""
+    """Yield the cases that are in no shard, in several, or unexpected."""
     wanted = dict.fromkeys(case_id for part in parts for case_id in part.shard.cases)
     seen: dict[str, str] = {}
     for part in parts:
@@ -182,7 +182,7 @@ def _badly_divided(parts: Iterable[Part]) -> Iterator[Problem]:
 
 
 def _unlike(parts: Sequence[Part]) -> Iterator[Problem]:
-    """What is wrong with runs of the same cases."""
+    """Yield the problems of runs of the same cases."""
     first = parts[0]
     for part in parts[1:]:
         missing = sorted(set(first.case_ids) - set(part.case_ids))

@@ -1,4 +1,4 @@
-"""From scores to statuses: of an iteration, a case, a run."""
+"""Computes the status of an iteration, a case and a run from scores."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from agenteval.results.model import CaseResult, CaseStatus, MetricSummary, RunUs
 
 
 def total(numbers: Sequence[float]) -> float:
-    """The sum, rounded once (Shewchuk 1997, "Adaptive precision floating-point arithmetic", as in `math.fsum`)."""
+    """Return the sum, rounded once as `math.fsum` (Shewchuk 1997, "Adaptive precision floating-point arithmetic")."""
     try:
         return math.fsum(numbers)
     except (OverflowError, ValueError):
-        # Infinite, on the way or from the start.
+        # The sum or an intermediate sum is infinite.
         return sum(numbers)
 
 
-# A weighted sum of thirds may miss its threshold by rounding.
+# A weighted sum of thirds may fall below its threshold by rounding.
 _ROUNDING = 1e-9
 
 
 def iteration_status(turns: Sequence[TurnResult], fatal: Collection[tuple[int, str]] = ()) -> CaseStatus:
-    """The status of one pass through a case.
+    """Return the status of an iteration of a case.
 
-    ``error`` if a turn had no answer, a fatal metric broke, or all metrics broke; ``failed`` if a
-    metric said no; ``skipped`` if nothing could be scored; else ``passed``.
+    ``error`` if a turn had no answer, a fatal metric has an error, or all metrics have; ``failed`` if a
+    metric failed; ``skipped`` if nothing could be scored; else ``passed``.
 
     Args:
         turns: the turns in order.
-        fatal: turn and id of metrics whose error is an error of the case.
+        fatal: turn and id of metrics whose error makes the case an error.
     """
     if any(turn.error is not None for turn in turns):
         return "error"
@@ -49,12 +49,12 @@ def iteration_status(turns: Sequence[TurnResult], fatal: Collection[tuple[int, s
 
 
 def aggregated_status(turns: Sequence[TurnResult], final: float | None, threshold: float | None) -> CaseStatus:
-    """The status of one pass through a case whose scores become one.
+    """Return the status of an iteration of a case whose scores are aggregated.
 
     Args:
         turns: the turns in order.
-        final: the score that they became; ``None`` where none was there.
-        threshold: the score needed.
+        final: the aggregated score; ``None`` without scores.
+        threshold: the minimum score to pass.
     """
     if any(turn.error is not None for turn in turns):
         return "error"
@@ -65,10 +65,10 @@ def aggregated_status(turns: Sequence[TurnResult], final: float | None, threshol
 
 
 def case_status(iterations: Sequence[CaseStatus]) -> CaseStatus:
-    """The status of a case over its iterations.
+    """Return the status of a case over its iterations.
 
     The majority of the iterations that passed or failed decides, and a tie counts against the agent.
-    Where more iterations broke than said something, the case is an error.
+    If more iterations are errors than passed or failed, the case is an error.
     """
     passed, failed, broken = (iterations.count(name) for name in ("passed", "failed", "error"))
     if broken > passed + failed:
@@ -79,17 +79,17 @@ def case_status(iterations: Sequence[CaseStatus]) -> CaseStatus:
 
 
 def strict_case_status(iterations: Sequence[CaseStatus]) -> CaseStatus:
-    """The status of a case that one failed iteration fails; else as ``case_status``."""
+    """Return ``failed`` if one iteration failed; else the result of ``case_status``."""
     return "failed" if "failed" in iterations else case_status(iterations)
 
 
 def mean_score(turns: Iterable[TurnResult]) -> float | None:
-    """The mean over all scores of an iteration; ``None`` if there is none."""
+    """Return the mean over all scores of an iteration; ``None`` without scores."""
     return mean([score.score for turn in turns for score in turn.scores])
 
 
 def turn_means(turns: Iterable[TurnResult]) -> dict[str, float]:
-    """Per metric the mean over the turns that it scored."""
+    """Return for each metric the mean over the turns that it scored."""
     found: dict[str, list[float]] = {}
     for turn in turns:
         for score in turn.scores:
@@ -99,17 +99,16 @@ def turn_means(turns: Iterable[TurnResult]) -> dict[str, float]:
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the values that are there; ``None`` if there is none."""
+    """Return the mean of the values that are not ``None``; ``None`` without any."""
     present = [value for value in values if value is not None]
     return sum(present) / len(present) if present else None
 
 
 class Tally:
-    """Counts cases as they come, in whatever order, so that a summary needs none of them afterwards.
+    """Counts finished cases in any order, so that the summary does not need them afterwards.
 
     Args:
-        metered: ids of cases that an agent answered which is only a model: the usage of their turns is counted with
-            the models' own.
+        metered: ids of cases answered by model agents; the usage of their turns is part of the models' usage.
     """
 
     def __init__(self, metered: Collection[str] = ()) -> None:
@@ -122,7 +121,7 @@ class Tally:
         self._costs_usd = _Numbers()
 
     def add(self, case: CaseResult) -> None:
-        """One more case."""
+        """Count a case."""
         self._statuses[case.status] += 1
         self._scores.add(case.score)
         for iteration in case.iterations:
@@ -142,10 +141,10 @@ class Tally:
                 self._verdicts[score.id].add(score.passed)
 
     def summary(self, models: RunUsage | None = None) -> Summary:
-        """The whole run in numbers.
+        """Return the summary of the run.
 
         Args:
-            models: what all models took that we asked ourselves: judges, and agents that are only a model.
+            models: the usage of all models that agenteval called: judges and model agents.
         """
         counts = self._statuses
         judged = counts["passed"] + counts["failed"] + counts["error"]
@@ -173,7 +172,7 @@ class Tally:
 
 @dataclass
 class _Numbers:
-    """Numbers whose sum is the same in whatever order they come."""
+    """Numbers whose sum does not depend on their order."""
 
     values: array[float] = field(default_factory=lambda: array("d"))
 
@@ -196,7 +195,7 @@ class _Numbers:
 
 @dataclass
 class _Verdicts:
-    """How many said yes, of those that said anything."""
+    """The number of passed verdicts among all verdicts."""
 
     n: int = 0
     passed: int = 0
@@ -212,7 +211,7 @@ class _Verdicts:
 
 
 def summarise(cases: Iterable[CaseResult], models: RunUsage | None = None, metered: Collection[str] = ()) -> Summary:
-    """The whole run in numbers; see ``Tally``."""
+    """Return the summary of a whole run; see ``Tally``."""
     tally = Tally(metered)
     for case in cases:
         tally.add(case)

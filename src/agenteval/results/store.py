@@ -29,11 +29,11 @@ _PoolCases = RootModel[dict[str, PoolCase]]
 
 
 def write_atomic(path: Path, text: str | Iterable[str]) -> None:
-    """Write a file so that it is there as a whole or not at all.
+    """Write a file atomically.
 
     Args:
         path: the file.
-        text: its content, as one text or piece by piece.
+        text: its content, as one text or in pieces.
 
     Raises:
         InfrastructureError: the directory cannot be written, or the disk is full.
@@ -47,11 +47,11 @@ def write_atomic(path: Path, text: str | Iterable[str]) -> None:
             handle, "w", buffering=_BUFFER, encoding="utf-8", errors="backslashreplace", newline=""
         ) as file:
             file.writelines([text] if isinstance(text, str) else text)
-        # mkstemp makes files that only their owner reads; reports are for everybody.
+        # mkstemp creates files that only their owner can read; reports are for everyone.
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
     except BaseException as error:
-        # Also where what the text is made of could not be read, or somebody pressed Ctrl-C.
+        # Also if producing the text failed, or after Ctrl-C.
         with contextlib.suppress(OSError):
             Path(temporary).unlink()
         if isinstance(error, OSError):
@@ -60,17 +60,17 @@ def write_atomic(path: Path, text: str | Iterable[str]) -> None:
 
 
 def results_json(results: Results, archive: Archive) -> Iterator[str]:
-    """The text of results.json, piece by piece: one line per case.
+    """Yield the text of results.json in pieces: one line per case.
 
     Args:
         results: the run.
-        archive: where its cases are in full.
+        archive: contains the full cases.
     """
     suites = [suite.model_copy(update={"cases": []}) for suite in results.suites]
     pool = [entry.model_copy(update={"cases": {}}) for entry in results.pool]
     current = {"schema_version": SCHEMA_VERSION, "suites": suites, "pool": pool}
     frame = results.model_copy(update=current).model_dump_json(indent=1)
-    # Suites come before everything else that has such a key, and no text can hold its quotes as they are.
+    # Suites precede any other object with this key, and in a text its quotes would be escaped.
     *heads, rest = frame.split(_NO_CASES, len(suites))
     for suite, head in zip(results.suites, heads, strict=True):
         yield f'{head}"cases": ['
@@ -87,7 +87,7 @@ def results_json(results: Results, archive: Archive) -> Iterator[str]:
 
 
 def _pooled(parts: Iterable[Mapping[str, PoolCase]]) -> Iterator[str]:
-    """Cases of the pool as one object, indented as it stands in the file."""
+    """Yield the cases of the pool as one object, with the file's indentation."""
     start = "{"
     for part in parts:
         if part:
@@ -101,10 +101,10 @@ def read_results(path: Path) -> Results:
     """Read a results file.
 
     Args:
-        path: the file, or the report directory that holds a ``results.json``.
+        path: the file, or the report directory that contains ``results.json``.
 
     Raises:
-        ConfigError: missing, unreadable, no results of agenteval, or of a newer version of it.
+        ConfigError: missing, unreadable, not agenteval results, or from a newer version.
     """
     file, content = _content(path)
     return parse_results(content, str(file))
@@ -121,14 +121,14 @@ def _content(path: Path) -> tuple[Path, bytes]:
 
 
 def parse_results(content: bytes, name: str) -> Results:
-    """As `read_results`, of content that lies in no file.
+    """Parse the content of a results file; see `read_results`.
 
     Args:
-        content: what a results.json holds.
-        name: what to call it where something is wrong with it.
+        content: the content of a results.json.
+        name: its name in error messages.
 
     Raises:
-        ConfigError: no results of agenteval, or of a newer version of it.
+        ConfigError: not agenteval results, or from a newer version.
     """
     try:
         with gc_paused():
@@ -138,30 +138,30 @@ def parse_results(content: bytes, name: str) -> Results:
 
 
 def read_baseline(path: Path) -> tuple[Results, tuple[str, ...]]:
-    """Read a results file to compare with; earlier runs that it carries along do no harm if they are broken.
+    """Read a results file to compare with; damaged runs in its pool are omitted.
 
     Args:
-        path: as for `read_results`.
+        path: see `read_results`.
 
     Returns:
-        The results without the broken entries of its pool, and in words what was left out.
+        The results without the damaged entries of the pool, and a message about the omitted ones.
 
     Raises:
-        ConfigError: as of `read_results`.
+        ConfigError: see `read_results`.
     """
     file, content = _content(path)
     return parse_baseline(content, str(file))
 
 
 def parse_baseline(content: bytes, name: str) -> tuple[Results, tuple[str, ...]]:
-    """As `read_baseline`, of content that lies in no file.
+    """Parse the content of a results file to compare with; see `read_baseline`.
 
     Args:
-        content: what a results.json holds.
-        name: what to call it where something is wrong with it.
+        content: the content of a results.json.
+        name: its name in error messages.
 
     Raises:
-        ConfigError: no results of agenteval, or of a newer version of it.
+        ConfigError: not agenteval results, or from a newer version.
     """
     notes: tuple[str, ...] = ()
     try:
@@ -198,7 +198,7 @@ def _without_old_fingerprints(results: Results) -> Results:
 
 
 def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | None:
-    """The results, where nothing but the pool keeps them from being read."""
+    """Return the results without damaged pool entries, if the rest is valid."""
     try:
         value = json.loads(content)
         pool = value.pop("pool")
@@ -206,13 +206,13 @@ def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | No
     except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
         return None
     if not isinstance(pool, list):
-        return results, ("the baseline's pool of earlier runs is broken and left out",)
+        return results, ("the baseline's pool of earlier runs is damaged and omitted",)
     sound = [entry for item in pool if (entry := _pool_entry(item)) is not None]
     broken = len(pool) - len(sound)
     if not broken:
         return None
     what = "1 run of the baseline's pool is" if broken == 1 else f"{broken} runs of the baseline's pool are"
-    return results.model_copy(update={"pool": sound}), (f"{what} broken and left out",)
+    return results.model_copy(update={"pool": sound}), (f"{what} damaged and omitted",)
 
 
 def _pool_entry(value: object) -> PoolEntry | None:

@@ -23,8 +23,8 @@ class FoundBaseline:
 
     Attributes:
         results: the run.
-        notes: what was left out of it.
-        distance: commits between the one it evaluated and the one at which the search began.
+        notes: messages about omitted parts.
+        distance: number of commits between the evaluated one and the start of the search.
     """
 
     results: Results
@@ -34,20 +34,20 @@ class FoundBaseline:
 
 @dataclass(frozen=True)
 class Search:
-    """What a search for a baseline led to; ``warnings`` say what stood in its way."""
+    """The result of a search for a baseline; ``warnings`` list what prevented a result."""
 
     found: FoundBaseline | None = None
     warnings: tuple[str, ...] = ()
 
 
 class BaselineSource(Protocol):
-    """Looks for a baseline somewhere else than in a file."""
+    """Searches for a baseline outside files."""
 
     def search(self, cases: Collection[str]) -> Search:
-        """The latest run that has at least one of these cases.
+        """Find the latest run that has at least one of these cases.
 
         Raises:
-            ConfigError: there is none, and that is to fail.
+            ConfigError: no run was found, and a baseline is required.
         """
         ...
 
@@ -57,10 +57,10 @@ def read_baseline(path: Path, suites: Iterable[KnownSuite]) -> FoundBaseline:
 
     Args:
         path: results.json, a report directory, or a file of HoloDeck, FluxLoop or promptfoo.
-        suites: what is evaluated now, by which the cases of other tools are recognised.
+        suites: the suites of this run, which identify the cases of other tools.
 
     Raises:
-        ConfigError: the file cannot be read, or it has only a shard of a run.
+        ConfigError: the file cannot be read, or contains only a shard of a run.
     """
     from agenteval.results.importers.detect import read_run
 
@@ -78,8 +78,8 @@ def search_baseline(source: BaselineSource, cases: Collection[str]) -> Search:
     """Find the run to compare with.
 
     Args:
-        source: where to look.
-        cases: ids of the cases that are evaluated now.
+        source: the source to search.
+        cases: ids of the cases of this run.
 
     Raises:
         ConfigError: there is no baseline and one is required, or the one found is only a shard of a run.
@@ -103,7 +103,7 @@ def _check_whole(results: Results, file: Path | None) -> None:
 
 
 def known_suites(suites: Iterable[Suite]) -> list[KnownSuite]:
-    """Return what identifies the cases of suites in the results of other tools."""
+    """Return the identities of the suites' cases in the results of other tools."""
     from agenteval.results.importers.known_cases import KnownCase, KnownSuite
 
     def known(case: Case) -> KnownCase:

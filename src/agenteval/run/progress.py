@@ -1,4 +1,4 @@
-"""Shows how far a run is, how fast, and at what cost: a bar on a terminal, a plain line now and then elsewhere."""
+"""Shows a run's progress, rate and cost: a bar on a terminal, periodic plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Protocol, TextIO
 from agenteval.report.view.view import count, duration, money
 from agenteval.results.model import CaseResult
 
-# In a log, a line at most this often (seconds): enough to see that a run is alive.
+# Seconds between two lines in a log.
 _LOG_INTERVAL_S = 10.0
 
 
 class Progress(Protocol):
-    """Told about every finished case."""
+    """Receives every finished case."""
 
     def __enter__(self) -> Progress: ...
 
@@ -26,7 +26,7 @@ class Progress(Protocol):
     ) -> None: ...
 
     def finished(self, case: CaseResult) -> None:
-        """One more case is done."""
+        """Count a finished case."""
         ...
 
 
@@ -39,12 +39,12 @@ def make_progress(
     quiet: bool,
     clock: Callable[[], float] = time.monotonic,
 ) -> Progress:
-    """The progress display for a stream.
+    """Return the progress display for a stream.
 
     Args:
-        total: cases to run; ``None`` where that is not known before.
+        total: cases to run; ``None`` if unknown.
         stream: where to write; progress belongs on stderr.
-        doing: what is done with the cases, ``running``.
+        doing: the activity, such as ``running``.
         bar: draw a bar; otherwise write lines.
         quiet: show nothing.
         clock: monotonic, in seconds.
@@ -67,18 +67,18 @@ class SilentProgress:
         pass
 
     def finished(self, case: CaseResult) -> None:
-        """Nothing to show."""
+        """Do nothing."""
 
 
 @dataclass
 class Tally:
-    """What has finished, and what it took.
+    """The number, time and cost of finished cases.
 
     Attributes:
-        total: cases to run; ``None`` where that is not known before.
-        started: when the first began, in seconds of the clock.
+        total: cases to run; ``None`` if unknown.
+        started: start of the first case, in seconds of the clock.
         clock: monotonic, in seconds.
-        cost_usd: of agents, as they say, and of judges.
+        cost_usd: cost of agents, as they report it, and of judges.
     """
 
     total: int | None
@@ -88,7 +88,7 @@ class Tally:
     cost_usd: float = 0.0
 
     def add(self, case: CaseResult) -> None:
-        """One more case."""
+        """Count a finished case."""
         self.counts[case.status] += 1
         for iteration in case.iterations:
             for turn in iteration.turns:
@@ -97,7 +97,7 @@ class Tally:
 
     @property
     def done(self) -> int:
-        """How many cases have finished."""
+        """The number of finished cases."""
         return self.counts.total()
 
     @property
@@ -107,13 +107,13 @@ class Tally:
 
     @property
     def outcomes(self) -> str:
-        """``12 passed, 1 failed``."""
+        """Return the counts, as in ``12 passed, 1 failed``."""
         names = ("passed", "failed", "error", "skipped")
         return ", ".join(f"{self.counts[name]:,} {name}" for name in names if self.counts[name])
 
     @property
     def rate(self) -> str:
-        """``2.5/s`` or ``12/min``; empty before anything has finished."""
+        """Return the rate, as in ``2.5/s`` or ``12/min``; empty before the first case has finished."""
         if not self.done or self.elapsed_s <= 0:
             return ""
         per_second = self.done / self.elapsed_s
@@ -121,19 +121,19 @@ class Tally:
 
     @property
     def left(self) -> str:
-        """``about 2 min 5 s left``, if the rest takes as long as what has finished."""
+        """Return the estimated remaining time at the average rate, as in ``about 2 min 5 s left``."""
         if not self.done or self.total is None or self.done >= self.total:
             return ""
         return f"about {duration(self.elapsed_s / self.done * (self.total - self.done))} left"
 
     @property
     def cost(self) -> str:
-        """What it cost so far; empty where nothing did."""
+        """Return the cost so far; empty if it is 0."""
         return money(self.cost_usd) if self.cost_usd else ""
 
 
 class LineProgress:
-    """For logs: a line now and then."""
+    """Progress for logs: a periodic line."""
 
     def __init__(self, total: int | None, stream: TextIO, doing: str, clock: Callable[[], float]) -> None:
         self._total = total
@@ -155,7 +155,7 @@ class LineProgress:
         pass
 
     def finished(self, case: CaseResult) -> None:
-        """Count; write if it is time."""
+        """Count a finished case; write a line if it is due."""
         tally = self._tally
         tally.add(case)
         now = self._clock()
@@ -170,7 +170,7 @@ class LineProgress:
 
 
 class BarProgress:
-    """For people: a bar with rate, remaining time and cost."""
+    """Progress for terminals: a bar with rate, remaining time and cost."""
 
     def __init__(self, total: int | None, stream: TextIO, doing: str, clock: Callable[[], float]) -> None:
         from rich.console import Console
@@ -184,7 +184,7 @@ class BarProgress:
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TextColumn("{task.fields[outcome]}"),
-            # Rich knows NO_COLOR itself.
+            # Rich handles NO_COLOR.
             console=Console(file=stream),
             transient=True,
         )

@@ -1,4 +1,4 @@
-"""Which commit of which repository a run evaluates."""
+"""The repository and commit that a run evaluates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agenteval.core.process.run_confined import run_confined
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a run took place; ``None`` where nobody knows."""
+    """The repository, commit and environment of a run; ``None`` for unknown values."""
 
     commit: str | None = None
     ref: str | None = None
@@ -22,7 +22,7 @@ class Provenance:
 
 
 def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:
-    """From GitHub's variables in a workflow, else from git in the directory."""
+    """Read the provenance from GitHub's variables in a workflow, else from git in the directory."""
     if environment.get("GITHUB_ACTIONS") == "true":
         return Provenance(
             commit=environment.get("GITHUB_SHA") or None,

@@ -1,4 +1,4 @@
-"""Installs what users' code needs: the commands of ``setup``, with a virtual environment that is theirs alone."""
+"""Installs requirements of user code: runs the commands of ``setup`` in a separate virtual environment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agenteval.core.text.redact import Redactor
 
 TIME_LIMIT_S = 1800.0
 _SHELL = ("bash", "--noprofile", "--norc", "-eu", "-o", "pipefail", "-c")
-# Lines are counted from the commands' own first one.
+# Line numbers start at the first command.
 _SCRIPT = """trap 'printf "{token} %s\\n" "$LINENO" >&2' ERR; set -E; eval "$1" """
 _LONGEST_LINE = 4000
 _MOST_SHOWN = 4 * 10**6
@@ -31,16 +31,16 @@ _LAST_LINES = 15
 
 
 class SetupError(InfrastructureError):
-    """The commands of ``setup`` failed; the message says which, and how."""
+    """The commands of ``setup`` failed; the message names the command and its failure."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What user code needs and may use.
+    """The setup and limits of user code.
 
     Attributes:
-        commands: a script for bash that installs what it needs; empty for none.
-        pass_env: patterns of the secret variables that it gets; ``None`` for all but the runner's.
+        commands: a bash script that installs its requirements; empty for none.
+        pass_env: patterns of the secret variables to pass; ``None`` for all except the runner's.
         memory_mb: data of one process in memory, in MB (10^6 bytes); ``None`` is no limit.
         cpu_s: processor time of one process, in seconds; ``None`` is no limit.
     """
@@ -53,10 +53,10 @@ class Setup:
 
 @contextmanager
 def users_code(setup: Setup, redact: Redactor) -> Iterator[None]:
-    """Install what user code needs and limit what it may use, for the length of the block.
+    """Install the requirements of user code and apply its limits for the duration of the block.
 
     Args:
-        setup: both.
+        setup: the setup and limits.
         redact: masks secrets in the output of the commands.
 
     Raises:
@@ -72,15 +72,15 @@ def users_code(setup: Setup, redact: Redactor) -> Iterator[None]:
 
 @contextmanager
 def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Mapping[str, str]]:
-    """Run commands in a new virtual environment, which is there for the length of the block.
+    """Run commands in a new virtual environment, which exists for the duration of the block.
 
     Args:
-        commands: a script for bash; nothing is done for an empty one.
-        directory: where it runs.
-        redact: masks secrets in what it says.
+        commands: a bash script; does nothing if it is empty.
+        directory: its working directory.
+        redact: masks secrets in its output.
 
     Yields:
-        The variables by which users' code finds the virtual environment.
+        The environment variables by which user code finds the virtual environment.
 
     Raises:
         SetupError: a command failed, or took too long.
@@ -91,7 +91,7 @@ def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Ma
     folder = Path(tempfile.mkdtemp(prefix="agenteval-setup-")).resolve()
     try:
         give_to_user(folder)
-        # The limits are an agent's, and compilers need more; nothing is taken from what another one installed.
+        # The limits are for agents, and compilers need more; the environment of another setup is not inherited.
         others = {key: value for key, value in confinement().variables.items() if key not in {"PATH", "VIRTUAL_ENV"}}
         with confined(memory_mb=None, cpu_s=None, variables=others):
             variables = _install(commands, directory, folder / "venv", redact)
@@ -101,7 +101,7 @@ def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Ma
 
 
 def give_to_user(path: Path) -> None:
-    """Give a file or directory to whom users' code runs as."""
+    """Change the owner of a file or directory to the user that runs user code."""
     owner = confinement().owner
     if owner is not None:
         os.chown(path, owner.uid, owner.gid)
@@ -115,7 +115,7 @@ def _install(commands: str, directory: Path, venv: Path, redact: Redactor) -> di
     output = _Output(redact)
     made = _run((python, "-m", "venv", str(venv)), directory, environment, output)
     if made != 0:
-        raise SetupError(f"setup: the virtual environment cannot be made: {output.failure(made)}")
+        raise SetupError(f"setup: the virtual environment cannot be created: {output.failure(made)}")
     output = _Output(redact)
     argv = (bash, *_SHELL[1:], _SCRIPT.format(token=output.token), "setup", commands)
     status = _run(argv, directory, environment | variables, output)
@@ -139,7 +139,7 @@ def _failed_command(commands: str, number: int | None) -> str:
 
 
 def _run(argv: Sequence[str], directory: Path, environment: Mapping[str, str], output: _Output) -> int | None:
-    """The exit status of a program whose output is shown line by line.
+    """Run a program, show its output line by line, and return its exit status.
 
     Raises:
         SetupError: it cannot be started, or takes too long.
@@ -173,7 +173,7 @@ async def _to_its_end(
 
 @dataclass
 class _Output:
-    """What a program says: shown at once, without secrets and commands to the runner, and its end kept."""
+    """The output of a program: shown immediately, without secrets and workflow commands; its end is kept."""
 
     redact: Redactor
     token: str = field(default_factory=lambda: f"setup-{secrets.token_hex(16)}")
@@ -183,7 +183,7 @@ class _Output:
     _shown: int = 0
 
     def receive(self, data: bytes) -> None:
-        """More of it."""
+        """Show more output."""
         *lines, rest = data.split(b"\n")
         for line in lines:
             self._add(bytes(self._rest[:_LONGEST_LINE]) + line)
@@ -192,12 +192,12 @@ class _Output:
             self._rest += rest
 
     def end(self) -> None:
-        """No more of it."""
+        """Show the rest at the end of the output."""
         if self._rest:
             self.receive(b"\n")
 
     def failure(self, status: int | None) -> str:
-        """How the program ended, and its last lines."""
+        """Return how the program ended, and its last lines."""
         return "\n".join((f"{ending(status)}:" if self._last else ending(status), *self._last))
 
     def _add(self, line: bytes) -> None:

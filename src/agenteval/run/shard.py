@@ -1,4 +1,4 @@
-"""Divides a run into parts that several machines can run: every case belongs to exactly one of them."""
+"""Divides a run into shards for several machines; every case belongs to exactly one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agenteval.suite.evaluation import Aggregate, Analyses
 from agenteval.suite.model import Suite
 
 MOST_SHARDS = 1000
-# More make no number that is worth reading.
+# The maximum number of shards.
 _DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of the parts, counted from 1."""
+    """One of the shards, counted from 1."""
 
     index: int
     count: int
@@ -28,10 +28,10 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """``I/N`` with 1 ≤ I ≤ N ≤ 1000.
+        """Parse ``I/N`` with 1 ≤ I ≤ N ≤ 1000.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: the text has another form or range.
         """
         index, _, count = text.partition("/")
         if not (_is_number(index) and _is_number(count)):
@@ -44,7 +44,7 @@ class Shard:
         return shard
 
     def cases(self, case_ids: Collection[str], durations: Mapping[str, float]) -> frozenset[str]:
-        """The ids of the cases that belong to this part; see `divide`."""
+        """Return the ids of the cases in this shard; see `divide`."""
         return divide(case_ids, self.count, durations)[self.index - 1]
 
 
@@ -53,17 +53,17 @@ def _is_number(text: str) -> bool:
 
 
 def divide(case_ids: Collection[str], count: int, durations: Mapping[str, float]) -> tuple[frozenset[str], ...]:
-    """Share out cases so that all parts take about as long.
+    """Divide cases so that all shards take about the same time.
 
-    The longest case comes first, and each goes to the part that has the least to do so far (Graham 1969, "Bounds on
-    multiprocessing timing anomalies": no part takes more than 4/3 of what the best division would). Without any
-    duration the ids take turns, so that the parts differ by one case at most, and the cases of a suite are spread.
-    Neither depends on the order of the ids.
+    The longest case comes first, and each goes to the shard with the least time so far (Graham 1969, "Bounds on
+    multiprocessing timing anomalies": no shard takes more than 4/3 of the optimum). Without any
+    duration the ids alternate, so that the shards differ by one case at most, and the cases of a suite are spread.
+    The result does not depend on the order of the ids.
 
     Args:
-        case_ids: of all parts.
-        count: parts.
-        durations: of a run of the cases, in any unit; one that is not known is taken for the mean of the others.
+        case_ids: the ids of all cases.
+        count: number of shards.
+        durations: of the cases in a run, in any unit; unknown ones count as the mean of the others.
     """
     ordered = sorted(case_ids)
     known = [durations[case_id] for case_id in ordered if case_id in durations]
@@ -72,7 +72,7 @@ def divide(case_ids: Collection[str], count: int, durations: Mapping[str, float]
     usual = sum(known) / len(known)
     times = {case_id: durations.get(case_id, usual) for case_id in ordered}
     parts: list[list[str]] = [[] for _ in range(count)]
-    # Time so far, cases so far, number of the part.
+    # Time so far, cases so far, index of the shard.
     loads = [(0.0, 0, number) for number in range(count)]
     for case_id in sorted(ordered, key=lambda case_id: (-times[case_id], case_id)):
         time, cases, number = loads[0]
@@ -82,9 +82,9 @@ def divide(case_ids: Collection[str], count: int, durations: Mapping[str, float]
 
 
 def durations_of(results: Results) -> dict[str, float]:
-    """How long the agent took over each case of a run, all iterations together, in milliseconds.
+    """Return the agent's time for each case of a run over all iterations, in milliseconds.
 
-    Cases without any latency, or with one that cannot be, are left out.
+    Cases without a latency, or with an impossible one, are omitted.
     """
     found: dict[str, float] = {}
     for _, case in results.cases():
@@ -97,14 +97,14 @@ def durations_of(results: Results) -> dict[str, float]:
 
 
 def with_open_criteria(suites: Sequence[Suite], results: Results) -> Results:
-    """The results of a part with the criteria of its suites, undecided: they are about the run as a whole."""
+    """Return the results of a shard with its suites' criteria undecided, as they concern the whole run."""
     criteria = {suite.path: _criteria(suite) for suite in suites}
     with_criteria = [suite.model_copy(update={"criteria": criteria[suite.path]}) for suite in results.suites]
     return results.model_copy(update={"suites": with_criteria})
 
 
 def _criteria(suite: Suite) -> list[Criterion]:
-    """What a suite asks for, as it looks without any answer."""
+    """Return the criteria of a suite before any answer."""
     if suite.evaluation is None:
         return []
     from agenteval.results.analysis.evaluate import evaluate

@@ -141,14 +141,14 @@ def test_broken_runs_of_a_pool_are_left_out_and_told(tmp_path: Path) -> None:
     baseline, notes = read_baseline(written(tmp_path, run, change))
     assert ids(baseline.pool) == ["base-4", "base-5"]
     assert baseline.suites == run.suites
-    assert notes == ("3 runs of the baseline's pool are broken and left out",)
+    assert notes == ("3 runs of the baseline's pool are damaged and omitted",)
 
 
 @pytest.mark.parametrize("pool", [None, {}, "x", 7])
 def test_a_pool_that_is_none_leaves_the_run_itself(tmp_path: Path, pool: Any) -> None:
     baseline, notes = read_baseline(written(tmp_path, past(3), lambda content: content.update(pool=pool)))
     assert baseline.pool == []
-    assert notes == ("the baseline's pool of earlier runs is broken and left out",)
+    assert notes == ("the baseline's pool of earlier runs is damaged and omitted",)
     assert ids(baseline_pool(baseline, "now", 10).runs) == ["base-3"]
 
 

@@ -398,7 +398,7 @@ def test_what_was_left_out_of_the_baseline_is_told() -> None:
     now, then = results(*steady(MANY)), past(2, steady(MANY))
     from agenteval.compare.comparer import Comparer
 
-    notes = ("1 run of the baseline's pool is broken and left out",)
+    notes = ("1 run of the baseline's pool is damaged and omitted",)
     assert Comparer(now, then, set(), notes=notes).decide().notes[0] == notes[0]
 
 

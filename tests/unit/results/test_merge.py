@@ -310,8 +310,8 @@ def of_shard(run: Results, **fields: Any) -> Results:
             lambda run: of_suite(run, cases=run.suites[0].cases * 2),
             "1.json: names 2 cases (a.yaml::v, a.yaml::y) more than once",
         ),
-        (lambda run: of_shard(run, index=1), "1.json: shard 1 again, which is in 0.json too"),
-        (lambda run: of_shard(run, index=4), "1.json: shard 4 of 3, which cannot be"),
+        (lambda run: of_shard(run, index=1), "1.json: shard 1 is also in 0.json"),
+        (lambda run: of_shard(run, index=4), "1.json: shard 4 of 3 does not exist"),
         (lambda run: of_shard(run, count=4), "1.json: one of 4 shards; 0.json is one of 3"),
         (
             lambda run: of_shard(run, divided_by="base"),
@@ -321,7 +321,7 @@ def of_shard(run: Results, **fields: Any) -> Results:
             lambda run: of_shard(run, cases=["a.yaml::v"]),
             "1.json: part of a run of other cases than 0.json; give all shards the same suites and filters",
         ),
-        (lambda run: changed(run, shard=None), "1.json: a whole run, and 0.json is a shard of one"),
+        (lambda run: changed(run, shard=None), "1.json: a whole run, but 0.json is a shard"),
         (lambda run: with_pool(changed(run, id="shard 1"), {}), "1.json: the same run is in 0.json"),
         (
             lambda run: of_suite(run, cases=[*run.suites[0].cases, case("u", suite="a.yaml")]),
@@ -354,7 +354,7 @@ def test_every_file_is_given_its_reason() -> None:
 
 
 def test_a_shard_is_no_further_run() -> None:
-    assert problems(WHOLE, shards_of(WHOLE, 3)[0]) == ["1.json: a shard of a run, and 0.json is a whole one"]
+    assert problems(WHOLE, shards_of(WHOLE, 3)[0]) == ["1.json: a shard, but 0.json is a whole run"]
 
 
 def test_runs_of_other_cases() -> None:

@@ -1,4 +1,4 @@
-"""The packages that a Python project says it depends on, read without running anything of it."""
+"""The declared dependencies of a Python project, read without running its code."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any
 from agenteval.agents.frameworks.outline import LARGEST_MODULE
 from agenteval.core.documents.toml.read import parse_toml
 
-# A requirement begins with its name (PEP 508); a bare address may name it at its end.
+# A requirement begins with its name (PEP 508); the fragment of a bare URL may contain it.
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 _EGG = re.compile(r"#egg=([A-Za-z0-9._-]+)")
 
 
 @dataclass(frozen=True)
 class Dependencies:
-    """What a project depends on.
+    """The dependencies of a project.
 
     Attributes:
         names: normalised (PEP 503), optional and development dependencies included.
@@ -33,7 +33,7 @@ class Dependencies:
 
 
 def project_dependencies(root: Path) -> Dependencies:
-    """The dependencies in ``pyproject.toml``, ``requirements*.txt``, ``setup.cfg`` and ``setup.py`` of a folder."""
+    """Read a folder's ``pyproject.toml``, ``requirements*.txt``, ``setup.cfg`` and ``setup.py``."""
     names: set[str] = set()
     warnings: list[str] = []
     readers: tuple[tuple[str, Callable[[str], Iterable[str]]], ...] = (
@@ -56,12 +56,12 @@ def project_dependencies(root: Path) -> Dependencies:
 
 
 def normal_name(name: str) -> str:
-    """A package name as PEP 503 compares it."""
+    """Return a package name normalised as in PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def requirement_name(requirement: str) -> str | None:
-    """The normalised package name of a requirement line; ``None`` for comments and options."""
+    """Return the normalised package name of a requirement line; ``None`` for comments and options."""
     address = re.match(r"\s*(?:-e\s|--editable[\s=]|[a-z+]+://)", requirement)
     found = _EGG.search(requirement) if address else _NAME.match(requirement)
     return normal_name(found.group(1)) if found else None
@@ -91,11 +91,11 @@ def _setup_cfg(text: str) -> Iterator[str]:
 
 
 def _setup_py(text: str) -> Iterator[str]:
-    """What ``setup(...)`` is given as a literal, or as a variable of the file that holds one."""
+    """Yield the requirements in ``setup(...)`` that are literals or variables with a literal value."""
     if len(text) > LARGEST_MODULE:
         raise ValueError(f"it has more than {LARGEST_MODULE:,} characters")
     with warnings.catch_warnings():
-        # Of doubtful escapes in users' code, which are not ours to report.
+        # Warnings about invalid escapes in user code are not reported.
         warnings.simplefilter("ignore")
         tree = ast.parse(text)
     values = {

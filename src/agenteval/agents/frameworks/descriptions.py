@@ -1,7 +1,7 @@
 """Framework descriptions: what agents and tools look like in source code, and how they are called.
 
 Users write them to ``.agentci/frameworks/*.toml``; ``frameworks.toml`` beside this module describes
-the frameworks that most use. Both have the form of AgentCI's framework configuration.
+common frameworks. Both use the format of AgentCI's framework configuration.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ class AgentPattern(_Strict):
 
     @property
     def prompt_argument(self) -> str | None:
-        """The parameter that takes the prompt; ``None`` for the first one."""
+        """Return the parameter that takes the prompt; ``None`` for the first one."""
         return self.execution.args.prompt if self.execution.args else None
 
 
 class ToolPattern(_Strict):
-    """``[[tools]]``: how a tool is made: decorated, constructed, inherited, or any public function."""
+    """``[[tools]]``: how a tool is defined: by decorator, constructor or base class, or as any public function."""
 
     type: Literal["decorator", "constructor", "class", "function"]
     path: _Text | None = None
@@ -107,7 +107,7 @@ class Metadata(_Strict):
 
 
 class Framework(_Strict):
-    """One description."""
+    """The description of a framework."""
 
     framework: Metadata
     agents: list[AgentPattern] = []
@@ -126,24 +126,24 @@ class Framework(_Strict):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """What code imports of the framework: the dependencies as names in Python."""
+        """The framework's import names: its dependencies as Python identifiers."""
         return tuple(dict.fromkeys(name.replace("-", "_") for name in self.framework.dependencies))
 
     def is_among(self, dependencies: Collection[str]) -> bool:
-        """Whether a project with these dependencies (normalised names) uses the framework."""
+        """Return whether one of these dependencies (normalised names) belongs to the framework."""
         return any(normal_name(name) in dependencies for name in self.framework.dependencies)
 
 
 def load_frameworks(root: Path, dependencies: Collection[str]) -> tuple[Framework, ...]:
-    """The descriptions that apply to a repository, the users' own first.
+    """Read the descriptions that apply to a repository, the user's first.
 
     Args:
-        root: the repository; users' descriptions lie in ``.agentci/frameworks`` below it, and all of them apply.
+        root: the repository; all user descriptions in its ``.agentci/frameworks`` apply.
         dependencies: normalised names of what the repository depends on; a built-in description applies
-            if it is of one of them and no description of the user's replaces it (same file stem or name).
+            if it belongs to one of them and no user description replaces it (same file stem or name).
 
     Raises:
-        ConfigError: with the problems of all files together.
+        ConfigError: a file has problems; the message lists those of all files.
     """
     own: dict[str, Framework] = {}
     problems: list[Problem] = []
@@ -164,10 +164,10 @@ def load_frameworks(root: Path, dependencies: Collection[str]) -> tuple[Framewor
 
 
 def read_framework(path: Path) -> Framework:
-    """One description of a user's.
+    """Read a user's description.
 
     Raises:
-        ConfigError: with everything that is wrong in it.
+        ConfigError: the file is not valid; the message lists all its problems.
     """
     document = read_toml(path, shown_as=display_path(path))
     framework, problems = validate(Framework, document.data, document)
@@ -178,12 +178,12 @@ def read_framework(path: Path) -> Framework:
 
 @cache
 def built_in_frameworks() -> dict[str, Framework]:
-    """The descriptions that come with this package, by the file stem that replaces them."""
+    """Return the built-in descriptions by the file stem that replaces each."""
     text = files("agenteval.agents.frameworks").joinpath("frameworks.toml").read_text(encoding="utf-8")
     tables: dict[str, Any] = tomllib.loads(text)
     return {stem: Framework.model_validate(table) for stem, table in tables.items()}
 
 
 def _key(name: str) -> str:
-    """What names are compared by: ``llama_index``, ``llama-index`` and ``LlamaIndex`` are one."""
+    """Return the key for comparing names: ``llama_index``, ``llama-index`` and ``LlamaIndex`` are equal."""
     return re.sub(r"[-_.\s]", "", name).lower()

@@ -1,4 +1,4 @@
-"""The Python modules of a repository: which files are its own, what they are imported as, what they define."""
+"""The Python modules of a repository: their files, import names and definitions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from agenteval.agents.frameworks.outline import Outline, outline
 
-# Bytes; nobody writes longer files by hand.
+# Bytes; larger files are generated.
 MAX_FILE = 1_000_000
 
 _SKIPPED_FOLDERS = frozenset({"node_modules", "site-packages", "build", "dist", "venv", "__pycache__"})
-# Importing them runs a program.
+# Importing these modules runs a program.
 _SKIPPED_FILES = frozenset({"setup.py", "__main__.py"})
 
 
@@ -22,7 +22,7 @@ class Module:
     """A file and what it defines.
 
     Attributes:
-        name: what it is imported as: relative to ``src/`` if there is one that is no package, else to the repository.
+        name: the import name, relative to ``src/`` if that exists and is not a package, else to the repository.
         file: relative to the repository.
         outline: its module level.
     """
@@ -33,11 +33,11 @@ class Module:
 
 
 class Modules:
-    """The modules of a repository, parsed as far as they were asked for.
+    """The modules of a repository, parsed on request.
 
     Attributes:
-        read: those that were parsed, in the order of their files.
-        warnings: files that could not be.
+        read: the parsed modules, ordered by file.
+        warnings: the files that could not be parsed.
     """
 
     def __init__(self, root: Path) -> None:
@@ -53,7 +53,7 @@ class Modules:
         self.read.sort(key=lambda found: found.file)
 
     def _is_done(self, path: Path, module: str, wanted: Iterable[bytes]) -> bool:
-        """Whether nothing more is to be learnt from a file: it is parsed now, or cannot be."""
+        """Return whether a file is finished: it has been parsed, or cannot be."""
         try:
             if path.stat().st_size > MAX_FILE:
                 return self._skip(path, f"larger than {MAX_FILE // 1_000_000} MB")
@@ -64,7 +64,7 @@ class Modules:
         except OSError as error:
             return self._skip(path, f"cannot be read: {error.strerror}")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            return self._skip(path, f"no Python that can be read: {error}")
+            return self._skip(path, f"not valid Python: {error}")
         self.read.append(Module(module, self._shown(path), found))
         return True
 
@@ -77,7 +77,7 @@ class Modules:
 
 
 def _python_files(root: Path) -> Iterator[tuple[Path, str]]:
-    """Every file of the repository's own that can be imported, with its module name."""
+    """Yield every importable file of the repository with its module name."""
     source = root / "src"
     has_source = source.is_dir() and not (source / "__init__.py").exists()
     for folder, folders, files in os.walk(root):
@@ -88,7 +88,7 @@ def _python_files(root: Path) -> Iterator[tuple[Path, str]]:
                 start = source if has_source and path.is_relative_to(source) else root
                 parts = path.relative_to(start).with_suffix("").parts
                 parts = parts[:-1] if parts[-1] == "__init__" else parts
-                # A dot in a folder's name would begin another package.
+                # A dot in a directory name would separate packages.
                 if parts and not any("." in part for part in parts):
                     yield path, ".".join(parts)
 

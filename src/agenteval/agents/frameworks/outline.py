@@ -1,4 +1,4 @@
-"""What a Python file defines at module level and from what, without running it."""
+"""The module-level definitions of a Python file and their origins, read without running it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-# Parsed, a module takes up to a thousand times its size.
+# Bytes; a parsed module takes up to a thousand times its size in memory.
 LARGEST_MODULE = 400_000
 
 
 @dataclass(frozen=True)
 class Definition:
-    """Something that a module defines.
+    """A definition in a module.
 
     Attributes:
         name: its name in the module.
         line: 1-based.
-        origins: full dotted names: of a variable what is called to make it, of a function its decorators,
-            of a class its bases. Names that no import explains are left out.
+        origins: full dotted names: for a variable the called name, for a function its decorators,
+            for a class its bases. Names that cannot be traced to an import are omitted.
     """
 
     name: str
@@ -33,8 +33,8 @@ class Outline:
 
     Attributes:
         imports: full names of everything imported.
-        variables: those that are assigned from a call; of several assignments the last.
-        functions: asynchronous ones included.
+        variables: variables assigned from a call; the last assignment counts.
+        functions: including asynchronous ones.
     """
 
     imports: frozenset[str]
@@ -44,20 +44,20 @@ class Outline:
 
 
 def outline(source: bytes, module: str, *, is_package: bool = False) -> Outline:
-    """The outline of a file.
+    """Return the outline of a file.
 
     Args:
-        source: the file as it is; an encoding it declares counts.
+        source: the bytes of the file; its encoding declaration applies.
         module: the dotted name it is imported by, from which relative imports start.
         is_package: whether the file is an ``__init__.py``.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it is no Python of this version, or very large.
+        SyntaxError, ValueError, RecursionError, MemoryError: it is not valid Python of this version, or too large.
     """
     if len(source) > LARGEST_MODULE:
         raise ValueError(f"it has more than {LARGEST_MODULE:,} bytes")
     with warnings.catch_warnings():
-        # Of doubtful escapes in users' code, which are not ours to report.
+        # Warnings about invalid escapes in user code are not reported.
         warnings.simplefilter("ignore")
         tree = ast.parse(source)
     statements = list(_module_level(tree.body))
@@ -67,7 +67,7 @@ def outline(source: bytes, module: str, *, is_package: bool = False) -> Outline:
         for node in statements
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     }
-    # What is imported wins: a definition of the same name mostly stands in where the import fails.
+    # Imports take precedence: a definition of the same name is usually the fallback for a failed import.
     names = {**own, **{bound: full for bound, (full, _) in imports.items()}}
     return Outline(
         imports=frozenset(imported for _, imported in imports.values()),
@@ -82,7 +82,7 @@ def outline(source: bytes, module: str, *, is_package: bool = False) -> Outline:
 
 
 def _module_level(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """What runs when the module is imported, so nothing of ``if __name__ == "__main__"``."""
+    """Yield the statements that run on import, so not those under ``if __name__ == "__main__"``."""
     for node in statements:
         yield node
         if isinstance(node, ast.If):
@@ -105,7 +105,7 @@ def _is_main(test: ast.expr) -> bool:
 
 
 def _imports(statements: Iterable[ast.stmt], package: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """For each name that an import binds: what it stands for, and what was imported."""
+    """Yield, for each name that an import binds, what it refers to and what was imported."""
     for node in statements:
         if isinstance(node, ast.Import):
             for item in node.names:
@@ -121,7 +121,7 @@ def _imports(statements: Iterable[ast.stmt], package: str) -> Iterator[tuple[str
 
 
 def _import_source(node: ast.ImportFrom, package: str) -> str | None:
-    """The full name of the module after ``from``; ``None`` if it lies outside of all packages."""
+    """Return the full name of the module after ``from``; ``None`` if it is outside the top-level package."""
     if node.level == 0:
         return node.module
     parts = package.split(".") if package else []
@@ -159,7 +159,7 @@ def _full_names(expressions: Iterable[ast.expr], names: Mapping[str, str]) -> tu
 
 
 def _full_name(expression: ast.expr, names: Mapping[str, str]) -> str | None:
-    """``a.b.C`` of ``C``, ``C[…]``, ``C(…)`` or ``x.C``, by what the first name stands for."""
+    """Return ``a.b.C`` for ``C``, ``C[…]``, ``C(…)`` or ``x.C``, resolving the first name."""
     if isinstance(expression, ast.Call):
         expression = expression.func
     if isinstance(expression, ast.Subscript):

@@ -1,4 +1,4 @@
-"""Finds the agents and tools in a repository's Python files by framework descriptions; runs none of them."""
+"""Finds the agents and tools in a repository's Python files by framework descriptions, without running them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Found:
         reference: ``package.module:name``.
         file: relative to the repository.
         line: 1-based.
-        method: what is called on it.
+        method: the method to call.
         prompt_argument: the parameter that takes the prompt; ``None`` for the first one.
-        instantiate: whether it is a class, called without arguments before its method is.
+        instantiate: whether it is a class to instantiate without arguments first.
     """
 
     name: str
@@ -50,9 +50,9 @@ class Discovered:
     """The agents and tools of a repository.
 
     Attributes:
-        agents: by name; those that share a name by their references.
+        agents: by name, or by reference if several share a name.
         tools: likewise.
-        warnings: files that were left out, and why nothing is known at all.
+        warnings: skipped files, and the reason if the search was not possible.
     """
 
     agents: Mapping[str, Found]
@@ -61,17 +61,17 @@ class Discovered:
 
 
 class AmbiguousNameError(ValueError):
-    """Several things have the name; the message says where."""
+    """Several definitions have the name; the message lists their places."""
 
 
 def discover_targets(root: Path) -> Discovered:
-    """The agents and tools of a repository.
+    """Find the agents and tools of a repository.
 
     Args:
         root: the repository.
 
     Raises:
-        ConfigError: a description in ``.agentci/frameworks`` is wrong.
+        ConfigError: a description in ``.agentci/frameworks`` is not valid.
     """
     dependencies = project_dependencies(root)
     frameworks = load_frameworks(root, dependencies.names)
@@ -89,7 +89,7 @@ def discover_targets(root: Path) -> Discovered:
 
 
 def lookup(found: Mapping[str, Found], name: str) -> Found | None:
-    """What a suite means by a name: ``-`` and ``_`` are the same, and ``package.module:name`` is possible.
+    """Find what a suite refers to; ``-`` equals ``_``, and ``package.module:name`` is accepted.
 
     Raises:
         AmbiguousNameError: several have the name.
@@ -106,7 +106,7 @@ def lookup(found: Mapping[str, Found], name: str) -> Found | None:
 
 
 def _subclasses(modules: Modules, frameworks: Sequence[Framework]) -> dict[str, ToolPattern]:
-    """The classes that inherit from a base class of a description, directly or not, by full name."""
+    """Return the classes that inherit, directly or not, from a description's base class, by full name."""
     patterns = [tool for framework in frameworks for tool in framework.tools if tool.type == "class"]
     known: dict[str, ToolPattern] = {}
     while True:
@@ -120,7 +120,7 @@ def _subclasses(modules: Modules, frameworks: Sequence[Framework]) -> dict[str, 
         if not more:
             return known
         known.update(more)
-        # Other files may use these classes without a word of the framework.
+        # Other files may use these classes without mentioning the framework.
         modules.read_mentioning({name.rpartition(".")[2] for name in more})
 
 
@@ -142,7 +142,7 @@ def _agents(modules: Iterable[Module], frameworks: Sequence[Framework]) -> Itera
 def _tools(
     modules: Sequence[Module], frameworks: Sequence[Framework], classes: Mapping[str, ToolPattern]
 ) -> Iterator[Found]:
-    """Tools, those that something specific makes a tool before plain functions."""
+    """Yield the tools: first those with a specific pattern, then plain functions."""
     tools = [tool for framework in frameworks for tool in framework.tools]
     for module in modules:
         yield from _made_tools(module, tools, classes)
@@ -170,7 +170,7 @@ def _made_tools(module: Module, tools: Iterable[ToolPattern], classes: Mapping[s
 
 
 def _plain_functions(modules: Iterable[Module], packages: Sequence[str], tool: ToolPattern) -> Iterator[Found]:
-    """The public functions of the modules that import one of the packages."""
+    """Yield the public functions of the modules that import one of the packages."""
     for module in modules:
         if _imports_any(module.outline, packages):
             for item in module.outline.functions:
@@ -183,14 +183,14 @@ def _imports_any(found: Outline, packages: Iterable[str]) -> bool:
 
 
 def _pattern(item: Definition, patterns: Sequence[Pattern]) -> Pattern | None:
-    """The pattern that a definition follows: one with the same path before one that means a re-export of it."""
+    """Return the pattern that a definition matches; an equal path precedes a re-export of it."""
     return _first(tool for tool in patterns for origin in item.origins if tool.path == origin) or _first(
         tool for tool in patterns for origin in item.origins if _is_reexport(origin, tool.path or "")
     )
 
 
 def _is_reexport(one: str, other: str) -> bool:
-    """Whether two full names end in the same symbol, and one of their modules lies inside the other."""
+    """Return whether two names end in the same symbol and one's module contains the other's."""
     module, symbol = _split(one)
     other_module, other_symbol = _split(other)
     inner, outer = sorted((module, other_module), key=len, reverse=True)
@@ -198,7 +198,7 @@ def _is_reexport(one: str, other: str) -> bool:
 
 
 def _split(path: str) -> tuple[list[str], list[str]]:
-    """Module and symbol; a symbol begins with the class, if there is one."""
+    """Return module and symbol; the symbol of a method begins with its class."""
     parts = path.split(".")
     start = next((index for index, part in enumerate(parts) if part[:1].isupper()), len(parts) - 1)
     return parts[:start], parts[start:]
@@ -224,7 +224,7 @@ def _plain(name: str) -> str:
 
 
 def _needed_names(framework: Framework) -> Iterator[str]:
-    """A file without any of them holds nothing of the framework."""
+    """Return names of which a file must contain at least one to use the framework."""
     yield from (agent.path for agent in framework.agents)
     yield from (tool.path or "" for tool in framework.tools if tool.path)
     if any(tool.type == "function" for tool in framework.tools):

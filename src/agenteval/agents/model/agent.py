@@ -31,19 +31,19 @@ from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool
 if TYPE_CHECKING:
     from agenteval.agents.model.mcp import McpConnection
 
-# A conversation that goes on longer than that in one turn is a loop.
+# A turn with more requests is taken for a loop.
 _MOST_REQUESTS = 50
-# Of importing a module with tools, seconds.
+# Limit for importing a module with tools, in seconds.
 _IMPORT_TIMEOUT_S = 60.0
 
 
 class ModelAgent:
-    """Asks a model through the gateway, and calls the tools that it wants called.
+    """Sends turns to a model through the gateway, and runs the tool calls it requests.
 
     Args:
         spec: an agent of kind ``model``.
-        gateway: the account that all calls of the run go on.
-        concurrency: turns it may be asked at once.
+        gateway: counts all model calls of the run.
+        concurrency: maximum number of concurrent turns.
     """
 
     def __init__(self, spec: AgentSpec, gateway: Gateway, concurrency: int) -> None:
@@ -56,10 +56,10 @@ class ModelAgent:
         self._sessions: set[ModelSession] = set()
 
     async def start(self) -> None:
-        """Make sure that the model can be asked and that the tools are there.
+        """Check that the model is configured and the tools exist.
 
         Raises:
-            ConfigError: with everything that is missing.
+            ConfigError: something is missing; the message lists everything.
         """
         checks = [self._start_client(), *map(self._check, self._agent.tools)]
         found = await asyncio.gather(*map(_problems, checks))
@@ -68,7 +68,7 @@ class ModelAgent:
             raise ConfigError(problems)
 
     def session(self) -> ModelSession:
-        """A conversation of its own, with server processes of its own."""
+        """Return a new conversation, with separate server processes."""
         if self._client is None:
             raise AgentError("the agent was not started")
         shared = _Shared(self._agent, self._spec.directory, self._gateway, self._client, self._functions)
@@ -77,7 +77,7 @@ class ModelAgent:
         return session
 
     async def close(self) -> None:
-        """End conversations, worker processes and connections."""
+        """End the conversations, worker processes and connections."""
         await asyncio.gather(*(session.end() for session in list(self._sessions)))
         await self._workers.close()
         if self._client is not None:
@@ -102,13 +102,13 @@ class ModelAgent:
                 raise ConfigError(agent_problem(tool.where, message)) from None
 
     def _placed(self, problem: Problem) -> Problem:
-        """The problem at the agent's place, where it knows none of its own."""
+        """Return the problem; the agent's place is added if the problem has none."""
         return problem if problem.file else agent_problem(self._spec.where, problem.message)
 
 
 @dataclass(frozen=True)
 class _Shared:
-    """What all conversations with an agent have in common."""
+    """What all conversations with an agent share."""
 
     agent: ModelAgentSpec
     directory: str
@@ -118,11 +118,11 @@ class _Shared:
 
 
 class ModelSession:
-    """One conversation: what was said so far, and the tools.
+    """One conversation: its messages so far, and the tools.
 
     Args:
-        shared: what it has in common with others.
-        ended: called when it is over.
+        shared: what it shares with other conversations.
+        ended: called at its end.
     """
 
     def __init__(self, shared: _Shared, ended: Callable[[ModelSession], None]) -> None:
@@ -133,7 +133,7 @@ class ModelSession:
         self._toolset: Toolset | None = None
 
     async def send(self, request: Request) -> Reply:
-        """Let the model answer one turn, calling tools as it likes."""
+        """Have the model answer one turn and run its tool calls."""
         toolset = await self._open(request.iteration) if self._toolset is None else self._toolset
         toolset.begin_turn()
         model = MeteredModel(self._shared.client, self._shared.gateway, request.iteration)
@@ -158,14 +158,14 @@ class ModelSession:
         )
 
     async def end(self) -> None:
-        """End the servers of this conversation."""
+        """Stop the servers of this conversation."""
         self._ended(self)
         self._toolset = None
         connections, self._connections = self._connections, []
         await asyncio.gather(*(connection.close() for connection in connections))
 
     async def _open(self, sample: int) -> Toolset:
-        """Connect to the servers, and lay out all tools by name; those that the suite names come first.
+        """Connect to the servers and collect all tools by name, those of the suite first.
 
         Raises:
             AgentError: a server cannot be used.
@@ -181,7 +181,7 @@ class ModelSession:
     async def _connect(self, servers: Sequence[McpServer]) -> list[list[Tool]]:
         from agenteval.agents.model.mcp import McpConnection
 
-        # What an earlier attempt left.
+        # Connections of an earlier attempt.
         await asyncio.gather(*(connection.close() for connection in self._connections))
         self._connections = [McpConnection(server, self._shared.directory) for server in servers]
         return await _all([connection.open() for connection in self._connections])
@@ -200,7 +200,7 @@ class ModelSession:
     def _output_type(self) -> Any:
         schema = self._shared.agent.response_schema
         if schema is None:
-            # An empty answer is one, too.
+            # An empty answer is valid.
             return [str, None]
         answer = StructuredDict(dict(schema), name="answer")
         marker = NativeOutput if self._shared.client.writes_json else ToolOutput
@@ -208,7 +208,7 @@ class ModelSession:
 
     def _said(self, error: Exception) -> str:
         if isinstance(error, UsageLimitExceeded):
-            return f"the model was asked {_MOST_REQUESTS} times in one turn and came to no answer"
+            return f"no answer after {_MOST_REQUESTS} model calls in one turn"
         if isinstance(error, UnexpectedModelBehavior):
             wanted = "by `response_format`" if self._shared.agent.response_schema else "that can be used"
             return f"the model gave no answer {wanted}: {error.message}"
@@ -226,7 +226,7 @@ async def _problems(check: Awaitable[None]) -> tuple[Problem, ...]:
 
 
 async def _all(openings: Sequence[Awaitable[list[Tool]]]) -> list[list[Tool]]:
-    """Every result, or the first error; but only after all have come to an end, so that none is left on its way."""
+    """Return every result, or raise the first error after all have finished, so that none keeps running."""
     found = await asyncio.gather(*openings, return_exceptions=True)
     results = []
     for item in found:
@@ -243,7 +243,7 @@ def _text(output: Any) -> str:
 
 
 def _usage(tally: Tally) -> Usage:
-    """Tokens of every answer, those from the cache too; they cost nothing."""
+    """Return the tokens of every answer, including free ones from the cache."""
     return Usage(
         input_tokens=tally.input_tokens + tally.cached_input_tokens,
         output_tokens=tally.output_tokens + tally.cached_output_tokens,

@@ -1,4 +1,4 @@
-"""Models as pydantic-ai knows them, with every request going through the gateway."""
+"""Models for pydantic-ai, with every request going through the gateway."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from agenteval.core.llm.spec import ModelSpec
 
 _OLLAMA_PORT = 11434
 _SETTINGS = ("temperature", "top_p", "max_tokens")
-# What some of them are called in requests to some providers.
+# Names of settings that differ between providers.
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens"}
-# What a request says about itself; none of it reaches the model.
+# Fields of messages that do not reach the model.
 _MESSAGE_CONTENT = ("kind", "instructions", "parts")
 _PARAMETERS = TypeAdapter(ModelRequestParameters)
 
@@ -35,10 +35,10 @@ class ModelClient:
     """One model for all conversations of an agent.
 
     Args:
-        spec: which one.
+        spec: the model.
 
     Raises:
-        ConfigError: there is no key for it, or no address.
+        ConfigError: its API key or address is missing.
     """
 
     def __init__(self, spec: ModelSpec) -> None:
@@ -48,33 +48,33 @@ class ModelClient:
 
     @property
     def writes_json(self) -> bool:
-        """Whether the provider itself makes answers follow a schema."""
+        """Whether the provider enforces an answer schema."""
         return bool(self.model.profile.get("supports_json_schema_output"))
 
     @property
     def settings(self) -> ModelSettings:
-        """What the suite asks for, without what the model is known not to take."""
+        """Return the suite's settings without those that the model rejects."""
         profile = cast(Mapping[str, Any], self.model.profile)
         unwanted = set(self._refused)
         if profile.get("anthropic_disallows_sampling_settings") or profile.get("openai_supports_reasoning"):
             unwanted |= {"temperature", "top_p"}
         given = {name: getattr(self.spec, name) for name in _SETTINGS}
         kept = {name: value for name, value in given.items() if value is not None and name not in unwanted}
-        # The library would explain its own tags to some models; what is evaluated are the suite's instructions.
+        # Otherwise the library adds its own instructions for some models; only the suite's are to be evaluated.
         return cast(ModelSettings, {**kept, "framing_announcement": "never"})
 
     async def request(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
-        """Ask once.
+        """Send one request.
 
         Raises:
-            LlmError: it failed.
+            LlmError: the request failed.
         """
         label = self.spec.label
         settings = self.settings
         try:
             return await self.model.request(messages, settings, parameters)
         except ModelHTTPError as error:
-            # Those of this request: others under way may have been refused the same.
+            # The settings of this request: a concurrent request may have been refused the same.
             options = {_OTHER_NAMES.get(name, name): name for name in _SETTINGS if name in settings}
             options |= {name: name for name in options.values()}
             refused = refusal(self.spec, error.status_code, error.body, options)
@@ -90,7 +90,7 @@ class ModelClient:
         except UnexpectedModelBehavior as error:
             raise LlmError(f"{label} sent a reply that cannot be used: {error.message}", transient=True) from None
         except (TypeError, ValueError, AttributeError, LookupError) as error:
-            # What the library runs into where a reply has another shape than the provider's.
+            # The library raises these if a reply does not have the provider's format.
             raise LlmError(f"{label} sent a reply that cannot be read: {error}", transient=True) from None
 
     async def close(self) -> None:
@@ -99,12 +99,12 @@ class ModelClient:
 
 
 class MeteredModel(WrapperModel):
-    """A model in one conversation: cached, budgeted, limited, repeated when it may help, and counted.
+    """A model in one conversation: cached, budgeted, rate-limited, retried and counted.
 
     Args:
-        client: whom to ask.
-        gateway: the account that all calls of the run go on.
-        sample: tells repeats of a case apart, so that the cache never answers one with another.
+        client: the model's client.
+        gateway: counts all model calls of the run.
+        sample: distinguishes iterations of a case, so that each has separate cache entries.
     """
 
     def __init__(self, client: ModelClient, gateway: Gateway, sample: int) -> None:
@@ -117,14 +117,14 @@ class MeteredModel(WrapperModel):
     async def request(
         self,
         messages: list[ModelMessage],
-        model_settings: ModelSettings | None,  # noqa: ARG002 - the client knows which ones are taken
+        model_settings: ModelSettings | None,  # noqa: ARG002 - the client selects the accepted settings
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         """Ask the model, or return its cached answer to the same conversation.
 
         Raises:
-            LlmError: the provider refused, or all attempts failed.
-            BudgetSpentError: the run may not make another call.
+            LlmError: the provider refused the request, or all attempts failed.
+            BudgetSpentError: the budget of the run is spent.
         """
         content = _content(messages)
         asked = [content, _PARAMETERS.dump_python(model_request_parameters, mode="json")]
@@ -165,10 +165,10 @@ def _completion(response: ModelResponse) -> Completion:
 
 
 def _response(text: str) -> ModelResponse:
-    """The response that was stored as text.
+    """Parse a stored response.
 
     Raises:
-        LlmError: it was stored by another version, or damaged.
+        LlmError: the text is damaged or from another version.
     """
     try:
         (response,) = ModelMessagesTypeAdapter.validate_json(text)
@@ -180,7 +180,7 @@ def _response(text: str) -> ModelResponse:
 
 
 def _library_model(spec: ModelSpec) -> tuple[Model, Any]:
-    """The library's model and the client that is to be closed; each library is imported only where it is used."""
+    """Return the library's model and the client to close; each provider's library is imported on use."""
     if spec.provider == "anthropic":
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -203,7 +203,7 @@ def _openai_model(spec: ModelSpec) -> tuple[Model, Any]:
 
     from agenteval.core.llm.providers.openai import make_client
 
-    # The newer name of the limit is OpenAI's own; other servers may know the older one only.
+    # Only OpenAI is sure to accept the new name of the limit; other servers may require the old name.
     older = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
     if spec.provider == "ollama":
         connection = make_client(replace(spec, endpoint=ollama_address(spec.endpoint)), api_key(spec))
@@ -222,7 +222,7 @@ def ollama_address(endpoint: str | None) -> str:
     """Return the address of Ollama's OpenAI-compatible API.
 
     Args:
-        endpoint: as ``OLLAMA_HOST`` takes it: an address, a host, or a host and a port; with or without ``/v1``.
+        endpoint: in the format of ``OLLAMA_HOST``: a URL, a host, or host and port; with or without ``/v1``.
     """
     address = (endpoint or f"localhost:{_OLLAMA_PORT}").rstrip("/").removesuffix("/v1")
     if "://" not in address:

@@ -92,7 +92,7 @@ class McpConnection:
                     if not ready.done():
                         ready.set_result(tools)
                     await self._done.wait()
-            except Exception as error:  # noqa: BLE001 - whatever goes wrong there concerns this conversation only
+            except Exception as error:  # noqa: BLE001 - a failure affects this conversation only
                 if not ready.done():
                     message = f"the MCP server {self._server.name!r} cannot be used: {_cause(error)}"
                     ready.set_exception(AgentError(f"{message}: {said}" if (said := errors.end()) else message))
@@ -155,7 +155,7 @@ class McpConnection:
             except MCPError as error:
                 raise AgentError(error.message) from None
             except (httpx2.HTTPError, RuntimeError) as error:
-                raise AgentError(f"the MCP server {self._server.name!r} broke off: {_cause(error)}") from None
+                raise AgentError(f"the MCP server {self._server.name!r} failed: {_cause(error)}") from None
             value = content_of(result)
             if result.is_error:
                 said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -199,7 +199,7 @@ def model_name(name: str) -> str:
 
 
 def content_of(result: CallToolResult) -> Any:
-    """What a tool returned: its text, or one text per block where there are several; else its structured content."""
+    """Return the text of a tool's result, a list if it has several blocks; else its structured content."""
     blocks = [_block_text(block) for block in result.content]
     if not blocks and result.structured_content is not None:
         return result.structured_content

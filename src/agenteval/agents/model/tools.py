@@ -1,4 +1,4 @@
-"""The tools of a model agent: what the model may call, whoever offers it."""
+"""The tools of a model agent."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Tool:
 
     Attributes:
         schema: JSON Schema of the arguments, an object.
-        is_retrieval: what it returns are retrieved passages.
-        call: takes the arguments, returns JSON; raises ``AgentError`` with what the model is told.
+        is_retrieval: whether it returns retrieved passages.
+        call: takes the arguments, returns JSON; raises ``AgentError`` with the message for the model.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Tool:
 
 
 async def function_tool(spec: FunctionTool, workers: WorkerPool) -> Tool:
-    """A function of the user, imported once to see that it is there.
+    """Make a tool from a user function; import it once to check that it exists.
 
     Raises:
         ConfigError: it cannot be imported.
@@ -55,7 +55,7 @@ async def function_tool(spec: FunctionTool, workers: WorkerPool) -> Tool:
 
 
 def prompt_tool(spec: PromptTool, gateway: Gateway, sample: int) -> Tool:
-    """A prompt that a model answers."""
+    """Make a tool from a prompt that a model answers."""
 
     async def call(arguments: Mapping[str, Any]) -> Any:
         completion = await gateway.complete(Call(spec.model, filled(spec.template, arguments), sample=sample))
@@ -65,7 +65,7 @@ def prompt_tool(spec: PromptTool, gateway: Gateway, sample: int) -> Tool:
 
 
 def filled(template: str, arguments: Mapping[str, Any]) -> str:
-    """The template with its arguments; a placeholder without one becomes empty."""
+    """Return the template with its arguments; a placeholder without argument becomes empty."""
 
     def value(match: re.Match[str]) -> str:
         argument = arguments.get(match[1], "")
@@ -75,9 +75,9 @@ def filled(template: str, arguments: Mapping[str, Any]) -> str:
 
 
 def parameters_schema(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """JSON Schema of an object with these parameters.
+    """Return the JSON Schema of an object with these parameters.
 
-    Each is required, unless it has a ``default`` or says ``required: false``.
+    Each is required, unless it has a ``default`` or ``required: false``.
     """
     properties = {
         name: {key: value for key, value in schema.items() if not (key == "required" and isinstance(value, bool))}
@@ -88,7 +88,7 @@ def parameters_schema(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, 
 
 
 def passages(result: Any) -> tuple[str, ...]:
-    """What a retrieving tool returned as passages: one for a text or an object, one per item of a list."""
+    """Return a retrieval result as passages: one for a text or an object, one per item of a list."""
     items = result if isinstance(result, list) else [result]
     texts = (item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items if item)
     return tuple(text for text in texts if text.strip())

@@ -1,4 +1,4 @@
-"""Offers tools to pydantic-ai, and remembers every call."""
+"""Offers tools to pydantic-ai, and records every call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agenteval.agents.model.tools import Tool, passages
 from agenteval.core.errors import AgentError
 from agenteval.results.model import ToolCall
 
-# Further attempts of the model at arguments that are no JSON object.
+# Retries of the model after arguments that are not a JSON object.
 _RETRIES = 2
 _ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 
@@ -26,7 +26,7 @@ class Toolset(AbstractToolset[object]):
     """The tools of one conversation.
 
     Args:
-        tools: by the name that the model knows.
+        tools: by the name shown to the model.
     """
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
@@ -36,25 +36,25 @@ class Toolset(AbstractToolset[object]):
 
     @property
     def id(self) -> str:
-        """The library's name for it."""
+        """The identifier for the library."""
         return "tools"
 
     def begin_turn(self) -> None:
-        """Forget the calls of the turn before."""
+        """Clear the calls of the previous turn."""
         self._calls, self._passages = [], []
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """Every call of this turn, in the order in which they began."""
+        """Return every call of this turn in order of start."""
         return tuple(self._calls)
 
     @property
     def retrieved(self) -> tuple[str, ...]:
-        """What tools that retrieve returned in this turn."""
+        """Return the passages that retrieval tools returned in this turn."""
         return tuple(passage for found in self._passages for passage in found)
 
     async def get_tools(self, ctx: RunContext[object]) -> dict[str, ToolsetTool[object]]:  # noqa: ARG002
-        """The tools as the library describes them to the model."""
+        """Return the tools in the library's form."""
         return {name: self._described(name, tool) for name, tool in self._tools.items()}
 
     async def call_tool(
@@ -64,7 +64,7 @@ class Toolset(AbstractToolset[object]):
         ctx: RunContext[object],  # noqa: ARG002 - the library's signature
         tool: ToolsetTool[object],  # noqa: ARG002
     ) -> Any:
-        """Call a tool; its error is told to the model, which may go on."""
+        """Call a tool; an error is returned to the model, which may continue."""
         place = len(self._calls)
         call = ToolCall(name=name, args=tool_args)
         self._calls.append(call)
@@ -74,7 +74,7 @@ class Toolset(AbstractToolset[object]):
 
         def record(**outcome: Any) -> ToolCall:
             elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
-            # Made anew, not copied: so the result is what a file and the model can take.
+            # Converted through JSON, so that a file and the model can represent the result.
             self._calls[place] = ToolCall(name=name, args=tool_args, duration_ms=elapsed_ms, **outcome)
             return self._calls[place]
 
@@ -93,7 +93,7 @@ class Toolset(AbstractToolset[object]):
 
 
 def by_name(offered: Iterable[tuple[str, Iterable[Tool]]]) -> dict[str, Tool]:
-    """All tools by a name of their own; the source's name goes before one that is taken.
+    """Return all tools by unique names; a name that is taken is prefixed with its source.
 
     Args:
         offered: tools by their source.

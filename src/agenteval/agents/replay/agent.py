@@ -33,10 +33,10 @@ class ReplayAgent:
         self._recording = read_recording(self._path)
 
     def expect(self, cases: Sequence[Case]) -> tuple[str, ...]:
-        """Look up what will be asked.
+        """Look up the cases of the run.
 
         Returns:
-            What is worth saying about the recording.
+            Notices about the recording.
         """
         if self._recording is None:
             return ()
@@ -45,16 +45,16 @@ class ReplayAgent:
         return self._recording.notices(map(_case_asked, cases))
 
     def iterations(self, case_id: str) -> int | None:
-        """How often an expected case was run; 1 where it was not, so that this is told once."""
+        """Return how often an expected case was recorded; 1 if it was not, so that one error reports it."""
         is_run = self._recording is not None and self._recording.is_run
         return max(self._found.get(case_id, ()), default=0) + 1 if is_run else None
 
     def session(self) -> ReplayAgent:
-        """Recorded answers know no state."""
+        """Return the agent itself: recorded answers need no state."""
         return self
 
     async def send(self, request: Request) -> Reply:
-        """The recorded answer."""
+        """Return the recorded answer."""
         asked = _asked(request)
         case = self._found.get(request.case_id) or self._find(RecordedQuestion(request.case_id, request.case, asked))
         iteration = case.get(request.iteration, {})
@@ -68,10 +68,10 @@ class ReplayAgent:
         return turn.answer
 
     async def end(self) -> None:
-        """Nothing is held."""
+        """Do nothing: a session has no resources."""
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def _find(self, asked: RecordedQuestion) -> RecordedCase:
         return self._recording.find(asked) if self._recording is not None else {}
@@ -94,17 +94,17 @@ class ReplayAgent:
 
 
 def _case_asked(case: Case) -> RecordedQuestion:
-    """What will be asked, all turns of it."""
+    """Return the question of a case, with all its turns."""
     return RecordedQuestion(case.id, case.name, tuple(turn.input for turn in case.turns))
 
 
 def _asked(request: Request) -> tuple[str, ...]:
-    """What was asked so far, this turn included."""
+    """Return the question up to and including this turn."""
     return (*(said["content"] for said in request.history if said["role"] == _USER), request.input)
 
 
 def _check_question(file: str, case: str, number: int, turn: RecordedTurn | None, question: str) -> None:
-    """See that a recorded turn answers what is asked; a later one answers in view of the earlier ones."""
+    """Check that a turn was recorded for the same input; earlier turns affect later answers."""
     if turn is None or turn.input is None or _same(turn.input, question):
         return
     raise AgentError(
@@ -114,7 +114,7 @@ def _check_question(file: str, case: str, number: int, turn: RecordedTurn | None
 
 
 def _same(recorded: str, asked: str) -> bool:
-    """Whether two questions are the same; results have a mask where the question has a secret."""
+    """Return whether two inputs are equal; results contain a mask in place of a secret."""
     wanted = as_text(asked).strip()
     first, *rest = recorded.strip().split(_MASK)
     if not rest:

@@ -1,4 +1,4 @@
-"""Finds out by its content what kind of recording a file is, and reads it."""
+"""Detects the format of a recording by its content, and reads it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _HEAD = 1 << 20
 
 
 def read_recording(path: Path) -> Recording:
-    """The recorded answers of a file.
+    """Read the recorded answers of a file.
 
     Args:
-        path: JSON Lines of replies; what OpenTelemetry's collector exported; results of agenteval, HoloDeck, FluxLoop
-            or promptfoo, or the folder that holds them.
+        path: JSON Lines of replies; exports of the OpenTelemetry collector; results of agenteval, HoloDeck, FluxLoop
+            or promptfoo, or the directory that contains them.
 
     Raises:
         ConfigError: it cannot be read.
@@ -37,12 +37,12 @@ def read_recording(path: Path) -> Recording:
 
 
 def _is_run(path: Path) -> bool:
-    """Whether a file holds the results of a run: one JSON document, or the scored traces of FluxLoop."""
+    """Return whether a file contains the results of a run: one JSON document, or FluxLoop's scored traces."""
     first = read_head(path, _HEAD).lstrip().split(b"\n", 1)[0]
     value = _json(first)
     if isinstance(value, dict):
         return "case" not in value and ("scores" in value or "schema_version" in value or path.suffix == ".json")
-    # A document over several lines, or one whose only line is very long.
+    # A document of several lines, or of one very long line.
     return first.startswith(b"{") and (first.strip() == b"{" or path.suffix == ".json")
 
 

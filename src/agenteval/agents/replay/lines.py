@@ -16,7 +16,7 @@ from agenteval.core.errors import AgentError, ConfigError, Problem
 _LONGEST_LINE = 100_000_000
 _PLACE = ("case", "turn", "iteration")
 _OWN = frozenset({*_PLACE, "latency_ms", "error"})
-# Most records hold no more; then the text says it all.
+# Most records have only these fields; then the text suffices.
 _PLAIN = frozenset({"case", "response"})
 
 
@@ -24,8 +24,8 @@ class RecordedLines:
     """Replies by the name or id of their case.
 
     Args:
-        records: by case: the text that is all there is, or the records as they are written, a line each. These need a
-            fraction of the room that replies take.
+        records: by case: the only answer's text, or the lines of its records. Lines need a fraction of the
+            memory of parsed replies.
     """
 
     is_run: ClassVar[bool] = False
@@ -34,22 +34,22 @@ class RecordedLines:
         self._records = records
 
     def find(self, asked: RecordedQuestion) -> RecordedCase:
-        """What was recorded of a case; where its name and its id both are, the name wins turn by turn."""
+        """Return the answers recorded for a case; for each turn, its name precedes its id."""
         by_id, by_name = (_case(self._records.get(key, b"")) for key in (asked.case_id, asked.name))
         if not by_id or not by_name:
             return by_name or by_id
         return {key: {**by_id.get(key, {}), **by_name.get(key, {})} for key in by_id.keys() | by_name.keys()}
 
     def notices(self, asked: Iterable[RecordedQuestion]) -> tuple[str, ...]:  # noqa: ARG002 - other recordings need it
-        """Nothing: such a file may serve several suites."""
+        """Return nothing: such a file may serve several suites."""
         return ()
 
 
 def read_recorded_lines(file: Path) -> RecordedLines:
-    """All records of a file; the last of several for one turn counts.
+    """Read all records of a file; the last of several for one turn counts.
 
     Raises:
-        ConfigError: it cannot be read, or with every line that is not a record, with its number.
+        ConfigError: it cannot be read, or has lines that are not records; the message lists their numbers.
     """
     records: dict[str, str | bytes] = {}
     further: dict[str, list[bytes]] = {}
@@ -82,12 +82,12 @@ def read_recorded_lines(file: Path) -> RecordedLines:
 
 
 def _kept(record: Mapping[str, Any], answer: Reply | str, line: bytes) -> str | bytes:
-    """As little of a case's only record as it can be made of again."""
+    """Return the smallest form of a case's only record from which it can be restored."""
     return answer.response if isinstance(answer, Reply) and record.keys() == _PLAIN else line.strip()
 
 
 def _case(records: str | bytes) -> RecordedCase:
-    """What records say that were found to be sound."""
+    """Parse the records of a case, which were validated before."""
     if isinstance(records, str):
         return {0: {0: RecordedTurn(Reply(records))}}
     iterations: dict[int, dict[int, RecordedTurn]] = {}

@@ -1,4 +1,4 @@
-"""What a recording is: for each case its iterations, of each its turns."""
+"""The interface of recordings: for each case its iterations, for each iteration its turns."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ class RecordedTurn:
     """One recorded exchange.
 
     Attributes:
-        answer: the reply, or the text of the error that came instead.
-        input: what was asked; ``None`` where the recording does not say, or names the case and so need not.
+        answer: the reply, or the text of the error.
+        input: the question; ``None`` if the recording does not contain it, or names the case instead.
     """
 
     answer: Reply | str
     input: str | None = None
 
 
-# By turn, and by iteration, from 0 on; what was not recorded is missing.
+# By turn and by iteration, from 0; turns that were not recorded are missing.
 RecordedIteration = Mapping[int, RecordedTurn]
 RecordedCase = Mapping[int, RecordedIteration]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuestion:
-    """The case that answers are looked for.
+    """A case whose recorded answers are searched for.
 
     Attributes:
-        inputs: what its turns ask, as far as they are known.
+        inputs: the inputs of its turns, as far as they are known.
     """
 
     case_id: str
@@ -44,15 +44,15 @@ class Recording(Protocol):
     """Recorded answers, whatever their format.
 
     Attributes:
-        is_run: it is what happened, so that all of it is repeated; else a stock of answers, to choose from.
+        is_run: whether it records a run, which is repeated in full; else it is a stock of answers to choose from.
     """
 
     is_run: ClassVar[bool]
 
     def find(self, asked: RecordedQuestion) -> RecordedCase:
-        """What was recorded of a case; empty where nothing was."""
+        """Return the answers recorded for a case; empty without any."""
         ...
 
     def notices(self, asked: Iterable[RecordedQuestion]) -> tuple[str, ...]:
-        """What is worth saying once it is known which cases are asked for."""
+        """Return notices about the recording, after all cases of the run were searched for."""
         ...

@@ -16,18 +16,17 @@ from agenteval.core.errors import ConfigError
 from agenteval.results.model import CaseResult, TurnResult
 from agenteval.results.store import RESULTS_FILE, parse_results
 
-# How agenteval writes the file: each case is a line of its own, and all other lines but the first and last are
-# indented.
+# agenteval writes each case on a separate line, and indents all other lines except the first and last.
 _OWN = re.compile(rb'\{\s*"schema_version"')
 _CASE = b'{"id":'
 _LONGEST_LINE = 1_000_000_000
 
 
 class RecordedResults:
-    """The answers of a run, by the id of their case; a case of another suite by its name, where that is the only one.
+    """The answers of a run by case id; for a case of another suite by its name, if that is unique.
 
     Args:
-        cases: of the run.
+        cases: the cases of the run.
     """
 
     is_run: ClassVar[bool] = True
@@ -41,29 +40,29 @@ class RecordedResults:
             self._by_name[case.name] = None if case.name in self._by_name else recorded
 
     def find(self, asked: RecordedQuestion) -> RecordedCase:
-        """What was recorded of a case."""
+        """Return the answers recorded for a case."""
         return self._by_id.get(asked.case_id) or self._by_name.get(asked.name) or {}
 
     def notices(self, asked: Iterable[RecordedQuestion]) -> tuple[str, ...]:  # noqa: ARG002 - other recordings need it
-        """Nothing: a run of more cases may be scored in part."""
+        """Return nothing: part of a larger run may be scored."""
         return ()
 
 
 def read_recorded_results(path: Path) -> RecordedResults:
-    """The answers of a run.
+    """Read the answers of a run.
 
     Args:
-        path: its results file, or the report directory that holds it.
+        path: its results file, or the report directory that contains it.
 
     Raises:
-        ConfigError: there is no such file, or it is of no tool that is understood.
+        ConfigError: the file does not exist, or its format is not supported.
     """
     file = path / RESULTS_FILE if path.is_dir() else path
     if _OWN.match(read_head(file, 100)):
         try:
             return RecordedResults(_cases(file))
         except (ValidationError, ConfigError):
-            # Somebody has formatted it, or it is broken: read as a whole, which says what is wrong.
+            # The file was reformatted or is damaged: read it as a whole, to find the error.
             pass
     from agenteval.results.importers.detect import read_run
 
@@ -72,11 +71,11 @@ def read_recorded_results(path: Path) -> RecordedResults:
 
 
 def _cases(file: Path) -> Iterator[CaseResult]:
-    """The cases of a file that agenteval wrote, one by one: so it is never held as a whole.
+    """Yield the cases of a file that agenteval wrote, one by one, to limit memory.
 
     Raises:
-        ConfigError: the rest of the file is no results file.
-        ValidationError: a line is no case.
+        ConfigError: the rest of the file is not a results file.
+        ValidationError: a line is not a case.
     """
     frame: list[bytes] = []
     for _, line in read_lines(file, _LONGEST_LINE):
@@ -87,7 +86,7 @@ def _cases(file: Path) -> Iterator[CaseResult]:
             frame.append(text[-1:].strip(b","))
         else:
             frame.append(line or b"")
-    # Of a file that somebody has formatted, cases may stand there as well.
+    # In a reformatted file, this part may contain cases, too.
     yield from (case for _, case in parse_results(b"".join(frame), str(file)).cases())
 
 
@@ -99,7 +98,7 @@ def _recorded(case: CaseResult) -> RecordedCase:
 
 
 def _turn(turn: TurnResult) -> RecordedTurn | None:
-    """A turn as it was answered; ``None`` where nobody was asked."""
+    """Return a turn as it was answered; ``None`` if the agent was not called."""
     if turn.error is not None:
         return RecordedTurn(turn.error, turn.input)
     if turn.response is None:

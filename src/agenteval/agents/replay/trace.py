@@ -1,4 +1,4 @@
-"""What a trace is: one recorded answer of an agent, and how its fields are found."""
+"""A trace: one recorded answer of an agent, and access to its fields."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Trace:
 
     Attributes:
         line: its 1-based line in the file.
-        trace_id: empty where the record has none.
-        iteration: which pass over the inputs it belongs to, from 0.
-        persona: who asked.
-        input: what was asked; JSON text where it is no text.
-        output: the answer; JSON text where it is no text, empty where there is none.
-        duration_ms: the time it took.
-        success: what the record says of itself.
-        record: everything, for fields that are named by their path.
+        trace_id: empty if the record has none.
+        iteration: the pass over the inputs, from 0.
+        persona: the simulated user who asked.
+        input: the question; JSON text if it is not text.
+        output: the answer; JSON text if it is not text, empty without one.
+        duration_ms: the duration in milliseconds.
+        success: the record's ``success`` field.
+        record: the whole record, for fields named by path.
     """
 
     line: int
@@ -37,7 +37,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that is no trace: where it stands, what is wrong, and what would be right."""
+    """A line that is not a trace: its place, the problem and the fix."""
 
     file: Path
     line: int

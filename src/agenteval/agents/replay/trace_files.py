@@ -1,4 +1,4 @@
-"""Reads files of traces: JSON Lines, one line at a time, or exported by OpenTelemetry."""
+"""Reads files of traces: JSON Lines, line by line, or OpenTelemetry exports."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from agenteval.core.documents.lines import read_lines
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.text.json_text import text_of
 
-# Longer lines are not read; in bytes.
+# Bytes; longer lines are not read.
 LONGEST_LINE = 10_000_000
 
-# Where FluxLoop keeps the traces of an experiment, the richest first.
+# The files in which FluxLoop stores the traces of an experiment, the most detailed first.
 _FILES = ("per_trace.jsonl", "per_trace_analysis/per_trace.jsonl", "trace_summary.jsonl")
 _KINDS = {dict: "an object", list: "a list", bool: "a boolean", type(None): "null"}
 _SHOWN = 40
 
 
 def read_traces(path: Path) -> Iterator[Trace | BadLine]:
-    """Every trace of a file, and every line that is none; blank lines are left out.
+    """Yield every trace of a file and every line that is not a trace; blank lines are omitted.
 
     Args:
-        path: a JSON Lines file, perhaps gzip'ed: records in the order of their lines, or what OpenTelemetry's
-            collector exported, in the order of time; the folder of an experiment; or a folder with a single
+        path: a JSON Lines file, optionally gzip'ed: records in line order, or an export of the OpenTelemetry
+            collector, in order of time; the directory of an experiment; or a directory with a single
             experiment below it.
 
     Raises:
-        ConfigError: there is no such file, it cannot be read, or it is empty.
+        ConfigError: the file does not exist, cannot be read, or is empty.
     """
     file = find_traces(path)
     empty = True
@@ -53,10 +53,10 @@ def _read(file: Path) -> Iterator[Trace | BadLine]:
 
 
 def find_traces(path: Path) -> Path:
-    """The file of traces that a path means.
+    """Return the file of traces at a path.
 
     Raises:
-        ConfigError: there is none, or there are several.
+        ConfigError: there is no such file, or there are several.
     """
     if not path.exists():
         raise ConfigError(Problem("no such file or folder of traces", file=str(path)))
@@ -111,7 +111,7 @@ def _item(file: Path, number: int, line: bytes | None) -> Trace | BadLine | None
 
 
 def _problems(record: dict[str, Any]) -> list[str]:
-    """What is wrong with the fields of a record, each with what is allowed."""
+    """Return the problems of a record's fields, each with the allowed values."""
     problems = []
     if record.get("input") is None:
         hint = " (this is the result of an evaluation; give the traces that it judged)" if "scores" in record else ""
@@ -144,7 +144,7 @@ def _is_duration(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """A wrong value as messages name it."""
+    """Return a wrong value as shown in messages."""
     if type(value) in _KINDS:
         return _KINDS[type(value)]
     shown = json.dumps(value)

@@ -1,4 +1,4 @@
-"""Recordings that are OpenTelemetry traces: which of them answer a case."""
+"""Recordings that consist of OpenTelemetry traces."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, Re
 from agenteval.agents.replay.trace import BadLine
 from agenteval.core.errors import ConfigError, Problem
 
-# So many broken lines are named one by one.
+# The number of bad lines that an error lists individually.
 _NAMED = 20
 
 _Conversation = Sequence[OtelAnswer]
 
 
 class RecordedTraces:
-    """Conversations by the case that they name, or else by what they ask first.
+    """Conversations by the case that they name, else by their first question.
 
-    Traces with the same conversation id are the turns of one, in the order of time; any other trace is one by itself.
+    Traces with the same conversation id are its turns, in order of time; any other trace is a conversation.
 
     Args:
-        file: what they were read from.
-        answers: in the order of time.
+        file: the file they were read from.
+        answers: in order of time.
     """
 
     is_run: ClassVar[bool] = True
@@ -49,11 +49,11 @@ class RecordedTraces:
                 self._by_input[first.strip()].append(conversation)
 
     def find(self, asked: RecordedQuestion) -> RecordedCase:
-        """The conversations of a case as its iterations, in the order of time."""
+        """Return the conversations of a case as its iterations, in order of time."""
         return {number: _turns(found) for number, found in enumerate(self._conversations(asked))}
 
     def notices(self, asked: Iterable[RecordedQuestion]) -> tuple[str, ...]:
-        """How many traces answer none of the cases."""
+        """Report the number of traces that do not belong to any case."""
         used = {id(found): len(found) for case in asked for found in self._conversations(case)}
         left = self._count - sum(used.values())
         if not left:
@@ -70,15 +70,15 @@ class RecordedTraces:
         if named:
             return sorted(named, key=lambda conversation: conversation[0].start_ns)
         same_start = self._by_input.get(asked.inputs[0].strip(), []) if asked.inputs else []
-        # Several cases may begin alike.
+        # Several cases may have the same first question.
         return [found for found in same_start if _asks(found, asked.inputs)] or same_start
 
 
 def read_recorded_traces(file: Path) -> RecordedTraces:
-    """The answers in a file of traces.
+    """Read the answers in a file of traces.
 
     Raises:
-        ConfigError: it cannot be read, has no trace of an agent, or with every line that is broken.
+        ConfigError: it cannot be read, has no trace of an agent, or has bad lines; the message lists them.
     """
     problems: list[Problem] = []
     more = 0
@@ -103,7 +103,7 @@ def read_recorded_traces(file: Path) -> RecordedTraces:
 def _conversations(answers: Iterable[OtelAnswer]) -> Iterable[_Conversation]:
     conversations: dict[str, list[OtelAnswer]] = {}
     for answer in answers:
-        # No id of a trace looks like that of a conversation with the mark before it.
+        # No trace id equals a conversation id with this prefix.
         key = f"conversation:{answer.conversation}" if answer.conversation else answer.trace_id
         conversations.setdefault(key, []).append(answer)
     return conversations.values()
@@ -115,7 +115,7 @@ def _asks(conversation: _Conversation, inputs: Sequence[str]) -> bool:
 
 
 def _turns(conversation: _Conversation) -> dict[int, RecordedTurn]:
-    # A trace that names its case is believed: agents may put the question into other words.
+    # A trace that names its case is trusted: agents may rephrase the question.
     named = any(answer.case for answer in conversation)
     return {
         number: RecordedTurn(_answer(answer), None if named else answer.input)

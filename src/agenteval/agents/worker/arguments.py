@@ -1,6 +1,6 @@
-"""Tells arguments that do not fit an agent's method or a tool from errors inside of it.
+"""Distinguishes arguments that do not fit an agent's method or a tool from errors inside it.
 
-This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
+This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
 standard library.
 """
 
@@ -10,19 +10,19 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-# Where frameworks keep the function that a tool object was made from.
+# The attributes in which frameworks store the function of a tool object.
 _WRAPPED = ("__wrapped__", "real_fn", "fn", "func", "entrypoint")
 _TAKES_ALL = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 def wrapped(target: Any) -> Any:
-    """The function that a tool object was made from; ``None`` if it has none."""
+    """Return the function that a tool object was made from; ``None`` without one."""
     found = (getattr(target, name, None) for name in _WRAPPED)
     return next((function for function in found if callable(function)), None)
 
 
 def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """The parameters by name; empty if nobody knows them."""
+    """Return the parameters by name; empty if they are unknown."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -30,10 +30,10 @@ def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def must_fit(reference: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Check arguments against a function's signature, or against that of the function it passes everything on to.
+    """Check arguments against the signature of a function, or of the function that it wraps.
 
     Raises:
-        TypeError: they do not fit; the message names what the function takes.
+        TypeError: they do not fit; the message names the function's parameters.
     """
     takes_all = {parameter.kind for parameter in parameters(function).values()} == _TAKES_ALL
     inner = wrapped(function) if takes_all else None
@@ -50,7 +50,7 @@ def must_fit(reference: str, function: Callable[..., Any], args: tuple[Any, ...]
 
 
 def must_fit_schema(reference: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Check the names in a mapping against the JSON Schema of a LangChain tool, which would ignore unknown ones.
+    """Check the names in a mapping against the JSON Schema of a LangChain tool, which ignores unknown ones.
 
     Args:
         reference: the tool, for the message.
@@ -58,7 +58,7 @@ def must_fit_schema(reference: str, function: Callable[..., Any], given: Mapping
         given: the arguments by name.
 
     Raises:
-        TypeError: one is unknown, or a required one is missing.
+        TypeError: an argument is unknown, or a required argument is missing.
     """
     schema = _input_schema(getattr(function, "__self__", None))
     known, required = schema.get("properties") or {}, schema.get("required") or ()

@@ -1,8 +1,7 @@
 """Calls the agents and tools that users' modules define with a framework.
 
-This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
-standard library. The modules are imported as they are; what a framework returns is read by
-``target_replies``.
+This file runs in the worker process under the user's Python (3.8 or newer) and needs only the standard
+library. The modules are imported unchanged; ``replies`` reads what a framework returns.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from agenteval.agents.worker.runners import runner
 # Methods that take one mapping instead of keywords.
 _TAKE_A_MAPPING = ("invoke", "ainvoke")
 _USUAL_METHODS = ("run", "arun", "invoke", "ainvoke", "chat", "achat", "query", "__call__")
-# The worker's path begins with the agent's directory.
+# ``sys.path`` of the worker begins with the agent's directory.
 _SOURCE = pathlib.Path(sys.path[0], "src")
-# Started as they are needed; how many calls run at once is decided by who asks for them.
+# Threads start on demand; the callers limit the number of concurrent calls.
 _THREADS = ThreadPoolExecutor(max_workers=1000)
 
 
 def check(reference: str, method: str, instantiate: bool) -> None:
-    """Make sure that an agent or tool is there and has the method.
+    """Check that an agent or tool exists and has the method.
 
     Raises:
-        ImportError, AttributeError, TypeError: it is not or has not; whatever else its module raises when imported.
+        ImportError, AttributeError, TypeError: it does not; also any exception of its module during import.
     """
     _function(reference, method, instantiate)
 
@@ -50,17 +49,17 @@ async def ask(
 
     Args:
         reference: ``module:variable``.
-        method: what is called on it.
-        prompt_argument: the parameter that takes the prompt, of ``invoke`` and ``ainvoke`` the key; ``None``
-            if it is the first one. ``messages`` of a mapping takes a list of messages.
-        instantiate: whether it is a class, called without arguments first.
+        method: the method to call.
+        prompt_argument: the parameter that takes the prompt, for ``invoke`` and ``ainvoke`` the key; ``None``
+            for the first parameter. The key ``messages`` takes a list of messages.
+        instantiate: whether it is a class to instantiate without arguments first.
         request: the agent protocol; ``input`` is the prompt, and ``context`` is passed to methods that take one.
 
     Returns:
         ``response``, ``tool_calls`` and ``usage`` of the agent protocol.
 
     Raises:
-        TypeError: the method takes no such arguments, or returns no answer; whatever the agent raises.
+        TypeError: the arguments do not fit, or there is no answer; also any exception of the agent.
     """
     function = await _in_thread(_function, reference, method, instantiate)
     prompt = request["input"]
@@ -83,17 +82,17 @@ async def call_tool(
 
     Args:
         reference: ``module:name``.
-        method: what is called on it.
-        instantiate: whether it is a class, called without arguments first.
-        context: the arguments by name; of ``invoke`` and ``ainvoke`` the one mapping.
-        prompt: the only argument, if there is no context.
+        method: the method to call.
+        instantiate: whether it is a class to instantiate without arguments first.
+        context: the arguments by name; for ``invoke`` and ``ainvoke`` the single mapping.
+        prompt: the only argument if there is no context.
 
     Returns:
         ``value``, the result as JSON, or ``raised``: type and text of the exception that the tool raised.
 
     Raises:
-        TypeError: the tool takes no such arguments.
-        ImportError, AttributeError: there is no such tool; whatever else its module raises.
+        TypeError: the arguments do not fit the tool.
+        ImportError, AttributeError: the tool does not exist; also any exception of its module during import.
     """
     function = await _in_thread(_function, reference, method, instantiate)
     args: tuple[Any, ...] = ()
@@ -112,9 +111,9 @@ async def call_tool(
         value, _ = await _called(function, args, kwargs)
     except (asyncio.CancelledError, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001 - what the tool raises is what it did
+    except BaseException as error:  # noqa: BLE001 - the exception is the result of the tool
         return {"raised": _described(error)}
-    # LlamaIndex packs what the function returned.
+    # LlamaIndex wraps the function's return value.
     packed = has(value, "tool_name") and hasattr(value, "raw_output")
     return {"value": plain(value.raw_output if packed else value)}
 
@@ -128,7 +127,7 @@ def _prompt_arguments(method: str, name: str | None, prompt: str) -> tuple[tuple
 
 
 def _function(reference: str, method: str, instantiate: bool) -> Callable[..., Any]:
-    """What is to be called, as close to the user's code as it can be."""
+    """Return the function to call, as close to the user's code as possible."""
     target = _load(reference)
     if instantiate:
         try:
@@ -139,10 +138,10 @@ def _function(reference: str, method: str, instantiate: bool) -> Callable[..., A
     if run is not None:
         return run
     if method == "__call__":
-        # The object itself, whose signature says more than that of its method.
+        # The object itself: its signature is more precise than its method's.
         found = target if callable(target) else wrapped(target)
     elif method == "invoke" and wrapped(target) is None and getattr(target, "coroutine", None) is not None:
-        # A LangChain tool made of an asynchronous function refuses to be invoked.
+        # A LangChain tool made from an asynchronous function rejects ``invoke``.
         found = getattr(target, "ainvoke", None)
     else:
         found = getattr(target, method, None)
@@ -155,14 +154,14 @@ def _function(reference: str, method: str, instantiate: bool) -> Callable[..., A
 
 
 def _load(reference: str) -> Any:
-    """The object of ``module:name``; the name may lead on to an attribute."""
+    """Return the object at ``module:name``; the name may be a dotted path of attributes."""
     _add_source_folder()
     module, _, path = reference.partition(":")
     return functools.reduce(getattr, path.split("."), importlib.import_module(module))
 
 
 def _add_source_folder() -> None:
-    """Let modules below ``src/`` be imported by their names in there, if it is no package itself."""
+    """Add ``src/`` to the import path if it is not a package itself."""
     if _SOURCE.is_dir() and not (_SOURCE / "__init__.py").exists() and str(_SOURCE) not in sys.path:
         sys.path.insert(1, str(_SOURCE))
 
@@ -170,7 +169,7 @@ def _add_source_folder() -> None:
 async def _called(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[Any, list[Any]]:
-    """Call something and wait for all that comes of it: the result, and what was reported meanwhile."""
+    """Call a function and await its result; return it with the events reported meanwhile."""
     if _starts_on_loop(function):
         value = function(*args, **kwargs)
     else:
@@ -186,7 +185,7 @@ async def _called(
 
 
 async def _in_thread(function: Callable[..., Any], *args: Any) -> Any:
-    """Call users' code where it may block, and start event loops of its own."""
+    """Call user code in a thread, where it may block and start event loops."""
     context = contextvars.copy_context()
     call = functools.partial(context.run, _outcome, function, *args)
     value, error = await asyncio.get_running_loop().run_in_executor(_THREADS, call)
@@ -196,7 +195,7 @@ async def _in_thread(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _outcome(function: Callable[..., Any], *args: Any) -> tuple[Any, BaseException | None]:
-    """The result or the exception; some exceptions could not leave a thread otherwise."""
+    """Return the result or the exception; some exceptions cannot propagate out of a thread."""
     try:
         return function(*args), None
     except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
@@ -204,13 +203,13 @@ def _outcome(function: Callable[..., Any], *args: Any) -> tuple[Any, BaseExcepti
 
 
 def _drained(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The result; of one that comes piece by piece all pieces."""
+    """Return the result; collect all chunks of a streamed one."""
     value = function(*args, **kwargs)
     return Chunks(value) if isinstance(value, collections.abc.Iterator) else value
 
 
 def _starts_on_loop(function: Callable[..., Any]) -> bool:
-    """Whether a plain function says that it returns something to wait for; such may need a loop around them."""
+    """Return whether a plain function is annotated to return an awaitable; it may need a running loop."""
     annotation = getattr(function, "__annotations__", {}).get("return")
     if isinstance(annotation, str):
         names = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__globals__", {})

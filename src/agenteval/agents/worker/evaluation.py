@@ -1,6 +1,6 @@
-"""Calls evaluation functions of the user.
+"""Calls the user's evaluation functions.
 
-This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
+This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
 standard library.
 """
 
@@ -17,13 +17,13 @@ from agenteval.grader import number, resolve
 
 
 async def evaluate(reference: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Call ``module:function`` with ``output``, ``parameters``, ``prompt`` and ``context``, as far as it takes them.
+    """Call ``module:function`` with those of ``output``, ``parameters``, ``prompt`` and ``context`` that it accepts.
 
     Returns:
         ``passed``, and ``score``, ``message`` and ``metadata`` or ``None``.
 
     Raises:
-        TypeError: the function returned something else than it may; whatever the function raises.
+        TypeError: the return value has the wrong type; also any exception of the function.
     """
     function = resolve(reference)
     called = functools.partial(function, **accepted(function, arguments))
@@ -32,7 +32,7 @@ async def evaluate(reference: str, arguments: Mapping[str, Any]) -> Mapping[str,
 
 
 def accepted(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that a function takes: it need not name those that it does not use."""
+    """Return those of the arguments that a function accepts."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -44,7 +44,7 @@ def accepted(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict
 
 
 def verdict(value: Any) -> Mapping[str, Any]:
-    """What a function returned; a boolean is the verdict alone, and NumPy's are as good as Python's."""
+    """Return the verdict in a function's return value; a boolean (Python or NumPy) is the verdict alone."""
     value = plain(value)
     if isinstance(value, bool):
         value = {"passed": value}
@@ -67,12 +67,12 @@ def verdict(value: Any) -> Mapping[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as Python's own: NumPy's scalars and arrays know theirs."""
+    """Convert NumPy scalars and arrays to plain Python values."""
     convert = getattr(value, "tolist", None)
     return convert() if callable(convert) and not isinstance(value, type) else value
 
 
 def _json(value: Any) -> Any:
-    """What JSON has no form for."""
+    """Convert a value that JSON cannot represent."""
     converted = plain(value)
     return str(value) if converted is value else converted

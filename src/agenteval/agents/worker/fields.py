@@ -1,6 +1,6 @@
-"""Reads fields of objects and mappings alike, whatever framework they are of.
+"""Reads fields of objects and mappings of any framework.
 
-This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
+This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
 standard library.
 """
 
@@ -11,42 +11,42 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-# What messages of a model say they are.
+# The types and roles of a model's messages.
 SPEAKERS = frozenset({"ai", "assistant", "AIMessageChunk"})
 
 
 def kind_of(message: Any) -> Any:
-    """What a message says it is: LangChain's ``type``, everyone else's ``role``."""
+    """Return the kind of a message: LangChain's ``type``, other frameworks' ``role``."""
     found = first(message, ("type", "role"))
-    # Roles may be members of an enumeration.
+    # A role may be an enum member.
     found = getattr(found, "value", found)
     return found if isinstance(found, str) else None
 
 
 def get(item: Any, name: str) -> Any:
-    """The field of an object or mapping; ``None`` if it has none."""
+    """Return the field of an object or mapping; ``None`` if it is missing."""
     return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
 
 
 def has(item: Any, name: str) -> bool:
-    """Whether there is a value; a method is none."""
+    """Return whether a field has a value that is not a method."""
     value = get(item, name)
     return value is not None and not callable(value)
 
 
 def as_list(item: Any, name: str) -> Sequence[Any]:
-    """The field, if it is a list."""
+    """Return the field if it is a list, else an empty list."""
     value = get(item, name)
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def first(item: Any, names: Iterable[str]) -> Any:
-    """The first of several fields that is there."""
+    """Return the first of several fields that has a value."""
     return next((get(item, name) for name in names if has(item, name)), None)
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON; what JSON does not know becomes the nearest it does, at last text."""
+    """Return a value as JSON; other types become the closest JSON type, as a last resort text."""
     try:
         return json.loads(json.dumps(value, default=_simpler, skipkeys=True))
     except (ValueError, TypeError, RecursionError):
@@ -54,7 +54,7 @@ def plain(value: Any) -> Any:
 
 
 def fields_of(value: Any) -> Any:
-    """What an object with declared fields holds; ``None`` for any other."""
+    """Return the fields of an object with declared fields; ``None`` for any other."""
     if isinstance(value, type):
         return None
     dump = getattr(value, "model_dump", None)
@@ -66,7 +66,7 @@ def fields_of(value: Any) -> Any:
 
 
 def _simpler(value: Any) -> Any:
-    """For what JSON does not know."""
+    """Convert a value that JSON cannot represent."""
     fields = fields_of(value)
     if fields is not None:
         return fields

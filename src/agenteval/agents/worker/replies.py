@@ -1,7 +1,7 @@
-"""Reads what agents of any framework return: the answer, the tool calls and the tokens it took.
+"""Reads the results of agents of any framework: the answer, the tool calls and the token usage.
 
-Frameworks are told by the fields that their results have, none is imported. This file runs in the
-worker process under the user's Python (3.8 or newer) and needs nothing but the standard library.
+Frameworks are recognised by the fields of their results; none is imported. This file runs in the
+worker process under the user's Python (3.8 or newer) and needs only the standard library.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _OUTPUT_TOKENS = ("output_tokens", "response_tokens", "completion_tokens", "cand
 
 
 class Chunks(list):  # type: ignore[type-arg] # Python 3.8 cannot subscript it here
-    """What came piece by piece."""
+    """The chunks of a streamed result."""
 
 
 def reply_of(result: Any, events: Sequence[Any] = ()) -> Mapping[str, Any]:
-    """The reply of the agent protocol that a framework's result stands for.
+    """Convert a framework's result to a reply of the agent protocol.
 
     Args:
-        result: what the agent's method returned.
-        events: what the framework reported while it ran.
+        result: the return value of the agent's method.
+        events: the framework's events during the run.
 
     Raises:
-        TypeError: there is no answer in the result.
+        TypeError: the result does not contain an answer.
     """
     messages = _messages(result)
     return {
@@ -47,7 +47,7 @@ def _answer(result: Any, messages: Sequence[Any]) -> str:
         return "".join(_message_text(chunk) for chunk in result)
     if isinstance(result, str):
         return result
-    # The state of a graph may hold anything beside its messages.
+    # The state of a graph may contain any other fields besides its messages.
     state = isinstance(result, Mapping) and messages
     for name in ("structured_response", *(_ANSWERS[:2] if state else _ANSWERS)):
         if has(result, name):
@@ -57,10 +57,10 @@ def _answer(result: Any, messages: Sequence[Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as an answer: the words of a message, text as it is, all else as JSON.
+    """Return a value as an answer: a message's text, text unchanged, anything else as JSON.
 
     Raises:
-        TypeError: it is an object that says nothing about itself.
+        TypeError: it is an object without known fields.
     """
     if isinstance(value, str):
         return value
@@ -75,7 +75,7 @@ def _text(value: Any) -> str:
 
 
 def _message_text(message: Any) -> str:
-    """The words of a message or chunk, none if it has none."""
+    """Return the text of a message or chunk; empty if it has none."""
     for name in ("content", "text", "delta"):
         value = get(message, name)
         if isinstance(value, str):
@@ -121,7 +121,7 @@ def _tokens(usage: Any) -> dict[str, int]:
 
 
 def _messages(result: Any) -> Sequence[Any]:
-    """The messages of a run; a message that is the result itself is the only one."""
+    """Return the messages of a run; a result that is a message is the only one."""
     if isinstance(result, Chunks):
         return result
     for name in ("new_messages", "all_messages"):

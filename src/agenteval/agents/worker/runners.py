@@ -1,6 +1,6 @@
 """Runs agents of frameworks whose agents have no method that takes a prompt.
 
-This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
+This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
 standard library.
 """
 
@@ -16,9 +16,9 @@ _APP = "agenteval"
 
 
 def runner(agent: Any) -> Callable[..., Any] | None:
-    """A function that asks such an agent; ``None`` if the agent's own method ``run`` is the one to call.
+    """Return a function that runs such an agent; ``None`` if the agent's method ``run`` can be called.
 
-    The function takes the prompt as its only argument, under any name, and is to be awaited.
+    The function is asynchronous and takes the prompt as its only argument, under any name.
     """
     for kind in type(agent).__mro__:
         package = kind.__module__.split(".")
@@ -61,7 +61,7 @@ def _google_adk(agent: Any) -> Callable[..., Any]:
 
 
 def _last_text(events: list[Any]) -> str:
-    """What the agent said last, without its thoughts."""
+    """Return the agent's last text, without reasoning parts."""
     for event in reversed(events):
         parts = getattr(getattr(event, "content", None), "parts", None) or []
         said = [part.text for part in parts if getattr(part, "text", None) and not getattr(part, "thought", None)]

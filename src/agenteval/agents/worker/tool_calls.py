@@ -1,6 +1,6 @@
-"""Finds the tool calls in what agents of any framework return.
+"""Finds the tool calls in the results of agents of any framework.
 
-This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
+This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
 standard library.
 """
 
@@ -19,18 +19,18 @@ _IDS = ("tool_call_id", "call_id", "tool_id", "id")
 
 
 def tool_calls_of(result: Any, events: Sequence[Any], messages: Sequence[Any]) -> list[dict[str, Any]]:
-    """Every call with its result, in order, from the first place that knows of any."""
+    """Return every call with its result, in order, from the first source that contains any."""
     for source in (events, list(_records(result)), messages):
         calls = _paired(signal for item in source for signal in _signals(item))
         if calls:
-            # Pydantic AI has the model call a tool to hand over structured output.
+            # In Pydantic AI the model calls a tool to return structured output.
             output_tool = getattr(result, "_output_tool_name", None)
             return [call for call in calls if call["name"] != output_tool]
     return []
 
 
 def _paired(signals: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Calls and the results that came for them: by id, and without one by name."""
+    """Pair calls with their results by id, or by name without an id."""
     calls: list[dict[str, Any]] = []
     for signal in signals:
         pending = next((call for call in calls if _belongs(signal, call)), None)
@@ -42,7 +42,7 @@ def _paired(signals: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _belongs(signal: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
-    """Whether a signal is the end of a call that has none yet."""
+    """Return whether a signal is the result of a call that has no result yet."""
     if any(key in call for key in _ENDS) or not any(key in signal for key in _ENDS):
         return False
     if signal["id"] is not None or call["id"] is not None:
@@ -51,7 +51,7 @@ def _belongs(signal: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
 
 
 def _records(result: Any) -> Iterator[Any]:
-    """What results keep of their tool calls beside messages."""
+    """Yield the records of tool calls that results contain besides messages."""
     yield from as_list(result, "new_items")
     yield from (tool for tool in as_list(result, "tools") if has(tool, "tool_name"))
     for call in as_list(result, "tool_calls"):
@@ -68,7 +68,7 @@ def _records(result: Any) -> Iterator[Any]:
 
 
 def _signals(item: Any) -> Iterator[dict[str, Any]]:
-    """The calls and results in a message, a part of one, an event, or a record of a call."""
+    """Yield the calls and results in a message, a part of a message, an event, or a record of a call."""
     parts = as_list(item, "parts") or as_list(get(item, "content"), "parts")
     if parts:
         for part in parts:
@@ -92,9 +92,9 @@ def _signals(item: Any) -> Iterator[dict[str, Any]]:
 
 
 def _run_item(item: Any, raw: Any, kind: str) -> Iterator[dict[str, Any]]:
-    """Items of the OpenAI Agents SDK; handing over to another agent is no tool call."""
+    """Yield the signals in an item of the OpenAI Agents SDK; a handoff to another agent is not a tool call."""
     if kind == "tool_call_item":
-        # Hosted tools have no name, but their type says which one it is.
+        # Hosted tools have a type instead of a name.
         name = first(raw, _NAMES) or str(kind_of(raw) or "tool").replace("_call", "")
         yield {"id": first(raw, _IDS), "name": str(name), "args": _arguments(get(raw, "arguments"))}
     elif kind == "tool_call_output_item":
@@ -102,14 +102,14 @@ def _run_item(item: Any, raw: Any, kind: str) -> Iterator[dict[str, Any]]:
 
 
 def _returned(item: Any, kind: str) -> dict[str, Any]:
-    """The result of a call as a message, or part of one, of its own."""
+    """Return the result of a call in a separate message or part."""
     outcome = first(item, ("status", "outcome")) or "success"
     failed = kind == "retry-prompt" or outcome != "success" or bool(get(item, "tool_call_error"))
     return {**_named(item), **_end(get(item, "content"), failed=failed)}
 
 
 def _ended(record: Any) -> dict[str, Any]:
-    """What a record of a call says about its end; nothing if it does not know."""
+    """Return the result or error in a record of a call; empty if it contains neither."""
     output = get(record, "tool_output")
     value = first(output, ("raw_output", "content")) if output is not None else get(record, "result")
     error = get(record, "error")
@@ -133,7 +133,7 @@ def _named(entry: Any) -> dict[str, Any]:
 
 
 def _arguments(value: Any) -> Any:
-    """Arguments as JSON; many frameworks keep them as the text that the model wrote."""
+    """Return arguments as JSON; many frameworks keep them as the model's text."""
     if isinstance(value, str):
         try:
             read = json.loads(value)

@@ -1,6 +1,6 @@
-"""Runs users' Python code in a process of its own. Started by path, with the user's interpreter.
+"""Runs user Python code in a separate process, started by path with the user's interpreter.
 
-It needs nothing but the standard library and Python 3.8, and it imports nothing of agenteval.
+It needs only Python 3.8 and the standard library, and imports nothing from agenteval.
 Requests come as JSON lines on stdin::
 
     {"id": 1, "load": "module:callable"}
@@ -32,7 +32,7 @@ from typing import IO, TYPE_CHECKING, Any, Awaitable, Callable, Iterable
 if TYPE_CHECKING:
     import asyncio
 
-# Modules of agenteval's that run here, and where they lie.
+# The modules of agenteval that run here, and their paths.
 OWN_FILES = {
     "agenteval.grader": "grader.py",
     "agenteval.agents.worker.functions": "agents/worker/functions.py",
@@ -46,20 +46,20 @@ OWN_FILES = {
     "agenteval.agents.worker.runners": "agents/worker/runners.py",
     "agenteval.agents.worker.plugins": "agents/worker/plugins.py",
 }
-# Of generators that are coroutines (``types.coroutine``).
+# The flag of generator-based coroutines (``types.coroutine``).
 ITERABLE_COROUTINE = 0x100
 OTHER_NAMES = {"holodeck.lib.test_runner.code_grader": "agenteval.grader"}
 
 
 class Worker:
-    """Imports in the main thread, as modules may expect, and runs each call in one of so many others."""
+    """Imports modules in the main thread, as they may expect, and runs calls in a limited number of others."""
 
     def __init__(self, replies: IO[bytes], threads: int) -> None:
         self._replies = replies
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._outgoing: collections.deque[bytes] = collections.deque()
-        # Not an executor: what it makes for each call takes longer than most calls here.
+        # Not an executor: its overhead per call exceeds the duration of most calls.
         self._most_threads = threads
         self._threads = 0
         self._calls: queue.SimpleQueue[tuple[dict[str, Any], Callable[..., Any]]] = queue.SimpleQueue()
@@ -68,7 +68,7 @@ class Worker:
         self._targets: dict[str, Callable[..., Any]] = {}
 
     def serve(self, lines: Iterable[bytes]) -> None:
-        """Take requests until there are no more."""
+        """Process requests until the input ends."""
         for line in lines:
             request = json.loads(line)
             try:
@@ -82,7 +82,7 @@ class Worker:
                 self._submit(request, target)
 
     def _submit(self, request: dict[str, Any], target: Callable[..., Any]) -> None:
-        """Have a thread answer: an idle one, a new one, or when all are there the first to end."""
+        """Queue a request for an idle thread, starting a new thread up to the limit."""
         self._calls.put((request, target))
         if not self._idle.empty():
             self._idle.get()
@@ -98,7 +98,7 @@ class Worker:
     def _answer(self, request: dict[str, Any], target: Callable[..., Any]) -> None:
         try:
             self._send(as_json({"id": request["id"], "value": self._call(target, request["args"])}))
-        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises is an answer
+        except BaseException as error:  # noqa: BLE001 - every exception of user code is a reply
             self._send_error(request["id"], error, "call")
 
     def _send_error(self, number: int, error: BaseException, kind: str) -> None:
@@ -106,7 +106,7 @@ class Worker:
 
     def _send(self, line: str) -> None:
         self._outgoing.append(line.encode("ascii", "backslashreplace") + b"\n")
-        # One thread writes, and takes along what the others have by then. It looks again when it has let go.
+        # One thread writes, also the replies that others queue meanwhile. It checks again after releasing the lock.
         while self._outgoing and self._writing.acquire(blocking=False):
             try:
                 while self._outgoing:
@@ -118,7 +118,7 @@ class Worker:
     def _call(self, target: Callable[..., Any], args: list[Any]) -> Any:
         value = target(*args)
         if is_awaitable(value):
-            # Imported here: most agents do without, and it takes longer to import than all else.
+            # Imported here: it is the slowest import, and most agents do not need it.
             import asyncio
 
             return asyncio.run_coroutine_threadsafe(as_coroutine(value), self._event_loop()).result()
@@ -141,15 +141,15 @@ class Worker:
 
 
 class LoadError(Exception):
-    """The module cannot be imported, or has no such callable."""
+    """The module cannot be imported, or does not define the callable."""
 
 
 class ReplyError(Exception):
-    """What the callable returned cannot be sent."""
+    """The callable's return value cannot be serialised."""
 
 
 def as_json(reply: dict[str, Any]) -> str:
-    """The reply as one line."""
+    """Return the reply as one line of JSON."""
     try:
         return json.dumps(reply, ensure_ascii=True)
     except (TypeError, ValueError, RecursionError) as error:
@@ -157,27 +157,27 @@ def as_json(reply: dict[str, Any]) -> str:
 
 
 def run_for_good(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop that goes on after ``sys.exit()`` in a coroutine, which would stop it for all others."""
+    """Run a loop and restart it after ``sys.exit()`` in a coroutine, which stops the loop for all others."""
     while not loop.is_closed():
-        # The call that raised it is told by its future.
+        # The future reports the exception to the call that raised it.
         with contextlib.suppress(BaseException):
             loop.run_forever()
 
 
 def is_awaitable(value: Any) -> bool:
-    """As ``inspect.isawaitable``, whose module takes its time to import."""
+    """Return the same as ``inspect.isawaitable``, whose module is slow to import."""
     if isinstance(value, types.GeneratorType):
         return bool(value.gi_code.co_flags & ITERABLE_COROUTINE)
     return isinstance(value, collections.abc.Awaitable)
 
 
 async def as_coroutine(awaitable: Awaitable[Any]) -> Any:
-    """Any awaitable, as the coroutine that a loop in another thread takes."""
+    """Wrap an awaitable in a coroutine, for a loop in another thread."""
     return await awaitable
 
 
 def load(reference: str) -> Callable[..., Any]:
-    """The callable that ``module:name`` means."""
+    """Return the callable at ``module:name``."""
     module_name, _, path = reference.partition(":")
     try:
         target: Any = importlib.import_module(module_name)
@@ -194,7 +194,7 @@ def load(reference: str) -> Callable[..., Any]:
 
 
 def describe(error: BaseException) -> str:
-    """An exception as one line of text."""
+    """Return an exception as one line of text."""
     if isinstance(error, (LoadError, ReplyError)):
         return str(error)
     try:
@@ -205,13 +205,13 @@ def describe(error: BaseException) -> str:
 
 
 class WorkerFinder(importlib.abc.MetaPathFinder):
-    """Provides what calls graders and tools where agenteval is not installed, graders also under HoloDeck's name.
+    """Provides agenteval's grader and tool modules if it is not installed; graders also under HoloDeck's name.
 
-    It is asked last, so that packages that are installed win.
+    It is the last finder, so that installed packages take precedence.
     """
 
     def find_spec(self, fullname: str, _path: Any = None, _target: Any = None) -> Any:
-        """The module, or an empty package above it."""
+        """Return the spec of the module, or of an empty parent package."""
         if fullname in OWN_FILES:
             file = pathlib.Path(__file__).resolve().parents[2] / OWN_FILES[fullname]
             return importlib.util.spec_from_file_location(fullname, str(file))
@@ -223,16 +223,16 @@ class WorkerFinder(importlib.abc.MetaPathFinder):
 
 
 class AliasLoader(importlib.abc.Loader):
-    """Loads a module that is already there under another name."""
+    """Loads an already loaded module under another name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def create_module(self, spec: Any) -> None:
-        """An ordinary module, filled below."""
+        """Return ``None``, for an ordinary module that ``exec_module`` fills."""
 
     def exec_module(self, module: Any) -> None:
-        """Give it everything that the other one has."""
+        """Copy the contents of the other module."""
         original = importlib.import_module(self._name)
         public = {name: value for name, value in vars(original).items() if not name.startswith("__")}
         vars(module).update(public)
@@ -241,10 +241,10 @@ class AliasLoader(importlib.abc.Loader):
 def main() -> None:
     """Serve until the parent closes stdin."""
     directory, threads = sys.argv[1], int(sys.argv[2])
-    # The script's own folder is no place to import from; the agent's is.
+    # Import from the agent's directory instead of the script's.
     sys.path[0] = directory
     sys.meta_path.append(WorkerFinder())
-    # Requests and replies move to descriptors that the user's code and its children do not know.
+    # Requests and replies move to descriptors that user code and its child processes do not inherit.
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -252,7 +252,7 @@ def main() -> None:
     os.close(nothing)
     os.dup2(2, 1)
     Worker(replies, threads).serve(requests)
-    # stdin is closed: the parent is done. Threads that still hang must not keep the process.
+    # stdin is closed: the parent has finished. Hanging threads must not keep the process alive.
     os._exit(0)
 
 

@@ -1,1 +1,1 @@
-"""What metrics share in a run."""
+"""Resources that metrics share in a run."""

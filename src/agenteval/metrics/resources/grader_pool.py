@@ -32,8 +32,8 @@ class GraderPool:
     """The graders of a run.
 
     Args:
-        interpreters: the Python of a directory, where its agent names one.
-        concurrency: graders called at once, per directory.
+        interpreters: the Python interpreter of each directory whose agent names one.
+        concurrency: maximum number of concurrent calls per directory.
     """
 
     def __init__(self, interpreters: Mapping[str, str] | None = None, concurrency: int = 8) -> None:
@@ -57,7 +57,7 @@ class GraderPool:
         check: str = _CHECK,
         options: Sequence[Any] = (),
     ) -> None:
-        """Say that a grader will be called; ``start`` makes sure that it is there.
+        """Register a grader that will be called; ``start`` checks that it exists.
 
         Args:
             where: the metric's place; the module is imported from its directory.
@@ -73,7 +73,7 @@ class GraderPool:
         """Import every expected grader.
 
         Raises:
-            ConfigError: with all that cannot be imported.
+            ConfigError: graders cannot be imported; the message lists them all.
         """
         checks = (self._problem(expected) for expected in self._expected.values())
         problems = [problem for problem in await asyncio.gather(*checks) if problem is not None]
@@ -81,21 +81,21 @@ class GraderPool:
             raise ConfigError(problems)
 
     async def call(self, where: Place, function: str, arguments: list[Any]) -> Mapping[str, Any]:
-        """Call a function of ours that calls a grader.
+        """Call a built-in function that calls a grader.
 
         Args:
             where: the metric's place; modules are imported from its directory.
-            function: ``module:callable``, one that runs in the worker.
+            function: ``module:callable``, which runs in the worker.
             arguments: its arguments, as JSON.
 
         Raises:
-            AgentError: the grader raised, returned what it may not, or its process died.
+            AgentError: the grader raised, returned a wrong type, or its process died.
         """
         found: Mapping[str, Any] = await self._pool(where.directory).call(function, arguments)
         return found
 
     async def close(self) -> None:
-        """End the worker processes."""
+        """Stop the worker processes."""
         await asyncio.gather(*(pool.close() for pool in self._pools.values()))
 
     async def _problem(self, expected: _Expected) -> Problem | None:

@@ -1,4 +1,4 @@
-"""What the judges of a suite share in a run: how often they may still ask, and what they said before."""
+"""Call limits and cached judgements that the judges of a suite share in a run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from agenteval.suite.model import Place
 
 @dataclass
 class Judgements:
-    """The accounts of all suites of a run.
+    """The quotas of all suites of a run.
 
     Args:
-        remembers: whether suites may keep what their judges said.
+        remembers: whether suites may cache judgements.
     """
 
     remembers: bool = True
@@ -28,19 +28,19 @@ class Judgements:
 
     @property
     def answered(self) -> dict[str, int]:
-        """How many answers counted so far, by suite."""
+        """Return the number of counted answers so far, by suite."""
         return {**self._earlier, **{suite: book.answered for suite, book in self._books.items()}}
 
     def record_spend(self, answered: Mapping[str, int]) -> None:
-        """Count what an earlier part of the run took; before any judge is asked."""
+        """Count the answers of an earlier part of the run; call this before any judge."""
         self._earlier = dict(answered)
 
     def of(self, suite: Place, limits: JudgeLimits) -> QuotaEntry:
-        """The account of a suite.
+        """Return the quota of a suite.
 
         Args:
-            suite: the file that asks.
-            limits: what it allows.
+            suite: the file of the suite.
+            limits: its limits.
         """
         key = f"{suite.directory}\n{suite.file}"
         if key not in self._books:
@@ -52,18 +52,18 @@ class Judgements:
 
 @dataclass
 class Question:
-    """A call under way; ``answered`` is set once a model answered it, which is what counts."""
+    """A call in progress; ``answered`` is set once a model has answered, which makes it count."""
 
     answered: bool = False
 
 
 @dataclass
 class QuotaEntry:
-    """Counts the answers of models for one suite.
+    """Counts the models' answers for one suite.
 
     Attributes:
-        max_calls: how many there may be; ``None`` is no limit.
-        cache: what judges said before; ``None`` keeps nothing.
+        max_calls: maximum number of answers; ``None`` for no limit.
+        cache: earlier judgements; ``None`` disables the cache.
     """
 
     max_calls: int | None
@@ -74,10 +74,10 @@ class QuotaEntry:
 
     @asynccontextmanager
     async def question(self) -> AsyncIterator[Question]:
-        """Hold this while a model is asked.
+        """Reserve a call while a model is asked.
 
         Raises:
-            BudgetSpentError: no call is left.
+            BudgetSpentError: the limit is reached.
         """
         async with self._changed:
             await self._changed.wait_for(self._is_decided)
@@ -94,6 +94,6 @@ class QuotaEntry:
                 self._changed.notify_all()
 
     def _is_decided(self) -> bool:
-        """Whether a call under way does not matter for whether there is another one."""
+        """Return whether another call can be granted or refused without waiting for a call in progress."""
         limit = self.max_calls
         return limit is None or self.answered >= limit or self.answered + self._under_way < limit

@@ -1,4 +1,4 @@
-"""Keeps judgements in a file that FluxLoop can read, too: JSON Lines, one judgement per line."""
+"""Caches judgements in a file in FluxLoop's format: JSON Lines, one judgement per line."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from typing import Any
 class JudgementCache:
     """A file of judgements.
 
-    Lines that are none are passed over; a file that cannot be written only costs money.
+    Invalid lines are skipped; if the file cannot be written, judgements are not cached.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def get(self, key: str) -> str | None:
-        """What the judge said; ``None`` if it was not asked before."""
+        """Return a judgement; ``None`` if it is not cached."""
         return self._responses.get(key)
 
     def put(self, key: str, raw_score: float, reason: str, response: str, parameters: Mapping[str, Any]) -> None:
-        """Keep a judgement.
+        """Store a judgement.
 
         Args:
             key: from ``judgement_key``.
             raw_score: on the judge's scale.
-            reason: for it.
-            response: what the judge said.
-            parameters: of the model, as the suite has them.
+            reason: the judge's reason.
+            response: the judge's reply.
+            parameters: the model's parameters, as in the suite.
         """
         if key in self._responses:
             return
@@ -50,14 +50,14 @@ class JudgementCache:
             self._append(line)
 
     def _append(self, line: bytes) -> None:
-        """Add one line in one piece, so that several processes may do so at once."""
+        """Append one line in a single write, so that several processes can append concurrently."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         try:
             size = os.fstat(descriptor).st_size
             if size:
                 os.lseek(descriptor, size - 1, os.SEEK_SET)
-                # Whoever wrote last may have been stopped in the middle of a line.
+                # The last writer may have been stopped in the middle of a line.
                 line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
             os.write(descriptor, line)
         finally:
@@ -81,15 +81,15 @@ class JudgementCache:
 def judgement_key(
     *, evaluator: str, model: str, parameters: Mapping[str, Any], prompt: str, trace_id: Any, iteration: Any
 ) -> str:
-    """What tells a judgement apart from every other one, as FluxLoop computes it.
+    """Return the unique key of a judgement, as FluxLoop computes it.
 
     Args:
-        evaluator: its name.
-        model: as the suite names it.
-        parameters: of the model, as the suite has them.
+        evaluator: the evaluator's name.
+        model: its name in the suite.
+        parameters: the model's parameters, as in the suite.
         prompt: the template with its placeholders replaced.
-        trace_id: of the trace.
-        iteration: of the trace.
+        trace_id: the trace's id.
+        iteration: the trace's iteration.
     """
     content = {
         "evaluator": evaluator,

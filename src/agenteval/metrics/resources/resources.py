@@ -1,4 +1,4 @@
-"""What metrics share in a run: models, graders, embeddings, judgements."""
+"""Resources that metrics share in a run: models, graders, embeddings, judgements."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Reply = TypeVar("Reply", bound="BaseModel")
 
 @dataclass(frozen=True)
 class Resources:
-    """What metrics of one run share.
+    """The resources that the metrics of one run share.
 
     Attributes:
-        judge: the model that judges where a suite names none and can do without.
-        embedder: the model that compares meanings where a suite names none.
-        remembers: whether suites may keep what their judges said, and take it instead of asking again.
-        seed: of what metrics leave to chance; ``None`` is the same in every run.
+        judge: the judge for suites that do not name one, if they allow that.
+        embedder: the embedding model for suites that do not name one.
+        remembers: whether suites may cache judgements and reuse them.
+        seed: the random seed of metrics; ``None`` gives the same values in every run.
     """
 
     gateway: Gateway
@@ -41,21 +41,21 @@ class Resources:
 
     @cached_property
     def embeddings(self) -> Embeddings:
-        """The way to vectors of texts, which remembers those that it has."""
+        """The embeddings of texts, with a cache."""
         from agenteval.core.llm.embeddings import Embeddings
 
         return Embeddings(self.gateway, self.embedder)
 
     @cached_property
     def judgements(self) -> Judgements:
-        """What judges of traces may still ask, and what they said before."""
+        """The quotas and cached judgements of judges of traces."""
         from agenteval.metrics.resources.judge_quota import Judgements
 
         return Judgements(self.remembers)
 
     @property
     def judged(self) -> Mapping[str, int]:
-        """How many answers of judges counted so far, by suite."""
+        """Return the number of counted judge answers so far, by suite."""
         return self.judgements.answered if "judgements" in self.__dict__ else {}
 
     async def ask(self, prompt: str, reply: type[Reply], *, sample: int = 0) -> Reply:
@@ -92,16 +92,16 @@ class Resources:
         )
 
     def record_spend(self, spent: RunUsage, judged: Mapping[str, int]) -> None:
-        """Count what an earlier part of the run spent: on models, and of each suite's limit of judgements."""
+        """Count the usage of an earlier part of the run: of models, and of each suite's limit of judgements."""
         self.gateway.record_spend(spent)
         if judged:
             self.judgements.record_spend(judged)
 
     async def start(self) -> None:
-        """Make sure that what the metrics will use is there.
+        """Check that the registered resources exist.
 
         Raises:
-            ConfigError: it is not.
+            ConfigError: a resource is missing.
         """
         await self.graders.start()
 

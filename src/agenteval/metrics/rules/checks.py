@@ -1,4 +1,4 @@
-"""Rules that need nothing but the record of an answer; a parameter is what the suite calls it."""
+"""Rules that need only the record of an answer; parameters have the suite's names."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from agenteval.metrics.values import shown
 from agenteval.results.record.fields import Record, reported_success, value_at
 from agenteval.results.record.token_usage import token_usage
 
-# As they are written in a suite, and inside a pattern.
+# The flags in a suite, and their letters inside a pattern.
 FLAGS = {"IGNORECASE": "i", "MULTILINE": "m", "DOTALL": "s"}
 
 
 @dataclass(frozen=True, slots=True)
 class RuleScore:
-    """What one rule says: 0..1, and why it is not 1."""
+    """The score of one rule, 0..1, and the reason if it is not 1."""
 
     score: float
     reason: str | None = None
 
 
 def rule_text(value: Any) -> str:
-    """A value as rules look at it: objects and lists as Python writes them, as FluxLoop's rules do."""
+    """Return a value as text; objects and lists in Python's notation, as in FluxLoop's rules."""
     return "" if value is None else str(value)
 
 
 def output_not_empty(record: Record, *, target: str = "output") -> RuleScore:
-    """1 unless the field is missing, blank, an empty object or an empty list."""
+    """Return 1 unless the field is missing, blank, an empty object or an empty list."""
     value = value_at(record, target)
     if value in ({}, []) or not text_of(value).strip():
         return RuleScore(0.0, f"{target} is empty")
@@ -39,18 +39,18 @@ def output_not_empty(record: Record, *, target: str = "output") -> RuleScore:
 
 
 def success(record: Record) -> RuleScore:
-    """1 if the trace says that it succeeded, by ``success`` or else by ``status``, and names no error."""
+    """Return 1 if ``success``, else ``status``, reports success, and the trace contains no error."""
     said = reported_success(record)
     if said is None:
-        return RuleScore(0.0, "the trace does not say whether it succeeded")
+        return RuleScore(0.0, "the trace contains neither `success` nor `status`")
     if not said:
         return RuleScore(0.0, "the trace is marked as failed")
     error = value_at(record, "error")
-    return RuleScore(0.0, f"the trace names an error: {shown(text_of(error))}") if error else RuleScore(1.0)
+    return RuleScore(0.0, f"the trace contains an error: {shown(text_of(error))}") if error else RuleScore(1.0)
 
 
 def latency_under(record: Record, *, budget_ms: float) -> RuleScore:
-    """1 within the budget, else budget/duration."""
+    """Return 1 within the budget, else budget/duration."""
     duration = value_at(record, "duration_ms")
     if isinstance(duration, bool) or not isinstance(duration, int | float):
         return RuleScore(0.0, "duration_ms is not known")
@@ -66,7 +66,7 @@ def token_usage_under(
     max_prompt_tokens: float | None = None,
     max_completion_tokens: float | None = None,
 ) -> RuleScore:
-    """1 within all budgets, else the least budget/actual; a part that the record does not tell apart is not over."""
+    """Return 1 within all budgets, else the least budget/actual; counts that are not recorded are within budget."""
     usage = token_usage(record)
     if usage is None:
         return RuleScore(0.0, "token usage is not known")
@@ -88,7 +88,7 @@ def token_usage_under(
 def contains(
     record: Record, *, keywords: Sequence[str], target: str = "output", case_sensitive: bool = False
 ) -> RuleScore:
-    """1 if the field contains any of the keywords."""
+    """Return 1 if the field contains any of the keywords."""
     if _present(record, keywords, target, case_sensitive=case_sensitive):
         return RuleScore(1.0)
     return RuleScore(0.0, f"{target} contains none of {_listed(keywords)}")
@@ -97,13 +97,13 @@ def contains(
 def not_contains(
     record: Record, *, keywords: Sequence[str], target: str = "output", case_sensitive: bool = False
 ) -> RuleScore:
-    """1 if the field contains none of the keywords."""
+    """Return 1 if the field contains none of the keywords."""
     present = _present(record, keywords, target, case_sensitive=case_sensitive)
     return RuleScore(0.0, f"{target} contains {_listed(present)}") if present else RuleScore(1.0)
 
 
 def matches_regex(record: Record, *, pattern: str, target: str = "output", flags: Sequence[str] = ()) -> RuleScore:
-    """1 if the pattern is found in the field (``re.search``); 0 also where the search takes too long."""
+    """Return 1 if the pattern is found in the field (``re.search``); 0 also if the search times out."""
     letters = "".join(FLAGS[flag] for flag in flags)
     try:
         matches = found(f"(?{letters}){pattern}" if letters else pattern, rule_text(value_at(record, target)))

@@ -1,4 +1,4 @@
-"""Checks the record of an answer against rules; the score is the mean of theirs."""
+"""Checks the record of an answer against rules; the score is the mean of their scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agenteval.results.record.fields import Record
 
 _EMBEDDING = "embedding"
 
-#: Check → function; similarity by embeddings is ``meaning``, as it waits for a model.
+#: Check → function; similarity by embeddings is ``meaning``, which is asynchronous.
 RULES: Mapping[str, Callable[..., RuleScore]] = {
     check.__name__: check
     for check in (
@@ -42,10 +42,10 @@ RULES: Mapping[str, Callable[..., RuleScore]] = {
 
 @dataclass(frozen=True, slots=True)
 class RuleBased:
-    """The mean of several rules; the suite's aggregate decides.
+    """The mean of several rules; the suite's aggregate sets the verdict.
 
     Args:
-        rules: each the name of a check under ``check``, and its parameters.
+        rules: each with the name of its check under ``check``, and its parameters.
     """
 
     rules: Sequence[Mapping[str, Any]]
@@ -57,7 +57,7 @@ class RuleBased:
             self.resources.embeddings.check(None)
 
     def measure(self, observation: Observation) -> Outcome | Awaitable[Outcome]:
-        """Check every rule; waits only for a model that compares meanings."""
+        """Check every rule; only similarity by embeddings waits."""
         record = record_of(observation)
         if any(map(_needs_model, self.rules)):
             return self._measure_with_model(record)

@@ -1,4 +1,4 @@
-"""The rule that compares two texts of a record: by their characters, or by what they are about."""
+"""The rule that compares two texts of a record: by characters, or by meaning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agenteval.metrics.rules.checks import RuleScore, rule_text
 from agenteval.metrics.similarity import similarity as similarity_of_meaning
 from agenteval.results.record.fields import Record, value_at
 
-# Longer texts are compared as far as this, in characters: the time for a comparison grows with the square.
+# Characters; longer texts are truncated, as the time of a comparison grows with the square of the length.
 LONGEST_COMPARED = 10_000
 _ROUNDING = 1e-9
 
@@ -22,9 +22,9 @@ def similarity(
     method: str = "difflib",
     threshold: float | None = None,
 ) -> RuleScore:
-    """How alike the texts of two fields are, by their characters.
+    """Return the similarity of the texts of two fields, by their characters.
 
-    ``difflib`` is ``difflib.SequenceMatcher.ratio`` (Ratcliff and Obershelp); ``levenshtein`` is 1 less the edit
+    ``difflib`` is ``difflib.SequenceMatcher.ratio`` (Ratcliff and Obershelp); ``levenshtein`` is 1 minus the edit
     distance per character of the longer text.
     """
     expected, actual, problem = _compared(record, expected_path, target)
@@ -44,10 +44,10 @@ async def meaning(
     target: str = "output",
     threshold: float | None = None,
 ) -> RuleScore:
-    """How alike the texts of two fields are in what they are about: the cosine of their embeddings, 0..1.
+    """Return the similarity in meaning of the texts of two fields: the cosine of their embeddings, 0..1.
 
     Raises:
-        LlmError, BudgetSpentError: the model cannot be asked.
+        LlmError, BudgetSpentError: the model cannot be called.
     """
     expected, actual, problem = _compared(record, expected_path, target)
     if problem is not None:
@@ -57,7 +57,7 @@ async def meaning(
 
 
 def _compared(record: Record, expected_path: str, target: str) -> tuple[str, str, RuleScore | None]:
-    """The expected and the actual text, or what is to be said where one of them is missing."""
+    """Return the expected and the actual text, or the score if one of them is missing."""
     expected, actual = rule_text(value_at(record, expected_path)), rule_text(value_at(record, target))
     if not expected:
         return expected, actual, RuleScore(0.0, f"there is no {expected_path} to compare with")

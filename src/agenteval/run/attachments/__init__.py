@@ -1,1 +1,1 @@
-"""The files of a case: found, downloaded, converted to text."""
+"""The files of a case: downloads and conversion to text."""

@@ -1,4 +1,4 @@
-"""Gets the files of a run ready for agents and judges: each is downloaded and read once."""
+"""Prepares the files of a run for agents and judges: downloads and reads each once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_TEXT = "(no text could be read from this file)"
 
 
 class AttachmentError(AgentEvalError):
-    """A file of a turn cannot be had or read; the message says which and why."""
+    """A file of a turn cannot be downloaded or read; the message names the file and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Attached:
     """The files of one turn.
 
     Attributes:
-        paths: where they lie on this machine.
-        texts: for each, its name, what it is, and the text in it.
+        paths: their paths on this machine.
+        texts: for each file its name, description and text.
     """
 
     paths: tuple[str, ...] = ()
@@ -43,10 +43,10 @@ class Attached:
 
 
 class Attachments:
-    """One for a run, used as a context inside its event loop.
+    """The files of a run; a context manager inside the run's event loop.
 
     Args:
-        kept: where downloads are kept for later runs; in the user's cache directory if not given.
+        kept: directory of downloads for later runs; by default in the user's cache directory.
     """
 
     def __init__(self, kept: Path | None = None) -> None:
@@ -54,7 +54,7 @@ class Attachments:
         self._cleanup = ExitStack()
         self._downloader: Downloader | None = None
         self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
-        # Reading keeps the interpreter busy; several at once would only take turns.
+        # Conversion is bound by the interpreter; several at once would only take turns.
         self._reading = asyncio.Semaphore(1)
 
     async def __aenter__(self) -> Self:
@@ -67,10 +67,10 @@ class Attachments:
         self._cleanup.close()
 
     async def get(self, files: Sequence[FileRef]) -> Attached:
-        """The files of a turn.
+        """Return the files of a turn.
 
         Raises:
-            AttachmentError: one of them cannot be had or read.
+            AttachmentError: one of them cannot be downloaded or read.
         """
         found = await asyncio.gather(*(self._one(file) for file in files))
         return Attached(tuple(str(path) for path, _ in found), tuple(text for _, text in found))
@@ -82,7 +82,7 @@ class Attachments:
             text = await self._once(part, lambda: self._read(file, path))
         except AgentEvalError as error:
             raise AttachmentError(str(error)) from None
-        except Exception as error:  # noqa: BLE001 - a file nobody foresaw costs a case, not the run
+        except Exception as error:  # noqa: BLE001 - an unexpected file must fail a case, not the run
             raise AttachmentError(f"{file.name}: {type(error).__name__}: {error}") from None
         return path, _block(file, text)
 
@@ -95,7 +95,7 @@ class Attachments:
         return await self._once((file.url, file.cache), lambda: in_thread(get))
 
     def _new_downloader(self) -> Downloader:
-        # Imported here, as most suites name no address, and the HTTP library takes its time.
+        # Imported here: most suites have no URLs, and the HTTP library is slow to import.
         from agenteval.run.attachments.download import Downloader
 
         temporary = TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
@@ -103,7 +103,7 @@ class Attachments:
 
     async def _read(self, file: FileRef, path: Path) -> str:
         async with self._reading:
-            # The first time this takes seconds, which are not the file's.
+            # The first import takes seconds, which must not count towards the file's limit.
             await in_thread(partial(load_libraries, file.kind))
             try:
                 async with asyncio.timeout(file.convert_s):
@@ -112,7 +112,7 @@ class Attachments:
                 raise AttachmentError(f"{file.name}: reading it took longer than {file.convert_s:g} s") from None
 
     async def _once(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
-        """What was made for a key, now or before; who gives up waiting does not stop it for the others."""
+        """Return the result for a key, computed once; a cancelled caller does not cancel it for others."""
         task: asyncio.Task[ResultT] | None = self._tasks.get(key)
         if task is None:
             task = self._tasks[key] = asyncio.create_task(make())

@@ -1,4 +1,4 @@
-"""Reads the text of files, by markitdown where they are not plain; it blocks, so it runs in a thread."""
+"""Reads the text of files, with markitdown if they are not plain text; it blocks, so it runs in a thread."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _CONVERTERS: dict[FileKind, tuple[str, str]] = {
     "excel": ("XlsxConverter", ".xlsx"),
     "powerpoint": ("PptxConverter", ".pptx"),
 }
-# How markitdown begins each slide.
+# The line with which markitdown begins each slide.
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
-# PDFium may be used by one thread at a time.
+# PDFium is not thread-safe.
 _PDFIUM = threading.Lock()
 
 
@@ -34,20 +34,20 @@ class ConversionError(AgentEvalError):
 
 
 def load_libraries(kind: FileKind) -> None:
-    """Import what reads files of a kind."""
+    """Import the libraries that read files of a kind."""
     if kind not in PLAIN:
         import_module("markitdown.converters")
 
 
 def read_file(file: FileRef, path: Path) -> str:
-    """The text of a file, or of the parts of it that the suite asks for.
+    """Return the text of a file, or of the parts that the suite selects.
 
     Args:
-        file: what the suite says about it.
-        path: where it lies.
+        file: its entry in the suite.
+        path: its path.
 
     Raises:
-        ConversionError: it is damaged, or a part does not exist.
+        ConversionError: the file is damaged, or a part does not exist.
     """
     try:
         data = path.read_bytes()
@@ -60,7 +60,7 @@ def read_file(file: FileRef, path: Path) -> str:
         return _read(file, data, path)
     except ConversionError as error:
         raise ConversionError(f"{file.name} {error}") from None
-    except Exception as error:  # noqa: BLE001 - the libraries raise whatever a damaged file leads to
+    except Exception as error:  # noqa: BLE001 - the libraries raise any exception for a damaged file
         raise ConversionError(f"{file.name} cannot be read as {file.kind}: {type(error).__name__}: {error}") from None
 
 
@@ -83,19 +83,19 @@ def _markdown(kind: FileKind, data: bytes) -> str:
 
     name, suffix = ("XlsConverter", ".xls") if kind == "excel" and is_old_office(data) else _CONVERTERS[kind]
     converter = getattr(converters, name)()
-    # The converters themselves, as the kind is given: markitdown's own choice would load a model to guess it.
+    # Converters are called directly, as the kind is known: markitdown would load a model to guess it.
     text: str = converter.convert(io.BytesIO(data), StreamInfo(extension=suffix)).markdown
     return text
 
 
 def _quiet() -> None:
-    """The libraries report oddities of files with parts of what they hold; none of it belongs in a log."""
+    """Silence the libraries, whose warnings quote the files' contents."""
     for name in ("pdfminer", "pdfplumber"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _image(data: bytes, path: Path, timeout_s: float) -> str:
-    """What exiftool says about an image and tesseract reads in it, as far as they are installed."""
+    """Return an image's metadata by exiftool and its text by tesseract, if these are installed."""
     from markitdown import StreamInfo, converters
 
     converter = converters.ImageConverter()
@@ -105,13 +105,13 @@ def _image(data: bytes, path: Path, timeout_s: float) -> str:
         return about
     argv = [tesseract, str(path), "stdout"]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
-    # It fails on formats that it does not know; then there is no text.
+    # It fails on unknown formats; then there is no text.
     text = "" if done.returncode else done.stdout.decode("utf-8", "replace")
     return f"{about}\n{text}".strip()
 
 
 def _pages(data: bytes, numbers: Sequence[int]) -> bytes:
-    """A PDF of some pages of another one."""
+    """Return a PDF of some pages of another."""
     import pypdfium2
 
     with _PDFIUM:
@@ -129,10 +129,10 @@ def _pages(data: bytes, numbers: Sequence[int]) -> bytes:
 
 
 def _slides(text: str, numbers: Sequence[int]) -> str:
-    """Some slides out of a presentation's text."""
+    """Return some slides of a presentation's text."""
     starts: list[int] = []
     for found in _SLIDE.finditer(text):
-        # A slide may itself hold such a line; only the next number begins a slide.
+        # A slide may contain such a line; only the next number begins a slide.
         if int(found[1]) == len(starts) + 1:
             starts.append(found.start())
     _check_numbers(numbers, len(starts), "slide")
@@ -148,7 +148,7 @@ def _check_numbers(numbers: Sequence[int], count: int, what: str) -> None:
 
 
 def _cells(data: bytes, name: str | None, cells: str | None) -> str:
-    """A sheet, or a range of its cells, as a Markdown table; formulas are given by their last result."""
+    """Return a sheet, or a range of its cells, as a Markdown table; formulas show their last result."""
     import openpyxl
     from openpyxl.utils import range_boundaries
 
@@ -165,7 +165,7 @@ def _cells(data: bytes, name: str | None, cells: str | None) -> str:
     rows = sheet.iter_rows(
         min_col=left,
         min_row=top,
-        # A range may go far beyond what the sheet holds.
+        # A range may extend far beyond the sheet's cells.
         max_col=min(right or sheet.max_column, sheet.max_column),
         max_row=min(bottom or sheet.max_row, sheet.max_row),
         values_only=True,
@@ -174,7 +174,7 @@ def _cells(data: bytes, name: str | None, cells: str | None) -> str:
 
 
 def _ordered(first: int | None, last: int | None) -> tuple[int | None, int | None]:
-    """Two ends of a range, whichever way round they are written."""
+    """Return the two ends of a range in ascending order."""
     return (last, first) if first and last and last < first else (first, last)
 
 

@@ -1,4 +1,4 @@
-"""Downloads the files that suites name by address, and keeps them."""
+"""Downloads and caches the files that suites name by URL."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _SUFFIXES: dict[FileKind, str] = {
 
 
 class DownloadError(AgentEvalError):
-    """A file could not be had.
+    """A file could not be downloaded.
 
     Args:
         message: why.
-        transient: another attempt may succeed.
+        transient: whether a retry may succeed.
     """
 
     def __init__(self, message: str, *, transient: bool = False) -> None:
@@ -52,11 +52,11 @@ class DownloadError(AgentEvalError):
 
 @dataclass(frozen=True)
 class Downloader:
-    """Gets files by HTTP; it blocks, so it runs in a thread.
+    """Downloads files by HTTP; it blocks, so it runs in a thread.
 
     Attributes:
-        kept: directory for files that later runs may use.
-        temporary: directory for the others.
+        kept: directory for files that later runs can reuse.
+        temporary: directory for other files.
         backoff_s: wait before the second attempt; it doubles.
         max_bytes: larger files are refused.
     """
@@ -68,16 +68,16 @@ class Downloader:
     sleep: Callable[[float], None] = time.sleep
 
     def get(self, url: str, kind: FileKind, timeout_s: float, *, keep: bool) -> Path:
-        """The file at an address.
+        """Return the file at a URL.
 
         Args:
             url: ``http`` or ``https``.
-            kind: what it holds.
+            kind: the kind of its content.
             timeout_s: limit for one attempt.
-            keep: take it from earlier runs, and keep it for later ones.
+            keep: whether to reuse it from earlier runs, and cache it for later ones.
 
         Raises:
-            DownloadError: it cannot be had.
+            DownloadError: it cannot be downloaded.
         """
         name = Path(hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:32], file_name(url, kind))
         if keep and (self.kept / name).is_file():
@@ -96,7 +96,7 @@ class Downloader:
         raise AssertionError("the last attempt returns or raises")
 
     def _place(self, name: Path, *, keep: bool) -> Path:
-        """Where the file goes; a cache that cannot be written only costs time."""
+        """Return the path to write the file to; the temporary directory if the cache is not writable."""
         if keep:
             with contextlib.suppress(OSError):
                 target = self.kept / name
@@ -146,7 +146,7 @@ class Downloader:
 
 
 def file_name(url: str, kind: FileKind) -> str:
-    """What a download is called on disk: as in the address, with a suffix that says what it holds."""
+    """Return the file name of a download: as in the URL, with the suffix of its kind."""
     name = _UNUSUAL.sub("_", unquote(urlsplit(url).path).rpartition("/")[2]).strip("._")[-_NAME_LENGTH:] or "file"
     return name if Path(name).suffix else name + _SUFFIXES.get(kind, "")
 

@@ -1,4 +1,4 @@
-"""Asks an agent one turn: under its time limit, and again after failures that may pass."""
+"""Asks an agent one turn, with a time limit and retries after transient failures."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from agenteval.agents.base import Reply, Request, Session
 from agenteval.core.errors import AgentError, ToolRaisedError, TransientAgentError
 from agenteval.suite.model import AgentSpec
 
-# Before the second attempt; it doubles, and is spread by up to a half.
+# Seconds before the first retry; it doubles with each retry, plus jitter of up to a half.
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 60.0
-# After so many failures in a row, of all turns together, an agent is taken for gone: each turn is asked once.
+# After so many consecutive failures over all turns, the agent counts as unavailable: turns are not retried.
 _MOST_FAILURES = 20
 _MOST_FAILURES_OF_EACH = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply, or the reason why there is none; ``retries`` counts the attempts after the first one."""
+    """A reply, or the reason for its absence; ``retries`` counts the attempts after the first."""
 
     reply: Reply | None = None
     error: str | None = None
@@ -37,28 +37,28 @@ def _now() -> float:
 
 @dataclass(frozen=True, slots=True)
 class CaseDeadline:
-    """The time that one iteration of a case may take; without a limit there is none."""
+    """The time limit of one iteration of a case, if it has one."""
 
     limit_s: float = math.inf
     _end: float = math.inf
 
     @classmethod
     def start(cls, limit_s: float) -> CaseDeadline:
-        """A limit from now on, in seconds; inside an event loop."""
+        """Start a limit now, in seconds; requires a running event loop."""
         return cls(limit_s, _now() + limit_s)
 
     def left_s(self) -> float:
-        """What is left of it, in seconds; below 0 if it is over."""
+        """The remaining time in seconds; negative after the deadline."""
         return self._end if self._end == math.inf else self._end - _now()
 
 
 class Retrying:
-    """Asks one agent, for all conversations with it.
+    """Asks one agent for all its conversations.
 
     Args:
-        spec: its time limit, and how often it is asked again.
-        concurrency: conversations that may fail at the same time for one reason.
-        seed: of the spread of waits; ``None`` takes any.
+        spec: its time limit and number of retries.
+        concurrency: the number of conversations that may fail at the same time for one reason.
+        seed: the seed of the jitter; ``None`` for a random one.
     """
 
     def __init__(self, spec: AgentSpec, concurrency: int, seed: int | None = None) -> None:
@@ -70,13 +70,13 @@ class Retrying:
     async def ask(
         self, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
     ) -> Answer:
-        """The agent's answer to one turn, or what kept it from answering.
+        """Return the agent's answer to one turn, or the error.
 
         Args:
             session: the conversation.
             request: the turn.
-            clock: what the case has left; waits for another attempt are part of it.
-            exception_is_answer: whether an exception of a tool under test is its answer.
+            clock: the case's remaining time, which includes waits for retries.
+            exception_is_answer: whether an exception of a tool under test counts as its answer.
         """
         retries = 0
         while True:
@@ -121,7 +121,7 @@ class Retrying:
         return Answer(reply=reply, elapsed_ms=(time.perf_counter() - started) * 1000)
 
     def _limit(self, left_s: float) -> AbstractAsyncContextManager[object]:
-        """What ends an attempt that takes too long; a recording answers at once."""
+        """Return the timeout of an attempt; a recording needs none."""
         return nullcontext() if self._spec.kind == "replay" else asyncio.timeout(min(self._spec.limit_s, left_s))
 
     def _is_worth_it(self, retries: int) -> bool:
@@ -130,7 +130,7 @@ class Retrying:
     def _wait_s(self, request: Request, retries: int, failure: TransientAgentError) -> float:
         if failure.retry_after_s is not None:
             return min(failure.retry_after_s, _LONGEST_WAIT_S)
-        # Of its own, so that it does not depend on the order in which turns fail.
+        # A separate generator per retry, so that the jitter does not depend on the order of failures.
         own = None if self._seed is None else f"{self._seed}:{request.session}:{request.turn}:{retries}"
         spread = 1 + random.Random(own).random() / 2  # noqa: S311 - no secret depends on it
         wait_s: float = _FIRST_WAIT_S * 2**retries * spread

@@ -17,16 +17,15 @@ from agenteval.suite.model import Turn
 if TYPE_CHECKING:
     from agenteval.agents.replay.cases import RecordedAnswer
 
-# How HoloDeck's backends name the tools that search a vector store.
+# The names of vector store search tools in HoloDeck's backends.
 _SEARCH_TOOL = re.compile(r"(vectorstore|hierarchical_document)-.+|mcp__holodeck_tools__.+_search")
 
 
 class Retrieval:
-    """The passages of one session; a later turn without any of its own still has the earlier ones.
+    """The passages of one session; a later turn without new passages keeps the earlier ones.
 
     Args:
-        tools: names of the tools that retrieve, as the suite says; search tools by HoloDeck's naming
-            count always.
+        tools: names of the suite's retrieval tools; search tools by HoloDeck's naming always count.
     """
 
     def __init__(self, tools: Collection[str]) -> None:
@@ -34,7 +33,7 @@ class Retrieval:
         self._session: list[str] = []
 
     def passages(self, turn: Turn, reply: Reply) -> tuple[str, ...]:
-        """What counts for a turn: the suite's own passages, else the reply's, else those of its tools."""
+        """Return the passages of a turn: the suite's, else the reply's, else those of its tools."""
         found = reply.retrieval_context or tuple(self._from_tools(reply.tool_calls))
         self._session.extend(found)
         if turn.retrieval_context:
@@ -51,13 +50,13 @@ class Retrieval:
 
 
 def _chunks(result: Any) -> list[str]:
-    """A text is one passage, a list one per item; anything else is no passage."""
+    """Return a result's passages: one for a text, one per item of a list; none for other values."""
     if isinstance(result, str):
         return [result] if result else []
     return [str(item) for item in result if item] if isinstance(result, list) else []
 
 
-# After so many turns in a row without an answer the session is given up.
+# After so many consecutive turns without an answer, the session ends.
 _BROKEN_TURNS = 2
 
 _NO_LIMIT = CaseDeadline()
@@ -95,10 +94,10 @@ def recorded_exchange(job: Job, recorded: RecordedAnswer) -> Exchange:
 
 @dataclass(frozen=True)
 class Conversing:
-    """What conversations with one agent share.
+    """Resources that conversations with one agent share.
 
     Attributes:
-        attachments: gets the files of turns ready.
+        attachments: prepares the files of turns.
         attempts: asks the agent.
         case_s: limit for one iteration of a case, in seconds.
     """
@@ -108,7 +107,7 @@ class Conversing:
     case_s: float | None = None
 
     async def converse(self, job: Job, iteration: int) -> list[Exchange]:
-        """All turns of a case, in a session of their own."""
+        """Ask all turns of a case in a new session."""
         session = job.agent.agent.session()
         try:
             return await self._turns(job, iteration, session)
@@ -140,7 +139,7 @@ class Conversing:
     async def _ask(
         self, session: Session, request: Request, turn: Turn, clock: CaseDeadline
     ) -> tuple[Request, Answer]:
-        """The request as it was sent, with the turn's files, and what came of it."""
+        """Send a request with the turn's files; return it with its result."""
         if not turn.files:
             return request, await self.attempts.ask(
                 session, request, clock, exception_is_answer=turn.exception_is_answer

@@ -1,4 +1,4 @@
-"""Cases of which no metric can say anything: found before an agent is paid for."""
+"""Finds cases without an applicable metric before the agent is called."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from agenteval.suite.model import Case, Suite
 
 
 def checkable(case: Case, catalog: MetricCatalog) -> bool:
-    """Whether any metric can say anything about a case, as far as the suite alone tells.
+    """Return whether any metric applies to a case, judging by the suite alone.
 
-    Builds every metric of the case, also those that turn out not to apply.
+    Builds every metric of the case, including those that do not apply.
 
     Raises:
-        ConfigError: what a metric needs is not on this machine.
+        ConfigError: a requirement of a metric is not installed.
     """
     applicable = [
         "ground_truth" not in requirements(catalog.get(metric)) or turn.ground_truth is not None
@@ -27,7 +27,7 @@ def checkable(case: Case, catalog: MetricCatalog) -> bool:
 
 
 def skipped(case: Case) -> CaseResult:
-    """A case that nothing can be said about, without asking the agent."""
+    """Return the result of a case without an applicable metric; the agent is not called."""
     turns = [
         TurnResult(
             index=index,
@@ -53,7 +53,7 @@ def skipped(case: Case) -> CaseResult:
 
 
 def why_unchecked(suite: Suite, case: Case) -> str:
-    """What such a case lacks."""
+    """Return what such a case lacks."""
     what = (
         "has no `ground_truth` for its metrics to compare with"
         if any(turn.metrics for turn in case.turns)

@@ -1,4 +1,4 @@
-"""From what an agent answered to results: scores of turns, and the status of iterations and cases."""
+"""Turns an agent's answers into results: scores of turns, and the status of iterations and cases."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from agenteval.suite.model import Case, MetricConfig
 async def rate_iteration(
     case: Case, index: int, exchanges: Sequence[Exchange], catalog: MetricCatalog
 ) -> IterationResult:
-    """One iteration with the scores of its turns."""
+    """Return one iteration with the scores of its turns."""
     return _rated(case, index, [await _turn_result(case, exchange, catalog) for exchange in exchanges])
 
 
 def missing_iteration(case: Case, index: int, reason: str) -> IterationResult:
-    """An iteration that did not come to its end: every turn is an error."""
+    """Return an iteration that did not finish: every turn is an error."""
     turns = [
         TurnResult(index=number, input=turn.input, ground_truth=turn.ground_truth, response=None, error=reason)
         for number, turn in enumerate(case.turns)
@@ -37,7 +37,7 @@ def missing_iteration(case: Case, index: int, reason: str) -> IterationResult:
 
 
 async def rate_case(case: Case, iterations: Sequence[IterationResult], catalog: MetricCatalog) -> CaseResult:
-    """The case over all its iterations, with the scores of metrics that look at all of them."""
+    """Return the case over all its iterations, with the scores of case metrics."""
     found = sorted(iterations, key=lambda iteration: iteration.index)
     for metric in case.metrics:
         found = await _with_case_metric(case, found, metric, catalog)
@@ -45,7 +45,7 @@ async def rate_case(case: Case, iterations: Sequence[IterationResult], catalog: 
 
 
 def case_of(case: Case, iterations: Sequence[IterationResult]) -> CaseResult:
-    """The case over all its iterations, as they are rated."""
+    """Return the case over all its rated iterations."""
     status = strict_case_status if case.strict else case_status
     return CaseResult(
         id=case.id,
@@ -63,7 +63,7 @@ def case_of(case: Case, iterations: Sequence[IterationResult]) -> CaseResult:
 async def _with_case_metric(
     case: Case, iterations: Sequence[IterationResult], metric: MetricConfig, catalog: MetricCatalog
 ) -> list[IterationResult]:
-    """The iterations with what a metric over all of them says; those without a last answer take no part."""
+    """Add a case metric's score to the iterations; those without a last answer are excluded."""
     answered = [iteration for iteration in iterations if iteration.turns[-1].response is not None]
     if not answered:
         return list(iterations)
@@ -102,7 +102,7 @@ def _with_score(case: Case, iteration: IterationResult, score: Score) -> Iterati
 
 
 def _rated(case: Case, index: int, turns: list[TurnResult]) -> IterationResult:
-    """An iteration with its status and its score, as the scores of its turns make them."""
+    """Return an iteration with status and score computed from the scores of its turns."""
     if case.aggregate is None:
         broken = any(score.status == "error" for turn in turns for score in turn.scores)
         status, score = iteration_status(turns, _fatal_metrics(case) if broken else ()), mean_score(turns)
@@ -114,7 +114,7 @@ def _rated(case: Case, index: int, turns: list[TurnResult]) -> IterationResult:
 
 
 def _fatal_metrics(case: Case) -> frozenset[tuple[int, str]]:
-    """Turn and id of the metrics whose errors make the case an error."""
+    """Return turn and id of the metrics whose errors make the case an error."""
     last = len(case.turns) - 1
     placed = [(number, metric) for number, turn in enumerate(case.turns) for metric in turn.metrics]
     placed += [(last, metric) for metric in case.metrics]
@@ -128,7 +128,7 @@ async def _turn_result(case: Case, exchange: Exchange, catalog: MetricCatalog) -
     if answer.reply is not None:
         try:
             return await _scored(case, exchange, answer.reply, catalog)
-        except Exception as failure:  # noqa: BLE001 - a reply that cannot be scored costs one turn, not the run
+        except Exception as failure:  # noqa: BLE001 - a reply that cannot be scored must fail a turn, not the run
             error = f"the reply could not be scored: {type(failure).__name__}: {failure}"
     return TurnResult(
         index=request.turn,
@@ -180,7 +180,7 @@ async def _scored(case: Case, exchange: Exchange, reply: Reply, catalog: MetricC
 
 
 def _as_trace(case: Case, request: Request, reply: Reply, latency_ms: float | None) -> Mapping[str, Any]:
-    """The reply like a recorded trace, which metrics of an aggregate read."""
+    """Return the reply in the form of a recorded trace, for metrics of an aggregate."""
     from agenteval.results.record.fields import trace_of_reply
 
     return trace_of_reply(

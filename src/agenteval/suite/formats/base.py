@@ -1,4 +1,4 @@
-"""What a suite format is: where its files are, how they are recognised, and what loads them."""
+"""The definition of a suite format: the places, detection and loading of its files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Source:
 
     Attributes:
         path: the file on this machine.
-        name: how messages and results call it: relative to the repository, with forward slashes.
+        name: its name in messages and results: relative to the repository, with forward slashes.
     """
 
     path: Path
@@ -67,13 +67,13 @@ class Format:
     """A suite format.
 
     Attributes:
-        name: as commands and results name it.
-        title: the files it reads, in a few words.
-        patterns: where its files are by convention: globs from a project's directory.
-        matches: whether a file is of this format; it must not raise.
-        load: turns a file into a suite; raises ``ConfigError`` with every problem of the file.
+        name: its name in commands and results.
+        title: a short description of its files.
+        patterns: conventional places of its files: globs relative to a project's directory.
+        matches: returns whether a file has this format; it must not raise.
+        load: converts a file to a suite; raises ``ConfigError`` with every problem of the file.
         schema: makes the JSON Schema of its files, for ``agenteval schema``.
-        starter: a folder with the files that ``agenteval init`` writes.
+        starter: a directory with the files that ``agenteval init`` writes.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Changes to the JSON Schemas of suite files that several formats share.
 
-The loaders read their files in pieces, so that one mistake hides no other, and take some values in several spellings.
-The schemas are for editors: each format puts its pieces together and adds the spellings. What only a loader can see
-(that a name is given twice, that a pattern is none) is not said.
+The loaders read their files in pieces, so that one error hides no other, and accept some values in several spellings.
+The schemas are for editors: each format combines its pieces and adds the spellings. They omit errors that only a
+loader can detect (repeated names, invalid patterns).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from agenteval.suite.agents import AgentEntry
 
-# What the key ``agent`` of a suite may hold.
+# The allowed values of the key ``agent`` of a suite.
 AgentKey = AgentEntry | list[str] | str
 AGENT_DESCRIPTION = "agenteval: how the agent under test is reached"
 
@@ -23,14 +23,14 @@ Node = dict[str, Any]
 
 
 def with_variables(schema: Node) -> Node:
-    """The same schema, in which ``${VARIABLE}`` may stand for every number, word of a choice, and boolean."""
+    """Return the schema with ``${VARIABLE}`` allowed in place of every number, choice and boolean."""
     if schema.get("type") in _NUMBERS or "enum" in schema:
         return or_else(schema, _VARIABLE)
     return _below(schema, with_variables)
 
 
 def each_property(schema: Node, change: Callable[[str, Node], Node]) -> Node:
-    """The same schema with each property of each object replaced by what a function makes of it."""
+    """Return the schema with each property of each object replaced by a function's result."""
     changed = _below(schema, lambda part: each_property(part, change))
     if "properties" in changed:
         changed["properties"] = {key: change(key, value) for key, value in changed["properties"].items()}
@@ -38,7 +38,7 @@ def each_property(schema: Node, change: Callable[[str, Node], Node]) -> Node:
 
 
 def _below(schema: Node, change: Callable[[Node], Node]) -> Node:
-    """A copy of a schema, with the schemas right below it replaced by what a function makes of them."""
+    """Return a copy of a schema, with its direct subschemas replaced by a function's results."""
     copy = dict(schema)
     for key in ("properties", "$defs"):
         if key in copy:
@@ -53,14 +53,14 @@ def _below(schema: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def or_scalar(value: Node) -> Node:
-    """What a schema allows, or a number or boolean: a text that YAML took for one."""
+    """Allow a number or boolean besides a schema: a text that YAML parsed as one."""
     return or_else(value, {"type": ["number", "boolean"]})
 
 
 def or_else(
     value: Node, other: Mapping[str, Any], outside: Collection[str] = ("description", "default", "title")
 ) -> Node:
-    """What either schema allows; what is said about the first is said about both."""
+    """Allow the values of either schema; annotations of the first apply to both."""
     said = {key: value[key] for key in outside if key in value}
     inner = {key: item for key, item in value.items() if key not in said}
     members = inner["anyOf"] if set(inner) == {"anyOf"} else [inner]

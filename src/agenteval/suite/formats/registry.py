@@ -24,7 +24,7 @@ def formats() -> tuple[Format, ...]:
     """List the formats: the built-in ones, then those of other distributions that ``AGENTEVAL_PLUGINS`` names.
 
     Raises:
-        ConfigError: one of these cannot be imported, or is no format.
+        ConfigError: one of these cannot be imported, or is not a format.
     """
     return (*FORMATS, *(_checked(name, found) for name, found in find_allowed(_GROUP)))
 
@@ -38,7 +38,7 @@ def _checked(name: str, found: Any) -> Format:
 
 
 def discover(directory: Path) -> list[Path]:
-    """Find the suites at the conventional places of a directory, which may itself be part of such a place."""
+    """Find the suites at the conventional places of a directory, which may be inside such a place."""
     written = (pattern for item in formats() for pattern in item.patterns)
     patterns = (pattern for item in written for pattern in _patterns(item, directory))
     found = (path for pattern in patterns for path in sorted(directory.glob(pattern)) if path.is_file())
@@ -46,7 +46,7 @@ def discover(directory: Path) -> list[Path]:
 
 
 def _patterns(pattern: str, directory: Path) -> list[str]:
-    """A pattern, and where a directory is one of its folders what is left of it there."""
+    """Return a pattern, and its rest relative to a directory that is inside a conventional place."""
     *folders, name = pattern.split("/")
     above = list(directory.resolve().parts)
     depths = (depth for depth in range(1, len(folders) + 1) if above[-depth:] == folders[:depth])
@@ -59,11 +59,11 @@ def conventional_places() -> str:
 
 
 def load_suites(paths: Sequence[Path], problems: list[Problem]) -> list[Suite]:
-    """Load every suite that can be.
+    """Load every valid suite.
 
     Args:
         paths: suite files, or directories to search.
-        problems: receives what is wrong with the others.
+        problems: receives the errors of the others.
     """
     suites: list[Suite] = []
     known = formats()
@@ -76,7 +76,7 @@ def load_suites(paths: Sequence[Path], problems: list[Problem]) -> list[Suite]:
 
 
 def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
-    # By where they lie: however often and under however many names a suite is given, it runs once.
+    # By resolved path: a suite that is given several times or by several names runs once.
     files: dict[Path, Path] = {}
     for path in paths:
         if path.is_dir():
@@ -94,7 +94,7 @@ def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
 
 
 def _load(source: Source, known: Sequence[Format]) -> Suite:
-    # From the last to the first: HoloDeck's format takes every YAML file that no other one claims.
+    # From last to first: HoloDeck's format accepts every YAML file that no other format matches.
     for item in reversed(known):
         if item in FORMATS:
             if item.matches(source):
@@ -113,7 +113,7 @@ def _of_plugin(item: Format, source: Source) -> Suite | None:
         suite = item.load(source)
     except ConfigError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever the code of another distribution raises
+    except Exception as error:  # noqa: BLE001 - the code of another distribution may raise any exception
         raised = f"{type(error).__name__}: {error}"
         message = f"format {item.name!r} of {distribution_of(_GROUP, item.name)} cannot load the file: {raised}"
         raise ConfigError(source.problem(message)) from None

@@ -83,12 +83,12 @@ def test_output_not_empty_of_another_field() -> None:
         ({"success": 0}, 0.0, "the trace is marked as failed"),
         ({"success": 1}, 1.0, None),
         ({"success": "yes"}, 1.0, None),
-        ({"output": "a"}, 0.0, "the trace does not say whether it succeeded"),
+        ({"output": "a"}, 0.0, "the trace contains neither `success` nor `status`"),
         ({"status": "SUCCESS"}, 1.0, None),
         ({"status": "failed"}, 0.0, "the trace is marked as failed"),
         ({"success": True, "status": "failed"}, 1.0, None),
         ({"success": True, "error": None}, 1.0, None),
-        ({"success": True, "error": "boom"}, 0.0, "the trace names an error: 'boom'"),
+        ({"success": True, "error": "boom"}, 0.0, "the trace contains an error: 'boom'"),
     ],
 )
 def test_success(trace: dict[str, Any], expected: float, reason: str | None) -> None:

@@ -16,17 +16,17 @@ _AGENT = "invoke_agent"
 
 @dataclass(frozen=True, slots=True)
 class OtelAnswer:
-    """What an agent was asked and answered, as one trace has it.
+    """The question and answer of an agent in one trace.
 
     Attributes:
-        line: where the trace begins in its file.
-        start_ns: when it began, in nanoseconds since 1970.
-        input: the last message of the user; ``None`` where no content was recorded.
-        response: the last text of the assistant; empty where only tools were called, ``None`` where no content
+        line: the first line of the trace in its file.
+        start_ns: the start time, in nanoseconds since 1970.
+        input: the last message of the user; ``None`` if no content was recorded.
+        response: the last text of the assistant; empty if only tools were called, ``None`` if no content
             was recorded or there is no answer.
-        error: why there is no answer, where the trace says that it failed.
-        case: the case that it says it belongs to.
-        conversation: id of the conversation that it says it belongs to.
+        error: why there is no answer, if the trace failed.
+        case: the case that the trace names.
+        conversation: the conversation id that the trace names.
     """
 
     trace_id: str
@@ -47,8 +47,8 @@ class _Placed:
     """A span with its place in the tree.
 
     Attributes:
-        depth: how many spans are around it.
-        repeats: what it tells is told by a span around it: a model call by two libraries, a tool by its client too.
+        depth: the number of spans that enclose it.
+        repeats: whether an enclosing span records the same work: two libraries for a model call, or a tool's client.
     """
 
     span: AgentSpan
@@ -57,14 +57,14 @@ class _Placed:
 
 
 def answer_of(trace_id: str, line: int, spans: Sequence[AgentSpan]) -> OtelAnswer | None:
-    """The answer that a trace holds; ``None`` where none of its spans is of an agent or a model.
+    """Return the answer in a trace; ``None`` if no span is from an agent or a model.
 
-    The outermost span that has a question or an answer tells it, so that an agent's inner conversations do not.
+    It comes from the outermost span with a question or an answer, not from an agent's inner conversations.
 
     Args:
-        trace_id: of all the spans.
-        line: where the first of them stands.
-        spans: in any order, each with an id of its own.
+        trace_id: the id shared by all spans.
+        line: the line of the first span.
+        spans: in any order, with unique ids.
     """
     placed = _placed(spans)
     if not any(item.span.operation for item in placed):
@@ -89,7 +89,7 @@ def answer_of(trace_id: str, line: int, spans: Sequence[AgentSpan]) -> OtelAnswe
 
 
 def _placed(spans: Iterable[AgentSpan]) -> list[_Placed]:
-    """The spans of a trace in the order of their starts; those that are each other's parents are left out."""
+    """Return the spans of a trace in order of start, without spans in a cycle of parents."""
     by_id = {span.span_id: span for span in spans}
     children: defaultdict[str, list[AgentSpan]] = defaultdict(list)
     for span in by_id.values():
@@ -99,7 +99,7 @@ def _placed(spans: Iterable[AgentSpan]) -> list[_Placed]:
     depth = 0
     while level:
         placed += [_Placed(span, depth, repeats=bool(around) and around == _work(span)) for span, around in level]
-        # Other spans, of HTTP or a database, may stand in between.
+        # Other spans, such as of HTTP or a database, may lie in between.
         level = [
             (child, _work(span) if span.operation else around)
             for span, around in level
@@ -110,26 +110,26 @@ def _placed(spans: Iterable[AgentSpan]) -> list[_Placed]:
 
 
 def _work(span: AgentSpan) -> str:
-    """What a span does, if it is work that is counted: one inside another of the same work is the same again."""
+    """Return the counted work of a span; equal work in a nested span is a duplicate."""
     if span.tool is not None:
         return f"tool {span.tool.name}"
     return "model" if span.calls_model else ""
 
 
 def _outermost(placed: Sequence[_Placed], has: Callable[[AgentSpan], bool]) -> list[AgentSpan]:
-    """Of the spans that have something, those nearest to the root, in order."""
+    """Return, among the spans with a value, those nearest to the root, in order."""
     found = [item for item in placed if has(item.span)]
     least = min((item.depth for item in found), default=0)
     return [item.span for item in found if item.depth == least]
 
 
 def _told(placed: Sequence[_Placed], has: Callable[[AgentSpan], bool]) -> list[AgentSpan]:
-    """The spans that have something, without those that tell the same again."""
+    """Return the spans with a value, without duplicates."""
     return [item.span for item in placed if not item.repeats and has(item.span)]
 
 
 def _tool_calls(placed: Sequence[_Placed]) -> tuple[ToolCall, ...]:
-    """The tools that were executed, and those that models asked for; without model calls, those the agent tells."""
+    """Return the executed tool calls and those that models requested; without model calls, the agent's."""
     executed = _told(placed, lambda span: span.tool is not None)
     asking = _told(placed, lambda span: span.calls_model and bool(span.said.calls))
     results: dict[str, Any] = {}
@@ -140,7 +140,7 @@ def _tool_calls(placed: Sequence[_Placed]) -> tuple[ToolCall, ...]:
 
 
 def _usage(placed: Sequence[_Placed]) -> Usage | None:
-    """Tokens of all model calls; where none says any, those that the agent says."""
+    """Return the tokens of all model calls; if none records any, those of the agent's spans."""
 
     def counts(span: AgentSpan) -> bool:
         return span.input_tokens is not None or span.output_tokens is not None
@@ -154,14 +154,14 @@ def _usage(placed: Sequence[_Placed]) -> Usage | None:
 
 
 def _latency_ms(placed: Sequence[_Placed]) -> float | None:
-    """The time of the root; where its span is missing, from the first to the last of those below it."""
+    """Return the root's duration; without a root span, the time from the first start to the last end."""
     roots = [item.span for item in placed if item.depth == 0]
     taken = max(span.end_ns for span in roots) - roots[0].start_ns
     return taken / 1e6 if taken >= 0 else None
 
 
 def _error(placed: Sequence[_Placed], *, has_answer: bool) -> str | None:
-    """Why there is no answer. What failed inside, and the agent got over, is no error."""
+    """Return why there is no answer. Inner failures from which the agent recovered are not errors."""
     roots = [item.span for item in placed if item.depth == 0]
     agents = _outermost(placed, lambda span: span.operation == _AGENT)
     deciding = [*(roots if len(roots) == 1 else ()), *agents[-1:]]

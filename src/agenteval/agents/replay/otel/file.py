@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from agenteval.agents.replay.otel.shape import Export
     from agenteval.agents.replay.trace import BadLine
 
-# A line is what an agent's exporter sent at once, often thousands of spans; in bytes.
+# Bytes; a line is one request of an agent's exporter, often thousands of spans.
 LONGEST_LINE = 100_000_000
 _START = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|Metrics)"\s*:')
 _HEAD = 4096
 
 
 def is_otel(file: Path) -> bool:
-    """Whether a file, plain or gzip'ed, holds OpenTelemetry data as JSON."""
+    """Return whether a file, plain or gzip'ed, contains OpenTelemetry data as JSON."""
     return _START.match(read_head(file, _HEAD)) is not None
 
 
 def read_exports(file: Path) -> Iterator[tuple[int, Export] | BadLine]:
-    """Every line of a file with its number; blank lines are left out.
+    """Yield every line of a file with its number, except blank lines.
 
     Raises:
         ConfigError: the file cannot be read.
     """
-    # Imported here: every recording is looked at, and few are of this kind.
+    # Imported here: every recording is inspected, and few have this format.
     from agenteval.agents.replay.otel.shape import Export
     from agenteval.agents.replay.trace import BadLine
 

@@ -1,9 +1,9 @@
-"""What was said, from the attributes and events of one span, in all forms that the GenAI conventions have had.
+"""Messages from the attributes and events of one span, in all versions of the GenAI conventions.
 
 Sources: OpenTelemetry semantic conventions for generative AI: ``gen_ai.input.messages`` and
-``gen_ai.output.messages`` (since 1.37), ``gen_ai.user.message``, ``gen_ai.choice`` and more events (before), and
-``gen_ai.content.prompt`` and ``gen_ai.content.completion`` events (first of all); the numbered attributes
-``gen_ai.prompt.0.content`` of OpenLLMetry; and ``pydantic_ai.all_messages``, which Pydantic AI's agents have in place
+``gen_ai.output.messages`` (since 1.37), ``gen_ai.user.message``, ``gen_ai.choice`` and other events (before), and
+``gen_ai.content.prompt`` and ``gen_ai.content.completion`` events (first versions); the numbered attributes
+``gen_ai.prompt.0.content`` of OpenLLMetry; and ``pydantic_ai.all_messages``, which Pydantic AI's agents use instead
 of input messages.
 """
 
@@ -29,7 +29,7 @@ _ROLES = {
 }
 _CALLS = {"tool_call": "arguments", "server_tool_call": "server_tool_call"}
 _RESULTS = {"tool_call_response": ("response", "result"), "server_tool_call_response": ("server_tool_call_response",)}
-# No set: a type may be anything.
+# Not a set: a type may be any value, also an unhashable one.
 _TEXTS = ("text", "input_text", "output_text")
 _SHAPE = frozenset({"role", "parts", "content", "tool_calls"})
 _ASKING, _ANSWERING = frozenset({"user", "human"}), frozenset({"assistant", "model", "ai", ""})
@@ -37,7 +37,7 @@ _ASKING, _ANSWERING = frozenset({"user", "human"}), frozenset({"assistant", "mod
 
 @dataclass(frozen=True, slots=True)
 class SpanEvent:
-    """Something that happened during a span, with what was said then."""
+    """An event of a span, with its message."""
 
     name: str
     attributes: Attributes
@@ -45,7 +45,7 @@ class SpanEvent:
 
 @dataclass(frozen=True, slots=True)
 class SaidCall:
-    """A tool call that a model asked for; ``id`` is empty where it has none."""
+    """A tool call that a model requested; ``id`` is empty if it has none."""
 
     id: str
     name: str
@@ -57,11 +57,11 @@ class Said:
     """The messages of a span.
 
     Attributes:
-        user: text of the last message of the user; ``None`` where there is none.
-        text: the last text of the assistant among what came out.
-        answered: whether anything came out, be it tool calls alone.
-        calls: tool calls that came out.
-        results: results of tools by the id of the call, among what went in.
+        user: text of the last user message; ``None`` without one.
+        text: the last assistant text of the output.
+        answered: whether there was any output, including tool calls alone.
+        calls: tool calls of the output.
+        results: tool results in the input by call id.
     """
 
     user: str | None = None
@@ -71,7 +71,7 @@ class Said:
     results: Mapping[str, Any] = field(default_factory=dict)
 
     def completed(self, more: Said) -> Said:
-        """With what another account of the same has and this one lacks."""
+        """Fill missing values from another record of the same messages."""
         return Said(
             user=more.user if self.user is None else self.user,
             text=more.text if self.text is None else self.text,
@@ -82,11 +82,11 @@ class Said:
 
 
 def read_said(attributes: Attributes, events: Sequence[SpanEvent]) -> Said:
-    """What a span says of its messages.
+    """Return the messages of a span.
 
     Args:
-        attributes: of the span, as plain values.
-        events: of the span, in their order.
+        attributes: the span's attributes as plain values.
+        events: the span's events in order.
     """
     sources = [attributes, *(event.attributes for event in events)]
     given = _first(_messages(source.get(name), "user") for name in _GIVEN for source in sources) or _older(
@@ -107,7 +107,7 @@ def read_said(attributes: Attributes, events: Sequence[SpanEvent]) -> Said:
 
 
 def parsed(value: Any) -> Any:
-    """JSON inside a text as what it says; any other text, and what is no text, as it is."""
+    """Parse JSON in a text; return any other text or value unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
         return value
     try:
@@ -130,7 +130,7 @@ def _older(attributes: Attributes, events: Sequence[SpanEvent], name: str, role:
 
 
 def _messages(value: Any, role: str) -> Sequence[_Message]:
-    """A list of messages, be it as JSON; any other text is one message."""
+    """Return a list of messages, also from JSON; any other text is one message."""
     found = parsed(value)
     if isinstance(found, dict):
         found = found.get("messages", [found])
@@ -140,7 +140,7 @@ def _messages(value: Any, role: str) -> Sequence[_Message]:
 
 
 def _indexed(attributes: Attributes, name: str) -> Sequence[_Message]:
-    """Messages whose parts are attributes of their own: ``gen_ai.prompt.0.role``."""
+    """Collect messages whose fields are separate attributes: ``gen_ai.prompt.0.role``."""
     messages: dict[int, dict[str, Any]] = {}
     calls: dict[tuple[int, int], dict[str, Any]] = {}
     for key, value in attributes.items():
@@ -160,7 +160,7 @@ def _indexed(attributes: Attributes, name: str) -> Sequence[_Message]:
 
 
 def _event_message(event: SpanEvent, wanted: str) -> _Message | None:
-    """The message of an event, if it is one that went in (``user`` is wanted) or came out."""
+    """Return the message of an event, if it is an input (``user`` is wanted) or an output."""
     content = {**event.attributes, **_mapping(parsed(event.attributes.get("gen_ai.event.content")))}
     if event.name == "gen_ai.choice" and wanted == "assistant":
         inner = parsed(content.get("message"))
@@ -185,7 +185,7 @@ def _parts(message: _Message) -> Iterator[Mapping[str, Any]]:
 
 
 def _text(message: _Message) -> str | None:
-    """The texts of a message; ``None`` where it has none."""
+    """Return the texts of a message; ``None`` if it has none."""
     content = message.get("content")
     if isinstance(content, str) and "parts" not in message and not _are_parts(parsed(content)):
         return content or None
@@ -198,7 +198,7 @@ def _text(message: _Message) -> str | None:
 
 
 def _are_parts(value: Any) -> bool:
-    """Whether a content is a list of parts, and not an answer that happens to be JSON."""
+    """Return whether a content is a list of parts, not an answer in JSON."""
     return (
         bool(value) and isinstance(value, list) and all(isinstance(part, dict) and "type" in part for part in value)
     )
@@ -212,7 +212,7 @@ def _calls(message: _Message) -> Iterator[SaidCall]:
     listed = parsed(message.get("tool_calls"))
     for item in listed if isinstance(listed, list) else ():
         call = _mapping(item)
-        # OpenAI's own form has the function one level deeper.
+        # OpenAI's format nests the function one level deeper.
         function = {**call, **_mapping(call.get("function"))}
         if isinstance(function.get("name"), str):
             yield SaidCall(_id(call.get("id")), function["name"], parsed(function.get("arguments")))

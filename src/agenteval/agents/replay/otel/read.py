@@ -1,7 +1,7 @@
 """Reads the answers of an agent from its OpenTelemetry traces.
 
-A trace is complete only when the file ends, as its spans may stand anywhere in it. What is held until then is the
-text of questions, answers and tool calls, not the spans as they were exported.
+A trace is complete only at the end of the file, as its spans may be anywhere in it. Until then the reader keeps
+the text of questions, answers and tool calls, not the exported spans.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from agenteval.core.errors import ConfigError, Problem
 
 @dataclass(slots=True)
 class _Trace:
-    """What is known of a trace so far.
+    """The data of a trace read so far.
 
-    Every model call repeats the whole conversation before it, so of equal texts and results only one is kept.
+    Every model call repeats the whole conversation before it, so equal texts and results are kept once.
     """
 
     line: int
@@ -32,7 +32,7 @@ class _Trace:
     results: set[str] = field(default_factory=set)
 
     def add(self, span: AgentSpan) -> None:
-        """One more span; one that was sent twice counts once."""
+        """Add a span; one that was sent twice counts once."""
         if span.span_id in self.spans:
             return
         said = span.said
@@ -48,13 +48,13 @@ class _Trace:
 
 
 def read_answers(file: Path) -> Iterator[OtelAnswer | BadLine]:
-    """Every line of a file that cannot be read, then the answers of all its traces in the order of time.
+    """Yield every bad line of a file, then the answers of all its traces in order of time.
 
-    Traces without any span of an agent or a model are left out.
+    Traces without any span of an agent or a model are omitted.
 
     Args:
-        file: JSON, one ``ExportTraceServiceRequest`` a line, perhaps gzip'ed. Events that were exported as
-            ``ExportLogsServiceRequest`` count where they stand in the same file.
+        file: JSON, one ``ExportTraceServiceRequest`` a line, optionally gzip'ed. Events in an
+            ``ExportLogsServiceRequest`` of the same file count.
 
     Raises:
         ConfigError: the file cannot be read, or has no trace of an agent.
@@ -72,7 +72,7 @@ def read_answers(file: Path) -> Iterator[OtelAnswer | BadLine]:
     if not answers and not bad:
         message = "there is no span of an agent or a model (gen_ai.operation.name) in this file"
         raise ConfigError(Problem(message, file=str(file)))
-    # Handed out and forgotten one by one.
+    # Yielded and released one by one.
     answers.reverse()
     while answers:
         yield answers.pop()
@@ -88,7 +88,7 @@ def _collect(line: int, export: Export, traces: dict[str, _Trace], records: dict
 
 
 def _answers(traces: dict[str, _Trace], records: dict[str, list[SpanEvent]]) -> list[OtelAnswer]:
-    """The answers in the order of time; what they are made of is gone then."""
+    """Return the answers in order of time; clears the traces."""
     answers = []
     while traces:
         trace_id, trace = traces.popitem()

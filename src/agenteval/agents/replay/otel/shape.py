@@ -1,6 +1,6 @@
-"""The JSON form of OTLP, as far as it is of use (opentelemetry-proto: trace, logs and common, version 1).
+"""The relevant part of OTLP's JSON format (opentelemetry-proto: trace, logs and common, version 1).
 
-Ids are taken as they are: hexadecimal as the specification has them, or base64 as protobuf's own JSON has bytes.
+Ids are kept unchanged: hexadecimal as in the specification, or base64 as in protobuf's JSON mapping.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FAILED = (2, "STATUS_CODE_ERROR")
 
 
 class _Shape(BaseModel):
-    # What is left out is empty; some writers say null instead.
+    # Missing fields are empty; some writers write null instead.
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
@@ -27,19 +27,19 @@ class KeyValue(_Shape):
 
 
 class Status(_Shape):
-    """How a span ended."""
+    """The status of a span."""
 
     code: int | str | None = None
     message: str | None = None
 
     @property
     def failed(self) -> bool:
-        """Whether it ended with an error."""
+        """Whether the span ended with an error."""
         return self.code in _FAILED
 
 
 class Event(_Shape):
-    """Something that happened during a span."""
+    """An event of a span."""
 
     name: str | None = None
     attributes: list[KeyValue] | None = None
@@ -60,7 +60,7 @@ class Span(_Shape):
 
 
 class LogRecord(_Shape):
-    """An event that was exported on its own, with the span that it belongs to."""
+    """An event that was exported separately, with the id of its span."""
 
     trace_id: str | None = Field(None, alias="traceId")
     span_id: str | None = Field(None, alias="spanId")
@@ -70,7 +70,7 @@ class LogRecord(_Shape):
 
 
 class Resource(_Shape):
-    """Who sent it."""
+    """The sender of spans or events."""
 
     attributes: list[KeyValue] | None = None
 
@@ -101,7 +101,7 @@ class ResourceLogs(_Shape):
 
 
 class Export(_Shape):
-    """What is exported at once: spans, or events; metrics say nothing of answers."""
+    """One export request: spans or events; metrics contain no answers."""
 
     resource_spans: list[ResourceSpans] | None = Field(None, alias="resourceSpans")
     resource_logs: list[ResourceLogs] | None = Field(None, alias="resourceLogs")
@@ -114,26 +114,26 @@ class Export(_Shape):
         return self
 
     def spans(self) -> Iterator[tuple[Resource | None, Span]]:
-        """Every span with who sent it."""
+        """Yield every span with its sender."""
         for sent in self.resource_spans or ():
             for scope in sent.scopes or ():
                 for span in scope.spans or ():
                     yield sent.resource, span
 
     def records(self) -> Iterator[LogRecord]:
-        """Every event that was exported on its own."""
+        """Yield every event that was exported separately."""
         for sent in self.resource_logs or ():
             for scope in sent.scopes or ():
                 yield from scope.records or ()
 
 
 def values_of(attributes: list[KeyValue] | None) -> dict[str, Any]:
-    """Attributes as plain values by name."""
+    """Return attributes as plain values by name."""
     return {attribute.key: value_of(attribute.value) for attribute in attributes or ()}
 
 
 def value_of(value: Any) -> Any:
-    """The plain value of an ``AnyValue``; ``None`` where it has none, or of a kind that is none."""
+    """Return the plain value of an ``AnyValue``; ``None`` if it has none or its kind is unknown."""
     if not isinstance(value, dict) or not value:
         return None
     kind, content = next(iter(value.items()))

@@ -1,4 +1,4 @@
-"""One span of an agent's trace, with no more than what an answer is made of."""
+"""One span of an agent's trace, reduced to the data for an answer."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 from agenteval.agents.replay.otel.messages import Attributes, Said, SpanEvent, parsed, read_said
 from agenteval.agents.replay.otel.shape import LogRecord, Resource, Span, value_of, values_of
 
-# Which case a trace belongs to; the first that is there counts.
+# The attributes that name the case of a trace; the first present one counts.
 CASE_ATTRIBUTES = ("agenteval.case", "test.case.name")
 _CONVERSATION = "gen_ai.conversation.id"
 _MODEL_CALLS = frozenset({"chat", "text_completion", "generate_content"})
-# Today's names, then those until 1.26.
+# The current names, then those until 1.26.
 _INPUT_TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 _OUTPUT_TOKENS = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
-# Base64 of eight zero bytes, which stands for no parent in some files.
+# Base64 of eight zero bytes, which means no parent in some files.
 _NO_PARENT = frozenset({"", "0" * 16, "AAAAAAAAAAA="})
 _MOST_TOKENS = 10**15
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """A tool that was executed; ``arguments`` and ``result`` are there where content was recorded."""
+    """An executed tool; ``arguments`` and ``result`` are set if content was recorded."""
 
     name: str
     call_id: str
@@ -36,11 +36,11 @@ class AgentSpan:
     """One span.
 
     Attributes:
-        parent_id: empty where it has none.
-        operation: ``invoke_agent``, ``chat``, ``execute_tool``, ...; empty where it is none of an agent.
-        error: why it failed, where it did.
-        case: the case that it says it belongs to.
-        conversation: id of the conversation that it says it belongs to.
+        parent_id: empty if it has none.
+        operation: ``invoke_agent``, ``chat``, ``execute_tool``, ...; empty if it is not an agent operation.
+        error: why it failed, if it did.
+        case: the case that the span names.
+        conversation: the conversation id that the span names.
     """
 
     span_id: str
@@ -58,12 +58,12 @@ class AgentSpan:
 
     @property
     def calls_model(self) -> bool:
-        """Whether it is one call of a model."""
+        """Whether it is a model call."""
         return self.operation in _MODEL_CALLS
 
     @property
     def duration_ms(self) -> float | None:
-        """The time that it took."""
+        """The duration in milliseconds."""
         return (self.end_ns - self.start_ns) / 1e6 if self.end_ns >= self.start_ns else None
 
 
@@ -71,11 +71,11 @@ _NOTHING_SAID = Said()
 
 
 def agent_span(span: Span, resource: Resource | None) -> AgentSpan:
-    """What of a span is needed.
+    """Reduce a span to the needed data.
 
     Args:
-        span: as it was exported.
-        resource: who sent it.
+        span: the exported span.
+        resource: its sender.
     """
     attributes = values_of(span.attributes)
     events = [SpanEvent(event.name or "", values_of(event.attributes)) for event in span.events or ()]
@@ -99,7 +99,7 @@ def agent_span(span: Span, resource: Resource | None) -> AgentSpan:
 
 
 def record_event(record: LogRecord) -> SpanEvent:
-    """The event that was exported as a log record; its fields may stand in its body."""
+    """Return the event in a log record; its fields may be in the record's body."""
     attributes = values_of(record.attributes)
     body = value_of(record.body)
     name = record.event_name or _text(attributes.get("event.name")) or ""
@@ -126,13 +126,13 @@ def _tool(span: Span, attributes: Attributes) -> ToolRun:
 
 
 def _error(span: Span, attributes: Attributes, events: Sequence[SpanEvent]) -> str | None:
-    """The error of a span that failed: what its status says, with the type where it says more."""
+    """Return the error of a failed span: its status message, with the exception type if that adds information."""
     if span.status is None or not span.status.failed:
         return None
     raised = next((event.attributes for event in reversed(events) if event.name == "exception"), {})
     message = span.status.message or _text(raised.get("exception.message")) or ""
     kind = _text(attributes.get("error.type")) or _text(raised.get("exception.type")) or ""
-    # A message often begins with the name of the exception, without its module.
+    # A message often begins with the exception's name without its module.
     said = [part for part in (kind if kind.rpartition(".")[2] not in message else "", message) if part]
     return ": ".join(said) or "the trace says that it failed, and not why"
 

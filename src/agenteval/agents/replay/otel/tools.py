@@ -1,4 +1,4 @@
-"""The tool calls of a trace: what a model asked for, joined with what was executed."""
+"""The tool calls of a trace: the model's requests joined with their executions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from agenteval.results.model import ToolCall
 def tool_calls_of(
     executed: Sequence[AgentSpan], asking: Sequence[AgentSpan], results: Mapping[str, Any]
 ) -> tuple[ToolCall, ...]:
-    """Every tool call once, in the order of time.
+    """Return every tool call once, in order of time.
 
-    A call is joined with its execution by the id of the call; where either has none, by the name of the tool.
-    Arguments and results are those of the execution, or else those in the messages.
+    A call is joined with its execution by call id, or by the tool's name if either has no id.
+    Arguments and results are those of the execution, else those in the messages.
 
     Args:
-        executed: spans of tools, in the order of their starts.
-        asking: spans with messages that ask for tools, in the order of their starts.
-        results: what models were told of results, by the id of the call.
+        executed: spans of tools in order of start.
+        asking: spans with messages that request tools, in order of start.
+        results: the results sent to models by call id.
     """
     asked = _Asked(asking)
     timed: list[tuple[int, ToolCall]] = []
@@ -46,17 +46,17 @@ def tool_calls_of(
 
 
 class _Asked:
-    """The calls that models asked for, each handed out once."""
+    """The calls that models requested; each is taken once."""
 
     def __init__(self, spans: Sequence[AgentSpan]) -> None:
-        # As soon as a model has asked, a tool can run.
+        # A tool can run as soon as a model has requested it.
         self._calls = [(span.end_ns, call) for span in spans for call in span.said.calls]
         self._taken: set[int] = set()
         self._by_id: dict[str, int] = {}
         self._by_name: defaultdict[str, deque[int]] = defaultdict(deque)
         for index, (_, call) in enumerate(self._calls):
             if call.id in self._by_id:
-                # The same answer, told by two spans.
+                # The same answer in two spans.
                 self._taken.add(index)
                 continue
             if call.id:
@@ -64,7 +64,7 @@ class _Asked:
             self._by_name[call.name].append(index)
 
     def take(self, call_id: str, name: str) -> SaidCall | None:
-        """The call of an id; where that is not known, the first call of a name that may be meant."""
+        """Take the call with an id; if the id is unknown, the first matching call by name."""
         if call_id in self._by_id:
             return self._take(self._by_id[call_id])
         waiting = self._by_name[name]
@@ -74,7 +74,7 @@ class _Asked:
         return self._take(waiting.popleft()) if may_be_meant else None
 
     def rest(self) -> list[tuple[int, SaidCall]]:
-        """The calls that nobody took, with their times in nanoseconds."""
+        """Return the calls that were not taken, with their times in nanoseconds."""
         return [item for index, item in enumerate(self._calls) if index not in self._taken]
 
     def _take(self, index: int) -> SaidCall | None:

@@ -1,4 +1,4 @@
-"""OpenTelemetry's traces as FluxLoop's suites score them: one answer each, on its own."""
+"""OpenTelemetry traces for FluxLoop's suites, which score each answer separately."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NO_CONTENT = (
 
 
 def read_otel_traces(file: Path) -> Iterator[Trace | BadLine]:
-    """Every line that cannot be read, then the traces in the order of time.
+    """Yield every bad line, then the traces in order of time.
 
-    The same question again is the next iteration.
+    A repeated question is the next iteration.
 
     Raises:
         ConfigError: the file cannot be read, or has no trace of an agent.

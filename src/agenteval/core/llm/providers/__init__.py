@@ -25,10 +25,10 @@ _SELF_HOSTED_KEY = "not-needed"
 
 
 def make_provider(model: ModelSpec) -> Provider:
-    """The client for a model; its library is imported here and not before.
+    """Return the client for a model; its library is imported on first use.
 
     Raises:
-        ConfigError: there is no key for it, or no address.
+        ConfigError: its API key or address is missing.
     """
     if model.provider == LOCAL:
         return _local(model)
@@ -56,10 +56,10 @@ def _local(model: ModelSpec) -> Provider:
 
 
 def reachable(model: ModelSpec) -> ModelSpec:
-    """The model with the address at which it is asked.
+    """Return the model with its address.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: the address is missing.
     """
     model = replace(model, endpoint=endpoint(model))
     if model.provider == "azure_openai" and not model.endpoint:
@@ -69,13 +69,13 @@ def reachable(model: ModelSpec) -> ModelSpec:
 
 
 def endpoint(model: ModelSpec) -> str | None:
-    """Where a model is asked: its own address, else the environment's; ``None`` is the provider's public one."""
+    """Return a model's address: its ``endpoint``, else the environment's; ``None`` for the provider's public API."""
     variable = _ENDPOINTS.get(model.provider)
     return model.endpoint or (os.environ.get(variable) if variable else None) or None
 
 
 def api_key(model: ModelSpec) -> str:
-    """The key of a model: its own, else the provider's environment variable.
+    """Return the key of a model: its ``api_key``, else the provider's environment variable.
 
     Raises:
         ConfigError: neither is set, and the model is not self-hosted.
@@ -87,6 +87,6 @@ def api_key(model: ModelSpec) -> str:
     if key:
         return key
     if model.provider == "openai" and model.endpoint:
-        # Servers that speak OpenAI's protocol on one's own machine take any key.
+        # Self-hosted servers with OpenAI's protocol accept any key.
         return _SELF_HOSTED_KEY
     raise ConfigError(Problem(f"no API key for {model.label}: set {variable}, or `api_key` of the model"))

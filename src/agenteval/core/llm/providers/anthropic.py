@@ -12,23 +12,23 @@ from agenteval.core.llm.providers.failures import refusal, status_error
 from agenteval.core.llm.schema import strict_schema
 from agenteval.core.llm.spec import ModelSpec
 
-# Anthropic's API demands a limit; large enough for any verdict list.
+# Anthropic's API requires a limit; this one is large enough for any list of verdicts.
 _MAX_TOKENS = 8192
 
 
 def make_client(model: ModelSpec, key: str) -> anthropic.AsyncAnthropic:
-    """The library's client, without retries of its own, and without its limits of time, which refuse long answers."""
+    """Return the library's client without its retries and time limits, which reject long answers."""
     return anthropic.AsyncAnthropic(base_url=model.endpoint, api_key=key, max_retries=0, timeout=None)
 
 
 class AnthropicProvider:
-    """Messages. Options that a model refuses by name are left out from then on."""
+    """The Messages API. An option that a model refuses by name is omitted from later requests."""
 
     def __init__(self, model: ModelSpec, key: str) -> None:
         self._model = model
         self._refused: set[str] = set()
         self._client = make_client(model, key)
-        # The library imports this part when it is first used; here it takes nothing of a call's time limit.
+        # The library imports this part on first use; doing so here keeps it out of a call's time limit.
         self._messages = self._client.messages
 
     async def complete(self, call: Call) -> Completion:
@@ -39,7 +39,7 @@ class AnthropicProvider:
                 model=self._model.name,
                 max_tokens=self._model.max_tokens or _MAX_TOKENS,
                 messages=[{"role": "user", "content": call.prompt}],
-                # In the body, as not every version of the library has a parameter for each of them.
+                # In the body, as not every version of the library has a parameter for each option.
                 extra_body=options,
             )
         except anthropic.APIConnectionError as error:
@@ -59,7 +59,7 @@ class AnthropicProvider:
         return self._completion(reply)
 
     async def embed(self, _text: str) -> Completion:
-        """There are none."""
+        """Raise ``LlmError``: Anthropic has no embedding models."""
         raise LlmError(f"{self._model.label}: Anthropic has no embedding models")
 
     async def close(self) -> None:
@@ -68,7 +68,7 @@ class AnthropicProvider:
 
     def _options(self, call: Call) -> dict[str, Any]:
         options: dict[str, Any] = {}
-        # Newer models refuse a temperature, so it goes out only where a suite asks for another than 0.
+        # Newer models refuse a temperature, so it is sent only if a suite sets one other than 0.
         if self._model.temperature:
             options["temperature"] = self._model.temperature
         if self._model.top_p is not None:

@@ -13,28 +13,28 @@ from agenteval.core.llm.spec import ModelSpec
 
 
 class LocalProvider:
-    """A static embedding model: a folder, or a name on the Hugging Face hub, from where it is downloaded once."""
+    """A static embedding model: a directory, or a name on the Hugging Face Hub, from which it is downloaded once."""
 
     def __init__(self, model: ModelSpec) -> None:
         self._model = model
         self._loading = asyncio.Lock()
 
     async def complete(self, _call: Call) -> Completion:
-        """Models of this kind do not answer."""
+        """Raise ``LlmError``: embedding models do not answer."""
         raise LlmError(f"{self._model.label} makes embeddings only")
 
     async def embed(self, text: str) -> Completion:
-        """The vector of a text."""
+        """Return the vector of a text."""
         try:
             async with self._loading:
                 await asyncio.to_thread(lambda: self._static_model)
             vector = await asyncio.to_thread(lambda: self._static_model.encode(text))
-        except Exception as error:  # noqa: BLE001 - the library raises what its many parts raise
+        except Exception as error:  # noqa: BLE001 - the library's dependencies raise any exception
             raise LlmError(f"{self._model.label} cannot be used: {type(error).__name__}: {error}") from None
         return Completion(text=json.dumps([float(value) for value in vector]))
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     @cached_property
     def _static_model(self) -> Any:

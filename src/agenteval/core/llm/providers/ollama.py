@@ -20,7 +20,7 @@ Reply = TypeVar("Reply")
 
 
 class OllamaProvider:
-    """The chat endpoint of a local or remote Ollama (``OLLAMA_HOST`` where no endpoint is given)."""
+    """The chat endpoint of a local or remote Ollama (``OLLAMA_HOST`` if no endpoint is given)."""
 
     def __init__(self, model: ModelSpec) -> None:
         self._model = model
@@ -43,24 +43,24 @@ class OllamaProvider:
         )
 
     async def embed(self, text: str) -> Completion:
-        """Send one text for its vector."""
+        """Return the vector of one text."""
         vector, tokens = await self._sent(self._vector(text))
         if not vector:
             raise LlmError(f"{self._model.label} sent no vector", transient=True)
         return Completion(text=json.dumps(list(vector)), input_tokens=tokens, output_tokens=0)
 
     async def _vector(self, text: str) -> tuple[Sequence[float], int | None]:
-        """The vector of a text, and the tokens of the text."""
+        """Return the vector of a text, and its number of tokens."""
         try:
             reply = await self._client.embed(model=self._model.name, input=text)
         except ValidationError:
-            # Some servers know only the form that Ollama had before, which has an address of its own.
+            # Some servers support only Ollama's earlier API, which has a different address.
             older = await self._client.embeddings(model=self._model.name, prompt=text)
             return older.embedding, None
         return (reply.embeddings[0] if reply.embeddings else ()), reply.prompt_eval_count
 
     async def _sent(self, request: Awaitable[Reply]) -> Reply:
-        """The reply to a request, with what may go wrong in our terms."""
+        """Return the reply to a request; convert the library's exceptions to ``LlmError``."""
         try:
             return await request
         except ollama.ResponseError as error:
@@ -82,6 +82,6 @@ class OllamaProvider:
 
 
 def _headers(error: ollama.ResponseError) -> Mapping[str, str]:
-    """The headers of a refusal, which the library keeps only in the error that it caught."""
+    """Return the headers of an error response, which the library keeps only in the context of its exception."""
     caught = error.__context__
     return caught.response.headers if isinstance(caught, httpx.HTTPStatusError) else {}

@@ -1,4 +1,4 @@
-"""OpenAI and Azure OpenAI, and servers that speak the same protocol."""
+"""OpenAI and Azure OpenAI, and servers with the same protocol."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from agenteval.core.llm.schema import strict_schema
 from agenteval.core.llm.spec import ModelSpec
 
 AZURE_API_VERSION = "2024-10-21"
-# Reasoning models take no temperature and count their limit under another name.
+# Reasoning models accept no temperature and have another name for the token limit.
 _REASONING = ("o1", "o3", "o4", "gpt-5")
 
 
 def is_reasoning(name: str) -> bool:
-    """Whether a model is one of those that reason, by its name."""
+    """Return whether a model is a reasoning model, by its name."""
     return name.startswith(_REASONING)
 
 
 def make_client(model: ModelSpec, key: str) -> openai.AsyncOpenAI:
-    """The library's client, without retries and limits of time of its own."""
+    """Return the library's client without its retries and time limits."""
     if model.provider == "azure_openai":
         return openai.AsyncAzureOpenAI(
             azure_endpoint=model.endpoint or "",
@@ -39,17 +39,17 @@ def make_client(model: ModelSpec, key: str) -> openai.AsyncOpenAI:
 
 
 class OpenAIProvider:
-    """Chat completions.
+    """The Chat Completions API.
 
-    Models and servers differ in what they take. An option that is refused by name is left out from
-    then on, and the call is repeated without it.
+    Models and servers accept different options. An option that is refused by name is omitted from later
+    requests, and the call is repeated without it.
     """
 
     def __init__(self, model: ModelSpec, key: str) -> None:
         self._model = model
         self._refused: set[str] = set()
         self._client = make_client(model, key)
-        # The library imports this part when it is first used; here it takes nothing of a call's time limit.
+        # The library imports this part on first use; doing so here keeps it out of a call's time limit.
         self._completions = self._client.chat.completions
 
     async def complete(self, call: Call) -> Completion:
@@ -66,7 +66,7 @@ class OpenAIProvider:
         return self._completion(reply)
 
     async def embed(self, text: str) -> Completion:
-        """Send one text for its vector."""
+        """Return the vector of one text."""
         reply = await self._sent(self._client.embeddings.create(model=self._model.name, input=text), {})
         data = getattr(reply, "data", None)
         if not data:
@@ -77,7 +77,7 @@ class OpenAIProvider:
         )
 
     async def _sent(self, request: Awaitable[Any], options: Mapping[str, Any]) -> Any:
-        """The reply to a request, with what may go wrong in our terms."""
+        """Return the reply to a request; convert the library's exceptions to ``LlmError``."""
         try:
             return await request
         except openai.APIConnectionError as error:

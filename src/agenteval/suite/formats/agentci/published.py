@@ -21,5 +21,5 @@ class _AgentciFile(schema.EvalFile):
 
 
 def published() -> Node:
-    """The schema of a file."""
+    """Return the schema of a file."""
     return with_variables(_AgentciFile.model_json_schema())

@@ -1,4 +1,4 @@
-"""Tells an evaluation of FluxLoop from other YAML files, without parsing it."""
+"""Distinguishes a FluxLoop evaluation from other YAML files, without parsing it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 _FILES = frozenset({"evaluation.yaml", "evaluation.yml"})
 
-# Top-level keys, found without parsing: the file may be broken, and is then read by the loader that can say how.
+# Top-level keys, found without parsing: if the file is not valid, its loader must report how.
 _EVALUATORS = re.compile(r"""^(?:\{\s*)?["']?evaluators["']?\s*:""", re.MULTILINE)
 _HOLODECK = re.compile(r"""^["']?(?:test_cases|test_cases_file|evaluations)["']?\s*:""", re.MULTILINE)
 
 
 def is_fluxloop(path: Path) -> bool:
-    """Whether a YAML file is an evaluation: by its evaluators, or by its name if nothing speaks against it."""
+    """Return whether a YAML file is an evaluation: by its evaluators, or by its name unless its keys differ."""
     try:
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError:

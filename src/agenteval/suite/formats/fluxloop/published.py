@@ -24,7 +24,7 @@ _TEXTS = frozenset({"name", "model", "prompt_template", "keywords", "pattern", "
 
 
 def published() -> Node:
-    """The schema of a file."""
+    """Return the schema of a file."""
     rule: Any = Union[tuple(_rule(check, entry) for check, entry in RULES.items())]  # noqa: UP007 - made of a tuple
     rules: Any = (Annotated[list[rule], Field(min_length=1)], ...)
     by_rules: Any = create_model("RuleEvaluator", __base__=RuleEvaluatorEntry, rules=rules)
@@ -35,18 +35,18 @@ def published() -> Node:
 
 
 def _rule(check: str, entry: type[BaseModel]) -> type[BaseModel]:
-    """The entry of one check, which says its name."""
+    """Return the entry of one check, with its name."""
     name: Any = (Literal[check], ...)
     rule: type[BaseModel] = create_model(f"Rule_{check}", __base__=entry, check=name)
     return rule
 
 
 def _spelling(key: str, value: Node) -> Node:
-    """A key without a value means its default, and one text stands for a list of one."""
+    """Allow a key without a value, which means its default, and a single text instead of a list."""
     if value.get("type") == "array" and value.get("items", {}).get("type") in {"string", None}:
         value = or_else(value, {"type": "string"})
     if key in _LISTS:
-        # Flags in lower case, words that YAML takes for numbers.
+        # Flags in lower case, words that YAML parses as numbers.
         value = {"type": ["array", "string"]}
     if key == "quality":
         value = or_else(value, {"type": "object"})

@@ -26,7 +26,7 @@ class _HolodeckFile(AgentFileWithTools):
 
 
 def published() -> Node:
-    """The schema of a file."""
+    """Return the schema of a file."""
     body = with_variables(_HolodeckFile.model_json_schema())
     for name in _BARE_TEXTS:
         body["$defs"][name] = {"anyOf": [{"type": "string"}, body["$defs"][name]]}

@@ -1,7 +1,7 @@
-"""What may stand under ``tools`` in a HoloDeck ``agent.yaml``.
+"""The schema of ``tools`` in a HoloDeck ``agent.yaml``.
 
-Keys keep HoloDeck's names, types and defaults. Those that mean nothing here (``defer_loading``, how a
-vector store is filled, …) are accepted and not looked into.
+Keys keep HoloDeck's names, types and defaults. Those without effect here (``defer_loading``, the
+filling of a vector store, …) are accepted without checks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_TOOLS = 50
 
 _NAME = re.compile(r"[0-9A-Za-z_]+")
 _LOCAL_URL = re.compile(r"http://(localhost|127\.0\.0\.1|\[::1\])(?=[:/?#]|$)")
-# Keys whose YAML numbers and booleans are meant as text, the way they are written.
+# Keys whose YAML numbers and booleans are read as text, as written.
 _TEXT_KEYS = ("args", "env", "headers")
 
 
@@ -109,7 +109,7 @@ class PromptEntry(_Tool):
 
 
 class VectorstoreEntry(_Tool):
-    """``type: vectorstore``: HoloDeck's own search; see ``UNAVAILABLE``."""
+    """``type: vectorstore``: HoloDeck's search; see ``UNAVAILABLE``."""
 
     type: Literal["vectorstore"]
     source: str
@@ -131,7 +131,7 @@ class VectorstoreEntry(_Tool):
 
 
 class HierarchicalDocumentEntry(_Tool):
-    """``type: hierarchical_document``: HoloDeck's own search; see ``UNAVAILABLE``."""
+    """``type: hierarchical_document``: HoloDeck's search; see ``UNAVAILABLE``."""
 
     type: Literal["hierarchical_document"]
     source: str
@@ -167,7 +167,7 @@ ToolEntry = Annotated[
 
 
 class AgentFileWithTools(AgentFile):
-    """A file that says which tools the agent has."""
+    """A file with the agent's tools."""
 
     tools: list[ToolEntry] | None = Field(None, max_length=MAX_TOOLS)
 
@@ -180,7 +180,7 @@ UNAVAILABLE = (
 
 
 def tools_as_written(data: dict[str, Any], document: Document) -> dict[str, Any]:
-    """The content of a file, with arguments, variables and headers of tools as the text that is written for them."""
+    """Return the content of a file, with arguments, variables and headers of tools as the written text."""
     tools = data.get("tools")
     if not isinstance(tools, list):
         return data
