@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.integration.model_server import ModelServer, says
 from tests.integration.model_server import serving as serving_models
 from tests.support import (
@@ -239,14 +240,45 @@ def test_nothing_to_resume_is_told(tmp_path: Path) -> None:
     assert "there is nothing to resume: no run left a journal here; run without --resume" in refused.err
 
 
-def test_traces_are_scored_from_the_start(tmp_path: Path) -> None:
-    (tmp_path / "traces.jsonl").write_text("", encoding="utf-8")
-    refused = agenteval("run", "--traces", "traces.jsonl", "--resume", cwd=tmp_path)
+def traces_project(directory: Path, count: int) -> tuple[str, ...]:
+    """A suite of rules and traces, of which every third fails; the command that scores them."""
+    rules = [{"check": "output_not_empty"}]
+    evaluators = [{"name": "answered", "type": "rule_based", "enabled": True, "rules": rules}]
+    (directory / "evaluation.yaml").write_text(yaml.safe_dump({"evaluators": evaluators}), encoding="utf-8")
+    answers = ["" if number % 3 == 0 else "yes" for number in range(count)]
+    lines = [json.dumps({"input": f"question {number}", "output": text}) for number, text in enumerate(answers)]
+    (directory / "traces.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return ("run", "evaluation.yaml", "--traces", "traces.jsonl", "--fail-on", "none")
+
+
+def test_scoring_of_traces_is_resumed(tmp_path: Path) -> None:
+    command = traces_project(tmp_path, 30)
+    assert agenteval(*command, cwd=tmp_path).status == 0
+    whole = results_in(tmp_path)
+    journal = tmp_path / "agenteval-report" / "journal.jsonl"
+    lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
+    journal.write_text("".join(lines[:11]), encoding="utf-8")
+    ended = agenteval(*command, "--resume", cwd=tmp_path)
+    assert "10 of 30 iterations are taken" in ended.err
+    assert said(results_in(tmp_path)) == said(whole)
+    # Only the answers, which no question shows, are others.
+    traces = tmp_path / "traces.jsonl"
+    traces.write_text(traces.read_text(encoding="utf-8").replace("yes", "no"), encoding="utf-8")
+    refused = agenteval(*command, "--resume", cwd=tmp_path)
     assert refused.status == 2
-    assert "--resume with --traces: recorded traces are scored from the start" in refused.err
-    refused = agenteval("run", "--traces", "traces.jsonl", "--max-time", "3", cwd=tmp_path)
-    assert refused.status == 2
-    assert "--max-time with --traces: recorded traces call no agent" in refused.err
+    assert "the agent of evaluation.yaml is not the same" in refused.err
+
+
+def test_traces_are_selected_and_limited_in_time_like_cases(tmp_path: Path) -> None:
+    command = traces_project(tmp_path, 30)
+    assert agenteval(*command, "-k", "question 1", cwd=tmp_path).status == 0
+    assert [found.name for _, found in results_in(tmp_path).cases()] == [
+        f"question {number}" for number in range(30) if f"{number}".startswith("1")
+    ]
+    ended = agenteval(*command, "--max-time", "0.000001", cwd=tmp_path)
+    results = results_in(tmp_path)
+    assert "the time is up: 30 of 30 cases" in ended.text
+    assert (results.summary.errors, results.run.complete) == (30, False)
 
 
 # What models cost

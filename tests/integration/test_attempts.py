@@ -167,7 +167,7 @@ def cases(
 
     async def run() -> None:
         catalog = MetricCatalog(Resources(gateway=Gateway(LlmSettings()), graders=GraderPool({}, 1)))
-        found.extend(await run_jobs(jobs, catalog, limits, finished))
+        found.extend(result for _, result in await run_jobs(jobs, catalog, limits, finished))
 
     in_virtual_time(run())
     return found

@@ -13,8 +13,7 @@ import pytest
 from tests.support import EQUALITY, agenteval, case, echo_agent, environment, python_agent, results_in, write_suite
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.results.model import CaseResult, IterationResult, SuiteResult, TurnResult
-from agenteval.run.cases.long_cases import LongCases
+from agenteval.results.model import CaseResult, IterationResult, TurnResult
 from agenteval.run.journal.journal import Journal
 
 
@@ -140,25 +139,3 @@ def test_very_long_answers_are_reported_in_full_but_not_held(tmp_path: Path) -> 
     (_, found) = results.cases()[1]
     assert [each.turns[0].response for each in found.iterations] == ["hello" * 60_000] * 2
     assert found.iterations[0].turns[0].ground_truth == "hello" * 60_000
-
-
-def test_a_case_is_held_up_to_a_length_and_found_beyond_it(tmp_path: Path) -> None:
-    journal = tmp_path / "journal.jsonl"
-    long_cases = LongCases(journal)
-    found = [result("a"), result("b", "\U0001f600" * 300_000), result("c", "short"), result("d", "x" * 300_000)]
-    suite = SuiteResult(path="agent.yaml", name="", format="holodeck", fingerprint="", cases=[])
-    with Journal(journal) as writing:
-        writing.begin("run-1", {})
-        for item in found:
-            text = item.model_dump_json()
-            suite.cases.append(long_cases.keep(item, text, writing.add("agent.yaml", text)))
-    held = [len(item.model_dump_json()) for item in suite.cases]
-    assert max(held) < 30_000
-    assert (suite.cases[0], suite.cases[2]) == (found[0], found[2])
-    assert list(long_cases.cases(suite)) == found
-    # Appended to after an interruption, places are those of the whole file.
-    with Journal(journal, journal.stat().st_size) as writing:
-        last = result("e", "y" * 300_000)
-        text = last.model_dump_json()
-        suite.cases.append(long_cases.keep(last, text, writing.add("agent.yaml", text)))
-    assert list(long_cases.cases(suite)) == [*found, last]

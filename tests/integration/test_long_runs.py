@@ -1,4 +1,4 @@
-"""A run that does not hold its cases in memory reports the same as one that does."""
+"""A run that keeps only what reports show in memory reports the same as one that keeps every case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -35,9 +34,14 @@ from tests.support import (
 )
 from tests.unit import runs
 
+from agenteval.agents.registry import build_agent
 from agenteval.compare.gate import GatePolicy, decide_gate, is_named, quarantined
-from agenteval.compare.pairing import entry_without_cases, pool_entry
+from agenteval.compare.pairing import entry_without_cases
 from agenteval.compare.policy import Quarantine
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.text.redact import Redactor
+from agenteval.metrics.resources.grader_pool import GraderPool
+from agenteval.metrics.resources.resources import Resources
 from agenteval.report.report import Report
 from agenteval.report.view.annotations import annotate
 from agenteval.report.view.baseline_notes import repetitions
@@ -45,15 +49,13 @@ from agenteval.report.view.view import GateView, metric_errors
 from agenteval.report.write import print_table, write_reports
 from agenteval.results.model import CaseResult, Results, RunUsage, SuiteResult, Usage
 from agenteval.results.store import read_results
-from agenteval.run.cases import retention as keeping
-from agenteval.run.cases import run_pool as own_pool
-from agenteval.run.cases.all_cases import AllCases
-from agenteval.run.cases.collected import Collected
-from agenteval.run.cases.retention import Keeping, Outlines
-from agenteval.run.cases.run_pool import RunPool
-from agenteval.run.cases.streamed_cases import StreamedCases
+from agenteval.run.cases import retention, store
+from agenteval.run.cases.retention import KeepAll, Retention, ShownOnly
+from agenteval.run.cases.store import CaseStore, Output
 from agenteval.run.journal.journal import Journal
-from agenteval.suite.model import Fingerprints
+from agenteval.run.plan import AgentSlot, Job, PlannedCase
+from agenteval.run.progress import SilentProgress
+from agenteval.suite.model import AgentSpec, Case, Suite, Turn
 
 SUITES = ("agent.yaml", "other.yaml")
 # Every kind of case that reports treat in a way of its own.
@@ -86,60 +88,69 @@ def _with_turn(found: CaseResult, **changes: Any) -> CaseResult:
     )
 
 
-def planned(found: Sequence[CaseResult]) -> list[Any]:
-    """As much of a plan as results are collected by."""
-    suites = {path: SimpleNamespace(path=path, aggregate=None, evaluation=None) for path in SUITES}
+def planned(found: Sequence[CaseResult]) -> list[PlannedCase]:
+    """A plan of the cases that were found."""
+    agent = AgentSpec(kind="python", target="agent:reply", directory="")
+    suites = {path: Suite(path=path, name=path, format="holodeck", cases=()) for path in SUITES}
+    turns = (Turn("question"),)
     return [
-        SimpleNamespace(
-            suite=suites[item.id.partition("::")[0]],
-            case=SimpleNamespace(id=item.id, fingerprints=Fingerprints(f"print {item.id}")),
-        )
-        for item in found
+        PlannedCase(suites[item.id.partition("::")[0]], Case(item.id, item.name, turns), agent, 1) for item in found
     ]
 
 
-def run_of(collected: Collected, found: Sequence[CaseResult], order: Sequence[int], unwritten: set[int]) -> Results:
-    """The results of cases that ended in some order, of which some did not come to their end."""
-    journal: Path = collected.archive._journal  # type: ignore[attr-defined]
-    with Journal(journal) as writing:
-        writing.begin("run-1", {})
+def make_store(journal: Journal, kept: Retention, plan: Sequence[PlannedCase]) -> CaseStore:
+    output = Output(Resources(Gateway(LlmSettings()), GraderPool()), Redactor([]), SilentProgress())
+    return CaseStore(journal, kept, output, run_id="run-1", planned=plan)
+
+
+def job(position: int, item: PlannedCase) -> Job:
+    return Job(
+        item.suite,
+        item.case,
+        AgentSlot(build_agent(item.agent, 1, Gateway(LlmSettings())), item.agent),
+        1,
+        position=position,
+    )
+
+
+def run_of(
+    directory: Path, kept: Retention, found: Sequence[CaseResult], order: Sequence[int], unfinished: set[int]
+) -> tuple[CaseStore, Results]:
+    """The results of cases that ended in some order, of which some did not finish."""
+    plan = planned(found)
+    journal = Journal(directory / "journal.jsonl")
+    kept_cases = make_store(journal, kept, plan)
+    with journal:
+        journal.begin("run-1", {})
         for position in order:
-            item, suite = found[position], found[position].id.partition("::")[0]
-            if position in unwritten:
-                collected.add_unwritten(suite, position, item)
+            if position in unfinished:
+                kept_cases.unfinished(position, plan[position], found[position])
             else:
-                text = item.model_dump_json()
-                collected.add(suite, position, item, text, writing.add(suite, text))
-    frame = runs.results()
-    cases = collected.cases()
-    results = frame.model_copy(
+                kept_cases.record(job(position, plan[position]), found[position])
+    cases = kept_cases.cases()
+    results = runs.results(run_id="run-1").model_copy(
         update={
-            "summary": collected.summary(RunUsage(cost_usd=0.3)),
+            "summary": kept_cases.summary(RunUsage(cost_usd=0.3)),
             "suites": [
                 SuiteResult(path=path, name=path, format="holodeck", fingerprint="f", cases=cases.get(path, []))
                 for path in SUITES
             ],
         }
     )
-    prints = {item.case.id: item.case.fingerprints for item in planned(found)}
-    entry = entry_without_cases(results) if collected.has_pool else pool_entry(results, prints)
-    return results.model_copy(update={"pool": [entry]})
+    return kept_cases, results.model_copy(update={"pool": [entry_without_cases(results)]})
 
 
-def reports(directory: Path, collected: Collected, results: Results, policy: GatePolicy) -> dict[str, Any]:
+def reports(directory: Path, kept: CaseStore, results: Results, policy: GatePolicy) -> dict[str, Any]:
     """Everything that is said of a run, by file."""
-    directory.mkdir()
     gate = decide_gate(results, policy, date(2026, 1, 1))
-    view = GateView(
-        passed=gate.passed, headline=gate.headline, reasons=gate.reasons, warnings=collected.retries.warnings
-    )
-    view = write_reports(Report(view, collected.archive), results, directory / "results.json").gate
+    view = GateView(passed=gate.passed, headline=gate.headline, reasons=gate.reasons, warnings=kept.retries.warnings)
+    view = write_reports(Report(view, kept.archive), results, directory / "results.json").gate
     with (directory / "table.txt").open("w", encoding="utf-8") as table:
         print_table(results, view, table)
-    files = {path.name: path.read_bytes() for path in directory.iterdir()}
+    files = {path.name: path.read_bytes() for path in directory.iterdir() if path.suffix != ".jsonl"}
     return {
         **files,
-        "annotations": annotate(results, collected.archive),
+        "annotations": annotate(results, kept.archive),
         "gate": gate,
         "quarantined": quarantined(results, policy, date(2026, 1, 1)),
         "broken metrics": metric_errors(results),
@@ -147,7 +158,7 @@ def reports(directory: Path, collected: Collected, results: Results, policy: Gat
     }
 
 
-@pytest.mark.parametrize("most", [keeping.MOST_SHOWN, 2])
+@pytest.mark.parametrize("most", [retention.MOST_SHOWN, 2])
 @settings(max_examples=40, deadline=None)
 @given(kinds=st.lists(st.sampled_from(sorted(KINDS)), max_size=40), chance=st.randoms(), split=st.integers(0, 40))
 def test_reports_are_the_same_in_whatever_order_cases_end(
@@ -155,38 +166,36 @@ def test_reports_are_the_same_in_whatever_order_cases_end(
 ) -> None:
     found = [KINDS[kind](f"{kind} {number}", SUITES[number >= split]) for number, kind in enumerate(kinds)]
     order = chance.sample(range(len(found)), chance.randint(0, len(found)))
-    unwritten = {position for position in order if kinds[position] == "lost" and chance.random() < 0.5}
+    unfinished = {position for position in order if kinds[position] == "lost" and chance.random() < 0.5}
     policy = GatePolicy(quarantine=(Quarantine("*3", date(2027, 1, 1)),))
-    plan = planned(found)
     with (
         tempfile.TemporaryDirectory() as place,
-        patch.object(keeping, "MOST_SHOWN", most),
-        patch.object(own_pool, "_AT_ONCE", 3),
+        patch.object(retention, "MOST_SHOWN", most),
+        patch.object(store, "_POOLED_AT_ONCE", 3),
     ):
-        directory = Path(place)
-        held = AllCases(plan, directory / "held.jsonl")
-        rest = Outlines(lambda item: is_named(policy, item))
-        streamed = StreamedCases(directory / "streamed.jsonl", rest, RunPool(plan))
-        said = [
-            reports(directory / name, collected, run_of(collected, found, order, unwritten), policy)
-            for name, collected in (("held", held), ("streamed", streamed))
-        ]
+        said = []
+        retentions: dict[str, Retention] = {"all": KeepAll(), "shown": ShownOnly(lambda item: is_named(policy, item))}
+        for name, kept in retentions.items():
+            directory = Path(place, name)
+            directory.mkdir()
+            kept_cases, results = run_of(directory, kept, found, order, unfinished)
+            said.append(reports(directory, kept_cases, results, policy))
         # What lists cases by name ends where no more of them are held.
         same = said[0].keys() - (set() if most > len(found) else {"summary.md", "comment.md", "table.txt"})
         assert {name: said[0][name] for name in same} == {name: said[1][name] for name in same}
-        assert len(read_results(directory / "streamed").pool[0].cases) == len(order)
+        assert len(read_results(directory).pool[0].cases) == len(order)
 
 
 def test_what_no_report_lists_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "MOST_SHOWN", 3)
+    monkeypatch.setattr(retention, "MOST_SHOWN", 3)
     order = random.Random(5).sample(range(400), 400)
     kinds = ["passed"] * 100 + ["failed"] * 100 + ["half"] * 100 + ["partly"] * 2 + ["passed"] * 98
-    held = Keeping(Outlines(lambda item: item.name == "passed 350"))
+    held = ShownOnly(lambda item: item.name == "passed 350")
     for position in order:
         held.add(position, KINDS[kinds[position]](f"{kinds[position]} {position}", SUITES[0]))
     found = {item.name: item for item in held.cases(range(400))}
     in_full = [name for name, item in found.items() if item.iterations and item.iterations[0].turns[0].response]
-    assert in_full == ["failed 100", "failed 101", "failed 102"]
+    assert in_full == ["passed 0", "passed 1", "passed 2", "failed 100", "failed 101", "failed 102"]
     failed = {f"failed {number}" for number in range(100, 200)}
     passed = {"passed 0", "passed 1", "passed 2", "partly 300", "partly 301", "passed 350"}
     assert failed | passed <= found.keys()
@@ -196,14 +205,15 @@ def test_what_no_report_lists_is_not_held(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_memory_does_not_grow_with_what_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "MOST_SHOWN", 10)
+    monkeypatch.setattr(retention, "MOST_SHOWN", 10)
     amount = 3_000
     plan = planned([KINDS["passed"](str(number), SUITES[0]) for number in range(2 * amount)])
-    streamed = StreamedCases(tmp_path / "journal.jsonl", Outlines(lambda _: False), RunPool(plan))
+    journal = Journal(tmp_path / "journal.jsonl")
+    kept = make_store(journal, ShownOnly(lambda _: False), plan)
 
     def finish(positions: range) -> int:
         for position in positions:
-            streamed.add(SUITES[0], position, KINDS["half"](str(position), SUITES[0]), "", 1 + position)
+            kept.record(job(position, plan[position]), KINDS["half"](str(position), SUITES[0]))
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 
@@ -217,12 +227,12 @@ def test_memory_does_not_grow_with_what_passes(tmp_path: Path, monkeypatch: pyte
     assert grown / amount < 150
 
 
-# The whole command, with a limit that small runs exceed.
+# The whole command, with a limit on kept cases that small runs exceed.
 
 LONG = """
 import sys
-import agenteval.run.cases.collected, agenteval.run.cases.retention
-agenteval.run.cases.collected.MOST_IN_MEMORY = 3
+import agenteval.run.cases.retention
+agenteval.run.cases.retention.MOST_SHOWN = 8
 from agenteval.cli.main import main
 sys.argv[0] = "agenteval"
 sys.exit(main(sys.argv[1:]))
@@ -253,7 +263,7 @@ def project(directory: Path, *names: str, **config: Any) -> None:
 
 
 def long_run(*arguments: str | Path, cwd: Path, **more: Any) -> Ended:
-    """The command that holds no more than three cases."""
+    """The command that keeps no more than eight cases of a kind."""
     return run_to_end([sys.executable, "-c", LONG, *map(str, arguments)], cwd, environment(**more))
 
 
@@ -269,8 +279,8 @@ def held_and_streamed(directory: Path, *arguments: str) -> tuple[Results, Result
 
 
 def _lines(text: str) -> list[str]:
-    """The lines without the one that tells how long it took."""
-    return [line for line in text.splitlines() if "cases:" not in line]
+    """The lines without passed cases, of which not all are kept, and without the one that shows the duration."""
+    return [line for line in text.splitlines() if "cases:" not in line and not line.startswith(("passed", "… "))]
 
 
 @pytest.mark.parametrize(

@@ -287,7 +287,7 @@ def test_what_cannot_be_scored_at_all_costs_one_turn() -> None:
     unknown = MetricConfig(id="unknown", type="no such metric", kind="standard")
     results = run(Scripted(echo), [one_turn("a", metrics=[unknown]), one_turn("b")])
     assert {name: result.status for name, result in results.items()} == {"a": "error", "b": "passed"}
-    assert "could not be scored: KeyError" in (results["a"].iterations[0].turns[0].error or "")
+    assert "could not be scored: ConfigError: no metric" in (results["a"].iterations[0].turns[0].error or "")
 
 
 def test_a_reply_that_no_file_can_hold_is_made_to_fit() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from agenteval.compare.pairing import entry_without_cases, pool_entry
 from agenteval.core.errors import AgentEvalError
 from agenteval.results.model import Comparison, Results, RunUsage
 from agenteval.run.resolve.spec import GateSpec, RunSpec
@@ -56,12 +55,10 @@ def compare_first(results: Results, spec: GateSpec, execution: Execution) -> Fir
     """Compare a run with its baseline, without running anything.
 
     Args:
-        results: the run.
+        results: the run, with its own entry in its pool.
         spec: has the baseline, if there is one, and how to compare.
         execution: of the run.
     """
-    # With fingerprints: cases that ask something else than the baseline's are not compared.
-    results = _pooled(results, execution)
     baseline = spec.baseline
     if baseline is None:
         return FirstComparison(ComparedRun(results))
@@ -142,16 +139,6 @@ def _base_agents(comparer: Comparer, spec: RunSpec) -> Iterator[Mapping[str, Age
         commit = comparer.baseline.run.commit
         with base_agents(spec.sources, commit, spec.setup.commands, spec.redact) as agents:
             yield agents
-
-
-def _pooled(results: Results, execution: Execution) -> Results:
-    """Return the run with its own entry in the pool."""
-    # Traces are not asked again; their ids identify the question.
-    if execution.pool_in_archive:
-        return results.model_copy(update={"pool": [entry_without_cases(results)]})
-    if not execution.fingerprints:
-        return results
-    return results.model_copy(update={"pool": [pool_entry(results, execution.fingerprints)]})
 
 
 def _with(comparison: Comparison, results: Results, spec: GateSpec) -> Results:

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
+from agenteval.compare.pairing import pool_entry
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.report.write import print_table, write_reports
 from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
@@ -55,7 +56,10 @@ def merge_files(
     execution = _execution(merged, spec.suites)
     evaluations = _evaluated(merged.results, spec.suites, execution)
     make_directory_of_run(target.parent)
-    first = compare_first(evaluations.results, spec, execution)
+    results = evaluations.results
+    if merged.fingerprints:
+        results = results.model_copy(update={"pool": [pool_entry(results, merged.fingerprints)]})
+    first = compare_first(results, spec, execution)
     outcome = decide(first.compared, spec, execution, evaluations.warnings)
     report = write_reports(outcome.report(spec.earlier, evaluations), outcome.results, target)
     outcome = replace(outcome, view=report.gate)
@@ -91,7 +95,6 @@ def _execution(merged: Merged, suites: Sequence[Suite]) -> Execution:
         summary=results.summary,
         asked=RunUsage(),
         total=results.summary.cases,
-        fingerprints=merged.fingerprints,
         answers=_answers(results, suites),
         archive=InMemory(),
         nothing_to_check=skipped and all(turn.response is None and turn.error is None for turn in turns),

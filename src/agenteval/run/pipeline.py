@@ -13,7 +13,7 @@ from agenteval.run.analyse import SuiteAnalyses
 from agenteval.run.compare import compare_first, confirm_and_compare
 from agenteval.run.context import RunContext
 from agenteval.run.outcome import RunOutcome, decide, make_directory_of_run
-from agenteval.run.resolve.plan import make_plan, make_trace_plan
+from agenteval.run.resolve.plan import make_plan
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.results import make_results
@@ -42,7 +42,7 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
 
 def _run(spec: RunSpec) -> RunOutcome:
     """Run the cases, compare and report; confirm what looks worse, and report again."""
-    execution = _execute(spec)
+    execution = execute(make_plan(spec))
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, execution)
     outcome = decide(first.compared, spec, execution, analyses.warnings)
@@ -53,14 +53,6 @@ def _run(spec: RunSpec) -> RunOutcome:
     confirmed = confirm_and_compare(first, spec, execution)
     outcome = decide(confirmed, spec, execution, analyses.warnings)
     return _reported(outcome, outcome.report(spec.earlier), spec.out)
-
-
-def _execute(spec: RunSpec) -> Execution:
-    if spec.traces is None:
-        return execute(make_plan(spec))
-    from agenteval.run.runner.traces import score_traces
-
-    return score_traces(make_trace_plan(spec, spec.traces))
 
 
 def _analyse(spec: RunSpec, execution: Execution, results: Results) -> SuiteAnalyses:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from agenteval.agents.base import Agent
 from agenteval.core.llm.budget import Limits
@@ -13,6 +14,9 @@ from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.model import CaseResult, IterationResult, RunUsage
 from agenteval.run.progress import Progress
 from agenteval.suite.model import AgentSpec, Case, Suite
+
+if TYPE_CHECKING:
+    from agenteval.agents.replay.cases import RecordedAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class Job:
     Attributes:
         done: iterations that an interrupted run had finished.
         position: of the case in the plan.
+        recorded: the answer of the trace that the case was made from; no agent is asked.
     """
 
     suite: Suite
@@ -39,6 +44,7 @@ class Job:
     first_iteration: int = 0
     done: tuple[IterationResult, ...] = ()
     position: int = 0
+    recorded: RecordedAnswer | None = field(default=None, repr=False)
 
     @property
     def left(self) -> Sequence[int]:
@@ -123,6 +129,7 @@ class PlannedCase:
 
     Attributes:
         follow_recording: nobody asked for a number of iterations, so that a replay agent answers all it has recorded.
+        recorded: the answer of the trace that the case was made from; no agent is asked.
     """
 
     suite: Suite
@@ -131,6 +138,18 @@ class PlannedCase:
     iterations: int
     first_iteration: int = 0
     follow_recording: bool = False
+    recorded: RecordedAnswer | None = field(default=None, repr=False)
+
+
+class CaseSource(Protocol):
+    """Cases that are planned one by one, as the run gets to them; every iteration starts anew."""
+
+    def __iter__(self) -> Iterator[PlannedCase]: ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the last iteration left out."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -138,13 +157,14 @@ class Plan:
     """The cases of a run, with everything that the runner needs.
 
     Attributes:
+        cases: in a fixed order.
         compared: the cases stay in memory, because they are compared with a baseline.
         named: whether the quarantine names a case, so that reports list it whatever its status is.
         earlier: the interrupted run that this one finishes.
     """
 
     run_id: str
-    cases: Sequence[PlannedCase]
+    cases: Sequence[PlannedCase] | CaseSource
     limits: RunLimits
     catalog: MetricCatalog
     journal: Path

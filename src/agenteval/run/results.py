@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from agenteval.compare.pairing import entry_without_cases
 from agenteval.core.version import __version__
-from agenteval.results.model import Results, Run, SuiteResult, Tool
+from agenteval.results.model import PoolEntry, Results, Run, SuiteResult, Tool
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.runner.execution import Execution
 
 
 def make_results(spec: RunSpec, execution: Execution) -> Results:
-    """Return the results of a run, before any comparison."""
+    """Return the results of a run with its own entry in its pool, before any comparison."""
     suites = [
         SuiteResult(
             path=suite.path,
@@ -23,7 +24,7 @@ def make_results(spec: RunSpec, execution: Execution) -> Results:
         )
         for suite in spec.suites
     ]
-    return Results(
+    results = Results(
         tool=Tool(version=__version__, plugins=list(execution.plugins)),
         run=Run(
             id=execution.run_id,
@@ -41,6 +42,23 @@ def make_results(spec: RunSpec, execution: Execution) -> Results:
         summary=execution.summary,
         suites=suites,
     )
+    return (
+        results.model_copy(update={"pool": [_own_entry(spec, execution, results)]})
+        if execution.is_pooled
+        else results
+    )
+
+
+def _own_entry(spec: RunSpec, execution: Execution, results: Results) -> PoolEntry:
+    """Return the run's own entry in its pool.
+
+    Only a comparison needs the cases of the entry in memory; reports read them from the archive.
+    """
+    entry = entry_without_cases(results)
+    if spec.baseline is None:
+        return entry
+    cases = {case_id: case for part in execution.archive.pooled(entry) for case_id, case in part.items()}
+    return entry.model_copy(update={"cases": cases})
 
 
 def _timestamp(seconds: float) -> str:

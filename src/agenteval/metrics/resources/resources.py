@@ -81,6 +81,16 @@ class Resources:
         completion = await self.gateway.complete(call, lambda answer: read_reply(answer.text, reply))
         return read_reply(completion.text, reply)
 
+    @property
+    def asked(self) -> RunUsage:
+        """The usage of all models so far: of judges and of model agents."""
+        return RunUsage(
+            input_tokens=self.gateway.input_tokens,
+            output_tokens=self.gateway.output_tokens,
+            llm_calls=self.gateway.budget.calls,
+            cost_usd=self.gateway.budget.cost_usd,
+        )
+
     def record_spend(self, spent: RunUsage, judged: Mapping[str, int]) -> None:
         """Count what an earlier part of the run spent: on models, and of each suite's limit of judgements."""
         self.gateway.record_spend(spent)

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agenteval.results.model import CaseResult, Results, SuiteResult
-
-_NAME_LENGTH = 60
-_DIGITS = 12
-_PERSONA = "persona:"
+from agenteval.suite.case_ids import PERSONA_TAG
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +61,7 @@ def _suite(suite: SuiteResult) -> KnownSuite:
 
 def _case(case: CaseResult) -> KnownCase:
     turns = case.iterations[0].turns if case.iterations else []
-    personas = (tag.removeprefix(_PERSONA) for tag in case.tags if tag.startswith(_PERSONA))
+    personas = (tag.removeprefix(PERSONA_TAG) for tag in case.tags if tag.startswith(PERSONA_TAG))
     return KnownCase(
         id=case.id,
         name=case.name,
@@ -88,31 +81,3 @@ class Repeats:
         """Return the id, with a number if it is taken."""
         self._seen[wanted] += 1
         return wanted if self._seen[wanted] == 1 else f"{wanted}#{self._seen[wanted]}"
-
-
-def persona_tag(persona: str) -> str:
-    """The tag of cases that a persona asks."""
-    return f"{_PERSONA}{persona}"
-
-
-# Loaders of suites make names the same way; results know nothing of suites, so it stands here again.
-
-
-def excerpt(text: str) -> str:
-    """A text as a name: one line, cut where it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= _NAME_LENGTH else line[: _NAME_LENGTH - 1] + "…"
-
-
-def content_id(asked: Any) -> str:
-    """The id of a case without a name, from what it asks."""
-    return _digest(json.dumps(asked, sort_keys=True, ensure_ascii=False, default=str))
-
-
-def turns_id(inputs: Sequence[str]) -> str:
-    """The id of a HoloDeck case without a name, from what its turns ask."""
-    return _digest("\x1f".join(inputs))
-
-
-def _digest(text: str) -> str:
-    return f"#{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"

@@ -45,7 +45,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, keep: int | None = None) -> None:
-        self._path = path
+        self.path = path
         self._keep = keep
         self._file: FileIO | None = None
         self._size = 0
@@ -54,9 +54,9 @@ class Journal:
     def __enter__(self) -> Journal:
         try:
             if self._keep is not None:
-                os.truncate(self._path, self._keep)
+                os.truncate(self.path, self._keep)
             # Each line is one write of its own: what is written stays if the program is killed.
-            self._file = self._path.open("wb" if self._keep is None else "ab", buffering=0)
+            self._file = self.path.open("wb" if self._keep is None else "ab", buffering=0)
             self._size = self._keep or 0
         except OSError as error:
             raise self._unwritable(error) from None
@@ -116,7 +116,7 @@ class Journal:
             raise self._unwritable(error) from None
 
     def _unwritable(self, error: OSError) -> InfrastructureError:
-        return InfrastructureError(f"cannot write {self._path}: {error.strerror or error}")
+        return InfrastructureError(f"cannot write {self.path}: {error.strerror or error}")
 
 
 @lru_cache(32)

@@ -38,9 +38,12 @@ def resumed(plan: Plan) -> Plan:
 def taken_over(plan: Plan) -> str:
     """What a resumed run takes from its journal, for people."""
     earlier = plan.earlier
-    if earlier is None or len(earlier.complete) < len(plan.cases):
+    total = cases = 0
+    for item in plan.cases:
+        cases += 1
+        total += item.iterations
+    if earlier is None or len(earlier.complete) < cases:
         done = earlier.done if earlier else 0
-        total = sum(item.iterations for item in plan.cases)
         return f"resuming: {done} of {total} iterations are taken from {plan.journal}"
     return f"resuming: the run was complete; nothing is run again, the reports are written anew from {plan.journal}"
 

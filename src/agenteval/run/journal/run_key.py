@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from agenteval.results.store import RESULTS_FILE
 if TYPE_CHECKING:
     from agenteval.core.text.redact import Redactor
     from agenteval.run.plan import Plan, PlannedCase
-    from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite
+    from agenteval.suite.model import AgentSpec, MetricConfig, Suite
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 _CALLABLE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_][\w.]*")
@@ -29,29 +30,50 @@ _LARGEST_PROGRAM = 16 * 2**20
 
 
 def conditions(plan: Plan) -> dict[str, str]:
-    """What shapes the results of a run besides the answers: name → value, or its hash.
+    """Return what shapes the results of a run besides the answers; see ``RunKey``."""
+    key = RunKey(plan)
+    for item in plan.cases:
+        key.add(item)
+    return key.conditions()
 
-    Of an agent these are its definition and the file that it names, a program or a Python module; not what that file
-    imports. Limits of time, money and concurrency are not among them, as they decide when results come, not which.
+
+class RunKey:
+    """What shapes the results of a run besides the answers; cases are added one by one, and not kept.
+
+    Of an agent these are its definition and the file that it names, a program, a Python module or a recording; not
+    what that file imports. Limits of time, money and concurrency are not among them, as they decide when results
+    come, not which.
 
     Args:
         plan: of the run.
     """
-    resources = plan.catalog.resources
-    found = {"the version of agenteval": __version__}
-    for suite, cases in _by_suite(plan.cases):
-        found[f"the selection of cases of {suite.path}"] = _hash((item.case.id for item in cases), plan.redact)
-        asked = _hash((_asked(item.case) for item in cases), plan.redact)
-        found[f"the suite {suite.path}"] = _digest([asked, *_measured(suite, cases)], plan.redact)
-        found[f"the number of iterations of {suite.path}"] = _numbers(item.iterations for item in cases)
-        found[f"the agent of {suite.path}"] = _digest(_agents(cases), plan.redact)
-    found |= {
-        "the judge": _label(resources.judge),
-        "the embedding model": _label(resources.embedder),
-        "--seed": _number(resources.seed),
-        "case_timeout": _number(plan.limits.case_s),
-    }
-    return found
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._suites: dict[str, _SuiteKey] = {}
+
+    def add(self, item: PlannedCase) -> None:
+        """Add a case of the plan."""
+        path = item.suite.path
+        if path not in self._suites:
+            self._suites[path] = _SuiteKey(item.suite, self._plan.redact)
+        self._suites[path].add(item)
+
+    def conditions(self) -> dict[str, str]:
+        """Return the name of each condition with its value, or the hash of its value."""
+        plan, resources = self._plan, self._plan.catalog.resources
+        found = {"the version of agenteval": __version__}
+        for path, key in self._suites.items():
+            found[f"the selection of cases of {path}"] = key.selection
+            found[f"the suite {path}"] = key.suite
+            found[f"the number of iterations of {path}"] = _numbers(key.iterations)
+            found[f"the agent of {path}"] = key.agent
+        return found | {
+            "the judge": _label(resources.judge),
+            "the embedding model": _label(resources.embedder),
+            "--seed": _number(resources.seed),
+            "case_timeout": _number(plan.limits.case_s),
+        }
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
@@ -62,35 +84,49 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} is not the same" if _is_digest(old) or _is_digest(new) else f"{name} was {old}, now {new}"
 
 
-def _by_suite(cases: Iterable[PlannedCase]) -> list[tuple[Suite, list[PlannedCase]]]:
-    found: dict[str, tuple[Suite, list[PlannedCase]]] = {}
-    for item in cases:
-        found.setdefault(item.suite.path, (item.suite, []))[1].append(item)
-    return list(found.values())
+class _SuiteKey:
+    """What must be the same of one suite; cases are added one by one, and not kept."""
 
+    def __init__(self, suite: Suite, redact: Redactor) -> None:
+        self.iterations: set[int] = set()
+        self._suite = suite
+        self._redact = redact
+        self._ids, self._asked = _Hash(redact), _Hash(redact)
+        # Most cases share their metrics and their agent.
+        self._metrics: dict[int, MetricConfig] = {}
+        self._agents: dict[int, AgentSpec] = {}
 
-def _asked(case: Case) -> list[Any]:
-    return [case.fingerprint, case.name, case.tags, case.strict]
+    def add(self, item: PlannedCase) -> None:
+        """Add a case of the suite."""
+        case = item.case
+        self._ids.add(case.id)
+        self._asked.add([case.fingerprint, case.name, case.tags, case.strict])
+        self._metrics.update((id(metric), metric) for metric in case.all_metrics)
+        self._agents[id(item.agent)] = item.agent
+        self.iterations.add(item.iterations)
 
+    @property
+    def selection(self) -> str:
+        """The hash of the cases that run."""
+        return self._ids.text
 
-def _measured(suite: Suite, cases: Sequence[PlannedCase]) -> list[Any]:
-    """What measures the cases that run."""
-    # Most cases share their metrics.
-    metrics = {id(metric): metric for item in cases for metric in item.case.all_metrics}
-    return [
-        [_metric(metric) for metric in metrics.values()],
-        [suite.aggregate, suite.evaluation, suite.retrieval_tools],
-    ]
+    @property
+    def suite(self) -> str:
+        """The hash of what the cases ask and what measures them."""
+        suite = self._suite
+        metrics = [_metric(metric) for metric in self._metrics.values()]
+        measured = [metrics, [suite.aggregate, suite.evaluation, suite.retrieval_tools]]
+        return _digest([self._asked.text, *measured], self._redact)
+
+    @property
+    def agent(self) -> str:
+        """The hash of the agents that answer."""
+        return _digest([[spec, _program(spec)] for spec in self._agents.values()], self._redact)
 
 
 def _metric(metric: MetricConfig) -> list[Any]:
     code = [_module(metric.where.directory, value) for value in metric.options.values() if isinstance(value, str)]
     return [metric, code]
-
-
-def _agents(cases: Iterable[PlannedCase]) -> list[Any]:
-    specs = {id(item.agent): item.agent for item in cases}
-    return [[spec, _program(spec)] for spec in specs.values()]
 
 
 def _program(spec: AgentSpec) -> list[str]:
@@ -99,7 +135,7 @@ def _program(spec: AgentSpec) -> list[str]:
         return [_file(Path(spec.directory, part)) for part in spec.target]
     if spec.kind == "replay":
         recording = Path(spec.target)
-        return [_file(recording / RESULTS_FILE if recording.is_dir() else recording)]
+        return [_file(recording / RESULTS_FILE if recording.is_dir() else recording, math.inf)]
     return [_module(spec.directory, spec.target)]
 
 
@@ -112,11 +148,13 @@ def _module(directory: str, reference: str) -> str:
     return _file(path.with_name(f"{path.name}.py")) or _file(path / "__init__.py")
 
 
-def _file(path: Path) -> str:
+def _file(path: Path, largest: float = _LARGEST_PROGRAM) -> str:
+    """Return the hash of a file; nothing if it cannot be read or is larger, in bytes."""
     try:
-        if not path.is_file() or path.stat().st_size > _LARGEST_PROGRAM:
+        if not path.is_file() or path.stat().st_size > largest:
             return ""
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        with path.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
     except (OSError, ValueError):
         # Not every argument can be a path.
         return ""
@@ -135,17 +173,28 @@ def _numbers(values: Iterable[int]) -> str:
 
 
 def _digest(value: Any, redact: Redactor) -> str:
-    """The hash of our data."""
-    return _hash([_plain(value)], redact)
+    """Return the hash of our data."""
+    found = _Hash(redact)
+    found.add(_plain(value))
+    return found.text
 
 
-def _hash(values: Iterable[Any], redact: Redactor) -> str:
-    """The hash of JSON. Secrets take no part: another key makes no other agent, and nobody shall guess one by it."""
-    digest = hashlib.sha256()
-    for value in values:
-        text = redact(_ENCODER.encode(value))
-        digest.update(f"{text}\n".encode("utf-8", "surrogatepass"))
-    return f"#{digest.hexdigest()[:16]}"
+class _Hash:
+    """The hash of JSON values. Secrets are masked first: a new key makes no new agent, and no hash reveals one."""
+
+    def __init__(self, redact: Redactor) -> None:
+        self._redact = redact
+        self._digest = hashlib.sha256()
+
+    def add(self, value: Any) -> None:
+        """Add a value."""
+        text = self._redact(_ENCODER.encode(value))
+        self._digest.update(f"{text}\n".encode("utf-8", "surrogatepass"))
+
+    @property
+    def text(self) -> str:
+        """The hash so far, as it is written in the journal."""
+        return f"#{self._digest.hexdigest()[:16]}"
 
 
 def _is_digest(text: str) -> bool:

@@ -21,19 +21,10 @@ if TYPE_CHECKING:
 
 def contradictions(settings: Settings) -> list[Problem]:
     """Return options that cannot be used together."""
-    if settings.traces is None:
+    if settings.traces is None or settings.shard is None:
         return []
-    found = []
-    if settings.shard is not None:
-        message = "recorded traces cannot be divided; give each machine files of its own instead"
-        found.append(Problem(f"--shard with --traces: {message}"))
-    if settings.resume:
-        message = "recorded traces are scored from the start; what judges said is in the cache"
-        found.append(Problem(f"--resume with --traces: {message}"))
-    if settings.max_time_s is not None:
-        message = "recorded traces call no agent; what judges may take is limited by `llm:` in agenteval.yaml"
-        found.append(Problem(f"--max-time with --traces: {message}"))
-    return found
+    message = "recorded traces cannot be divided; give each machine files of its own instead"
+    return [Problem(f"--shard with --traces: {message}")]
 
 
 def no_suite() -> Problem:

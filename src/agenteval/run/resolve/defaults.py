@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from agenteval.metrics.registry import is_case_metric
 from agenteval.run.config.model import AddedMetric, Config
+from agenteval.suite.case_ids import persona_tag
 from agenteval.suite.model import Case, MetricConfig, Suite
 
 
@@ -32,7 +33,7 @@ def _with_persona(case: Case, config: Config) -> Case:
         return case
     for persona, patterns in config.personas.items():
         if any(fnmatchcase(case.name, pattern) for pattern in patterns):
-            return replace(case, persona=persona, tags=(*case.tags, f"persona:{persona}"))
+            return replace(case, persona=persona, tags=(*case.tags, persona_tag(persona)))
     return case
 
 

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import sys
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from agenteval.compare.gate import is_named
 from agenteval.core.llm.gateway import Gateway
 from agenteval.metrics.resources.grader_pool import GraderPool
 from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog
-from agenteval.run.plan import Plan
+from agenteval.run.plan import CaseSource, Plan
 from agenteval.run.progress import Progress, make_progress
 from agenteval.run.resolve.spec import RunSpec, TraceFiles
 
-if TYPE_CHECKING:
-    from agenteval.run.runner.traces import TracePlan
-
 
 def make_plan(spec: RunSpec) -> Plan:
-    """Return the plan of a run that asks agents.
+    """Return the plan of a run that asks agents, or scores recorded traces.
 
     Raises:
         ConfigError: the run is to be resumed, and cannot be.
     """
+    cases = spec.cases if spec.traces is None else _recorded_cases(spec, spec.traces)
+    # The number of traces is not known before they are read.
+    total = len(cases) if isinstance(cases, Sequence) else None
     plan = Plan(
         run_id=_run_id(),
-        cases=spec.cases,
+        cases=cases,
         limits=spec.limits,
         catalog=MetricCatalog(_resources(spec)),
         journal=spec.journal,
         redact=spec.redact,
-        progress=_progress(spec, len(spec.cases), spec.activity),
+        progress=_progress(spec, total, spec.activity if spec.traces is None else "scoring"),
         compared=spec.baseline is not None,
         named=lambda case: is_named(spec.gate, case),
     )
@@ -47,23 +47,14 @@ def make_plan(spec: RunSpec) -> Plan:
     return plan
 
 
-def make_trace_plan(spec: RunSpec, traces: TraceFiles) -> TracePlan:
-    """Return the plan of a run that scores recorded traces."""
-    from agenteval.run.runner.traces import TracePlan
+def _recorded_cases(spec: RunSpec, traces: TraceFiles) -> CaseSource:
+    from agenteval.run.runner.recorded import RecordedCases
 
-    return TracePlan(
-        run_id=_run_id(),
-        suites=spec.suites,
-        traces=traces.path,
+    return RecordedCases(
+        spec.suites,
+        traces.path,
+        lambda case: traces.selection.includes(case.id, case.name, case.tags),
         keep_going=traces.keep_going,
-        wanted=traces.selection.includes,
-        compared=spec.baseline is not None,
-        named=lambda case: is_named(spec.gate, case),
-        concurrency=spec.limits.concurrency,
-        catalog=MetricCatalog(_resources(spec)),
-        journal=spec.journal,
-        redact=spec.redact,
-        progress=_progress(spec, None, "scoring"),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.base import Reply, Request, Session
 from agenteval.results.model import ToolCall
@@ -13,6 +13,9 @@ from agenteval.run.attachments.attachments import AttachmentError, Attachments
 from agenteval.run.plan import Job
 from agenteval.run.runner.attempts import Answer, CaseDeadline, Retrying
 from agenteval.suite.model import Turn
+
+if TYPE_CHECKING:
+    from agenteval.agents.replay.cases import RecordedAnswer
 
 # How HoloDeck's backends name the tools that search a vector store.
 _SEARCH_TOOL = re.compile(r"(vectorstore|hierarchical_document)-.+|mcp__holodeck_tools__.+_search")
@@ -62,11 +65,32 @@ _NO_LIMIT = CaseDeadline()
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One turn: the request as it was sent, what came of it, and the passages that the answer rests on."""
+    """One turn.
+
+    Attributes:
+        request: as it was sent.
+        answer: the reply, or the error.
+        passages: the passages that the answer rests on.
+        trace: the record of the trace that the answer comes from, if it was not asked for.
+    """
 
     request: Request
     answer: Answer
     passages: tuple[str, ...] = ()
+    trace: Mapping[str, Any] | None = None
+
+
+def recorded_exchange(job: Job, recorded: RecordedAnswer) -> Exchange:
+    """Return the exchange that a trace records."""
+    request = Request(
+        input=job.case.turns[0].input,
+        case=job.case.name,
+        case_id=job.case.id,
+        turn=0,
+        iteration=recorded.iteration,
+        session=job.case.id,
+    )
+    return Exchange(request, Answer(recorded.reply), recorded.reply.retrieval_context, recorded.record)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agenteval.agents.base import Agent, RecordedAgent
@@ -13,16 +13,17 @@ from agenteval.agents.registry import build_agent
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.process.interrupt import until_signal
 from agenteval.results.model import CaseResult
-from agenteval.run.cases.all_cases import AllCases
-from agenteval.run.cases.collected import Collected, collected
+from agenteval.run.cases.retention import KeepAll, ShownOnly
+from agenteval.run.cases.store import CaseStore, Output
 from agenteval.run.journal.journal import Journal, case_text, parsed
-from agenteval.run.journal.run_key import conditions
+from agenteval.run.journal.run_key import RunKey
 from agenteval.run.plan import AgentSlot, Job, Plan, PlannedCase, RunLimits
-from agenteval.run.runner.execution import Execution, asked_models, budget_warnings
+from agenteval.run.runner.execution import Execution, budget_warnings
 from agenteval.run.runner.preflight import checkable, skipped, why_unchecked
-from agenteval.run.runner.recorder import Recorder
 from agenteval.run.runner.scheduler import run_jobs
 from agenteval.run.runner.scoring import case_of
+from agenteval.suite.model import AgentSpec
+from agenteval.suite.model_agent import KIND as MODEL_AGENT
 
 if TYPE_CHECKING:
     from agenteval.run.plan import ResumedRun
@@ -35,24 +36,24 @@ def execute(plan: Plan) -> Execution:
         ConfigError: an agent or a metric cannot exist on this machine; nothing was run.
         InfrastructureError: the journal cannot be written.
     """
-    # Built first: a metric that cannot run here must show before an agent is paid for.
-    checked = _checkable(plan)
+    # First: a metric that cannot run here, or a broken line, must show before an agent or a judge is paid for.
+    survey = _surveyed(plan)
     earlier_s = plan.earlier.active_s if plan.earlier else 0.0
     started = time.time() - earlier_s
-    if plan.cases and not any(checked):
-        cases = AllCases(plan.cases, plan.journal)
+    runner = _Runner(plan, survey)
+    if survey.total and not survey.is_checkable:
         for position, planned in enumerate(plan.cases):
-            cases.add_unwritten(planned.suite.path, position, skipped(planned.case))
-        warnings = tuple(why_unchecked(planned.suite, planned.case) for planned in plan.cases[:1])
-        return replace(_execution(plan, cases, started, 0.0), nothing_to_check=True, warnings=warnings)
+            runner.store.unfinished(position, planned, skipped(planned.case))
+        execution = _execution(plan, runner, started, 0.0)
+        return replace(execution, nothing_to_check=True, warnings=survey.why_unchecked)
     clock = time.perf_counter()
-    runner = _Runner(plan)
     asyncio.run(runner.run())
-    execution = _execution(plan, runner.collected, started, earlier_s + time.perf_counter() - clock)
+    execution = _execution(plan, runner, started, earlier_s + time.perf_counter() - clock)
     warnings = (
         *runner.notices,
         *budget_warnings(plan.catalog.resources.gateway),
-        *runner.collected.retries.warnings,
+        *runner.store.retries.warnings,
+        *(() if isinstance(plan.cases, Sequence) else plan.cases.warnings),
     )
     return replace(
         execution,
@@ -63,55 +64,102 @@ def execute(plan: Plan) -> Execution:
     )
 
 
-def _execution(plan: Plan, collected: Collected, started: float, duration_s: float) -> Execution:
-    asked = asked_models(plan.catalog.resources.gateway)
+def _execution(plan: Plan, runner: _Runner, started: float, duration_s: float) -> Execution:
+    store, asked = runner.store, plan.catalog.resources.asked
     return Execution(
         asked=asked,
         run_id=plan.run_id,
         started=started,
         duration_s=duration_s,
-        cases=collected.cases(),
-        summary=collected.summary(asked),
-        total=len(plan.cases),
-        pool_in_archive=collected.has_pool,
-        fingerprints={} if collected.has_pool else {item.case.id: item.case.fingerprints for item in plan.cases},
-        answers=collected.answers(),
-        archive=collected.archive,
+        cases=store.cases(),
+        summary=store.summary(asked),
+        total=runner.survey.total,
+        answers=store.answers(),
+        archive=store.archive,
+        is_pooled=isinstance(plan.cases, Sequence),
         plugins=tuple(plan.catalog.resources.graders.plugins),
     )
 
 
-def _checkable(plan: Plan) -> list[bool]:
-    """For each case whether any metric can say anything about it.
+@dataclass
+class _Survey:
+    """What a run must know of all its cases before the first one.
+
+    Attributes:
+        total: number of cases.
+        is_checkable: whether a metric applies to any case.
+        why_unchecked: what the first case lacks to be checked.
+        fingerprints: of the suites, by path.
+        metered: ids of cases that a model agent answers.
+        agents: the agents of cases that are to be asked.
+        left: number of cases that an interrupted run has not finished.
+        key: what must be the same for the run to be resumed.
+    """
+
+    key: RunKey
+    total: int = 0
+    is_checkable: bool = False
+    why_unchecked: tuple[str, ...] = ()
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    metered: set[str] = field(default_factory=set)
+    agents: dict[int, AgentSpec] = field(default_factory=dict)
+    left: int = 0
+
+
+def _surveyed(plan: Plan) -> _Survey:
+    """Go through all cases once.
 
     Raises:
-        ConfigError: with every thing that metrics need and that is missing; once, however many need it.
+        ConfigError: with everything that metrics need and that is missing, once, or with all broken lines of traces.
     """
-    checked: list[bool] = []
+    survey = _Survey(RunKey(plan))
+    complete = plan.earlier.complete if plan.earlier else {}
     problems: dict[str, Problem] = {}
     for planned in plan.cases:
+        case, agent = planned.case, planned.agent
         try:
-            checked.append(checkable(planned.case, plan.catalog))
+            survey.is_checkable |= checkable(case, plan.catalog)
         except ConfigError as error:
             for problem in error.problems:
                 problems.setdefault(problem.message, problem)
+        if not survey.total:
+            survey.why_unchecked = (why_unchecked(planned.suite, case),)
+        survey.total += 1
+        survey.key.add(planned)
+        if planned.suite.path not in survey.fingerprints:
+            survey.fingerprints[planned.suite.path] = planned.suite.fingerprint
+        if agent.kind == MODEL_AGENT:
+            survey.metered.add(case.id)
+        if case.id not in complete:
+            survey.left += 1
+            if planned.recorded is None:
+                survey.agents[id(agent)] = agent
     if problems:
         raise ConfigError(problems.values())
-    return checked
+    return survey
 
 
-def _fingerprints(plan: Plan) -> dict[str, str]:
-    suites = {item.suite.path: item.suite for item in plan.cases}
-    return {path: suite.fingerprint for path, suite in suites.items()}
+def _case_store(plan: Plan, survey: _Survey, journal: Journal) -> CaseStore:
+    return CaseStore(
+        journal,
+        KeepAll() if plan.compared else ShownOnly(plan.named),
+        Output(plan.catalog.resources, plan.redact, plan.progress),
+        run_id=plan.run_id,
+        # Recorded traces have no entry in a pool: their ids say all that is known of them.
+        planned=plan.cases if isinstance(plan.cases, Sequence) else (),
+        metered=survey.metered,
+    )
 
 
 class _Runner:
     """Holds what a run has produced so far, so that a signal loses none of it."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, survey: _Survey) -> None:
         self._plan = plan
+        self.survey = survey
         self._until = None if plan.limits.run_s is None else time.monotonic() + plan.limits.run_s
-        self.collected = collected(plan)
+        self._journal = Journal(plan.journal, plan.earlier.end if plan.earlier else None)
+        self.store = _case_store(plan, survey, self._journal)
         self.unfinished = 0
         self.signal: int | None = None
         self.notices: tuple[str, ...] = ()
@@ -126,39 +174,42 @@ class _Runner:
 
     async def _run_jobs(self, agents: dict[int, Agent]) -> None:
         plan, earlier = self._plan, self._plan.earlier
-        # First, as it takes memory for a moment that jobs hold as long as they run.
-        begun = conditions(plan) if earlier is None else {}
-        left: Sequence[int] = range(len(plan.cases))
-        if earlier is not None:
-            left = [number for number in left if plan.cases[number].case.id not in earlier.complete]
-        if left:
+        if self.survey.left:
             await plan.catalog.resources.start()
-            await self._start(agents, (plan.cases[number] for number in left))
+            await self._start(agents)
             self.notices = _notices(plan, agents)
-        with plan.progress, Journal(plan.journal, earlier.end if earlier else None) as journal:
-            recorder = Recorder(plan.catalog.resources, plan.redact, plan.progress, journal, self.collected)
+        with plan.progress, self._journal as journal:
             if earlier is None:
-                journal.begin(plan.run_id, _fingerprints(plan), started=round(time.time(), 3), conditions=begun)
+                journal.begin(
+                    plan.run_id,
+                    self.survey.fingerprints,
+                    started=round(time.time(), 3),
+                    conditions=self.survey.key.conditions(),
+                )
             else:
                 journal.go_on(round(time.time(), 3), round(earlier.active_s, 3))
-                self._take_over(earlier, recorder)
+                self._resume(earlier)
+            store = self.store
             unfinished = await run_jobs(
-                self._jobs(left, agents), plan.catalog, self._limits(), recorder.finished, recorder.iterated
+                self._jobs(agents), plan.catalog, self._limits(), store.record, store.record_iteration
             )
             self.unfinished = len(unfinished)
-            if unfinished:
-                places = {item.case.id: (item.suite.path, number) for number, item in enumerate(plan.cases)}
-                for result in unfinished:
-                    recorder.shown(*places[result.id], result)
+            for job, result in unfinished:
+                store.unfinished(job.position, job, result)
 
-    def _jobs(self, positions: Iterable[int], agents: Mapping[int, Agent]) -> Iterator[Job]:
+    def _jobs(self, agents: Mapping[int, Agent]) -> Iterator[Job]:
         bound: dict[int, AgentSlot] = {}
         recorded = {key: agent for key, agent in agents.items() if isinstance(agent, RecordedAgent)}
-        for position in positions:
-            item = self._plan.cases[position]
+        gateway = self._plan.catalog.resources.gateway
+        complete = self._plan.earlier.complete if self._plan.earlier else {}
+        for position, item in enumerate(self._plan.cases):
+            if item.case.id in complete:
+                continue
             key = id(item.agent)
             if key not in bound:
-                bound[key] = AgentSlot(agents[key], item.agent)
+                # Nobody asks the agent of recorded answers, so it has not been started.
+                agent = agents.get(key) or build_agent(item.agent, self._plan.limits.concurrency, gateway)
+                bound[key] = AgentSlot(agent, item.agent)
             follow_recording = (
                 recorded[key].iterations(item.case.id) if item.follow_recording and key in recorded else None
             )
@@ -169,25 +220,22 @@ class _Runner:
             return self._plan.limits
         return replace(self._plan.limits, run_s=max(0.0, self._until - time.monotonic()))
 
-    def _take_over(self, earlier: ResumedRun, recorder: Recorder) -> None:
-        """The cases that an interrupted run had finished, as they stand in the suite now."""
+    def _resume(self, earlier: ResumedRun) -> None:
+        """Add the cases that the interrupted run had finished, with names and lines as the suite has them now."""
         with self._plan.journal.open("rb") as lines:
             for position, item in enumerate(self._plan.cases):
                 place = earlier.complete.get(item.case.id)
                 if place is not None:
                     text = case_text(lines, item.suite.path, place)
                     result = case_of(item.case, parsed(CaseResult, text).iterations)
-                    recorder.taken_over(item.suite.path, position, result, place, text)
+                    self.store.resumed(position, item, result, place, text)
 
-    async def _start(self, agents: dict[int, Agent], cases: Iterable[PlannedCase]) -> None:
-        """Start every agent that cases need; all that cannot exist are named together."""
+    async def _start(self, agents: dict[int, Agent]) -> None:
+        """Start every agent that will be asked; all that cannot exist are named together."""
         problems: list[Problem] = []
-        for planned in cases:
-            key = id(planned.agent)
-            if key in agents:
-                continue
-            gateway = self._plan.catalog.resources.gateway
-            agents[key] = build_agent(planned.agent, self._plan.limits.concurrency, gateway)
+        gateway = self._plan.catalog.resources.gateway
+        for key, spec in self.survey.agents.items():
+            agents[key] = build_agent(spec, self._plan.limits.concurrency, gateway)
             try:
                 await agents[key].start()
             except ConfigError as error:
@@ -216,4 +264,5 @@ def _job(
         first_iteration=item.first_iteration,
         done=earlier.iterations.get(item.case.id, ()) if earlier else (),
         position=position,
+        recorded=item.recorded,
     )

@@ -1,4 +1,4 @@
-"""What came of running a plan, whether agents were asked or recorded traces were read."""
+"""The outcome of running a plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from agenteval.core.llm.gateway import Gateway
 from agenteval.results.archive import Archive, InMemory
 from agenteval.results.model import CaseResult, RunUsage, Summary, UsedPlugin
-from agenteval.suite.model import Fingerprints
 
 if TYPE_CHECKING:
     from agenteval.results.analysis.answers import EvaluatedAnswer
@@ -20,18 +19,17 @@ class Execution:
     """The cases that finished; one that was under way when a signal came is missing.
 
     Attributes:
-        cases: by suite path, in the order of the suite; perhaps only outlines of some, see
-        archive: where they are in full.
-        pool_in_archive: the archive has the run's own entry of the pool; else it can be made of the cases.
-        answers: for suites that want to know something of the run as a whole: what analyses need, by suite path.
-        earlier_s: as much of the duration, in seconds, as was before the run was interrupted.
-        fingerprints: by case id.
-        asked: what asking models took, which is part of the summary.
+        cases: by suite path, in the order of the suite; large runs keep only what reports show.
+        archive: reads all cases back in full.
+        is_pooled: the run gets an entry of its own in its pool, for later statistical comparisons.
+        answers: what analyses need, by path of each suite that defines one.
+        earlier_s: the part of the duration, in seconds, before the run was interrupted.
+        asked: usage of models, which is part of the summary.
         total: cases that were to run.
         signal: the signal that ended the run early.
-        unfinished: cases that did not come to their end because the time was up.
+        unfinished: number of cases that did not finish within the time limit.
         plugins: installed packages whose metrics scored the answers.
-        nothing_to_check: no metric could say anything about any case, so no agent was called.
+        nothing_to_check: no metric applies to any case, so no agent was called.
     """
 
     run_id: str
@@ -41,9 +39,8 @@ class Execution:
     summary: Summary
     asked: RunUsage
     total: int
-    pool_in_archive: bool = False
+    is_pooled: bool = True
     earlier_s: float = 0.0
-    fingerprints: Mapping[str, Fingerprints] = field(default_factory=dict)
     answers: Mapping[str, Sequence[EvaluatedAnswer]] = field(default_factory=dict)
     archive: Archive = field(default_factory=InMemory)
     signal: int | None = None
@@ -54,22 +51,12 @@ class Execution:
 
     @property
     def complete(self) -> bool:
-        """Whether everything came to its end."""
+        """Whether every case finished."""
         return self.signal is None and not self.unfinished
 
 
-def asked_models(gateway: Gateway) -> RunUsage:
-    """What asking models took, to judge or to answer."""
-    return RunUsage(
-        input_tokens=gateway.input_tokens,
-        output_tokens=gateway.output_tokens,
-        llm_calls=gateway.budget.calls,
-        cost_usd=gateway.budget.cost_usd,
-    )
-
-
 def budget_warnings(gateway: Gateway) -> tuple[str, ...]:
-    """What a spent or powerless budget means for the results."""
+    """Return warnings about a budget that is used up or cannot be enforced."""
     warnings = []
     refused = gateway.budget.refused
     if refused:

@@ -1,7 +1,4 @@
-"""Runs cases: so many at once, of each agent so many, and hands out results as they come.
-
-Memory holds what is under way: cases are taken up one after the other, as others end.
-"""
+"""Runs cases concurrently, within the limits of the run and of each agent, and hands out results as they finish."""
 
 from __future__ import annotations
 
@@ -9,13 +6,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.model import CaseResult, IterationResult
 from agenteval.run.attachments.attachments import Attachments
 from agenteval.run.plan import Job, RunLimits
 from agenteval.run.runner.attempts import Retrying
-from agenteval.run.runner.conversation import Conversing, Exchange
+from agenteval.run.runner.conversation import Conversing, Exchange, recorded_exchange
 from agenteval.run.runner.scoring import case_of, missing_iteration, rate_case, rate_iteration
 
 _TIME_IS_UP = "not run: the time is up"
@@ -31,18 +29,19 @@ def _ignore(_job: Job, _iteration: IterationResult) -> None:
 
 async def run_jobs(
     jobs: Iterable[Job], catalog: MetricCatalog, limits: RunLimits, finished: Finished, iterated: Iterated = _ignore
-) -> list[CaseResult]:
+) -> list[tuple[Job, CaseResult]]:
     """Run every job.
 
     Args:
-        jobs: what to run; of the same agent in this order.
+        jobs: what to run; those of one agent in this order. Either all have recorded answers, and are drawn one by
+            one as earlier ones finish, or none has.
         catalog: the metrics.
         limits: of concurrency and time.
         finished: receives each case, in the order in which they end; what it raises ends the run.
         iterated: receives each iteration as it ends.
 
     Returns:
-        The cases that did not come to their end because the time was up; what is missing of them is an error.
+        The cases that did not finish within the time limit; their missing iterations are errors.
     """
     scheduler = _Scheduler(jobs, catalog, limits, finished, iterated)
     if limits.run_s is not None and limits.run_s <= 0:
@@ -91,7 +90,12 @@ class _Scheduler:
         self._nothing_left: deque[Job] = deque()
         self._begun: dict[str, Job] = {}
         self._collected: dict[str, list[IterationResult]] = {}
-        for job in jobs:
+        drawn = iter(jobs)
+        self._recorded: Iterator[Job] = iter(())
+        for job in drawn:
+            if job.recorded is not None:
+                self._recorded = chain((job,), drawn)
+                break
             self._put(job)
 
     async def run(self) -> None:
@@ -100,16 +104,18 @@ class _Scheduler:
                 job = self._nothing_left.popleft()
                 self._begun[job.case.id] = job
                 await self._finish(job, job.done)
+            for _ in range(self._limits.concurrency):
+                group.create_task(self._score_recorded())
             for lane in self._lanes.values():
                 queue = self._queue(lane)
                 for _ in range(min(self._limits.concurrency, lane.iterations)):
                     group.create_task(self._work(lane, queue))
 
-    def unfinished(self) -> list[CaseResult]:
-        """What has not ended, each missing iteration as an error."""
+    def unfinished(self) -> list[tuple[Job, CaseResult]]:
+        """Return the cases that have not finished, each missing iteration as an error."""
         waiting = (job for lane in self._lanes.values() for job in lane.jobs)
-        found = [*self._begun.values(), *self._nothing_left, *waiting]
-        return [self._given_up(job) for job in sorted(found, key=lambda job: job.position)]
+        found = [*self._begun.values(), *self._nothing_left, *waiting, *self._recorded]
+        return [(job, self._given_up(job)) for job in sorted(found, key=lambda job: job.position)]
 
     def _given_up(self, job: Job) -> CaseResult:
         there = self._collected.get(job.case.id, job.done)
@@ -147,6 +153,17 @@ class _Scheduler:
                 await self._add(job, iteration)
             finally:
                 self._under_way.release()
+
+    async def _score_recorded(self) -> None:
+        """Score recorded answers one after the other; no agent is asked."""
+        for job in self._recorded:
+            if job.recorded is None:
+                continue
+            self._begun[job.case.id] = job
+            exchange = recorded_exchange(job, job.recorded)
+            await self._add(job, await rate_iteration(job.case, 0, [exchange], self._catalog))
+            # Rules never wait, so signals and the time limit would.
+            await asyncio.sleep(0)
 
     async def _asked(self, lane: _Lane, job: Job, index: int) -> list[Exchange]:
         """The conversation of one iteration, which stays under way when it has ended."""

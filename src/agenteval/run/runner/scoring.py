@@ -143,9 +143,12 @@ async def _turn_result(case: Case, exchange: Exchange, catalog: MetricCatalog) -
 async def _scored(case: Case, exchange: Exchange, reply: Reply, catalog: MetricCatalog) -> TurnResult:
     request, passages = exchange.request, exchange.passages
     turn = case.turns[request.turn]
-    # Our time, where the agent knows none of its own.
-    latency_ms = round(exchange.answer.elapsed_ms, 3) if reply.latency_ms is None else reply.latency_ms
-    trace = _as_trace(case, request, reply, latency_ms) if case.aggregate else {}
+    latency_ms = reply.latency_ms
+    if latency_ms is None and exchange.trace is None:
+        latency_ms = round(exchange.answer.elapsed_ms, 3)
+    trace = exchange.trace
+    if trace is None:
+        trace = _as_trace(case, request, reply, latency_ms) if case.aggregate else {}
     observation = Observation(
         input=turn.input,
         response=reply.response,
@@ -176,7 +179,7 @@ async def _scored(case: Case, exchange: Exchange, reply: Reply, catalog: MetricC
     )
 
 
-def _as_trace(case: Case, request: Request, reply: Reply, latency_ms: float) -> Mapping[str, Any]:
+def _as_trace(case: Case, request: Request, reply: Reply, latency_ms: float | None) -> Mapping[str, Any]:
     """The reply like a recorded trace, which metrics of an aggregate read."""
     from agenteval.results.record.fields import trace_of_reply
 

@@ -19,9 +19,9 @@ from agenteval.core.errors import ConfigError
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.export import trace_json
 from agenteval.results.importers import KnownCase, KnownSuite, detect, read_foreign, read_run, suites_of
-from agenteval.results.importers.known_cases import content_id, excerpt
 from agenteval.results.model import CaseResult, Results, Score
 from agenteval.suite import case_ids as case_names
+from agenteval.suite.case_ids import content_id, excerpt
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 from agenteval.suite.model import Suite
 

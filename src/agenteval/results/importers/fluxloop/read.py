@@ -13,11 +13,12 @@ from typing import Any, Final
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.results.importers.fluxloop.shape import Evaluation, EvaluationSummary, Trace
 from agenteval.results.importers.fluxloop.summary import criteria_of, numbers_of, share
-from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats, content_id, excerpt, persona_tag
+from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats
 from agenteval.results.importers.recording import Recording
 from agenteval.results.importers.values import Grade, text_of
 from agenteval.results.model import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.rollup import case_status, mean
+from agenteval.suite.case_ids import content_id, excerpt, persona_tag
 
 FORMAT: Final = "fluxloop"
 # FluxLoop's files do not say which evaluation they come from.

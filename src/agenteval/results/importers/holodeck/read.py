@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from agenteval.results.importers.holodeck.shape import Answer, EvalRun, Metric, Report, Test
-from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats, excerpt, turns_id
+from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats
 from agenteval.results.importers.recording import Recording
 from agenteval.results.importers.values import Grade, highest_of
 from agenteval.results.model import (
@@ -22,6 +22,7 @@ from agenteval.results.model import (
     Usage,
 )
 from agenteval.results.rollup import mean_score
+from agenteval.suite.case_ids import excerpt, turns_id
 
 FORMAT: Final = "holodeck"
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats, content_id, excerpt
+from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats
 from agenteval.results.importers.promptfoo.assertions import kind_of, threshold_of
 from agenteval.results.importers.promptfoo.shape import Assertion, Component, File, Response, Row, Tokens
 from agenteval.results.importers.recording import Recording
 from agenteval.results.importers.values import Grade, text_of
 from agenteval.results.model import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult, Usage
 from agenteval.results.rollup import case_status, mean, mean_score
+from agenteval.suite.case_ids import content_id, excerpt
 
 FORMAT: Final = "promptfoo"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from agenteval.core.documents.yaml.large_list import ListInFile, NotInPartsError
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.suite.agents import is_inline_agent, read_agent
-from agenteval.suite.case_ids import excerpt
+from agenteval.suite.case_ids import excerpt, turns_id
 from agenteval.suite.formats.holodeck.agent import fallback_agent, repeated_names, validate_file, written_secrets
 from agenteval.suite.formats.holodeck.files import FileReader
 from agenteval.suite.formats.holodeck.legacy import LegacyMetrics, is_legacy
@@ -253,7 +252,7 @@ class _CaseReader:
                 self._multi_turn(turn, (*at, "turns", index), case_metrics) for index, turn in enumerate(entry.turns)
             ]
         self._require_ground_truth(turns, at)
-        own_id = entry.name or _content_id([turn.input for turn in turns])
+        own_id = entry.name or turns_id([turn.input for turn in turns])
         return Case(
             id=f"{self.loader.document.file}::{own_id}",
             name=entry.name or excerpt(turns[0].input),
@@ -362,8 +361,3 @@ def _patterns_as_written(source: Document, tool: Any, at: KeyPath) -> Any:
         if isinstance(matcher, dict) and not MATCHERS.isdisjoint(matcher)
     }
     return {**tool, "args": {**args, **patterns}}
-
-
-def _content_id(inputs: Sequence[str]) -> str:
-    digest = hashlib.sha256("\x1f".join(inputs).encode("utf-8", "surrogatepass"))
-    return f"#{digest.hexdigest()[:12]}"
