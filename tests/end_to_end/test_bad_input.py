@@ -247,11 +247,11 @@ AGENTS = {
     ),
     "agent-is-empty": Mistake(["agent.yaml: no agent to run"], agent("")),
     "agent-without-a-kind": Mistake(
-        ["agent.yaml:3: agent: exactly one of command, http, python, replay is needed, none given"],
+        ["agent.yaml:3: agent: exactly one of command, http, python, replay, kind is needed, none given"],
         agent("{timeout: 5}"),
     ),
     "agent-of-two-kinds": Mistake(
-        ["agent.yaml:3: agent: exactly one of command, http, python, replay is needed, 2 given"],
+        ["agent.yaml:3: agent: exactly one of command, http, python, replay, kind is needed, 2 given"],
         agent("{command: [cat], http: 'http://localhost'}"),
     ),
     "unknown-name": Mistake(

@@ -50,8 +50,31 @@ def test_it_is_known_what_each_block_is() -> None:
     ]
 
 
+def _provide(document: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files and packages that a configuration names."""
+    for metric in document.get("metrics", ()):
+        path, _, name = metric.get("python", "").rpartition(":")
+        if path.endswith(".py"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(f"def {name}(answer):\n    return 1.0\n", encoding="utf-8")
+    reporters = document.get("reports", ())
+    if reporters:
+        site = folder / "site"
+        info = site / "acme_evals-1.0.dist-info"
+        info.mkdir(parents=True)
+        (site / "acme_reporter.py").write_text("def render(report, results):\n    return []\n", encoding="utf-8")
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-evals\nVersion: 1.0\n", encoding="utf-8")
+        entries = "\n".join(f"{name} = acme_reporter:render" for name in reporters)
+        (info / "entry_points.txt").write_text(f"[agenteval.reporters]\n{entries}\n", encoding="utf-8")
+        monkeypatch.syspath_prepend(site)
+        monkeypatch.setenv("AGENTEVAL_PLUGINS", ",".join(reporters))
+
+
 @pytest.mark.parametrize(("block", "document"), of_kind("config"))
-def test_configurations_are_read(block: Block, document: Any, tmp_path: Path) -> None:
+def test_configurations_are_read(
+    block: Block, document: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _provide(document, tmp_path, monkeypatch)
     file = tmp_path / "agenteval.yaml"
     file.write_text(block.text, encoding="utf-8")
 

@@ -98,7 +98,7 @@ def test_results_of_no_pull_request_have_nothing_to_write(report: Path, command:
     ("options", "message"),
     [
         (["--commit", COMMIT], "name it: --repository OWNER/NAME"),
-        (["--commit", COMMIT, "--repository", "widgets"], "'widgets' is no repository"),
+        (["--commit", COMMIT, "--repository", "widgets"], "'widgets' is not a repository"),
         (["--repository", "o/r", "--commit", "main"], "name it: --commit SHA"),
         (["--repository", "o/r", "--commit", COMMIT, "--pull-request", "7"], "a token is needed"),
     ],

@@ -75,12 +75,34 @@ class ToolRaisedError(AgentError):
     """A tool under test raised an exception: an error, or the expected refusal."""
 
 
-def unexpected_error(error: Exception) -> AgentEvalError:
-    """Return the error that users see for an unexpected exception."""
+_GONE = "the working directory is gone: something removed it during the run"
+
+
+def write_error(what: str, directory: Path, error: OSError) -> InfrastructureError:
+    """Return the error that users see if something cannot be written.
+
+    Args:
+        what: the action, such as ``cannot write to reports``.
+        directory: the directory of the file; if it is relative and the working directory is gone, that is the reason.
+        error: the error of the operating system.
+    """
+    return InfrastructureError(_GONE if _is_gone(directory) else f"{what}: {error.strerror}")
+
+
+def _is_gone(directory: Path) -> bool:
+    if directory.is_absolute():
+        return False
     try:
         Path.cwd()
     except FileNotFoundError:
-        return InfrastructureError("the working directory is gone: something removed it during the run")
+        return True
+    return False
+
+
+def unexpected_error(error: Exception) -> AgentEvalError:
+    """Return the error that users see for an unexpected exception."""
+    if _is_gone(Path()):
+        return InfrastructureError(_GONE)
     return AgentEvalError(f"internal error, please report it: {type(error).__name__}: {error}")
 
 

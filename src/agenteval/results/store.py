@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import RootModel, ValidationError
 
-from agenteval.core.errors import ConfigError, InfrastructureError, Problem
+from agenteval.core.errors import ConfigError, Problem, write_error
 from agenteval.core.runtime import gc_paused
 from agenteval.results.archive import Archive
 from agenteval.results.model import SCHEMA_VERSION, PoolCase, PoolEntry, Results
@@ -41,7 +41,7 @@ def write_atomic(path: Path, text: str | Iterable[str]) -> None:
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        raise InfrastructureError(f"cannot write to {path.parent}: {error.strerror}") from None
+        raise write_error(f"cannot write to {path.parent}", path.parent, error) from None
     try:
         with os.fdopen(
             handle, "w", buffering=_BUFFER, encoding="utf-8", errors="backslashreplace", newline=""
@@ -55,7 +55,7 @@ def write_atomic(path: Path, text: str | Iterable[str]) -> None:
         with contextlib.suppress(OSError):
             Path(temporary).unlink()
         if isinstance(error, OSError):
-            raise InfrastructureError(f"cannot write {path}: {error.strerror}") from None
+            raise write_error(f"cannot write {path}", path.parent, error) from None
         raise
 
 

@@ -165,7 +165,7 @@ class TestProblems:
     @pytest.mark.usefixtures("nothing_installed")
     def test_the_extra_is_named_once(self, tmp_path: Path) -> None:
         assert problems(tmp_path, "metric: coherence", "metric: fluency") == [
-            "agent.yaml:4: evaluations.metrics[0]: the deprecated metric coherence takes an extra that is not "
+            "agent.yaml:4: evaluations.metrics[0]: the deprecated metric coherence needs an extra that is not "
             "installed: pip install 'agenteval-action[azure]'; "
             "or use `type: geval` with `criteria` for coherence instead"
         ]

@@ -101,10 +101,10 @@ def test_values_are_never_read_as_templates(template: str, first: str, second: s
     [
         ("{input} {metadata.x}", []),
         ("{{literal}}", []),
-        ("{outptu} {outptu} {other}", ["{outptu} is no", "{other} is no"]),
-        ('{"score": 1} {input}', ["braces that hold"]),
-        ("{} {nobody}", ["{nobody} is no", "braces that hold"]),
-        ("{input", ["braces that hold"]),
+        ("{outptu} {outptu} {other}", ["{outptu} is not", "{other} is not"]),
+        ('{"score": 1} {input}', ["braces without"]),
+        ("{} {nobody}", ["{nobody} is not", "braces without"]),
+        ("{input", ["braces without"]),
     ],
 )
 def test_warnings(template: str, warnings: list[str]) -> None:

@@ -212,7 +212,7 @@ def test_the_rest_of_the_complete_example() -> None:
         target=("python", "agent.py"),
         directory=str(DATA),
         timeout_s=9,
-        options={"headers": {}, "response_path": None},
+        options={},
         where="complete.yaml:2",
     )
     assert suite.warnings == ()
