@@ -41,9 +41,12 @@ def broken(report, results):
 def text(report, results):
     yield "ctrf.json"
 
+def leave(report, results):
+    raise SystemExit(0)
+
 constant = 7
 """
-_NAMES = ("render", "folder", "taken", "broken", "text", "constant")
+_NAMES = ("render", "folder", "taken", "broken", "text", "leave", "constant")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -116,7 +119,7 @@ def test_a_reporter_that_cannot_run_is_an_error_of_the_configuration(
 
 
 def test_reporters_that_fail_lose_no_other_report(run: Run, tmp_path: Path) -> None:
-    names = ["acme.folder", "acme.taken", "acme.broken", "acme.text", "acme.render"]
+    names = ["acme.folder", "acme.taken", "acme.broken", "acme.text", "acme.leave", "acme.render"]
     done = run(f"[{', '.join(names)}]", ",".join(names))
     assert done.returncode == 3
     for line in (
@@ -124,6 +127,7 @@ def test_reporters_that_fail_lose_no_other_report(run: Run, tmp_path: Path) -> N
         "reports: acme.taken: 'REPORT.html' is written already; choose another name",
         "reports: acme.broken: KeyError: 'no such key'",
         "reports: acme.text: it gives str instead of ReportFile",
+        "reports: acme.leave: SystemExit: 0",
     ):
         assert line in done.stderr
     assert "Traceback" not in done.stderr

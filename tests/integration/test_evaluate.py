@@ -227,14 +227,33 @@ def test_given_metrics_are_measured_beside_those_of_the_suite() -> None:
     assert outcome.results.failed()[0].reason == "length#2: scored 0.00"
 
 
-def test_a_metric_that_raises_makes_its_case_an_error() -> None:
-    @dataclass(frozen=True)
-    class Broken(Metric):
-        def measure(self, observation: Observation, /) -> float:
-            raise ValueError("boom")
+@dataclass(frozen=True)
+class Broken(Metric):
+    error: BaseException
 
-    outcome = evaluate(suite("a"), agent=echo, metrics=[Broken()])
-    assert [found.reason for found in outcome.results.failed()] == ["broken: ValueError: boom"]
+    def measure(self, observation: Observation, /) -> float:
+        raise self.error
+
+
+@dataclass(frozen=True)
+class Hanging(Metric):
+    def measure(self, observation: Observation, /) -> float:
+        threading.Event().wait()
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "reason"),
+    [
+        (Broken(ValueError("boom")), "broken: ValueError: boom"),
+        (Broken(SystemExit(0)), "broken: SystemExit: 0"),
+        (MetricConfig("b", "b", "custom", metric=Broken(ValueError("boom"))), "b: ValueError: boom"),
+        (MetricConfig("h", "h", "custom", metric=Hanging(), timeout_s=0.2), "h: no result within 0.2 s"),
+    ],
+)
+def test_a_metric_that_fails_makes_its_case_an_error(metric: Any, reason: str) -> None:
+    outcome = evaluate(suite("a"), agent=echo, metrics=[metric])
+    assert [found.reason for found in outcome.results.failed()] == [reason]
     assert outcome.exit_status == 3
 
 
@@ -257,6 +276,14 @@ def test_a_baseline_may_be_a_value_or_a_file(tmp_path: Path) -> None:
         assert after.results.comparison is not None
         assert after.results.comparison.verdict == "regressed"
         assert after.results.comparison.baseline.run_id == before.results.run.id
+
+
+def test_a_metric_that_has_no_score_any_more_is_named() -> None:
+    cases = suite(*(f"text {number}" for number in range(20)))
+    before = evaluate(cases, agent=echo, metrics=[Length()])
+    after = evaluate(cases, agent=echo, baseline=before.results)
+    assert after.results.comparison is not None
+    assert "length scored cases of the baseline and has no score in this run" in after.results.comparison.notes
 
 
 def test_in_an_event_loop_it_names_the_function_to_use() -> None:

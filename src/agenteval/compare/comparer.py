@@ -6,7 +6,7 @@ second decides with the confirmation runs that were made.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -16,7 +16,15 @@ from agenteval.compare.pairing import Pairing, pair_cases
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.resources import compare_resources
 from agenteval.compare.simple_rules import naive_verdict
-from agenteval.results.model import BaselineInfo, ComparedCase, ComparedMetric, Comparison, Results, RunVerdict
+from agenteval.results.model import (
+    BaselineInfo,
+    CaseResult,
+    ComparedCase,
+    ComparedMetric,
+    Comparison,
+    Results,
+    RunVerdict,
+)
 
 if TYPE_CHECKING:
     from agenteval.compare.samples import Confirmation, Sides
@@ -108,7 +116,7 @@ class Comparer:
         run = self.baseline.run
         counting = {case.id for case in self._pairing.compared} - self._quarantined
         resources = compare_resources(self.current, self.baseline, counting, self.policy)
-        notes = [*self.notes, *notes, *_removed(self._pairing)]
+        notes = [*self.notes, *notes, *_removed(self._pairing), *_without_scores(self.current, self.baseline)]
         return Comparison(
             baseline=BaselineInfo(
                 commit=run.commit,
@@ -122,6 +130,20 @@ class Comparer:
             cases=cases,
             policy={**policy, "resources": [item.model_dump() for item in resources], "notes": notes},
         )
+
+
+def _without_scores(current: Results, baseline: Results) -> list[str]:
+    """Name metrics that scored cases of the baseline and none of the current run, so that none vanishes unnoticed."""
+    cases = {case.id: case for _, case in current.cases()}
+    before = {name for _, case in baseline.cases() if case.id in cases for name in _scored(case)}
+    gone = sorted(before.difference(name for case in cases.values() for name in _scored(case)))
+    return [f"{name} scored cases of the baseline and has no score in this run" for name in gone]
+
+
+def _scored(case: CaseResult) -> Iterator[str]:
+    for iteration in case.iterations:
+        for turn in iteration.turns:
+            yield from (score.id for score in turn.scores if score.score is not None)
 
 
 def _removed(pairing: Pairing) -> list[str]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from agenteval.metrics.resources.resources import Resources
 
 _RESOURCES = "resources"
+# As for metrics of agenteval.yaml.
+_TIMEOUT_S = 60.0
 # Between the words of `TokenCount`, but not inside an abbreviation.
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -27,7 +29,8 @@ def given_metric(metric: Metric | CaseMetric | MetricConfig) -> MetricConfig:
         ConfigError: it has neither ``measure`` nor ``measure_all``.
     """
     if isinstance(metric, MetricConfig):
-        return metric
+        # A caller's metric that fails must not pass unnoticed; suites say otherwise themselves.
+        return replace(metric, fail_on_error=True, timeout_s=metric.timeout_s or _TIMEOUT_S)
     cls = type(metric)
     if isinstance(metric, type) or not (hasattr(metric, "measure") or hasattr(metric, "measure_all")):
         what = f"the class {metric.__name__}" if isinstance(metric, type) else repr(cls.__name__)
@@ -38,6 +41,7 @@ def given_metric(metric: Metric | CaseMetric | MetricConfig) -> MetricConfig:
         kind="custom",
         options={name: getattr(metric, name) for name in _fields(metric) if name != _RESOURCES},
         fail_on_error=True,
+        timeout_s=_TIMEOUT_S,
         metric=metric,
     )
 

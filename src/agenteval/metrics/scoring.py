@@ -13,6 +13,7 @@ from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
 from agenteval.core.llm.errors import BudgetSpentError
+from agenteval.core.runtime import in_thread
 from agenteval.metrics.base import (
     CaseMetric,
     Metric,
@@ -100,7 +101,7 @@ async def score_case(
         return [_skipped(config, str(error))] * len(observations)
     except AgentEvalError as error:
         return [_error(config, str(error), started)] * len(observations)
-    except Exception as error:  # noqa: BLE001 - one broken metric must not end the run
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - one broken metric must not end the run
         return [_error(config, f"{type(error).__name__}: {error}", started)] * len(observations)
     return [_scored(config, outcome, started) for outcome in found]
 
@@ -116,7 +117,7 @@ async def _score(config: MetricConfig, metric: Metric, observation: Observation)
         return _skipped(config, str(error))
     except AgentEvalError as error:
         return _error(config, str(error), started)
-    except Exception as error:  # noqa: BLE001 - one broken metric must not end the run
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - one broken metric must not end the run
         return _error(config, f"{type(error).__name__}: {error}", started)
     return _scored(config, outcome, started)
 
@@ -186,17 +187,18 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 async def _attempt(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome | None:
-    if len(observation.response) > _LONG and not _asks(metric):
-        # In a thread, so that running agents do not wait for it and time out.
-        result = await asyncio.to_thread(metric.measure, observation)
-    else:
-        result = metric.measure(observation)
-    if not inspect.isawaitable(result):
-        return outcome_of(result)
     limit = asyncio.timeout(config.timeout_s)
     try:
         async with limit:
-            return outcome_of(await result)
+            if config.metric is not None and not _asks(metric):
+                # The code of a caller may block: in a thread it has a time limit and ends with the run.
+                result = await in_thread(lambda: metric.measure(observation))
+            elif len(observation.response) > _LONG and not _asks(metric):
+                # In a thread, so that running agents do not wait for it and time out.
+                result = await asyncio.to_thread(metric.measure, observation)
+            else:
+                result = metric.measure(observation)
+            return outcome_of(await result if inspect.isawaitable(result) else result)
     except TimeoutError:
         if not limit.expired():
             raise

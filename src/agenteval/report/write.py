@@ -89,7 +89,7 @@ def _render(report: Report, results: Results, directory: Path, taken: set[str]) 
             written = write_files(_checked(find_reporter(name)(report, results), names), directory)
         except AgentEvalError as error:
             failed.append(f"reports: {name}: {error}")
-        except Exception as error:  # noqa: BLE001 - whatever a reporter of others raises must lose no other report
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - no other report may be lost
             failed.append(f"reports: {name}: {type(error).__name__}: {error}")
         else:
             report = report.with_warnings(f"{name}: {text}" for file in written for text in file.warnings)

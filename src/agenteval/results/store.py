@@ -202,7 +202,7 @@ def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | No
     try:
         value = json.loads(content)
         pool = value.pop("pool")
-        results = _without_old_fingerprints(Results.model_validate(value))
+        results = Results.model_validate(value)
     except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
         return None
     if not isinstance(pool, list):
@@ -212,7 +212,8 @@ def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | No
     if not broken:
         return None
     what = "1 run of the baseline's pool is" if broken == 1 else f"{broken} runs of the baseline's pool are"
-    return results.model_copy(update={"pool": sound}), (f"{what} damaged and omitted",)
+    results = _without_old_fingerprints(results.model_copy(update={"pool": sound}))
+    return results, (f"{what} damaged and omitted",)
 
 
 def _pool_entry(value: object) -> PoolEntry | None:

@@ -24,6 +24,10 @@ from agenteval.agents.http.address import Address
 from agenteval.agents.http.response import MAX_BYTES, TRANSIENT_STATUSES, HttpError, HttpResponse
 from agenteval.core.runtime import in_thread
 
+# The encodings of bodies that agenteval asks for.
+_ENCODINGS = frozenset({"gzip", "deflate"})
+# The names of packed encodings.
+_PACKED = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd"})
 # Limits of a response's head: the status line or one header line in bytes, and the number of header lines.
 _MAX_LINE_BYTES = 100 * 1024
 _MAX_HEADERS = 1000
@@ -260,7 +264,16 @@ def _is_closing(headers: Mapping[str, str]) -> bool:
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:
-    """Read a body, unpacked."""
+    """Read a body, unpacked.
+
+    Raises:
+        HttpError: the body breaks off, is too large, or has an encoding that was not asked for. A packed body must
+            never be taken for an answer.
+    """
+    encoding = ", ".join(response.headers.getall("Content-Encoding", ())).strip().lower()
+    # Services also name charsets here, whose bodies are plain.
+    if encoding not in _ENCODINGS and not _PACKED.isdisjoint(part.strip() for part in encoding.split(",")):
+        raise HttpError(f"sent a body in an unsupported encoding: {encoding!r}"[:_SHOWN], is_transient=False)
     content = bytearray()
     try:
         async for piece in response.content.iter_any():

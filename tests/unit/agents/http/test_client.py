@@ -110,6 +110,13 @@ def test_a_packed_body_is_unpacked(content: bytes) -> None:
         assert found.content == content
 
 
+@pytest.mark.parametrize("encoding", ["x-gzip", "gzip, gzip", "gzip, identity", "br", "zstd"])
+def test_a_packed_body_is_never_taken_for_an_answer(encoding: str) -> None:
+    found = unpacked(gzip.compress(b"42"), encoding)
+    assert isinstance(found, HttpError)
+    assert not found.is_transient or encoding in {"br", "zstd"}
+
+
 @pytest.mark.parametrize("encoding", ["", "identity", "utf-8", "unknown"])
 def test_a_body_in_an_unknown_encoding_is_left_alone(encoding: str) -> None:
     found = unpacked(b"as it is", encoding)
