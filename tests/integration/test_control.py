@@ -17,7 +17,7 @@ from tests.support import Answer, case, python_agent, serving, write_suite
 from agenteval.core.text.redact import Redactor
 from agenteval.results.model import Comparison
 from agenteval.run.confirm.base_agent import ControlError, base_agents
-from agenteval.run.resolve.suites import Sources
+from agenteval.run.resolve.sources import Sources
 from agenteval.suite.model import AgentSpec
 
 BASE = {"confirm": "base"}

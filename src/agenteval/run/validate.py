@@ -18,7 +18,8 @@ from agenteval.run.config.read import read_config
 from agenteval.run.resolve.agents import bind
 from agenteval.run.resolve.named_agent import resolve_agent
 from agenteval.run.resolve.presentation import presentation
-from agenteval.run.resolve.suites import Sources, collected, config_path, suite_paths
+from agenteval.run.resolve.sources import Sources
+from agenteval.run.resolve.suites import collected, config_path, suite_paths
 from agenteval.run.settings import Settings
 from agenteval.suite.formats.registry import load_suites
 from agenteval.suite.model import Suite

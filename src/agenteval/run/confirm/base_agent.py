@@ -14,7 +14,8 @@ from pathlib import Path
 from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.process.run_confined import run_confined
 from agenteval.core.text.redact import Redactor
-from agenteval.run.resolve.suites import Sources, read_agents
+from agenteval.run.resolve.sources import Sources
+from agenteval.run.resolve.suites import read_agents
 from agenteval.run.setup import SetupError, give_to_user, provisioned
 from agenteval.suite.model import AgentSpec
 

@@ -37,14 +37,9 @@ from agenteval.run.resolve.defaults import with_config_defaults, with_metrics
 from agenteval.run.resolve.named_agent import resolve_agent
 from agenteval.run.resolve.presentation import presentation
 from agenteval.run.resolve.redactor import redactor
+from agenteval.run.resolve.sources import Sources
 from agenteval.run.resolve.spec import RunSpec, Selection, TraceFiles
-from agenteval.run.resolve.suites import (
-    Sources,
-    bind_all,
-    collected,
-    config_path,
-    suite_paths,
-)
+from agenteval.run.resolve.suites import bind_all, collected, config_path, suite_paths
 from agenteval.run.settings import Settings
 from agenteval.run.setup import Setup
 from agenteval.suite.formats.registry import load_suites

@@ -23,7 +23,7 @@ from agenteval.suite.model import AgentSpec, Suite
 if TYPE_CHECKING:
     from agenteval.core.llm.spec import ModelSpec
     from agenteval.results.history import EarlierRun
-    from agenteval.run.resolve.suites import Sources
+    from agenteval.run.resolve.sources import Sources
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -14,38 +13,9 @@ from agenteval.run.config.read import find_config
 from agenteval.run.config.read import read_config as read_config_file
 from agenteval.run.resolve.agents import bind, discover_targets
 from agenteval.run.resolve.checks import no_suite, without_cases
+from agenteval.run.resolve.sources import Sources
 from agenteval.suite.formats.registry import discover, load_suites
 from agenteval.suite.model import AgentSpec, Suite
-
-
-@dataclass(frozen=True)
-class Sources:
-    """The files that define suites and agents, which another checkout of the repository has as well.
-
-    Attributes:
-        here: the directory that suites and configuration are looked for in.
-        suites: files or directories; empty to look for them.
-        config: ``agenteval.yaml``; ``None`` to look for it.
-        agent: the agent that answers instead of those that the suites name.
-    """
-
-    here: Path
-    suites: tuple[Path, ...] = ()
-    config: Path | None = None
-    agent: AgentSpec | str | None = None
-
-    def moved(self, there: Callable[[Path], Path]) -> Sources:
-        """Return the same files in another checkout.
-
-        Args:
-            there: maps a path to the path in that checkout.
-        """
-        return replace(
-            self,
-            here=there(self.here),
-            suites=tuple(map(there, self.suites)),
-            config=there(self.config) if self.config else None,
-        )
 
 
 @contextmanager

@@ -21,8 +21,9 @@ from agenteval.run.context import RunContext
 from agenteval.run.provenance import Provenance
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.saved import resolve_saved
+from agenteval.run.resolve.sources import Sources
 from agenteval.run.resolve.spec import RunSpec, Selection
-from agenteval.run.resolve.suites import Sources, read_agents
+from agenteval.run.resolve.suites import read_agents
 from agenteval.run.settings import Settings
 from agenteval.run.shard import Shard
 
