@@ -169,7 +169,7 @@ def _large() -> bytes:
         (zipped(b"{}", "report.json"), {}, "there is no results.json in it"),
         (zipped(b"{"), {}, "results.json:1: not valid JSON"),
         (zipped(b"{}"), {}, "results.json: not a results file of agenteval (it has no schema_version)"),
-        (zipped(b'{"schema_version": 99}'), {}, "written by a newer agenteval (schema_version 99, this one reads 1)"),
+        (zipped(b'{"schema_version": 99}'), {}, "written by a newer agenteval (schema_version 99, this one reads 2)"),
         (zipped(b'{"schema_version": 1}'), {}, "results.json: tool: not a results file of agenteval"),
         (zipped(results("f" * 40).model_dump_json().encode()), {}, "its results are of another commit"),
         (zipped(results(None, complete=False).model_dump_json().encode()), {}, "its evaluation was not complete"),
@@ -241,7 +241,8 @@ def test_the_first_run_has_none(project: Project) -> None:
     outcome = project.missing()
 
     assert outcome.reason == (
-        "agenteval.yml has not run on main yet, which is normal the first time; later runs are compared with it"
+        "agenteval.yml has not run on main yet, which is normal the first time; later runs "
+        "are compared with its first run"
     )
     assert outcome.notes == ()
 
@@ -251,8 +252,8 @@ def test_no_artifact_of_that_name(project: Project) -> None:
     project.run(project.commits[1])
 
     assert project.missing().reason == (
-        "2 runs of agenteval.yml on main are near enough, but there is no artifact named agenteval: the workflow has "
-        "to upload the report directory under that name, with actions/upload-artifact"
+        "2 runs of agenteval.yml on main are near enough, but there is no artifact named agenteval: the workflow "
+        "must upload the report directory under that name, with actions/upload-artifact"
     )
 
 

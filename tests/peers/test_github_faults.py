@@ -82,7 +82,7 @@ def _notes_of_next(project: Project, **options: Any) -> str:
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        ({"status": 401, "body": {"message": "Bad credentials"}}, "401 (Bad credentials). The token is not valid"),
+        ({"status": 401, "body": {"message": "Bad credentials"}}, "401 (Bad credentials). The token is invalid"),
         ({"status": 403, "body": {"message": FORBIDDEN}}, "permissions:\n  actions: read\n  contents: read"),
         ({"status": 403, "body": PRIMARY, "headers": "reset"}, "It asks to wait 300"),
         ({"status": 429, "body": PRIMARY, "headers": "reset"}, "It asks to wait 300"),
@@ -200,7 +200,10 @@ def test_a_store_that_fails_is_asked_three_times(project: Project, fault: dict[s
         ({"status": 200, "body": b""}, "its content does not match its digest"),
         ({"status": 200, "body": b"0" * 2000}, "it is larger than 1,500 bytes"),
         ({"status": 302, "headers": {"Location": "ftp://localhost/a"}, "body": b""}, "its address is invalid"),
-        ({"status": 302, "headers": {"Location": "/_blob/1?again"}, "body": b"", "times": 20}, "leads astray"),
+        (
+            {"status": 302, "headers": {"Location": "/_blob/1?again"}, "body": b"", "times": 20},
+            "its address is invalid",
+        ),
     ],
     ids=str,
 )
