@@ -1,15 +1,15 @@
 # syntax=docker/dockerfile:1
 ARG PYTHON=3.11
-# Times of files, so that the same inputs give the same layers.
+# The time of all files, so that the same inputs give the same layers.
 ARG SOURCE_DATE_EPOCH=1577836800
 
-# Builds the virtual environment; nothing of this stage but /opt/agenteval reaches the image.
+# This stage builds the virtual environment. The image gets only /opt/agenteval from it.
 FROM python:${PYTHON}-slim-bookworm AS build
 ARG SOURCE_DATE_EPOCH
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1
 WORKDIR /src
 COPY requirements/build.lock requirements/runtime.lock requirements/
-# Wheels are built in an environment of their own, so that no build tool ends up in the image.
+# Wheels are built in a separate environment, so that the image contains no build tool.
 RUN python -m venv /opt/build \
  && /opt/build/bin/python -m pip install --require-hashes --requirement requirements/build.lock \
  && /opt/build/bin/python -m pip wheel --no-build-isolation --require-hashes --requirement requirements/runtime.lock --wheel-dir /wheels
@@ -17,7 +17,7 @@ COPY requirements/unused.txt requirements/
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY templates templates
-# Left out: packages that nobody imports here, tests and tools of others, and a second copy of onnxruntime for C.
+# Omitted: packages that agenteval does not import, tests and tools of packages, and a second copy of onnxruntime for C.
 RUN grep -v '^#' requirements/unused.txt | while read -r name; do rm /wheels/"$name"-[0-9]*.whl || exit; done \
  && /opt/build/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir /wheels . \
  && python -m venv --without-pip /opt/agenteval \
@@ -38,9 +38,10 @@ LABEL org.opencontainers.image.title="agenteval-action" \
       org.opencontainers.image.authors="The agenteval authors" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="docker.io/library/python:${PYTHON}-slim-bookworm"
-# WordNet 3.0, which the metric METEOR reads, what reads the text in images, and what checks out the base commit. None
-# of it needs documentation, the library of Perl, servers of git, or the direction of a page. And what GitHub starts at
-# the end of the step, without arguments; no shell, which would drop variables with dashes, such as INPUT_GITHUB-TOKEN.
+# Installs git (checks out the base commit), tesseract (reads text in images) and WordNet 3.0 (for the metric METEOR),
+# without their documentation, the library of Perl, git's servers and tesseract's page orientation data. Also writes
+# agenteval-clean-up, which GitHub starts without arguments at the end of the step. It is a Python script, because a
+# shell would drop variables with hyphens, such as INPUT_GITHUB-TOKEN.
 RUN touch /tmp/before \
  && for path in '/usr/share/doc/*' '/usr/share/man/*' '/usr/share/locale/*' '/usr/share/gitweb/*' \
         '/usr/share/fonts/*' '/usr/share/perl/*' '/usr/lib/*/perl/*' '/usr/lib/*/libperl.so*' \
@@ -59,7 +60,7 @@ RUN touch /tmp/before \
         -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} + \
  && rm /tmp/before \
  && touch --date="@$SOURCE_DATE_EPOCH" /tmp
-# Not COPY, which gives a directory the time of the build.
+# COPY would set the time of the directory to the time of the build, so cp is used.
 RUN --mount=type=bind,from=build,source=/opt,target=/mnt \
     cp --archive /mnt/agenteval /opt/ && touch --date="@$SOURCE_DATE_EPOCH" /opt
 # Isolated mode: neither the job's PYTHONPATH nor the workspace can change what agenteval imports.

@@ -2,8 +2,8 @@
 
     python -m benchmarks.compare [--cases 1000] [--metrics 5] [--runs 10]
 
-Two files are made at random, without a change between them and with a drop of ten points; each comparison is a
-process of its own, start-up and reading included.
+Two result files have random scores. One has no change and one a drop of ten points. Each comparison runs in a
+separate process, whose start-up and reading count.
 """
 
 from __future__ import annotations
@@ -17,20 +17,13 @@ import tempfile
 from pathlib import Path
 
 from agenteval.compare.pairing import pool_entry
+from agenteval.core.files.writing import write_file
 from agenteval.results.archive import InMemory
-from agenteval.results.model import (
-    CaseResult,
-    IterationResult,
-    PoolEntry,
-    Results,
-    Run,
-    Score,
-    SuiteResult,
-    Tool,
-    TurnResult,
-)
+from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult
+from agenteval.results.comparison import PoolEntry
+from agenteval.results.model import Results, Run, Tool
 from agenteval.results.rollup import case_status, iteration_status, mean_score, summarise
-from agenteval.results.store import results_json, write_atomic
+from agenteval.results.store import results_json
 from agenteval.suite.model import Fingerprints
 
 _ITERATIONS = 3
@@ -59,7 +52,7 @@ def main() -> None:
 
 
 def _run(chance: random.Random, run_id: str, rates: list[float], metrics: int, pool: list[PoolEntry]) -> Results:
-    """One run with scores drawn at random, and the pool with itself in it."""
+    """Return one run with random scores, and a pool that contains it."""
     cases = [_case(chance, number, rate, metrics) for number, rate in enumerate(rates)]
     suite = SuiteResult(path="agent.yaml", name="suite", format="holodeck", fingerprint="f", cases=cases)
     started = f"2026-01-01T00:00:{len(pool):02d}Z"
@@ -96,11 +89,11 @@ def _iteration(chance: random.Random, index: int, rate: float, metrics: int) -> 
 
 
 def _write(path: Path, results: Results) -> None:
-    write_atomic(path, results_json(results, InMemory()))
+    write_file(path.parent, path.name, results_json(results, InMemory()))
 
 
 def _seconds(directory: Path) -> float:
-    """CPU time (s) of one comparison."""
+    """Return the CPU time of one comparison in seconds."""
     files = [str(directory / name) for name in ("current.json", "baseline.json")]
     command = [sys.executable, "-m", "agenteval", "compare", *files, "--fail-on", "none"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

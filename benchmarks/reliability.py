@@ -1,12 +1,13 @@
-"""What a run survives: kills at random moments, and agents that are slow, err, hang and say too much.
+"""Tests the reliability of runs: kills at random moments, and agents that are slow, fail, hang or return too much.
 
     python -m benchmarks.reliability kills [--kills 50]
     python -m benchmarks.reliability load [--cases 10000]
 
-``kills``: a run is killed with SIGKILL at random moments and resumed until it ends, again and again; what it says in
-the end must be what an undisturbed run says, but for times and ids, and only what was under way may be asked again.
-``load``: three iterations of every case against an agent that errs in one of 20, hangs in one of 100 and returns 5 MB
-in one of 500; every case must have a result.
+``kills``: a run is killed with SIGKILL at random moments and resumed until it ends. The final results must equal
+those of an uninterrupted run, except for times and ids. Only iterations that were running when the process was killed
+may be repeated.
+``load``: three iterations of every case against an agent that fails in one of 20, hangs in one of 100, or returns
+5 MB in one of 500; every case must have a result.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _ITERATIONS = 3
 _AT_ONCE = 8
 _LOAD_AT_ONCE = 100
 _KIB_PER_MIB = 1024
-# What differs between two runs of the same: when, how long, and what they are called.
+# Fields that differ between two runs of the same suite: times, durations and ids.
 _OF_THE_RUN = frozenset(
     {"run_id", "started_at", "finished_at", "created_at", "duration_s", "duration_ms", "latency_ms", "resumed"}
 )
@@ -60,7 +61,7 @@ def reply(request):
 
 
 def main() -> None:
-    """Run what was asked for, and print what was survived."""
+    """Run the chosen test, and print its result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True, dest="what")
     kills = commands.add_parser("kills")
@@ -91,11 +92,11 @@ def _kills(folder: Path, wanted: int) -> None:
         while not _ended(directory, whole * draw.random()):
             kills += 1
         if _said(directory) != expected:
-            raise SystemExit(f"run {runs}, killed {kills} times, differs from the undisturbed one")
+            raise SystemExit(f"run {runs}, killed {kills} times, differs from the uninterrupted one")
         asked = Counter((directory / "asked.log").read_text(encoding="utf-8").splitlines())
         again = asked.total() - len(asked)
         if again > kills * _AT_ONCE or len(asked) != 60 * _ITERATIONS:
-            raise SystemExit(f"run {runs}: {again} iterations were asked again after {kills} kills")
+            raise SystemExit(f"run {runs}: {again} iterations were repeated after {kills} kills")
         killed += kills
         most_again = max(most_again, again)
     print("| kills | runs | same results | most asked again in a run | at once |\n|--:|--:|--:|--:|--:|")
@@ -103,9 +104,9 @@ def _kills(folder: Path, wanted: int) -> None:
 
 
 def _ended(directory: Path, seconds: float) -> bool:
-    """Whether a run, resumed where it can be, came to its end before it was killed."""
+    """Return whether a run, resumed if possible, ended before it was killed."""
     journal = directory / "agenteval-report" / "journal.jsonl"
-    # Killed before the head of its journal was written, it has not begun.
+    # A run that was killed before its journal was written has not begun.
     resumed = journal.exists() and b"\n" in journal.read_bytes()
     process = _command(directory, *(["--resume"] if resumed else []))
     try:
@@ -130,10 +131,10 @@ def _load(folder: Path, cases: int) -> None:
     found = [case for suite in results["suites"] for case in suite["cases"]]
     asked = Counter((folder / "asked.log").read_text(encoding="utf-8").splitlines())
     whole = sum(len(case["iterations"]) == _ITERATIONS for case in found)
-    # A call that shared its worker with one that was given up is repeated; nothing else is.
+    # Only calls that shared a worker with a timed-out call are repeated.
     once = sum(count == 1 for count in asked.values())
     if (len(found), whole) != (cases, cases) or len({case["id"] for case in found}) != cases:
-        raise SystemExit(f"{len(found)} of {cases} cases have a result, {whole} of them a whole one")
+        raise SystemExit(f"{len(found)} of {cases} cases have a result, {whole} of them a complete one")
     print(
         "| cases | iterations asked | asked once | status | peak memory | CPU | wall |\n|--:|--:|--:|--:|--:|--:|--:|"
     )
@@ -174,7 +175,7 @@ def _results(directory: Path) -> dict[str, Any]:
 
 
 def _said(directory: Path) -> Any:
-    """What a run says but for its name and its times."""
+    """Return the results of a run without its ids and times."""
     results = _results(directory)
     return _timeless({name: results[name] for name in ("suites", "summary")})
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.traces [--sizes 1000 10000]
 
-Each size is scored by ``agenteval run --traces`` in a process of its own, with rules only and all reports; the peak
+Each size is scored by ``agenteval run --traces`` in a separate process, with rules only and all reports; the peak
 of its memory is what the operating system reports. Memory should hardly grow with the traces.
 """
 
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _measure(folder: Path, size: int) -> tuple[float, float]:
-    """Peak memory (MiB) and CPU time (s) of one run."""
+    """Return the peak memory (MiB) and CPU time (s) of one run."""
     suite, traces = folder / "evaluation.yaml", folder / f"traces-{size}.jsonl"
     suite.write_text(_SUITE, encoding="utf-8")
     _write_traces(traces, size)

@@ -1,7 +1,7 @@
-"""Looks for known vulnerabilities of everything that is locked: ``make audit``.
+"""Finds known vulnerabilities of all locked dependencies: ``make audit``.
 
-Asks osv.dev, which gathers the advisories of PyPI and GitHub; no package index is asked and nothing is installed.
-``make audit`` first looks whether it is in reach.
+Asks osv.dev, which collects the advisories of PyPI and GitHub. No package index is used and nothing is installed.
+``make audit`` first checks whether osv.dev is reachable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PATIENCE_S = 10.0
 
 
 def is_reachable(address: str) -> bool:
-    """Whether a service answers at all."""
+    """Return whether a service answers."""
     try:
         return httpx.post(address, json={}, timeout=_PATIENCE_S).status_code < httpx.codes.INTERNAL_SERVER_ERROR
     except httpx.HTTPError:
@@ -27,11 +27,11 @@ def is_reachable(address: str) -> bool:
 
 
 def command(program: str, locks: Sequence[Path]) -> list[str]:
-    """How pip-audit is called.
+    """Return the command line of pip-audit.
 
     Args:
-        program: its path.
-        locks: lock files with hashes, so that nothing has to be resolved.
+        program: path of pip-audit.
+        locks: lock files with hashes, so that no dependencies are resolved.
     """
     files = [word for lock in locks for word in ("--requirement", str(lock))]
     fixed = ["--require-hashes", "--disable-pip", "--vulnerability-service", "osv", "--progress-spinner", "off"]
@@ -39,13 +39,13 @@ def command(program: str, locks: Sequence[Path]) -> list[str]:
 
 
 def main() -> int:
-    """Audit every lock file with the pip-audit that is given; without one, say whether that can be done.
+    """Audit every lock file with the given pip-audit; without an argument, report whether osv.dev is reachable.
 
     Returns:
-        pip-audit's status, which is 1 if there is a vulnerability; 1 where the service is out of reach.
+        The status of pip-audit, which is 1 if there is a vulnerability; 1 if the service is unreachable.
     """
     if not is_reachable(SERVICE):
-        print("osv.dev is out of reach: nothing is audited")
+        print("osv.dev is unreachable: nothing is audited")
         return 1
     locks = sorted(REQUIREMENTS.glob("*.lock"))
     return max(

@@ -1,7 +1,7 @@
-"""Compares the licences of everything in ``requirements/runtime.lock`` with ``requirements/licences.toml``.
+"""Compares the licences of all packages in ``requirements/runtime.lock`` with ``requirements/licences.toml``.
 
-A package says its licence by an SPDX expression, else by a short text, else by classifiers (PEP 639, and what came
-before it). Packages of other platforms are not installed here and so left to them.
+A package names its licence by an SPDX expression, else by a short text, else by classifiers (PEP 639 and earlier).
+Packages of other platforms are not installed here, so they are not checked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOCK, RULES = REQUIREMENTS / "runtime.lock", REQUIREMENTS / "licences.toml"
 
 _LOCKED = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)==", re.MULTILINE)
 _LONGEST_NAME = 60
-# How packages that have no SPDX expression call what they mean.
+# Licence names of packages without an SPDX expression, and the SPDX identifiers.
 _SPDX: Mapping[str, str] = {
     "3-Clause BSD License": "BSD-3-Clause",
     "Apache 2.0": "Apache-2.0",
@@ -38,11 +38,11 @@ _SPDX: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Rules:
-    """What ``licences.toml`` says.
+    """The content of ``licences.toml``.
 
     Args:
-        allowed: SPDX identifiers that need no further look.
-        packages: what each package that was looked at says of its licence; empty where it says nothing.
+        allowed: allowed SPDX identifiers.
+        packages: reviewed packages and the licence in their metadata; empty if the metadata has none.
     """
 
     allowed: frozenset[str]
@@ -50,22 +50,22 @@ class Rules:
 
 
 def read_rules(path: Path = RULES) -> Rules:
-    """The rules of a file; every exception has a reason."""
+    """Read the rules of a file; every exception needs a reason."""
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     if silent := [name for name, entry in data["packages"].items() if not entry["reason"].strip()]:
-        raise ValueError(f"no reason is given for {', '.join(silent)}")
+        raise ValueError(f"no reason for {', '.join(silent)}")
     return Rules(
         frozenset(data["allowed"]), {name: entry.get("says", "") for name, entry in data["packages"].items()}
     )
 
 
 def locked_packages(path: Path = LOCK) -> list[str]:
-    """The names in a lock file."""
+    """Return the package names in a lock file."""
     return list(dict.fromkeys(match["name"] for match in _LOCKED.finditer(path.read_text(encoding="utf-8"))))
 
 
 def licence_of(package: Message) -> str | None:
-    """The licence that metadata names, as an SPDX expression; ``None`` where that cannot be told.
+    """Return the licence in the metadata as an SPDX expression; ``None`` if it is unknown.
 
     Args:
         package: the core metadata.
@@ -82,14 +82,14 @@ def licence_of(package: Message) -> str | None:
 
 
 def is_allowed(expression: str, allowed: Iterable[str]) -> bool:
-    """Whether an SPDX expression holds with the allowed licences: all parts of ``AND``, one of ``OR``."""
+    """Return whether the allowed licences satisfy an SPDX expression: all parts of ``AND``, one of ``OR``."""
     names = frozenset(allowed)
     parts = re.split(r"\s+AND\s+", expression.replace("(", " ").replace(")", " ").strip())
     return all(any(name.strip() in names for name in re.split(r"\s+OR\s+", part)) for part in parts)
 
 
 def problems(names: Iterable[str], rules: Rules) -> Iterator[str]:
-    """What is not allowed, or not known, or excused without need."""
+    """Return the problems: licences that are not allowed or unknown, and unnecessary exceptions."""
     for name in names:
         try:
             said = licence_of(cast("Message", metadata(name)))
@@ -98,21 +98,21 @@ def problems(names: Iterable[str], rules: Rules) -> Iterator[str]:
         is_fine = said is not None and is_allowed(said, rules.allowed)
         if name in rules.packages:
             if is_fine:
-                yield f"{name}: {said} is allowed, so it needs no entry of its own"
+                yield f"{name}: {said} is allowed, so delete its entry"
             elif (said or "") != rules.packages[name]:
-                yield f"{name}: says {said!r} of its licence now; look again"
+                yield f"{name}: the licence in its metadata is now {said!r}; review it again"
         elif said is None:
-            yield f"{name}: does not name its licence; look, and give it an entry"
+            yield f"{name}: does not name its licence; review it and add an entry"
         elif not is_fine:
             yield f"{name}: {said} is not allowed"
 
 
 def main() -> int:
-    """Print what is wrong; the status is 1 if anything is."""
+    """Print the problems; the status is 1 if there are any."""
     names, rules = locked_packages(), read_rules()
     found = list(problems(names, rules))
-    found += [f"{name}: is not in {LOCK.name} any more" for name in rules.packages if name not in names]
-    print("\n".join(found) or f"{len(names)} packages, every licence is allowed or has a reason")
+    found += [f"{name}: is no longer in {LOCK.name}" for name in rules.packages if name not in names]
+    print("\n".join(found) or f"{len(names)} packages; every licence is allowed or reviewed")
     return int(bool(found))
 
 

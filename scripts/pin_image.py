@@ -1,6 +1,6 @@
-"""Points ``action.yml`` at a published image instead of the Dockerfile: usage: pin_image.py ACTION_YML IMAGE@DIGEST.
+"""Points ``action.yml`` at a published image instead of the Dockerfile; usage: pin_image.py ACTION_YML IMAGE@DIGEST.
 
-A release does it, so that nobody's run builds the image; on the branch the Dockerfile stays.
+Only releases are pinned, so that users do not build the image. The main branch names the Dockerfile.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ _LINE = re.compile(r"(?m)^  image: .*$")
 
 
 def pinned(action: str, image: str) -> str:
-    """The text of an ``action.yml`` that runs an image.
+    """Return the text of an ``action.yml`` that runs an image.
 
     Args:
-        action: the text as it is.
+        action: the current text.
         image: registry, name and digest: ``ghcr.io/owner/name@sha256:…``.
 
     Raises:
-        ValueError: the image is not named by its digest, or the text does not have exactly one line for it.
+        ValueError: the image has no digest, or the text does not have exactly one line for it.
     """
     if not _IMAGE.fullmatch(image):
         raise ValueError(f"{image!r} is not of the form registry/owner/name@sha256:<64 hexadecimal digits>")
     text, count = _LINE.subn(f"  image: docker://{image}", action)
     if count != 1:
-        raise ValueError(f"one line `  image: …` is needed in action.yml, there are {count}")
+        raise ValueError(f"one line `  image: …` is needed in action.yml, found {count}")
     return text
 
 
 def main(arguments: list[str]) -> int:
-    """Rewrite the file; the exit status is 2 if that cannot be done."""
+    """Rewrite the file; the exit status is 2 if that is impossible."""
     if len(arguments) != 2:
         print("usage: pin_image.py ACTION_YML IMAGE@DIGEST", file=sys.stderr)
         return 2

@@ -1,6 +1,6 @@
 """Writes the generated tables of the documentation; usage: `make reference`.
 
-The generated parts stand between ``<!-- name -->`` and ``<!-- /name -->``; all around them is written by hand.
+The generated parts are between ``<!-- name -->`` and ``<!-- /name -->``. The rest is written by hand.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def inputs() -> str:
-    """The table of the action's inputs."""
+    """Return the table of the action's inputs."""
     lines = ["| input | default | |", "|---|---|---|"]
     for name, entry in _action()["inputs"].items():
         default = f"`{entry['default']}`" if entry["default"] else ""
@@ -31,7 +31,7 @@ def inputs() -> str:
 
 
 def outputs() -> str:
-    """The table of the action's outputs."""
+    """Return the table of the action's outputs."""
     lines = ["| output | |", "|---|---|"]
     lines += [
         f"| `{name}` | {' '.join(entry['description'].split())} |" for name, entry in _action()["outputs"].items()
@@ -40,7 +40,7 @@ def outputs() -> str:
 
 
 def configuration() -> str:
-    """A table for each part of ``agenteval.yaml``, from its JSON Schema."""
+    """Return a table for each part of ``agenteval.yaml``, from its JSON Schema."""
     root = schema("config")
     parts = ["## At the top", *_table(root, root)]
     places: dict[str, list[str]] = {}
@@ -53,7 +53,7 @@ def configuration() -> str:
 
 
 def commands() -> str:
-    """A section for each command, from the parser of the command line."""
+    """Return a section for each command, from the parser of the command line."""
     parser = command_line()
     (subparsers,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     parts: list[str] = []
@@ -68,7 +68,7 @@ def commands() -> str:
 
 
 def metrics() -> str:
-    """The table of the built-in metrics, from their registry."""
+    """Return the table of the built-in metrics, from their registry."""
     lines = ["| metric | kind | score | needs | options |", "|---|---|---|---|---|"]
     for item in METRICS:
         needs = "by its options" if item.requires is None else _names(sorted(item.requires))
@@ -86,21 +86,21 @@ SECTIONS: Mapping[str, tuple[tuple[str, Callable[[], str]], ...]] = {
 
 
 def with_sections(name: str, text: str) -> str:
-    """A file's text with its generated parts as they have to be.
+    """Return a file's text with its generated parts replaced.
 
     Args:
         name: one of ``SECTIONS``.
-        text: the text as it is.
+        text: the current text.
 
     Raises:
-        ValueError: the marks of a part are not there, or there more than once.
+        ValueError: the markers of a part are missing, or appear more than once.
     """
     for section, render in SECTIONS[name]:
         pattern = re.compile(rf"(<!-- {section} -->\n).*?(<!-- /{section} -->)", re.DOTALL)
         body = render()
         text, count = pattern.subn(lambda match, body=body: f"{match[1]}{body}\n{match[2]}", text)  # type: ignore[misc]
         if count != 1:
-            raise ValueError(f"{name} needs one pair of <!-- {section} --> and <!-- /{section} -->, it has {count}")
+            raise ValueError(f"{name} needs one pair of <!-- {section} --> and <!-- /{section} -->, found {count}")
     return text
 
 
@@ -123,18 +123,18 @@ def _yaml(value: Any) -> str:
 
 
 def _says(value: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> str:
-    """What a schema says of itself, or of what it refers to."""
+    """Return the description of a schema, or of the schema that it refers to."""
     text = str(value.get("description", ""))
     if not text and root is not None and "$ref" in value:
         text = str(root["$defs"][_name(value)].get("description", ""))
-    # A docstring's first paragraph: its marks of code are doubled, and it begins with the key.
+    # The first paragraph of a docstring has doubled code markers and begins with the key.
     first = " ".join(text.partition("\n\n")[0].replace("``", "`").split())
     return re.sub(r"^`\w+:` - (\w)", lambda match: match[1].upper(), first)
 
 
 def _type(value: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    if "anyOf" in value:
-        return " or ".join(dict.fromkeys(filter(None, (_type(member, root) for member in value["anyOf"]))))
+    if alternatives := _alternatives(value):
+        return " or ".join(dict.fromkeys(filter(None, (_type(member, root) for member in alternatives))))
     if "$ref" in value:
         return "mapping"
     if "enum" in value:
@@ -158,7 +158,7 @@ def _limits(value: Mapping[str, Any]) -> str:
 
 
 def _nested(model: Mapping[str, Any], root: Mapping[str, Any], at: str) -> Iterator[tuple[str, str]]:
-    """Every mapping below a mapping: its place, and its name among the schema's definitions."""
+    """Yield every mapping below a mapping: its place, and its name among the schema's definitions."""
     for key, value in model.get("properties", {}).items():
         for suffix, member in _members(value):
             name = _name(member)
@@ -170,12 +170,17 @@ def _nested(model: Mapping[str, Any], root: Mapping[str, Any], at: str) -> Itera
 def _members(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if "$ref" in value:
         yield "", value
-    for member in value.get("anyOf", ()):
+    for member in _alternatives(value):
         yield from _members(member)
     for key, suffix in (("items", "[]"), ("additionalProperties", ".NAME")):
         if isinstance(value.get(key), dict):
             for inner, member in _members(value[key]):
                 yield f"{suffix}{inner}", member
+
+
+def _alternatives(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    found: Sequence[Mapping[str, Any]] = value.get("anyOf") or value.get("oneOf") or ()
+    return found
 
 
 def _name(value: Mapping[str, Any]) -> str:
@@ -215,7 +220,7 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    """Rewrite every file that has generated parts."""
+    """Rewrite every file with generated parts."""
     for name in SECTIONS:
         file = ROOT / name
         file.write_text(with_sections(name, file.read_text(encoding="utf-8")), encoding="utf-8")

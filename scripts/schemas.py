@@ -11,7 +11,7 @@ SCHEMAS = Path(__file__).parents[1] / "schemas"
 
 
 def schema_file(name: str) -> Path:
-    """The file of a published schema."""
+    """Return the file of a published schema."""
     return SCHEMAS / f"{'agenteval' if name == 'config' else name}.schema.json"
 
 

@@ -6,23 +6,33 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import pytest
 import yaml
 
 from agenteval.agents.base import Agent, Reply, Request
 from agenteval.agents.registry import build_agent
 from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.results.model import CaseResult, Results
+from agenteval.metrics.resources.grader_pool import GraderPool
+from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.scoring import MetricCatalog
+from agenteval.results.case import CaseResult
+from agenteval.results.model import Results
 from agenteval.results.store import read_results
+from agenteval.run.plan import SuitePlan
 from agenteval.suite.model import AgentSpec
 
 ROOT = Path(__file__).parents[1]
@@ -34,8 +44,46 @@ EQUALITY = {"type": "standard", "metric": "equality"}
 PATIENCE_S = 60
 FOREIGN_VARIABLES = ("GITHUB_", "INPUT_", "ACTIONS_", "RUNNER_", "AGENTEVAL_", "QUICKSTART_", "COVERAGE_", "PYTEST_")
 
+# An AgentCI suite without cases, which a judge scores from 1 to 10
+JUDGED_SUITE = """\
+[eval]
+description = "Answers help"
+type = "llm"
+targets.agents = ["default"]
+targets.tools = []
+
+[eval.llm]
+model = "gpt-4.1"
+prompt = "Does the answer help? 1 to 10 points."
+"""
+
+
+@contextlib.contextmanager
+def open_folder() -> Iterator[Path]:
+    """A new directory that every user can reach, unlike those of pytest: as root, agents run as another user."""
+    with tempfile.TemporaryDirectory(prefix="agenteval-test-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder).resolve()
+        path.chmod(0o711)
+        yield path
+
+
+def _python_of_all_users() -> str:
+    program = Path(sys.executable).resolve()
+    if os.geteuid() != 0 or all(folder.stat().st_mode & 0o001 for folder in program.parents):
+        return sys.executable
+    return shutil.which("python3", path="/usr/local/bin:/usr/bin") or sys.executable
+
+
+PYTHON = _python_of_all_users()
+
 
 # Agents, called directly
+
+
+def suite_plan(case_s: float | None = None) -> SuitePlan:
+    """Return what the cases of a suite without a configuration share."""
+    resources = Resources(gateway=Gateway(LlmSettings()), graders=GraderPool({}, 1))
+    return SuitePlan(MetricCatalog(resources), case_s=case_s)
 
 
 def agent_spec(kind: str, target: str | Sequence[str], directory: Path, **fields: Any) -> AgentSpec:
@@ -84,16 +132,71 @@ def answer(spec: AgentSpec, item: Request | None = None) -> Reply:
     return reply
 
 
+def recorded_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Make no pause of ``asyncio.sleep``; return the list to which each is added."""
+    asked: list[float] = []
+    sleep = asyncio.sleep
+
+    async def no_pause(delay: float, result: Any = None) -> Any:
+        if delay > 0:
+            asked.append(delay)
+        return await sleep(0, result)
+
+    monkeypatch.setattr(asyncio, "sleep", no_pause)
+    return asked
+
+
+def recorded_pauses_of(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> list[float]:
+    """Make no pause in modules, but advance their clocks; return the list to which each pause is added."""
+    made: list[float] = []
+    monotonic, now = time.monotonic, time.time
+    clocks = SimpleNamespace(
+        sleep=made.append, monotonic=lambda: monotonic() + sum(made), time=lambda: now() + sum(made)
+    )
+    for module in modules:
+        monkeypatch.setattr(module, "time", clocks)
+    return made
+
+
 # Processes
+
+# A Python program that leaves a process in a session of its own; the file `pid` is written once its first thread is a
+# zombie.
+DETACHED_WITHOUT_FIRST_THREAD = """
+import ctypes, os, threading, time
+
+def stay():
+    while "State:\\tZ" not in open(f"/proc/{os.getpid()}/status").read():
+        time.sleep(0.01)
+    with open("pid", "w") as file:
+        file.write(f"{os.getpid()}\\n")
+    time.sleep(1000)
+
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    threading.Thread(target=stay).start()
+    # Python would end the whole process; this system call ends only the thread.
+    ctypes.CDLL(None).syscall({"x86_64": 60}.get(os.uname().machine, 93), 0)
+"""
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process is running; a zombie is not."""
+    """Return whether a thread of a process is running; a zombie is not."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+        states = [file.read_text(encoding="utf-8") for file in Path(f"/proc/{pid}/task").glob("*/stat")]
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return state.rpartition(")")[2].split()[0] not in {"Z", "X"}
+    return any(state.rpartition(")")[2].split()[0] not in {"Z", "X"} for state in states)
+
+
+def ends(pid: int) -> bool:
+    """Return whether a process ends within a generous time."""
+    return eventually(lambda: not is_alive(pid))
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
@@ -104,6 +207,19 @@ def eventually(condition: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def free_port() -> int:
+    """Return a port on which no program listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def is_listening(port: int) -> bool:
+    """Return whether a program on this machine listens on a port."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def number_in(file: Path) -> int:
@@ -129,14 +245,27 @@ def case(name: str, text: str = "hello", ground_truth: str | None = "hello") -> 
 
 
 def python_agent(directory: Path, code: str, **keys: Any) -> dict[str, Any]:
-    """Return the definition of a Python agent ``reply`` with this code and the tests' interpreter."""
+    """Return the definition of a Python agent ``reply`` with this code and a Python of all users."""
     (directory / "agent.py").write_text(code, encoding="utf-8")
-    return {"python": "agent:reply", "interpreter": sys.executable, **keys}
+    return {"python": "agent:reply", "interpreter": PYTHON, **keys}
 
 
 def echo_agent(directory: Path, **keys: Any) -> dict[str, Any]:
     """Return an agent that answers with the question."""
     return python_agent(directory, "def reply(request):\n    return request['input']\n", **keys)
+
+
+def python_program(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run this Python with arguments, in the environment of agenteval's commands."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -262,9 +391,24 @@ class Service:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore clients that disconnect, as some tests require."""
+
+
+@contextlib.contextmanager
+def listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serve requests in threads; yield the server's address without a path."""
+    server = _Server(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @contextlib.contextmanager
@@ -295,13 +439,6 @@ def serving(respond: Callable[[dict[str, Any]], Answer]) -> Iterator[Service]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
             """Print nothing."""
 
-    server = _Server(("127.0.0.1", 0), Handler)
-    service.url = f"http://127.0.0.1:{server.server_address[1]}/chat"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with listening(Handler) as address:
+        service.url = f"{address}/chat"
         yield service
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

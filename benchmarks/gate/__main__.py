@@ -16,12 +16,12 @@ from benchmarks.gate.simulate import Cell, Tally, simulate
 from benchmarks.gate.tables import cell_table, naive_table
 
 _FULL, _QUICK = 1000, 200
-# So many cases are simulated in one go.
+# Number of cases that are simulated together.
 _TASK = 20_000
 
 
 def main() -> int:
-    """Simulate, print, and return 1 if a figure is missed."""
+    """Simulate and print the results; return 1 if a figure is missed."""
     options = _parser().parse_args()
     cells = quick_grid() if options.quick else full_grid()
     replications = options.replications or (_QUICK if options.quick else _FULL)
@@ -42,7 +42,7 @@ def main() -> int:
 def _simulate_all(cells: list[Cell], replications: int, processes: int) -> Mapping[Cell, Tally]:
     tallies = dict.fromkeys(cells, Tally())
     with ProcessPoolExecutor(processes) as pool:
-        # The large ones first, so that no process ends up with one of them alone.
+        # Large cells come first, so that the processes end at about the same time.
         tasks = sorted(_tasks(cells, replications), key=lambda task: -task[0].cases)
         running = {pool.submit(simulate, *task): task[0] for task in tasks}
         for done in as_completed(running):

@@ -1,4 +1,4 @@
-"""The figures that the gate is held to, and when a simulated rate counts as missing one."""
+"""The required figures of the gate, and the check of simulated rates."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from benchmarks.gate.worlds import Change, World
 MOST_FALSE_ALARMS = 0.03
 LEAST_COVERAGE = 0.93
 
-# Noise in which the limit on false alarms holds for every policy; `base` must keep it in all. Correlated
-# iterations cost `head` a little more (3.3 % in its worst cell), drift much more.
+# Kinds of noise for which every policy must meet the limit on false alarms; `base` must meet it for all kinds. With
+# `head`, correlated iterations give slightly more false alarms (3.3 % in the worst cell), and drift gives many more.
 _JUDGED_NOISE = {"independent", "clusters"}
-# Replications behind the figures.
+# Number of replications of the figures.
 _THEIRS = 2000
 # Figures are rounded to whole percent.
 _ROUNDED = 0.005
-# Standard errors that a rate may be off: of some 2,000 rates, fewer than one is by chance.
+# Allowed deviation in standard errors. Of about 2,000 correct rates, fewer than one exceeds it.
 _ERRORS = 3.5
 
 _CHANGES: tuple[Change, ...] = ("-2 pt", "-5 pt", "-10 pt", "one case", "3 %")
@@ -59,8 +59,8 @@ _POWER: dict[tuple[World, int, int], tuple[int, ...]] = {
 
 
 def expected_power(cell: Cell) -> float | None:
-    """Share of such pull requests that is to be blocked; ``None`` where there is no figure."""
-    if cell.confirm != "head" or cell.noise != "independent" or cell.iterations != 3:
+    """Return the required share of blocked pull requests; ``None`` without a figure."""
+    if cell.confirm != "rerun" or cell.noise != "independent" or cell.iterations != 3:
         return None
     figures = _POWER.get((cell.world, cell.cases, cell.runs))
     if figures is None or cell.change not in _CHANGES:
@@ -69,9 +69,9 @@ def expected_power(cell: Cell) -> float | None:
 
 
 def problems(cell: Cell, tally: Tally) -> list[str]:
-    """What a cell misses by more than chance explains, in plain words."""
+    """Return the figures that a cell misses significantly, as text."""
     found = []
-    limited = cell.noise in _JUDGED_NOISE or cell.confirm == "base"
+    limited = cell.noise in _JUDGED_NOISE or cell.confirm == "against-base"
     if cell.change == "none" and limited and tally.regressed_rate > _above(MOST_FALSE_ALARMS, tally.replications):
         found.append(f"{tally.regressed_rate:.1%} false alarms, allowed are {MOST_FALSE_ALARMS:.0%}")
     drifting = cell.noise.startswith("drift")

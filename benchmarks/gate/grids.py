@@ -1,4 +1,4 @@
-"""Which cells are simulated."""
+"""The simulated cells."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ _HARDER: tuple[NoiseKind, ...] = ("correlated", "clusters", "drift 0.1", "drift 
 
 
 def full_grid() -> list[Cell]:
-    """Every null cell, power where there are figures, and the policies under harder noise."""
+    """Return every cell without a change, cells with figures for power, and the policies with harder noise."""
     return list(dict.fromkeys([*_null(), *_power(), *_harder(), *_control()]))
 
 
 def quick_grid() -> list[Cell]:
-    """A handful of small cells of every kind."""
+    """Return about a dozen small cells of every kind."""
     return [
         Cell(world="typical", cases=30),
         Cell(world="noisy", cases=30, runs=10),
         Cell(world="stable", cases=100),
         Cell(world="typical", cases=100, noise="clusters"),
         Cell(world="typical", cases=100, runs=1, noise="drift 0.2"),
-        Cell(world="typical", cases=100, runs=1, noise="drift 0.2", confirm="base"),
+        Cell(world="typical", cases=100, runs=1, noise="drift 0.2", confirm="against-base"),
         Cell(world="typical", cases=100, change="-5 pt"),
         Cell(world="typical", cases=30, change="-10 pt", runs=10),
         Cell(world="stable", cases=30, change="-5 pt"),
         Cell(world="noisy", cases=100, change="one case"),
         Cell(world="typical", cases=100, change="10 %"),
-        Cell(world="typical", cases=100, change="one case", confirm="base"),
+        Cell(world="typical", cases=100, change="one case", confirm="against-base"),
     ]
 
 
 def naive_grid(cells: list[Cell]) -> list[Cell]:
-    """The designs of the head policy in independent noise, one each per change, for gates without a pool."""
+    """Return the designs of the head policy with independent noise, one per change, for gates without a pool."""
     return list(
         dict.fromkeys(
             Cell(world=cell.world, cases=cell.cases, iterations=cell.iterations, runs=1, change=change)
             for cell in cells
             for change in CHANGES
-            if cell.noise == "independent" and cell.confirm == "head"
+            if cell.noise == "independent" and cell.confirm == "rerun"
         )
     )
 
@@ -67,6 +67,6 @@ def _harder() -> Iterator[Cell]:
 def _control() -> Iterator[Cell]:
     for world, cases, runs in product(WORLDS, (30, 100, 300), (1, 5)):
         for noise in ("independent", *_HARDER):
-            yield Cell(world=world, cases=cases, runs=runs, noise=noise, confirm="base")
+            yield Cell(world=world, cases=cases, runs=runs, noise=noise, confirm="against-base")
         for change in ("-5 pt", "-10 pt", "one case"):
-            yield Cell(world=world, cases=cases, runs=runs, change=change, confirm="base")
+            yield Cell(world=world, cases=cases, runs=runs, change=change, confirm="against-base")

@@ -1,4 +1,4 @@
-"""What other tools do: gates that look at one run and one stored baseline run."""
+"""Simple gates that compare one run with one stored baseline run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUNDING = 1e-9
 
 
 def naive_alarms(cell: Cell, replications: int) -> dict[str, float]:
-    """Share of replications that each naive gate blocks, by its name."""
+    """Return the share of replications that each simple gate blocks, by its name."""
     generator = np.random.default_rng([cell.seed, replications])
     current, baseline = np.empty((2, replications, cell.cases))
     noise = Noise(cell.noise, generator)
@@ -45,12 +45,12 @@ def naive_alarms(cell: Cell, replications: int) -> dict[str, float]:
 
 
 def _majority(before: Means, after: Means) -> npt.NDArray[np.int64]:
-    """Per replication, cases that mostly passed before and mostly fail after."""
+    """Return for each replication the cases that mostly passed before and mostly fail now."""
     return np.asarray(np.count_nonzero((before > 0.5) & (after <= 0.5), axis=1))
 
 
 def _sign_flips(differences: Means, generator: np.random.Generator) -> Alarms:
-    """One-sided paired permutation test with mid-p; one set of random signs serves all replications."""
+    """Run a one-sided paired permutation test with mid-p; all replications use the same random signs."""
     signs = generator.choice([-1.0, 1.0], (_FLIPS, differences.shape[1]))
     sums = signs @ differences.T
     observed = differences.sum(axis=1)
@@ -61,7 +61,7 @@ def _sign_flips(differences: Means, generator: np.random.Generator) -> Alarms:
 
 
 def _mcnemar(fell: npt.NDArray[np.int64], rose: npt.NDArray[np.int64], ties: float) -> Alarms:
-    """One-sided McNemar test on majority votes; ``ties`` weighs the observed count."""
+    """Run a one-sided McNemar test on majority votes; ``ties`` is the weight of the observed count."""
     return np.array(
         [_binomial_tail(f, f + r, ties) <= _ALPHA for f, r in zip(fell.tolist(), rose.tolist(), strict=True)]
     )

@@ -1,4 +1,4 @@
-"""One cell of the benchmark: a world, a change and a policy, simulated through the project's own gate."""
+"""Simulates one cell of the benchmark: a world, a change and a policy, with agenteval's gate."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from agenteval.compare.statistics.parameters import Confirm, GateParameters
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """What is simulated.
+    """One simulated design.
 
     Args:
         world: how often cases pass.
         cases: size of the suite.
-        iterations: of every case in a run.
-        runs: baseline runs.
-        change: what the pull request does.
-        noise: of the runs.
+        iterations: iterations of every case in a run.
+        runs: number of baseline runs.
+        change: effect of the pull request.
+        noise: noise of the runs.
         confirm: policy of the gate.
     """
 
@@ -36,11 +36,11 @@ class Cell:
     runs: int = 5
     change: Change = "none"
     noise: NoiseKind = "independent"
-    confirm: Confirm = "head"
+    confirm: Confirm = "rerun"
 
     @property
     def seed(self) -> int:
-        """A function of the cell, so that every cell can be run alone."""
+        """The seed, which depends only on the cell, so that every cell can be simulated alone."""
         return zlib.crc32(repr(self).encode())
 
 
@@ -70,7 +70,7 @@ class Tally:
 
     @property
     def coverage(self) -> float:
-        """Share of the reported intervals that hold the true difference."""
+        """Share of the reported intervals that contain the true difference."""
         return self.covered / self.compared
 
     @property
@@ -80,7 +80,7 @@ class Tally:
 
 
 def simulate(cell: Cell, first: int, replications: int) -> Tally:
-    """Replications ``first``, ``first + 1``, ... of a cell; each has a seed of its own."""
+    """Simulate the replications ``first``, ``first + 1``, ... of a cell; each has a separate seed."""
     numbers = range(first, first + replications)
     return sum((_replicate(cell, np.random.default_rng([cell.seed, n])) for n in numbers), Tally())
 
@@ -120,7 +120,7 @@ def _metric(cell: Cell, current: Passes, pool: Sequence[Passes], seed: int) -> M
 
 @dataclass(frozen=True)
 class _Agents:
-    """Pass rates of the base commit's agent and of the pull request's, ready to run."""
+    """Pass rates of the base commit's agent and of the pull request's agent."""
 
     before: Rates
     after: Rates
@@ -128,14 +128,14 @@ class _Agents:
     noise: Noise
 
     def run_both(self, iterations: int) -> tuple[list[Scores], list[Scores]]:
-        """The pull request's agent with the other one beside it: both share the drift."""
+        """Run the pull request's agent beside the other one; both have the same drift."""
         shift = self.noise.shift()
         ours, theirs = (self.noise.run(rates, iterations, shift) for rates in (self.after, self.before))
         return _scores(ours), _scores(theirs)
 
 
 def _confirmed(metric: MetricRuns, first: FirstStage, agents: _Agents) -> MetricRuns:
-    """The metric with what the first stage asked for."""
+    """Return the metric with the confirmation runs that the first stage asked for."""
     none: list[Scores] = [()] * len(metric.cases)
     second, control, reruns, control_reruns = none, none, none, none
     if first.second_run:
@@ -162,7 +162,7 @@ def _extra(cell: Cell, first: FirstStage) -> float:
 
 
 def _scores(passes: Passes) -> list[Scores]:
-    """Every row as a tuple of scores; equal rows share one."""
+    """Return every row as a tuple of scores; equal rows share one tuple."""
     rows = _rows(passes.shape[1])
     codes = passes @ (1 << np.arange(passes.shape[1]))
     return [rows[code] for code in codes.tolist()]

@@ -12,7 +12,7 @@ _Design = tuple[str, ...]
 
 
 def cell_table(tallies: Mapping[Cell, Tally]) -> str:
-    """One line per world, size, runs, noise and policy; shares of blocked pull requests per change."""
+    """Return one line per world, size, runs, noise and policy, with the share of blocked pull requests per change."""
     designs: dict[_Design, dict[str, tuple[Cell, Tally]]] = {}
     for cell, tally in tallies.items():
         designs.setdefault(_design(cell), {})[cell.change] = cell, tally
@@ -22,13 +22,13 @@ def cell_table(tallies: Mapping[Cell, Tally]) -> str:
 
 
 def naive_table(naive: Mapping[Cell, Mapping[str, float]], tallies: Mapping[Cell, Tally]) -> str:
-    """One line per gate, means over all designs; the project's own by number of baseline runs."""
+    """Return one line per gate with means over all designs; agenteval's lines are by number of baseline runs."""
     names = list(dict.fromkeys(name for rates in naive.values() for name in rates))
     rows = [_summary(name, {cell: rates[name] for cell, rates in naive.items()}) for name in names]
     ours = {
         cell: tally.regressed_rate
         for cell, tally in tallies.items()
-        if cell.noise == "independent" and cell.confirm == "head"
+        if cell.noise == "independent" and cell.confirm == "rerun"
     }
     for runs in sorted({cell.runs for cell in ours}):
         rates = {cell: rate for cell, rate in ours.items() if cell.runs == runs}

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.speed``: agenteval beside its peers, in one run, as Markdown."""
+"""``python -m benchmarks.speed``: compares the speed of agenteval and other programs in one run, as Markdown."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from benchmarks.speed.workloads import USUAL, W1_HUGE, Workload, write_inputs
 _RESULTS = Path(__file__).parents[1] / "RESULTS.md"
 _ROOT = Path(__file__).parents[2]
 
-# Who takes longer than this (wall, s) runs once.
+# Programs that take longer than this (wall time in seconds) run once.
 _LONG_S = 60
 
 _Key = tuple[str, str]
 
 
 def main() -> int:
-    """Install, measure, print; 0 whether or not the goals are met, for the tables say it."""
+    """Install, measure and print; return 0 whether or not the goals are met, because the tables show that."""
     options = _parser().parse_args()
     started = time.monotonic()
     environments = {peer: _installed(peer) for peer in options.peers}
@@ -43,7 +43,7 @@ def main() -> int:
     ]
     costs: dict[_Key, list[Cost]] = {}
     problems: dict[_Key, str] = {}
-    # An interrupted run still prints what it has; also in the background, where shells ignore the signal.
+    # An interrupted run prints its results so far, also in the background, where shells ignore the signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with _http_agent() as url, contextlib.suppress(KeyboardInterrupt):
         for workload in workloads:
@@ -61,7 +61,7 @@ def main() -> int:
             cost_table(names, workloads, medians, problems, missing),
             ratio_table(names, workloads, medians),
             goal_table(goals(medians)),
-            *_remarks(measured, medians, problems, time.monotonic() - started),
+            *_notices(measured, medians, problems, time.monotonic() - started),
         ]
     )
     print(text)
@@ -73,9 +73,9 @@ def main() -> int:
 def _measured(
     workload: Workload, measured: Sequence[Program], runs: int, url: str
 ) -> Iterator[tuple[_Key, Cost | ProgramError]]:
-    """What each run took, or what went wrong; by turns, so that what else the machine does hits all alike."""
+    """Return the cost or the problem of each run; the programs take turns, so that other load affects all alike."""
     remaining = [program for program in measured if not program.missing and program.does(workload)]
-    # Its scores are those that the others must have.
+    # The other programs must have the same scores.
     remaining.sort(key=lambda program: program.name != BARE)
     reference: Mapping[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="agenteval-speed-") as name:
@@ -101,7 +101,7 @@ def _measured(
 def _once(
     workload: Workload, program: Program, inputs: Path, url: str, reference: Mapping[str, float]
 ) -> tuple[Cost, Mapping[str, float]]:
-    """One run in a fresh folder: what it took, and the mean scores that came out."""
+    """Run once in a new folder; return the cost and the mean scores."""
     with tempfile.TemporaryDirectory(prefix="agenteval-speed-") as name:
         folder = Path(name)
         for file in inputs.iterdir():
@@ -117,7 +117,7 @@ def _once(
 
 @contextlib.contextmanager
 def _http_agent() -> Iterator[str]:
-    """Address of the agent that takes 200 ms, in a process of its own."""
+    """Start the agent that takes 200 ms in a separate process; yield its address."""
     command = [sys.executable, "-m", "benchmarks.speed.server"]
     with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -141,8 +141,8 @@ def _machine(agenteval: Path, environments: Mapping[str, Environment], runs: int
     return (
         f"{when}, {_cpu_model()}, {os.cpu_count()} cores, load {busy:.1f} at the end, {platform.system()}, "
         f"Python {platform.python_version()}. {'; '.join(versions)}.\n\n"
-        f"Medians of {often}; what takes more than {_LONG_S} s runs once. The programs take turns. CPU is user and "
-        "system time of a process and all its children, start-up included; the peak is that of its largest process."
+        f"Medians of {often}; programs that take more than {_LONG_S} s run once. The programs take turns. CPU is "
+        "user and system time of a process and its children, with start-up; the peak is that of the largest process."
     )
 
 
@@ -155,7 +155,7 @@ def _cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def _remarks(
+def _notices(
     measured: Sequence[Program], medians: Mapping[_Key, Cost], problems: Mapping[_Key, str], seconds: float
 ) -> Iterator[str]:
     for name, growth in cpu_growth(medians).items():

@@ -1,4 +1,4 @@
-"""What agenteval's speed must be: per figure a limit, the values measured, and whether they keep to it."""
+"""The goals of agenteval's speed: a limit for each figure, the measured values, and whether they meet it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from benchmarks.speed.measure import Cost
 from benchmarks.speed.programs import BARE, OURS, PROMPTFOO, PYDANTIC
 from benchmarks.speed.workloads import ONE, VERSION, W1_HUGE, W1_LARGE, W1_SMALL, W2, W3, Workload
 
-# Medians by key of the workload and name of the program.
+# Medians by key of the workload and name of the program
 Medians = Mapping[tuple[str, str], Cost]
 _Figure = Callable[[Cost], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """``values``: what was measured, by kind of agent; none where one side of a comparison is missing."""
+    """A limit of a figure. ``values``: the measured values by kind of agent; empty for an incomplete comparison."""
 
     text: str
     limit: float
@@ -32,12 +32,12 @@ class Goal:
 
 
 def goals(medians: Medians) -> list[Goal]:
-    """All goals; each must hold for every kind of agent that was measured."""
+    """Return all goals; each must hold for every measured kind of agent."""
     return list(_goals(medians))
 
 
 def above_ideal(workload: Workload, cost: Cost) -> float:
-    """Wall time (s) beyond that which the agent alone takes."""
+    """Return the wall time (s) in excess of the agent's time."""
     return cost.wall_s - workload.ideal_s
 
 
@@ -64,7 +64,7 @@ def _goals(medians: Medians) -> Iterator[Goal]:
 
 
 def cpu_growth(medians: Medians) -> Mapping[str, float]:
-    """CPU time per case at 100,000 cases, as a ratio to 10,000, by kind of agent."""
+    """Return the CPU time per case at 100,000 cases, as a ratio to 10,000, by kind of agent."""
     return _growth(medians, lambda cost, workload: cost.cpu_s / workload.cases)
 
 

@@ -1,4 +1,4 @@
-"""Runs a program with all its children and says what it took."""
+"""Runs a program with all its children and measures its cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ProgramError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one process and its children took: CPU (user and system) and wall time in seconds, memory in MiB.
+    """CPU time (user and system) and wall time in seconds, and memory in MiB, of a process and its children.
 
     The memory is the peak of the largest process, not the sum.
     """
@@ -32,7 +32,7 @@ class Cost:
 
 
 def median_cost(costs: Sequence[Cost]) -> Cost:
-    """The median of each figure on its own."""
+    """Return the median of each figure."""
     return Cost(
         statistics.median(cost.cpu_s for cost in costs),
         statistics.median(cost.wall_s for cost in costs),
@@ -41,11 +41,11 @@ def median_cost(costs: Sequence[Cost]) -> Cost:
 
 
 def run(command: Sequence[str], *, folder: Path, environment: Mapping[str, str], limit_s: float) -> Cost:
-    """Runs to the end in ``folder``, its output going to ``output.txt`` there.
+    """Run a program in ``folder`` to its end; its output is written to ``output.txt`` there.
 
     Raises:
-        ProgramError: it ended with another status than 0, or was killed after ``limit_s``; the message has the end of
-            its output.
+        ProgramError: it ended with a status other than 0, or was killed after ``limit_s``; the message contains the
+            end of its output.
     """
     log = folder / "output.txt"
     started = time.monotonic()

@@ -1,7 +1,7 @@
-"""Reads back what a program has done: ``python -m benchmarks.speed.outcome LEAVES`` in its folder prints JSON.
+"""Reads the results of a program: ``python -m benchmarks.speed.outcome LEAVES`` in its folder prints JSON.
 
-It is a process of its own because large results would make the measuring process large, and on Linux a child's peak
-memory starts at that of the process that starts it.
+It runs in a separate process, because large results would increase the memory of the measuring process. On Linux the
+peak memory of a child starts at that of its parent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AGREES = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Number of results, how many of them passed, and the mean of each score by name."""
+    """Number of results, number of passed ones, and the mean of each score by name."""
 
     results: int
     passed: int
@@ -33,10 +33,10 @@ class Outcome:
 
 
 def read_outcome(folder: Path, leaves: str, environment: Mapping[str, str]) -> Outcome:
-    """What the program left in ``folder``.
+    """Return the results of the program in ``folder``.
 
     Raises:
-        ProgramError: it left nothing that can be read.
+        ProgramError: there are no readable results.
     """
     command = [sys.executable, "-m", "benchmarks.speed.outcome", leaves]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -46,10 +46,10 @@ def read_outcome(folder: Path, leaves: str, environment: Mapping[str, str]) -> O
 
 
 def check_outcome(outcome: Outcome, workload: Workload, means: Mapping[str, float]) -> None:
-    """That all of the work was done, and the scores are those of the plain library calls in ``means``.
+    """Check that all work was done, and that the scores equal those of the direct library calls in ``means``.
 
     Raises:
-        ProgramError: it was not.
+        ProgramError: a check failed.
     """
     if outcome.results != workload.cases:
         raise ProgramError(f"{outcome.results} results instead of {workload.cases}")
@@ -61,7 +61,7 @@ def check_outcome(outcome: Outcome, workload: Workload, means: Mapping[str, floa
 
 
 def from_agenteval(folder: Path) -> dict[str, Any]:
-    """The outcome of ``agenteval run --out out``; all reports must be there."""
+    """Return the outcome of ``agenteval run --out out``; all reports must exist."""
     out = folder / "out"
     for name in _REPORTS:
         if not (out / name).stat().st_size:

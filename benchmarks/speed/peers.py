@@ -1,4 +1,4 @@
-"""Installs the peers, each in an environment of its own under ``.peers/``, from hash-locked files."""
+"""Installs the peers from hash-locked files, each in a separate environment under ``.peers/``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PEERS = (*PYTHON_PEERS, "promptfoo")
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a peer is: how it is started, and its version; or why it is not there."""
+    """The environment of a peer: how to start it, and its version; or why it is missing."""
 
     command: tuple[str, ...] = ()
     version: str = ""
@@ -32,9 +32,9 @@ class Environment:
 
 
 def install(peer: str) -> Environment:
-    """The environment of a peer, made if it is not there yet or its lock has changed.
+    """Create the environment of a peer if it is missing or its lock has changed.
 
-    What goes wrong is not raised: a peer that cannot be had is left out, and the reason said.
+    Errors are not raised: a peer that cannot be installed is left out with the reason.
     """
     try:
         return _install_node(peer) if peer == "promptfoo" else _install_python(peer)
@@ -53,7 +53,7 @@ def _install_python(peer: str) -> Environment:
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         _call([*pip, "--require-hashes", "-r", str(lock)])
         _mark(folder, [lock])
-    # The loop has no framework, but the libraries that it calls.
+    # The bare loop needs only the libraries that it calls.
     names = ("sacrebleu", "rouge-score") if peer == "bare" else (peer,)
     code = "import sys, importlib.metadata as m; print(', '.join(f'{n} {m.version(n)}' for n in sys.argv[1:]))"
     return Environment((str(python),), _call([str(python), "-c", code, *names]).strip())
@@ -64,7 +64,7 @@ def _install_node(peer: str) -> Environment:
     if not _is_current(folder, files):
         npm = shutil.which("npm")
         if npm is None:
-            return Environment(missing="not installed: there is no npm")
+            return Environment(missing="not installed: npm is missing")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for file in files:
@@ -81,7 +81,7 @@ def _install_node(peer: str) -> Environment:
 
 
 def _node(modules: Path) -> str | None:
-    """Node: the one that AGENTEVAL_NODE names, the one installed with the peer, or the system's."""
+    """Return the path of Node: the one in AGENTEVAL_NODE, the one installed with the peer, or the system's."""
     installed = [str(file) for file in sorted(modules.glob("node-linux-*/bin/node"))]
     for node in (os.environ.get("AGENTEVAL_NODE"), *installed, shutil.which("node")):
         if node and tuple(int(part) for part in _node_version(node).split(".")[:2]) >= _NODE:

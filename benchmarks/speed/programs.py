@@ -1,4 +1,4 @@
-"""The programs side by side: agenteval with each kind of agent, and its peers; how each is started."""
+"""The compared programs: agenteval with each kind of agent, and its peers; how each is started."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _PROMPTFOO_OPTIONS = (
     *("--config", "promptfoo.yaml", "--output", "results.json", "--max-concurrency", str(AT_ONCE)),
     *("--no-table", "--no-progress-bar", "--no-cache"),
 )
-# What a workflow says, and what keeps Python from storing compiled modules, which every installation has.
+# Variables of a workflow, and those that keep Python from storing compiled modules, which every installation has.
 _DROPPED = ("GITHUB_", "INPUT_", "PYTHON")
-# A quiet machine needs a minute and a half for the longest of them.
+# The longest workload takes a minute and a half on an idle machine.
 LIMIT_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One line of the table. ``leaves`` says how its results are read back."""
+    """One line of the table. ``leaves`` names the reader of its results."""
 
     name: str
     leaves: Leaves
@@ -46,14 +46,14 @@ class Program:
     missing: str = ""
 
     def does(self, workload: Workload) -> bool:
-        """Whether it takes part in the workload."""
+        """Return whether the program takes part in a workload."""
         if self.name in OURS:
             return workload.kind in _OUR_KINDS[self.name]
-        # Start-up of a peer without work says nothing, and a hundred thousand cases take some of them an hour.
+        # The start-up of a peer is not compared, and a hundred thousand cases take some peers an hour.
         return workload.kind != "version" and workload.cases <= 10_000
 
     def command(self, workload: Workload, url: str) -> list[str]:
-        """What is run in the folder of the inputs; ``url`` is the agent's behind HTTP."""
+        """Return the command to run in the folder of the inputs; ``url`` is the address of the HTTP agent."""
         if self.leaves == "driver":
             return [*self.start, workload.kind, *([url] if workload.kind == "http" else [])]
         if self.leaves == "promptfoo":
@@ -66,13 +66,13 @@ class Program:
 
 
 def programs(agenteval: Path, environments: Mapping[str, Environment]) -> list[Program]:
-    """agenteval (three times, by kind of agent), then the peers."""
+    """Return agenteval (three times, by kind of agent), then the peers."""
     ours = [Program(name, "agenteval", (str(agenteval),)) for name in OURS]
     return [*ours, *(_peer(name, environments[name]) for name in PEERS if name in environments)]
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Environment variables of all programs: nothing is sent anywhere, nothing written outside the folder."""
+    """Return the environment variables of all programs: nothing is sent, nothing is written outside the folder."""
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(_DROPPED)},
         "PYTHONPATH": str(_ROOT),

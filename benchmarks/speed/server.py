@@ -15,7 +15,7 @@ _BACKLOG = 1024
 
 
 async def main() -> None:
-    """Serves on a free port."""
+    """Serve on a free port."""
     server = await asyncio.start_server(_converse, "127.0.0.1", 0, backlog=_BACKLOG)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:

@@ -9,7 +9,7 @@ from benchmarks.speed.measure import Cost
 from benchmarks.speed.programs import HTTP, OURS, PYTHON, REPLAY
 from benchmarks.speed.workloads import W1_LARGE, Kind, Workload
 
-# Peers ask their agent for W1 and W3; the pairs of W2 are given.
+# Peers call their agent for W1 and W3; the answers of W2 are given.
 _COUNTERPARTS: Mapping[Kind, str] = {"exact": PYTHON, "overlap": REPLAY, "http": HTTP}
 
 Problems = Mapping[tuple[str, str], str]
@@ -47,7 +47,7 @@ def cost_table(
 
 
 def ratio_table(programs: Sequence[str], workloads: Sequence[Workload], medians: Medians) -> str:
-    """How many times as much every peer takes as agenteval with the same kind of agent."""
+    """Return the costs of every peer as multiples of agenteval's with the same kind of agent."""
     peers = [name for name in programs if name not in OURS]
     compared = [workload for workload in workloads if any((workload.key, name) in medians for name in peers)]
 
@@ -65,7 +65,7 @@ def ratio_table(programs: Sequence[str], workloads: Sequence[Workload], medians:
 
 
 def goal_table(goals: Iterable[Goal]) -> str:
-    """One line per goal: its limit, what was measured with each kind of agent, and the verdict."""
+    """Return one line per goal: its limit, the measured values by kind of agent, and the verdict."""
     rows = [[goal.text, f"≤ {goal.limit:g} {goal.unit}", _values(goal), goal.verdict] for goal in goals]
     return _markdown(["goal", "limit", "measured", ""], rows)
 

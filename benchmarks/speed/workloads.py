@@ -1,4 +1,4 @@
-"""What is measured: the same work for every program, and the files it is given."""
+"""The workloads: the same work for every program, and its input files."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class Workload:
 
     @property
     def runs(self) -> int:
-        """How often it is measured."""
+        """Number of measurements."""
         return 3 if self.cases >= _LARGE else 5
 
     @property
     def ideal_s(self) -> float:
-        """Wall time (s) below which nobody gets: that of the agent alone."""
+        """The lowest possible wall time (s), which is the agent's time."""
         return self.cases / AT_ONCE * LATENCY_S if self.kind == "http" else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One case: what is asked, what the agent answers, and what is expected."""
+    """One case: the question, the agent's answer, and the expected answer."""
 
     name: str
     question: str
@@ -87,7 +87,7 @@ def reply(request):
 
 
 def pairs(workload: Workload) -> Iterator[Pair]:
-    """The cases of a workload; the same ones every time."""
+    """Return the cases of a workload; they are the same every time."""
     if workload.kind == "overlap":
         yield from _texts(workload.cases)
         return

@@ -1,4 +1,4 @@
-"""A bakery's assistant that needs no model: it finds out what is asked, and looks prices up."""
+"""A bakery's assistant that needs no model: it recognises the question and looks up prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bakery sells."""
+"""The bakery's price list."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ PRICES = {"rye bread": 4.2, "roll": 0.6, "plum cake": 2.8}
 
 
 def price(product: str, amount: int = 1) -> dict[str, object]:
-    """The price of a product in euros; it costs less by the dozen."""
+    """Return the price of a product in euros; a dozen or more cost 10 % less."""
     if product not in PRICES:
         raise LookupError(f"there is no {product}")
     total = PRICES[product] * amount * (0.9 if amount >= 12 else 1)

@@ -1,4 +1,4 @@
-"""Evaluate an LLM agent against its suite, compare with a baseline, and gate the merge.
+"""Evaluates an LLM agent with its suite, compares with a baseline, and gates the merge.
 
 The names in ``__all__`` are the public API, documented in ``docs/extending.md``. Everything else is private. A name
 is imported when it is first used, so ``import agenteval`` loads nothing else.
@@ -14,13 +14,17 @@ from agenteval.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from agenteval.agents.base import Agent, Reply, Request, Session
-    from agenteval.compare.gate import Gate, GatePolicy
-    from agenteval.core.errors import AgentError, ConfigError, InfrastructureError
+    from agenteval.compare.gate import GatePolicy
+    from agenteval.compare.policy import Quarantine
+    from agenteval.core.errors import AgentError, ConfigError, InfrastructureError, Problem
     from agenteval.core.llm.budget import Limits
     from agenteval.metrics.base import CaseMetric, Metric, MetricError, Observation, Outcome
     from agenteval.metrics.resources.resources import Resources
     from agenteval.report.report import Report, ReportFile
-    from agenteval.results.model import Comparison, Results
+    from agenteval.results.case import ToolCall, Usage
+    from agenteval.results.comparison import Comparison
+    from agenteval.results.model import Results
+    from agenteval.results.verdict import Gate
     from agenteval.run.evaluate import evaluate, evaluate_async
     from agenteval.run.library import compare, load_suites, read_results
     from agenteval.run.outcome import RunOutcome
@@ -49,6 +53,8 @@ __all__ = [
     "MetricError",
     "Observation",
     "Outcome",
+    "Problem",
+    "Quarantine",
     "Reply",
     "Report",
     "ReportFile",
@@ -59,7 +65,9 @@ __all__ = [
     "Session",
     "Source",
     "Suite",
+    "ToolCall",
     "Turn",
+    "Usage",
     "compare",
     "evaluate",
     "evaluate_async",
@@ -69,13 +77,17 @@ __all__ = [
 
 _NAMES_OF_MODULES = {
     "agents.base": ("Agent", "Reply", "Request", "Session"),
-    "compare.gate": ("Gate", "GatePolicy"),
-    "core.errors": ("AgentError", "ConfigError", "InfrastructureError"),
+    "compare.gate": ("GatePolicy",),
+    "compare.policy": ("Quarantine",),
+    "core.errors": ("AgentError", "ConfigError", "InfrastructureError", "Problem"),
     "core.llm.budget": ("Limits",),
     "metrics.base": ("CaseMetric", "Metric", "MetricError", "Observation", "Outcome"),
     "metrics.resources.resources": ("Resources",),
     "report.report": ("Report", "ReportFile"),
-    "results.model": ("Comparison", "Results"),
+    "results.case": ("ToolCall", "Usage"),
+    "results.comparison": ("Comparison",),
+    "results.model": ("Results",),
+    "results.verdict": ("Gate",),
     "run.evaluate": ("evaluate", "evaluate_async"),
     "run.library": ("compare", "load_suites", "read_results"),
     "run.outcome": ("RunOutcome",),
@@ -86,7 +98,7 @@ _MODULE_OF = {name: f"{__name__}.{module}" for module, names in _NAMES_OF_MODULE
 
 
 class _Package(ModuleType):
-    """This package. ``compare`` is the function, also after the subpackage of that name has been imported."""
+    """This package. ``compare`` stays the function, even after the subpackage of that name has been imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         # The import system binds every imported subpackage as an attribute.
@@ -97,7 +109,7 @@ class _Package(ModuleType):
 sys.modules[__name__].__class__ = _Package
 
 
-# Hidden from type checkers, which would take every other name for an existing one.
+# Hidden from type checkers, which would otherwise accept every name.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""``python -m agenteval``."""
+"""Runs the command line: ``python -m agenteval``."""
 
 import sys
 

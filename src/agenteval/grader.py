@@ -3,7 +3,7 @@
 Metrics of ``agenteval.yaml`` import ``Observation`` and ``Outcome`` from here.
 
 Graders written for HoloDeck import the same names from ``holodeck.lib.test_runner.code_grader``; the
-worker process provides that module where HoloDeck is not installed. This file runs there under the
+worker process provides that module if HoloDeck is not installed. This file runs there under the
 user's Python (3.8 or newer) and needs only the standard library.
 """
 
@@ -15,7 +15,9 @@ import inspect
 import json
 import math
 from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping, Optional, Tuple, Union
+from decimal import Decimal
+from numbers import Real
+from typing import Any, Callable, Iterable, Mapping, Optional, Tuple, Union
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,10 @@ class GraderResult:
     """The result of a grader.
 
     Attributes:
-        score: 0..1.
+        score: 0 to 1.
         passed: the verdict; ``None`` applies the threshold (0.5 if the suite has none).
         reason: a sentence for the reports.
-        details: further values, as JSON.
+        details: additional values, as JSON.
     """
 
     score: float
@@ -73,7 +75,7 @@ Outcome = GraderResult
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens and money that an answer took; ``None`` if the agent reports none."""
+    """Tokens and cost of an answer; ``None`` if the agent does not report them."""
 
     input_tokens: Optional[int] = None
     output_tokens: Optional[int] = None
@@ -86,12 +88,13 @@ class Observation:
 
     Attributes:
         retrieval_context: the passages of this turn; ``None`` without any.
-        tool_calls: of this turn, in order.
-        latency_ms: time of the answer, in milliseconds.
+        tool_calls: the tool calls of this turn, in order.
+        latency_ms: latency of the answer, in milliseconds.
         context: texts of the turn's files; ``None`` if it has none.
         case: name of the case.
-        turn: from 0, as is ``iteration``.
-        config: what the suite gives to graders of this turn.
+        turn: number of the turn, from 0.
+        iteration: number of the iteration, from 0.
+        config: the turn's configuration for graders.
         raised: the exception with which a tool under test refused.
         trace: the record of a recorded trace.
     """
@@ -124,7 +127,7 @@ def check(reference: str) -> bool:
     """Check that ``module:callable`` exists.
 
     Raises:
-        ImportError, AttributeError, TypeError: it does not; also any exception of the module during import.
+        ImportError, AttributeError, TypeError: the callable is missing; importing its module can raise others.
     """
     resolve(reference)
     return True
@@ -143,7 +146,7 @@ async def grade(reference: str, turn: Mapping[str, Any]) -> Mapping[str, Any]:
     """Call a grader.
 
     Args:
-        reference: ``module:callable``; asynchronous ones are awaited.
+        reference: ``module:callable``; asynchronous callables are awaited.
         turn: the fields of ``GraderContext`` as JSON.
 
     Returns:
@@ -160,7 +163,21 @@ async def grade(reference: str, turn: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def context(turn: Mapping[str, Any]) -> GraderContext:
     """Return the context of a turn, immutable at every level."""
-    calls = tuple(
+    return GraderContext(
+        turn_input=turn["turn_input"],
+        agent_response=turn["agent_response"],
+        ground_truth=turn.get("ground_truth"),
+        tool_invocations=tool_invocations(turn.get("tool_invocations")),
+        retrieval_context=texts(turn.get("retrieval_context")),
+        turn_index=turn.get("turn_index", 0),
+        test_case_name=turn.get("test_case_name"),
+        turn_config=frozen(turn.get("turn_config") or {}),
+    )
+
+
+def tool_invocations(calls: Optional[Iterable[Mapping[str, Any]]]) -> Tuple[ToolInvocation, ...]:
+    """Return the tool calls of an answer, immutable at every level."""
+    return tuple(
         ToolInvocation(
             name=call["name"],
             args=frozen(call.get("args") or {}),
@@ -169,26 +186,20 @@ def context(turn: Mapping[str, Any]) -> GraderContext:
             duration_ms=call.get("duration_ms"),
             error=call.get("error"),
         )
-        for call in turn.get("tool_invocations") or ()
+        for call in calls or ()
     )
-    passages = turn.get("retrieval_context")
-    return GraderContext(
-        turn_input=turn["turn_input"],
-        agent_response=turn["agent_response"],
-        ground_truth=turn.get("ground_truth"),
-        tool_invocations=calls,
-        retrieval_context=None if passages is None else tuple(passages),
-        turn_index=turn.get("turn_index", 0),
-        test_case_name=turn.get("test_case_name"),
-        turn_config=frozen(turn.get("turn_config") or {}),
-    )
+
+
+def texts(value: Optional[Iterable[str]]) -> Optional[Tuple[str, ...]]:
+    """Return a list of texts as an immutable tuple; ``None`` stays ``None``."""
+    return None if value is None else tuple(value)
 
 
 class FrozenDict(dict):  # type: ignore[type-arg] # Python 3.8 cannot subscript it here
     """An immutable dict, for ``isinstance`` and ``json`` in graders."""
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise TypeError("what a grader is given cannot be changed")
+        raise TypeError("a grader cannot change its input")
 
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
@@ -197,7 +208,7 @@ class FrozenList(list):  # type: ignore[type-arg]
     """An immutable list, for ``isinstance``, ``json`` and ``==`` in graders."""
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise TypeError("what a grader is given cannot be changed")
+        raise TypeError("a grader cannot change its input")
 
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
     append = clear = extend = insert = pop = remove = reverse = sort = _refuse
@@ -219,9 +230,15 @@ def size(value: Any) -> int:
 def result(value: Any, called: str = "grader") -> Mapping[str, Any]:
     """Convert the return value of a grader or metric to the fields of ``GraderResult``.
 
-    ``True`` is 1 and passed, ``False`` 0 and failed, a number the score. A result is recognised by
-    its fields, as it may be HoloDeck's class.
+    ``True`` is 1 and passed, ``False`` is 0 and failed, a number is the score. NumPy's booleans and numbers count as
+    Python's; other values, such as ``"false"``, are never converted. A result is recognised by its fields, because it
+    may be HoloDeck's class.
+
+    Raises:
+        TypeError: a value has the wrong type.
+        ValueError: the score is not finite.
     """
+    value = plain(value)
     if isinstance(value, bool):
         return {"score": float(value), "passed": value, "reason": None, "details": None}
     if isinstance(value, (int, float)):
@@ -231,7 +248,7 @@ def result(value: Any, called: str = "grader") -> Mapping[str, Any]:
         reason = getattr(value, "reason", None)
         return {
             "score": number(value.score),
-            "passed": None if value.passed is None else bool(value.passed),
+            "passed": None if value.passed is None else boolean(value.passed, "passed"),
             "reason": None if reason is None else str(reason),
             "details": None if details is None else dict(details),
         }
@@ -241,9 +258,35 @@ def result(value: Any, called: str = "grader") -> Mapping[str, Any]:
     )
 
 
+def plain(value: Any) -> Any:
+    """Convert NumPy scalars and arrays to plain Python values."""
+    convert = getattr(value, "tolist", None)
+    return convert() if callable(convert) and not isinstance(value, type) else value
+
+
+def boolean(value: Any, name: str) -> bool:
+    """Return a verdict.
+
+    Raises:
+        TypeError: it is not a boolean.
+    """
+    found = plain(value)
+    if not isinstance(found, bool):
+        raise TypeError("%s is %r; it must be True or False" % (name, found))
+    return found
+
+
 def number(value: Any) -> float:
-    """Return a score as a finite float, as JSON requires."""
-    score = float(value)
+    """Return a score as a finite float, as JSON requires.
+
+    Raises:
+        TypeError: it is not a number; a text such as ``"0.9"`` is not.
+        ValueError: it is not finite.
+    """
+    found = plain(value)
+    if not isinstance(found, (Real, Decimal)):
+        raise TypeError("the score is %r, not a number from 0 to 1" % (found,))
+    score = float(found)
     if not math.isfinite(score):
         raise ValueError("the score is %r, not a number from 0 to 1" % score)
     return score

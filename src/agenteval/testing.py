@@ -1,55 +1,95 @@
-"""Checks for extensions, to be called from tests of any framework; a failed check is an ``AssertionError``."""
+"""Checks of extensions, for tests in any framework; a failed check raises ``AssertionError``."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import math
 import pickle
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from pathlib import Path
-from typing import Any
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, cast
 
-from agenteval.agents.base import Agent, Reply, Request, reply_from_json
-from agenteval.core.errors import AgentError, ConfigError
-from agenteval.metrics.base import CaseMetric, Metric, Observation, Outcome, outcome_of, requirements
-from agenteval.results.model import ToolCall
+from pydantic import AfterValidator, Field, PlainValidator
+
+from agenteval.agents.base import Agent, Reply, Request, checked_reply
+from agenteval.agents.callable import AgentFunction, CallableAgent, callable_spec
+from agenteval.core.arguments import checked, described, problems
+from agenteval.core.errors import AgentError, ConfigError, Problem
+from agenteval.metrics.base import (
+    CaseMetric,
+    Metric,
+    Observation,
+    Outcome,
+    checked_outcome,
+    metric_problem,
+    outcome_list,
+    requirements,
+)
 from agenteval.suite.formats.base import Format, Source
 from agenteval.suite.model import Suite
 
 __all__ = ["check_agent", "check_format", "check_metric"]
 
-#: What a metric may require; see ``Metric.requires``.
-REQUIRABLE = frozenset({"ground_truth", "retrieval_context", "context", "sources"})
-
-# Given by the run, so they are no options.
+# The run provides these fields, so they are not options.
 _GIVEN = frozenset({"resources", "where"})
 _QUESTION = Request(input="hello", case="check", turn=0, session="check#0", case_id="check")
 
 
-def check_metric(metric: Metric | CaseMetric, observation: Observation) -> Outcome:
+def _assertion(problems: Iterable[Problem]) -> AssertionError:
+    return AssertionError("\n".join(map(str, problems)))
+
+
+_checked = partial(checked, raises=_assertion)
+
+
+def _is_metric(metric: Any) -> Any:
+    problem = metric_problem(metric)
+    if problem is not None:
+        raise ValueError(problem)
+    return metric
+
+
+def _is_agent(agent: Any) -> Any:
+    is_agent = all(callable(getattr(agent, name, None)) for name in ("start", "session", "close"))
+    if isinstance(agent, type) or not (is_agent or callable(agent)):
+        raise ValueError(f"must be an agent or a function, not {described(agent)}")
+    return agent
+
+
+def _is_inside(path: str) -> str:
+    if "\0" in path or PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or path in {"", "."}:
+        raise ValueError("must be the path of a file inside a project, such as 'evals/suite.txt'")
+    return path
+
+
+_Files = Mapping[Annotated[str, AfterValidator(_is_inside)], str]
+
+
+@_checked
+def check_metric(
+    metric: Annotated[Metric | CaseMetric, PlainValidator(_is_metric)], observation: Observation
+) -> Outcome:
     """Check a metric with one reply.
 
-    The metric requires only what can be required, returns a score from 0 to 1, returns the same for the same reply,
-    does not change its options, and has options that can be pickled.
+    The metric must require only fields that can be required, return a score from 0 to 1, return the same score for
+    the same reply, keep its options unchanged, and have options that can be pickled.
 
     Args:
-        metric: an instance. One that asks a model needs ``resources`` that answer.
+        metric: an instance. A metric that calls a model needs ``resources`` with replies.
         observation: a reply to which the metric applies.
 
     Returns:
         The outcome, for further assertions.
 
     Raises:
-        AssertionError: a check failed; the message names it.
+        AssertionError: a check failed, or an argument is wrong; the message names it.
     """
-    if isinstance(metric, type):
-        raise AssertionError(f"{metric.__name__} is a class; give an instance")
     name = type(metric).__name__
-    _check_requirements(name, metric, observation)
+    _check_observation(name, metric, observation)
     before = _pickled_options(name, metric)
     first, second = (_measured(name, metric, observation) for _ in range(2))
     if first != second:
@@ -59,41 +99,51 @@ def check_metric(metric: Metric | CaseMetric, observation: Observation) -> Outco
     return first
 
 
-def check_agent(agent: Agent, questions: Sequence[Request] = (_QUESTION,)) -> list[Reply]:
+@_checked
+def check_agent(
+    agent: Annotated[Agent | AgentFunction, PlainValidator(_is_agent)],
+    questions: Annotated[Sequence[Request], Field(min_length=1)] = (_QUESTION,),
+) -> list[Reply]:
     """Check an agent with some questions.
 
-    The agent starts, answers each question in a session of its own, answers all of them at once too, returns replies
-    that can be written as JSON, and can be closed twice.
+    The agent must start, answer each question in a separate session, answer all questions at the same time, return
+    replies that can be written as JSON, and accept being closed twice.
 
     Args:
-        agent: an instance that has not been started.
-        questions: what to ask; answers need not be the same each time.
+        agent: an instance that has not been started, or a function that ``evaluate`` could call.
+        questions: the questions; answers may differ each time.
 
     Returns:
-        The replies to the questions, asked one after the other.
+        The replies to the questions, which were asked one after the other.
 
     Raises:
-        AssertionError: a check failed; the message names it.
+        AssertionError: a check failed, or an argument is wrong; the message names it.
     """
-    return asyncio.run(_checked_agent(type(agent).__name__, agent, questions))
+    if callable(getattr(agent, "session", None)):
+        return asyncio.run(_checked_agent(type(agent).__name__, cast("Agent", agent), questions))
+    spec = callable_spec(cast("AgentFunction", agent))
+    return asyncio.run(_checked_agent(str(spec.target), CallableAgent(spec), questions))
 
 
-def check_format(format_: Format, files: Mapping[str, str], *, broken: Mapping[str, str] | None = None) -> Suite:
+@_checked
+def check_format(
+    format_: Format, files: Annotated[_Files, Field(min_length=1)], *, broken: _Files | None = None
+) -> Suite:
     """Check a suite format with an example.
 
-    The format recognises the file at its usual place, loads it twice to the same suite, gives every case an id of its
-    own and at least one turn, and reports broken files as problems with file and line, never by another exception.
+    The format must recognise the file at its usual place, load it twice to the same suite, give every case a unique
+    id and at least one turn, and report broken files as problems with file and line, never by another exception.
 
     Args:
         format_: the format.
-        files: path → content, from a project's directory; the first one is the suite.
-        broken: path → content of suites that have a mistake; each is read beside ``files``.
+        files: file contents by path relative to a project's directory; the first file is the suite.
+        broken: contents of invalid suites by path; each is read together with ``files``.
 
     Returns:
         The suite, for further assertions.
 
     Raises:
-        AssertionError: a check failed; the message names it.
+        AssertionError: a check failed, or an argument is wrong; the message names it.
     """
     name = format_.name
     if "." not in name:
@@ -102,7 +152,7 @@ def check_format(format_: Format, files: Mapping[str, str], *, broken: Mapping[s
         for path, content in files.items():
             _write(Path(directory, path), content)
         first = next(iter(files))
-        if not any(Path(directory, first) in Path(directory).glob(pattern) for pattern in format_.patterns):
+        if not any(_finds(pattern, Path(directory), first, name) for pattern in format_.patterns):
             raise AssertionError(f"{name}: no pattern of {', '.join(format_.patterns)} finds {first!r}")
         suite = _loaded(format_, Source(Path(directory, first), first))
         if _loaded(format_, Source(Path(directory, first), first)).fingerprint != suite.fingerprint:
@@ -120,15 +170,29 @@ def _write(path: Path, content: str) -> None:
     path.write_text(content, encoding="utf-8")
 
 
+def _finds(pattern: str, directory: Path, file: str, name: str) -> bool:
+    try:
+        return Path(directory, file) in directory.glob(pattern)
+    except (ValueError, NotImplementedError) as error:
+        raise AssertionError(f"{name}: the pattern {pattern!r} is not a relative glob: {error}") from error
+
+
 def _loaded(format_: Format, source: Source) -> Suite:
-    if not format_.matches(source):
+    try:
+        matches = format_.matches(source)
+    except Exception as error:
+        raise AssertionError(f"{format_.name}: `matches` raises {_raised(error)}; it must not raise") from error
+    if not matches:
         raise AssertionError(f"{format_.name} does not match {source.name!r}")
     try:
-        suite = format_.load(source)
+        suite: object = format_.load(source)
     except Exception as error:
         raise AssertionError(f"{format_.name} cannot load {source.name!r}: {_raised(error)}") from error
     if not isinstance(suite, Suite):
         raise AssertionError(f"{format_.name} loaded {type(suite).__name__}; `load` must return a Suite")
+    wrong = problems(suite, Suite, "suite")
+    if wrong:
+        raise AssertionError(f"{format_.name} loaded a broken suite: {'; '.join(map(str, wrong))}")
     return suite
 
 
@@ -156,7 +220,7 @@ def _check_problems(format_: Format, source: Source) -> None:
 
 
 def _check_garbage(format_: Format, source: Source) -> None:
-    """Any bytes are a suite or a ``ConfigError``, also the beginning of a file."""
+    """Check that any bytes, such as the beginning of a file, are a suite or a ``ConfigError``."""
     content = source.path.read_bytes()
     for piece in (b"", b"\x00\xff", content[: len(content) // 2], content[: len(content) // 3]):
         source.path.write_bytes(piece)
@@ -176,65 +240,48 @@ async def _checked_agent(name: str, agent: Agent, questions: Sequence[Request]) 
         await agent.start()
     except ConfigError as error:
         raise AssertionError(f"{name} does not start: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise AssertionError(f"{name} does not start: {_raised(error)}; raise ConfigError") from error
     try:
         replies = [await _answered(name, agent, question) for question in questions]
         await asyncio.gather(*(_answered(name, agent, question) for question in questions))
     finally:
-        await agent.close()
-    try:
-        await agent.close()
-    except Exception as error:
-        raise AssertionError(f"{name} cannot be closed twice: {_raised(error)}") from error
+        await _closed(name, agent, "cannot be closed")
+    await _closed(name, agent, "cannot be closed twice")
     return replies
 
 
+async def _closed(name: str, agent: Agent, problem: str) -> None:
+    try:
+        await agent.close()
+    except (Exception, SystemExit) as error:
+        raise AssertionError(f"{name} {problem}: {_raised(error)}") from error
+
+
 async def _answered(name: str, agent: Agent, question: Request) -> Reply:
-    session = agent.session()
     try:
-        reply = await session.send(question)
-    except Exception as error:
-        raise AssertionError(f"{name} does not answer {question.input!r}: {_raised(error)}") from error
-    finally:
-        await session.end()
-    return _checked_reply(name, reply)
-
-
-def _checked_reply(name: str, reply: object) -> Reply:
-    if isinstance(reply, str | dict):
-        # As agents in a worker process may answer.
+        session = agent.session()
         try:
-            reply = reply_from_json(reply)
-        except AgentError as error:
-            raise AssertionError(f"{name} returned an invalid reply: {error}") from error
-    if not isinstance(reply, Reply):
-        raise AssertionError(f"{name} returned {type(reply).__name__}; `send` must return a Reply, a text or a dict")
-    if not isinstance(reply.response, str):
-        raise AssertionError(f"{name} returned a response of type {type(reply.response).__name__}; it must be a text")
-    others = [type(call).__name__ for call in reply.tool_calls if not isinstance(call, ToolCall)]
-    if others:
-        raise AssertionError(f"{name} returned tool calls of type {others[0]}; give ToolCall objects")
+            reply = await session.send(question)
+        finally:
+            await session.end()
+    except (Exception, SystemExit) as error:
+        raise AssertionError(f"{name} does not answer {question.input!r}: {_raised(error)}") from error
     try:
-        json.dumps([dict(reply.metadata), [call.model_dump() for call in reply.tool_calls]], allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise AssertionError(f"{name} returned a reply that JSON cannot express: {error}") from error
-    return reply
+        # A text or a dict is what agents in a worker process may answer.
+        return checked_reply(reply)
+    except AgentError as error:
+        raise AssertionError(f"{name} returned an invalid reply: {error}") from error
 
 
-def _check_requirements(name: str, metric: Metric | CaseMetric, observation: Observation) -> None:
-    required = requirements(metric)
-    if not isinstance(required, frozenset):
-        raise AssertionError(f"{name}.requires is a {type(required).__name__}; it must be a frozenset of names")
-    unknown = sorted(required - REQUIRABLE)
-    if unknown:
-        possible = ", ".join(sorted(REQUIRABLE))
-        raise AssertionError(f"{name}.requires names {unknown[0]!r}; possible names: {possible}")
-    missing = sorted(field for field in required if not getattr(observation, field))
+def _check_observation(name: str, metric: Metric | CaseMetric, observation: Observation) -> None:
+    missing = sorted(field for field in requirements(metric) if not getattr(observation, field))
     if missing:
         raise AssertionError(f"{name} requires {', '.join(missing)}; give an observation that has it")
 
 
 def _pickled_options(name: str, metric: Metric | CaseMetric) -> dict[str, Any]:
-    """The options after they were pickled and read back."""
+    """Return the options after pickling and unpickling."""
     if not is_dataclass(metric):
         return {}
     options = {item.name: getattr(metric, item.name) for item in fields(metric) if item.name not in _GIVEN}
@@ -244,7 +291,7 @@ def _pickled_options(name: str, metric: Metric | CaseMetric) -> dict[str, Any]:
         except Exception as error:
             raise AssertionError(f"{name}.{option} cannot be pickled: {_raised(error)}") from error
         if not same:
-            raise AssertionError(f"{name}.{option} is not the same after it was pickled and read back")
+            raise AssertionError(f"{name}.{option} changes when it is pickled and unpickled")
     copied: dict[str, Any] = pickle.loads(pickle.dumps(options))  # noqa: S301 - our own bytes
     return copied
 
@@ -252,16 +299,12 @@ def _pickled_options(name: str, metric: Metric | CaseMetric) -> dict[str, Any]:
 def _measured(name: str, metric: Metric | CaseMetric, observation: Observation) -> Outcome:
     try:
         outcome = asyncio.run(_measure(metric, observation))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AssertionError(f"{name} failed: {_raised(error)}") from error
     if outcome is None:
         raise AssertionError(f"{name} does not apply to this observation (it returned None)")
     if not (math.isfinite(outcome.score) and 0 <= outcome.score <= 1):
         raise AssertionError(f"{name} returned the score {outcome.score}; it must be from 0 to 1")
-    try:
-        json.dumps(dict(outcome.details or {}), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise AssertionError(f"{name} returned details that JSON cannot express: {error}") from error
     return outcome
 
 
@@ -269,13 +312,11 @@ async def _measure(metric: Any, observation: Observation) -> Outcome | None:
     if hasattr(metric, "measure_all"):
         again = replace(observation, iteration=observation.iteration + 1)
         found = metric.measure_all((observation, again))
-        outcomes = await found if inspect.isawaitable(found) else found
-        if len(outcomes) != 2:
-            raise ValueError(f"`measure_all` returned {len(outcomes)} outcomes for 2 observations")
-        return outcome_of(outcomes[0])
+        outcomes = outcome_list(await found if inspect.isawaitable(found) else found, 2)
+        return checked_outcome(outcomes[0])
     found = metric.measure(observation)
-    return outcome_of(await found if inspect.isawaitable(found) else found)
+    return checked_outcome(await found if inspect.isawaitable(found) else found)
 
 
-def _raised(error: Exception) -> str:
+def _raised(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

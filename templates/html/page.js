@@ -1,9 +1,9 @@
 // The script of all pages: filters and sorts the answers of a suite's analysis, and shows the cases of a run.
-// Foreign text reaches the page as text of a node or value of an option only, never as markup, attribute or address.
+// Untrusted text becomes only the text of a node or the value of an option, never markup, an attribute or an address.
 (() => {
   "use strict";
   const ROWS_ON_A_PAGE = 50;
-  const LONGEST_TEXT = 20000; // characters shown before somebody asks for all of them
+  const LONGEST_TEXT = 20000; // characters that are shown before the reader asks for all
   const PIECE = 4000; // characters that are laid out together
   const MOST_DIFF_CELLS = 4000000; // size of the table behind a word-level difference
   const TALL_TEXT = 400; // characters from which a text may need to be scrolled
@@ -114,7 +114,7 @@
     });
   });
 
-  // What is asked for, which the address holds.
+  // The selection of the reader, which is stored in the address.
 
   const DEFAULTS = { q: "", status: "", change: "", metric: "", outcome: "", tag: "", suite: "", sort: "", page: "1", case: "" };
   const read = () => {
@@ -185,7 +185,7 @@
     (!wanted.outcome || (wanted.metric ? [metricOf(row)] : row.metrics).some(saysOutcome)) &&
     (hits === null || hits.has(row.position));
 
-  // The search goes through the cases line by line: what a line does not hold, nothing in it holds.
+  // The search reads the cases line by line: a case matches only if the text of its line matches.
 
   let hits = null;
   let searches = 0;
@@ -279,7 +279,7 @@
     remember();
   };
   const unfolded = (row, label) => {
-    // The style hides the last column where there is no room for it.
+    // The style hides the last column on narrow screens.
     const cell = make("td", { className: "full", colSpan: COLUMNS.length - (NARROW.matches ? 1 : 0) });
     const region = make("div", { role: "group", id: `full-${row.position}`, "aria-labelledby": label });
     region.append(...inFull(row));
@@ -329,9 +329,9 @@
   previous.addEventListener("click", () => turn(-1));
   next.addEventListener("click", () => turn(1));
 
-  // A word-level difference: the longest common subsequence of words, by its table, between the ends that are the same.
+  // A word-level difference: the longest common subsequence of words, after common words at both ends are removed.
 
-  // White space belongs to the word before it, and makes no difference.
+  // White space belongs to the word before it, and is ignored in comparisons.
   const WORD = /(?:\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|[\p{L}\p{N}\p{M}_]+(?:[.,'’-][\p{L}\p{N}\p{M}_]+)*|[^])\s*/gu;
   const words = (text) => (text.match(WORD) ?? []).map((shown) => ({ shown, word: shown.trim() }));
   const difference = (before, after) => {
@@ -383,7 +383,7 @@
     if (text.length > TALL_TEXT || text.split("\n", 20).length === 20) element.tabIndex = 0;
     return element;
   };
-  // The browser lays out only the pieces that are seen: a megabyte in one piece takes it many seconds.
+  // The browser lays out only visible pieces. The layout of a megabyte in one piece takes many seconds.
   const pieces = (text) => {
     const found = [];
     for (let start = 0; start < text.length;) {
@@ -493,6 +493,8 @@
       ...block("Question", turn.input),
       ...block("Expected", turn.ground_truth),
       ...answer(turn.response, [["Against the baseline", before], ["Against the expected", turn.ground_truth]]),
+      ...Object.entries(turn.shortened ?? {}).map(([name, whole]) => make("p", { className: "quiet",
+        text: `${name}: shortened, ${whole.characters.toLocaleString("en")} characters, sha256 ${whole.sha256}` })),
       ...calls(turn.tool_calls ?? []),
       ...context(turn.retrieval_context ?? []),
       ...scores(turn.scores ?? []),
@@ -539,7 +541,7 @@
     return [where, ...against(compared), ...earlier(pool), ...shown];
   };
 
-  // Putting it together.
+  // Set-up of the page.
 
   const controls = make("div", { className: "controls", role: "search" });
   const box = make("input", { type: "search", autocomplete: "off", spellcheck: false });
@@ -598,7 +600,7 @@
     });
   };
   window.addEventListener("hashchange", () => {
-    // Links inside the page, as to its list, are no views.
+    // Links inside the page, for instance to its list, do not change the selection.
     if (location.hash && !location.hash.includes("=")) return;
     wanted = read();
     show();

@@ -30,6 +30,7 @@ OPERATIONS = (
     f"get {_REPO}/branches/{{branch}}",
     f"get {_REPO}/compare/{{basehead}}",
     f"get {_REPO}/commits",
+    f"get {_REPO}/contents/{{path}}",
     f"get {_REPO}/commits/{{ref}}",
     f"get {_REPO}/commits/{{ref}}/check-runs",
     f"get {_REPO}/commits/{{commit_sha}}/pulls",

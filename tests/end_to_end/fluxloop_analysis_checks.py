@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from tests.end_to_end.exact_statistics import deviation, fences, fisher, mean, student, welch, wilson
-from tests.end_to_end.fluxloop_checks import Done, by_persona, is_written_as, near, present, table
-from tests.end_to_end.fluxloop_known import COUNT, ITERATIONS, Plan, Row
+from tests.end_to_end.fluxloop_checks import Done, by_persona, finals_of, is_written_as, near, present, table
+from tests.end_to_end.fluxloop_known import COUNT, ITERATIONS, Plan, Row, judged
 
 
 def check_criteria(done: Done, rows: Sequence[Row]) -> None:
     """Those of the production example."""
     times = present([row.trace.duration_ms for row in rows])
-    successful = Fraction(sum(row.succeeded for row in rows), len(rows))
+    successful = Fraction(sum(row.was_successful for row in rows), len(rows))
     wanted: dict[str, tuple[bool, Fraction, Fraction]] = {
         "all_traces_successful": (successful == 1, successful, Fraction(1)),
         "avg_response_time": (mean(times) <= 1500, mean(times) / 1000, Fraction("1.5")),
@@ -51,7 +51,7 @@ def check_outliers(done: Done, rows: Sequence[Row]) -> None:
         "duration_ms": {
             row.trace.trace_id: row.trace.duration_ms for row in rows if row.trace.duration_ms is not None
         },
-        "final_score": {row.trace.trace_id: row.final for row in rows},
+        "final_score": {row.trace.trace_id: row.final for row in rows if row.final is not None},
     }
     for measure, values in measured.items():
         low, high = fences(list(values.values()))
@@ -73,7 +73,7 @@ def check_outliers(done: Done, rows: Sequence[Row]) -> None:
 
 def check_trends(done: Done, rows: Sequence[Row]) -> None:
     groups = [[row for row in rows if row.trace.iteration == iteration] for iteration in range(ITERATIONS)]
-    scores = [mean([row.final for row in group]) for group in groups]
+    scores = [mean(finals_of(group)) for group in groups]
     times = [mean(present([row.trace.duration_ms for row in group])) for group in groups]
     written = table(done.report, "From iteration to iteration")
     for name, label, means, tolerance in (
@@ -97,17 +97,17 @@ def check_failures(found: Mapping[str, Any], rows: Sequence[Row]) -> None:
     """A failure has to do with every evaluator that took points, and with the agent where it did not succeed."""
     causes: Counter[str] = Counter()
     for row in rows:
-        if not row.passed:
+        if row.passed is False:
             lost = {name for name, score in row.scores.items() if score < 1}
             about = {
-                "runtime_error": not row.succeeded,
+                "runtime_error": not row.was_successful,
                 "empty_output": "not_empty" in lost or ("response_quality" in lost and row.trace.is_blank),
                 "token_usage": "token_budget" in lost,
                 "intent_recognition": "intent_recognition" in lost,
                 "general": "response_quality" in lost and not row.trace.is_blank,
             }
             causes.update(name for name, holds in about.items() if holds)
-    assert found["count"] == sum(not row.passed for row in rows)
+    assert found["count"] == sum(row.passed is False for row in rows)
     assert found["categorized"] == causes
 
 
@@ -116,10 +116,12 @@ def check_comparison(done: Done, plan: Plan, now: Sequence[Row], before: Sequenc
         return mean([row.scores[name] for row in rows if name in row.scores])
 
     pairs = {
-        "pass_rate": tuple(Fraction(sum(row.passed for row in rows), COUNT) for rows in (now, before)),
-        "average_score": tuple(mean([row.final for row in rows]) for rows in (now, before)),
+        "pass_rate": tuple(
+            Fraction(sum(row.passed is True for row in rows), len(judged(rows))) for rows in (now, before)
+        ),
+        "average_score": tuple(mean(finals_of(rows)) for rows in (now, before)),
         "total_traces": (Fraction(COUNT), Fraction(COUNT)),
-        "passed_traces": tuple(Fraction(sum(row.passed for row in rows)) for rows in (now, before)),
+        "passed_traces": tuple(Fraction(sum(row.passed is True for row in rows)) for rows in (now, before)),
     }
     metrics = {name: (metric(now, name), metric(before, name)) for name in plan.weights}
 
@@ -147,10 +149,11 @@ def check_comparison(done: Done, plan: Plan, now: Sequence[Row], before: Sequenc
 
 
 def check_statistics(found: Mapping[str, Any], plan: Plan, now: Sequence[Row], before: Sequence[Row]) -> None:
-    passed, passed_before = (sum(row.passed for row in rows) for rows in (now, before))
+    passed, passed_before = (sum(row.passed is True for row in rows) for rows in (now, before))
+    count, count_before = len(judged(now)), len(judged(before))
     assert (found["significance"], found["confidence"]) == (0.05, 0.95)
-    assert found["intervals"]["pass_rate"] == pytest.approx(wilson(passed, COUNT, 0.95))
-    groups = {"average_score": [row.final for row in now]}
+    assert found["intervals"]["pass_rate"] == pytest.approx(wilson(passed, count, 0.95))
+    groups = {"average_score": finals_of(now)}
     groups |= {name: [row.scores[name] for row in now if name in row.scores] for name in plan.weights}
     for name, (low, high) in {
         **found["intervals"]["evaluators"],
@@ -162,17 +165,15 @@ def check_statistics(found: Mapping[str, Any], plan: Plan, now: Sequence[Row], b
         assert student(t, len(values) - 1) == pytest.approx(0.95)
     tests = {(test["subject"], test["against"], test["measure"]): test for test in found["tests"]}
     rate = tests["this run", "the baseline", "pass_rate"]
-    assert rate["p"] == pytest.approx(fisher(passed, COUNT, passed_before, COUNT))
-    finals = [row.final for row in now]
-    assert tests["this run", "the baseline", "final_score"]["p"] == pytest.approx(
-        welch(finals, [row.final for row in before])
-    )
+    assert rate["p"] == pytest.approx(fisher(passed, count, passed_before, count_before))
+    finals = finals_of(now)
+    assert tests["this run", "the baseline", "final_score"]["p"] == pytest.approx(welch(finals, finals_of(before)))
     for persona, group in by_persona(now).items():
         others = [row for row in now if row not in group]
         test = tests[persona, "the other personas", "final_score"]
-        assert test["p"] == pytest.approx(welch([row.final for row in group], [row.final for row in others]))
+        assert test["p"] == pytest.approx(welch(finals_of(group), finals_of(others)))
         test = tests[persona, "the other personas", "pass_rate"]
-        counts = [(sum(row.passed for row in rows), len(rows)) for rows in (group, others)]
+        counts = [(sum(row.passed is True for row in rows), len(judged(rows))) for rows in (group, others)]
         assert test["p"] == pytest.approx(fisher(*counts[0], *counts[1]))
     # Holm: the smallest p against 0.05 / m, the next one against 0.05 / (m - 1), until one does not hold.
     stands = True

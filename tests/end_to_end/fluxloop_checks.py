@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.end_to_end.exact_statistics import deviation, mean, percentile
-from tests.end_to_end.fluxloop_known import Plan, Row
+from tests.end_to_end.fluxloop_known import Plan, Row, judged
 from tests.support import Ended
 
 
@@ -87,11 +87,22 @@ def figure(report: str, label: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
+def finals_of(rows: Sequence[Row]) -> list[Fraction]:
+    return present([row.final for row in rows])
+
+
 def by_persona(rows: Sequence[Row]) -> Mapping[str, Sequence[Row]]:
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.trace.persona or "default"].append(row)
     return groups
+
+
+def is_name_of(name: str, row: Row) -> bool:
+    """Return whether a case has the name of a question, with its persona and perhaps a number."""
+    persona = row.trace.persona
+    asked = f"{row.trace.question} [{persona}]" if persona else row.trace.question
+    return re.fullmatch(rf"{re.escape(asked)}( \(\d+\))?", name) is not None
 
 
 def check_cases(done: Done, plan: Plan, rows: Sequence[Row]) -> None:
@@ -100,22 +111,26 @@ def check_cases(done: Done, plan: Plan, rows: Sequence[Row]) -> None:
     assert suite["threshold"] == near(plan.threshold)
     assert len({case["id"] for case in cases}) == len(rows)
     assert len({case["cluster"] for case in cases}) == len({(row.trace.persona, row.trace.question) for row in rows})
+    assert len({case["name"] for case in cases}) == len(rows)
     for case, row in zip(cases, rows, strict=True):
         persona = row.trace.persona
-        assert (case["name"], case["tags"]) == (row.trace.question, [f"persona:{persona}"] if persona else [])
-        assert (case["status"], case["score"]) == ("passed" if row.passed else "failed", near(row.final))
+        assert is_name_of(case["name"], row)
+        assert case["tags"] == ([f"persona:{persona}"] if persona else [])
+        assert case["status"] == row.status
+        assert case["score"] == (None if row.final is None else near(row.final))
         ((turn,),) = (iteration["turns"] for iteration in case["iterations"])
         assert turn["latency_ms"] == row.trace.duration_ms
         assert {score["id"]: score["score"] for score in turn["scores"]} == {
             **{name: near(score) for name, score in row.scores.items()},
             **dict.fromkeys(row.absent),
         }
-    passed = sum(row.passed for row in rows)
-    assert (summary["cases"], summary["passed"], summary["failed"]) == (len(rows), passed, len(rows) - passed)
-    assert (summary["errors"], summary["skipped"]) == (0, 0)
+    counts = Counter(row.status for row in rows)
+    passed, errors, skipped = counts["passed"], counts["error"], counts["skipped"]
+    assert (summary["cases"], summary["passed"], summary["failed"]) == (len(rows), passed, counts["failed"])
+    assert (summary["errors"], summary["skipped"]) == (errors, skipped)
     assert (summary["pass_rate"], summary["score"]) == (
-        near(Fraction(passed, len(rows))),
-        near(mean([row.final for row in rows])),
+        near(Fraction(passed, len(rows) - skipped)),
+        near(mean(finals_of(rows))),
     )
     for name in plan.weights:
         scores = [row.scores[name] for row in rows if name in row.scores]
@@ -130,24 +145,27 @@ def check_lines(done: Done, rows: Sequence[Row]) -> None:
             trace.iteration,
             trace.persona,
         )
-        assert (line["success"], line["pass"]) == (row.succeeded, row.passed), trace
+        assert (line["success"], line["pass"]) == (row.was_successful, row.passed), trace
         assert (line["duration_ms"], line.get("total_tokens")) == (trace.duration_ms, trace.tokens)
         assert line["scores"] == {name: near(score) for name, score in row.scores.items()}
-        assert line["final_score"] == near(row.final)
+        assert line["final_score"] == (None if row.final is None else near(row.final))
         assert set(line.get("absent", {})) == row.absent
 
 
 def check_summary(done: Done, plan: Plan, rows: Sequence[Row]) -> None:
     summary = done.summary
-    finals = [row.final for row in rows]
-    passed = sum(row.passed for row in rows)
+    finals = finals_of(rows)
+    passed = sum(row.passed is True for row in rows)
     assert (summary["total_traces"], summary["judged_traces"], summary["passed_traces"]) == (
         len(rows),
-        len(rows),
+        len(finals),
         passed,
     )
-    assert summary["successful_traces"] == sum(row.succeeded for row in rows)
-    assert (summary["pass_rate"], summary["average_score"]) == (near(Fraction(passed, len(rows))), near(mean(finals)))
+    assert summary["successful_traces"] == sum(row.was_successful for row in rows)
+    assert (summary["pass_rate"], summary["average_score"]) == (
+        near(Fraction(passed, len(finals))),
+        near(mean(finals)),
+    )
     assert summary["score_stats"]["deviation"] == pytest.approx(deviation(finals))
     assert (summary["threshold"], summary["aggregate_method"]) == (near(plan.threshold), "weighted_sum")
     assert summary["evaluators"] == list(plan.weights)
@@ -174,25 +192,25 @@ def check_summary(done: Done, plan: Plan, rows: Sequence[Row]) -> None:
     for name, group in groups.items():
         assert summary["persona_breakdown"][name] == {
             "count": len(group),
-            "average_score": near(mean([row.final for row in group])),
-            "pass_rate": near(Fraction(sum(row.passed for row in group), len(group))),
+            "average_score": near(mean(finals_of(group))),
+            "pass_rate": near(Fraction(sum(row.passed is True for row in group), len(judged(group)))),
             "average_duration_ms": near(mean(present([row.trace.duration_ms for row in group]))),
-            "failed_traces": sum(not row.passed for row in group),
+            "failed_traces": sum(row.passed is False for row in group),
         }
 
 
 def check_report(done: Done, plan: Plan, rows: Sequence[Row]) -> None:
     report = done.report
-    passed, count = sum(row.passed for row in rows), len(rows)
-    finals = [row.final for row in rows]
+    passed, count = sum(row.passed is True for row in rows), len(rows)
+    finals = finals_of(rows)
     rate, note = figure(report, "Pass rate")
-    assert is_written_as(rate, Fraction(passed, count))
-    assert note.startswith(f"{passed} of {count}")
+    assert is_written_as(rate, Fraction(passed, len(finals)))
+    assert note.startswith(f"{passed} of {len(finals)}")
     assert is_written_as(figure(report, "Mean score")[0], mean(finals))
     times = present([row.trace.duration_ms for row in rows])
     assert is_written_as(figure(report, "Mean time")[0], mean(times))
     assert is_written_as(figure(report, "95 % are faster than")[0], percentile(times, Fraction(95, 100)))
-    unsuccessful = sum(not row.succeeded for row in rows)
+    unsuccessful = sum(not row.was_successful for row in rows)
     rate, note = figure(report, "Without success")
     assert (is_written_as(rate, Fraction(unsuccessful, count)), note) == (True, f"{unsuccessful} of {count}")
     metrics = table(report, "Metrics")
@@ -208,11 +226,11 @@ def check_report(done: Done, plan: Plan, rows: Sequence[Row]) -> None:
     for name, cells in personas.items():
         group = groups[name]
         numbers = (
-            Fraction(sum(row.passed for row in group), len(group)),
-            mean([row.final for row in group]),
+            Fraction(sum(row.passed is True for row in group), len(judged(group))),
+            mean(finals_of(group)),
             mean(present([row.trace.duration_ms for row in group])),
             len(group),
-            sum(not row.passed for row in group),
+            sum(row.passed is False for row in group),
         )
         assert are_written_as(cells, numbers), (cells, numbers)
 
@@ -220,22 +238,22 @@ def check_report(done: Done, plan: Plan, rows: Sequence[Row]) -> None:
 def check_junit(done: Done, plan: Plan, rows: Sequence[Row]) -> None:
     root = ElementTree.parse(done.out / "junit.xml").getroot()
     (suite,) = root.findall("testsuite")
-    failed = sum(not row.passed for row in rows)
+    counts = Counter(row.status for row in rows)
     for element in (root, suite):
         assert {key: int(element.attrib[key]) for key in ("tests", "failures", "errors")} == {
             "tests": len(rows),
-            "failures": failed,
-            "errors": 0,
+            "failures": counts["failed"],
+            "errors": counts["error"],
         }
     assert float(suite.attrib["time"]) == pytest.approx(
         sum(present([row.trace.duration_ms for row in rows])) / 1000, abs=1e-3
     )
     for element, row in zip(suite.findall("testcase"), rows, strict=True):
-        assert element.attrib["name"] == row.trace.question
+        assert is_name_of(element.attrib["name"], row)
         assert float(element.attrib["time"]) == pytest.approx((row.trace.duration_ms or 0) / 1000, abs=1e-3)
-        assert (element.find("failure") is None) == row.passed
+        assert (element.find("failure") is None) == (row.passed is not False)
         written = dict(re.findall(r"^(\w+) ([\d.]+|skipped|error)\b", element.findtext("failure", ""), re.MULTILINE))
-        for name in plan.weights if not row.passed else ():
+        for name in plan.weights if row.passed is False else ():
             if name in row.absent:
                 assert written[name] in {"skipped", "error"}
             else:

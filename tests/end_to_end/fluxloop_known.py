@@ -37,7 +37,7 @@ class Known:
 
     Attributes:
         output: as text, which holds the number of the trace if it is not empty.
-        succeeded: what it says of itself; ``None`` where it says nothing.
+        reported_success: what it says of itself; ``None`` where it says nothing.
         tokens: wherever they stand in the record.
     """
 
@@ -46,7 +46,7 @@ class Known:
     iteration: int
     question: str
     output: Any
-    succeeded: bool | None
+    reported_success: bool | None
     duration_ms: int | None
     tokens: int | None
     record: Mapping[str, Any] = field(repr=False)
@@ -90,7 +90,7 @@ def make_traces(seed: int) -> list[Known]:
         question = f"How do I do task {rest // len(PERSONAS)}?"
         text = f"Do it like this [{number}]."
         output = draw.choices([text, "", "  \n", None, {"text": text}], [88, 4, 2, 2, 4])[0]
-        said, succeeded = draw.choices(SAID, [80, 4, 6, 3, 2, 5])[0]
+        said, reported_success = draw.choices(SAID, [80, 4, 6, 3, 2, 5])[0]
         usual = round(draw.lognormvariate(math.log(900 + 60 * iteration), 0.3))
         duration = draw.choices([usual, 2000, draw.randint(2001, 9000), 60_000, None], [85, 3, 7, 2, 3])[0]
         prompt, completion = draw.randint(200, 3200), draw.randint(50, 1500)
@@ -106,7 +106,7 @@ def make_traces(seed: int) -> list[Known]:
             **usage,
         }
         tokens = prompt + completion if usage else None
-        found.append(Known(number, persona, iteration, question, output, succeeded, duration, tokens, record))
+        found.append(Known(number, persona, iteration, question, output, reported_success, duration, tokens, record))
     return found
 
 
@@ -142,7 +142,7 @@ def not_empty(trace: Known) -> Fraction:
 
 
 def success(trace: Known) -> Fraction:
-    return Fraction(trace.succeeded is True)
+    return Fraction(trace.reported_success is True)
 
 
 def _within(value: int | None, budget: int) -> Fraction:
@@ -184,40 +184,56 @@ class Row:
     trace: Known
     scores: Mapping[str, Fraction]
     absent: frozenset[str]
-    final: Fraction
-    passed: bool
+    final: Fraction | None
+    passed: bool | None
+    is_skipped: bool = False
 
     @property
-    def succeeded(self) -> bool:
-        """What says nothing of itself has succeeded if it is good enough."""
-        return self.passed if self.trace.succeeded is None else self.trace.succeeded
+    def was_successful(self) -> bool:
+        """What says nothing of itself has succeeded if it does not fail."""
+        return self.passed is not False if self.trace.reported_success is None else self.trace.reported_success
+
+    @property
+    def status(self) -> str:
+        """The status of its case."""
+        if self.passed is None:
+            return "skipped" if self.is_skipped else "error"
+        return "passed" if self.passed else "failed"
 
 
-def sampled(trace: Known, rate: float) -> bool:
-    return random.Random(int(hashlib.sha256(trace.trace_id.encode()).hexdigest(), 16)).random() < rate
+def judged(rows: Iterable[Row]) -> list[Row]:
+    """The traces of which everything that has a weight was measured."""
+    return [row for row in rows if row.final is not None]
 
 
-def score_all(plan: Plan, traces: Iterable[Known]) -> list[Row]:
-    """Every score, the traces asked for one after the other."""
-    answered = 0
+def draw(trace: Known) -> float:
+    return random.Random(int(hashlib.sha256(trace.trace_id.encode()).hexdigest(), 16)).random()
+
+
+def sampled(plan: Plan, traces: Iterable[Known]) -> frozenset[str]:
+    """The traces with the lowest draws, as many as the sample and the calls allow."""
+    drawn = sorted((draw(trace), trace.trace_id) for trace in traces)
+    most = plan.max_calls // len(plan.judges) if plan.judges else len(drawn)
+    return frozenset(name for value, name in drawn[:most] if value < plan.sample_rate)
+
+
+def score_all(plan: Plan, traces: Sequence[Known], *, broken: bool = True) -> list[Row]:
+    """Every score; some replies of the judges are broken."""
+    chosen = sampled(plan, traces)
     rows = []
     for trace in traces:
         scores: dict[str, Fraction] = {
             name: mean([rule(trace) for rule in rules]) for name, rules in plan.rules.items()
         }
-        for judge in plan.judges:
-            if not sampled(trace, plan.sample_rate):
-                continue
-            if trace.is_blank:
-                scores[judge] = Fraction(0)
-            elif answered < plan.max_calls:
-                raw = raw_score(judge, trace.number)
-                if raw is not None:
-                    answered += 1
-                    scores[judge] = raw / 10
-        final = sum(score * plan.weights[name] for name, score in scores.items()) / sum(
-            plan.weights[name] for name in scores
-        )
+        for judge in plan.judges if trace.trace_id in chosen else ():
+            raw = Fraction(0) if trace.is_blank else raw_score(judge, trace.number)
+            raw = Fraction(10) if raw is None and not broken else raw
+            if raw is not None:
+                scores[judge] = raw / 10
         absent = frozenset(plan.judges) - scores.keys()
-        rows.append(Row(trace, scores, absent, Fraction(final), final >= plan.threshold))
+        final = None if absent else Fraction(sum(score * plan.weights[name] for name, score in scores.items()))
+        if final is not None:
+            final /= sum(plan.weights.values())
+        skipped = bool(plan.judges) and trace.trace_id not in chosen
+        rows.append(Row(trace, scores, absent, final, None if final is None else final >= plan.threshold, skipped))
     return rows

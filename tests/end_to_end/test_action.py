@@ -23,6 +23,7 @@ from tests.support import (
     echo_agent,
     environment,
     number_in,
+    open_folder,
     python_agent,
     results_in,
     write_suite,
@@ -144,8 +145,9 @@ class Runner:
 
 
 @pytest.fixture
-def runner(tmp_path: Path) -> Runner:
-    return Runner(tmp_path)
+def runner() -> Iterator[Runner]:
+    with open_folder() as folder:
+        yield Runner(folder)
 
 
 # A run that goes well
@@ -165,6 +167,7 @@ def test_outputs_and_summary_of_a_run(runner: Runner) -> None:
         "errors": "0",
         "skipped": "1",
         "total": "3",
+        "suite-total": "3",
         "regressions": "0",
         "improvements": "0",
         "baseline-sha": "",
@@ -178,11 +181,11 @@ def test_outputs_and_summary_of_a_run(runner: Runner) -> None:
     assert step.outputs.keys() == OUTPUTS.keys()
     for name in ("results-path", "junit-path", "summary-path"):
         assert (runner.workspace / step.outputs[name]).is_file()
-    assert step.summary.startswith("### ❌ agenteval: 1 case failed")
+    assert step.summary.startswith("### ❌ agenteval: failed: 1 of 3 cases failed")
     annotation, verdict = step.commands
     assert annotation.startswith("::error file=agent.yaml,line=")
     assert ",title=b::Failed%0Aequality 0.00" in annotation
-    assert verdict == "::error title=agenteval::1 case failed"
+    assert verdict == "::error title=agenteval::1 of 3 cases failed"
     run = results_in(runner.workspace).run
     assert (run.commit, run.ref, run.repository, run.workflow_run_id) == (
         "c" * 40,
@@ -209,7 +212,7 @@ def test_against_a_baseline(runner: Runner) -> None:
     assert step.ended.status == 1
     wanted = ("verdict", "regressions", "improvements", "baseline-sha")
     assert [step.outputs[name] for name in wanted] == ["failed", "1", "1", "c" * 40]
-    assert "1 case got worse" in step.summary
+    assert "failed: 1 of 2 cases got worse" in step.summary
 
 
 def test_every_input_reaches_the_run(runner: Runner) -> None:
@@ -281,7 +284,7 @@ def test_a_comment_that_cannot_be_written_changes_nothing(runner: Runner) -> Non
     assert annotation.startswith("::error file=agent.yaml,line=")
     [warning] = warnings
     assert warning.startswith("::warning title=agenteval::cannot comment on pull request #7 of org/bot: ")
-    assert error == "::error title=agenteval::1 case failed"
+    assert error == "::error title=agenteval::1 of 1 case failed"
     assert TOKEN not in step.written(runner.workspace)
 
 
@@ -312,7 +315,7 @@ def test_templates_that_are_not_there(runner: Runner) -> None:
         message = f"no such file; it was named as the template of the {name}"
         assert f"::error file={path},title=agenteval::{message}" in step.commands
         assert message in summary
-    assert not (runner.workspace / "agenteval-report").exists()
+    assert not list((runner.workspace / "agenteval-report").glob("[!.]*"))
 
 
 def test_templates_of_the_users(runner: Runner) -> None:
@@ -323,11 +326,11 @@ def test_templates_of_the_users(runner: Runner) -> None:
     (runner.workspace / "c.j2").write_text("{{ report.verdikt }}")
     step = runner.step(inputs={"comment-template": "c.j2", "summary-template": "s.j2"})
     assert step.ended.status == 0, step.ended.text
-    assert step.summary.startswith("## Nightly: 1 of 1 cases passed\n\n<b>1 of 1 case</b> passed")
+    assert step.summary.startswith("## Nightly: 1 of 1 case passed\n\n<b>1 of 1 case</b> passed")
     # What is wrong with the other one is told wherever it matters.
     comment = (runner.workspace / "agenteval-report" / "comment.md").read_text()
-    assert comment.startswith("### ✅ agenteval: 1 of 1 cases passed\n")
-    message = "c.j2:1: Page has no 'verdikt'; did you mean 'verdict_note'?; the built-in template is used instead"
+    assert comment.startswith("### ✅ agenteval: passed: 1 of 1 case passed\n")
+    message = "c.j2:1: Page has no 'verdikt'; did you mean 'verdict'?; the built-in template is used instead"
     assert message in html_parser.unescape(comment)
     assert message in html_parser.unescape(step.summary)
     assert message in " ".join(step.ended.text.split())
@@ -370,7 +373,12 @@ def test_a_mistake_in_the_suite_is_shown_at_its_line(runner: Runner) -> None:
         ({"working-directory": "gone"}, 2, "working-directory: "),
         ({"filter": "zzz"}, 2, "no case matches --filter"),
         ({"baseline": "gone.json", "on-missing-baseline": "fail"}, 2, "the baseline gone.json does not exist"),
-        ({"report-dir": "agent.yaml/reports"}, 3, "cannot make the report directory"),
+        (
+            {"report-dir": "../elsewhere"},
+            2,
+            "report-dir: ../elsewhere is outside of the directories that may be written",
+        ),
+        ({"report-dir": "agent.yaml/reports"}, 3, "it is a file, not a directory; remove it"),
     ],
 )
 def test_a_run_that_cannot_start(runner: Runner, inputs: dict[str, str], status: int, said: str) -> None:
@@ -473,7 +481,7 @@ def test_hostile_text_commands_nobody(runner: Runner) -> None:
     step = runner.step(fail_on="failures")
     assert step.ended.status == 1, step.ended.text
     *annotations, verdict = step.commands
-    assert verdict == "::error title=agenteval::2 cases failed"
+    assert verdict == "::error title=agenteval::2 of 3 cases failed"
     # The text is data of our own commands, in which nothing is a command.
     assert [line.partition(",")[0] for line in annotations] == ["::error file=agent.yaml"] * len(annotations)
     assert len(annotations) == 2

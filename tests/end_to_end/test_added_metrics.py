@@ -53,7 +53,7 @@ SUITES = {
         name: s
         agent: {python: "agent:reply"}
         evaluations:
-          metrics: [{type: standard, metric: f1_score}]
+          metrics: [{type: standard, metric: f1_score, threshold: 0.5}]
         test_cases:
           - {name: one, input: hi, ground_truth: a b c}
           - {name: two, input: ho, ground_truth: a b c}
@@ -120,6 +120,7 @@ def test_python_metrics_on_every_format(tmp_path: Path, suite: str) -> None:
           - {python: "evals/scorers.py:later", suites: ["elsewhere/**"], id: unused}
           - {python: "evals/scorers.py:later", cases: ["no such*"], id: unused}
           - {python: "evals/scorers.py:later", tags: ["no such"], id: unused}
+        gate: {on_unchecked: warn}
     """
     ended = run(project(tmp_path, suite, metrics), suite)
     assert ended.status == 0, ended.text
@@ -174,6 +175,7 @@ def test_a_class_says_what_it_needs_and_gets_its_options(tmp_path: Path) -> None
     metrics = """
         metrics:
           - {python: "evals/scorers.py:Limit", letters: 3}
+        gate: {on_unchecked: warn}
     """
     assert run(project(tmp_path, "agent.yaml", metrics), "agent.yaml").status == 0
     found = scores_of(tmp_path)["Limit"]
@@ -203,7 +205,7 @@ WRONG: Mapping[str, str] = {
     "{type: rouje}": "agenteval.yaml:3: metrics[0].type: no metric 'rouje'; did you mean 'rouge'?",
     "{type: rouge, varient: rouge1}": "unknown key; did you mean 'variant'?",
     "{type: rouge, variant: rouge9}": "Input should be 'rouge1', 'rouge2' or 'rougeL'",
-    "{python: 'evals/none.py:x'}": "agenteval.yaml:3: metrics[0].python: there is no file 'evals/none.py'",
+    "{python: 'evals/none.py:x'}": "agenteval.yaml:3: metrics[0].python: file 'evals/none.py' does not exist",
     "{python: 'evals/scorers.py'}": "must be `path.py:name` or `module:name`",
     "{python: 'evals/scorers.py:brevty'}": "agenteval.yaml:3: python: the python 'evals/scorers.py:brevty' cannot be",
     "{python: 'evals/scorers.py:brevity', wrds: 3}": "unexpected keyword argument 'wrds'",
@@ -247,9 +249,67 @@ def test_recorded_traces_get_added_metrics(tmp_path: Path) -> None:
     traces = ("--traces", "traces/per_trace.jsonl")
     ended = run(folder, "configs/evaluation.yaml", *traces)
     assert "brevity" in scores_of(folder), ended.text
+    assert "matches no case" not in ended.text
     (folder / "agenteval.yaml").unlink()
     run(folder, "configs/evaluation.yaml", *traces, out="plain")
     with_it, without = (
         [case["score"] for case in written(folder / name)["suites"][0]["cases"]] for name in ("out", "plain")
     )
     assert with_it == without
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("{python: 'evals/scorers.py:missing'}", "has no attribute 'missing'"),
+        ("{python: 'evals/none.py:brevity'}", "file 'evals/none.py' does not exist"),
+        ("{python: 'evals/scorers.py:brevity', letters: 3}", "unexpected keyword argument 'letters'"),
+        ("{python: 'evals/imports.py:metric'}", "No module named 'nowhere'"),
+        ("{python: 'evals/needs.py:metric'}", "`requires` names 'ground_thruth'; did you mean 'ground_truth'?"),
+        ("{python: 'evals/needs.py:text'}", "`requires` must be a list or set of names"),
+    ],
+)
+def test_validate_and_run_refuse_the_same_python_metrics(tmp_path: Path, entry: str, problem: str) -> None:
+    project(tmp_path, "agent.yaml", f"metrics:\n  - {entry}\n")
+    write(tmp_path / "evals/imports.py", "import nowhere\ndef metric(answer):\n    return 1\n")
+    needs = "def metric(answer):\n    return 1\nmetric.requires = ['ground_thruth']\n"
+    write(
+        tmp_path / "evals/needs.py", needs + "class text:\n    requires = 'x'\n    def measure(self, answer): ...\n"
+    )
+    validated = agenteval("validate", cwd=tmp_path, env=environment())
+    ran = run(tmp_path, "agent.yaml")
+    # An import that fails is a defect of the setup.
+    status = 3 if "imports.py" in entry else 2
+    for ended in (validated, ran):
+        assert (ended.status, problem in ended.text) == (status, True), ended
+        assert "agenteval.yaml:3: metrics[0]" in ended.text or "agenteval.yaml:3: python" in ended.text
+
+
+def test_metrics_without_effect_on_recorded_traces_are_warnings(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples/fluxloop", tmp_path / "flux")
+    folder = tmp_path / "flux"
+    entries = """
+        metrics:
+          - {type: latency, maximum: 1, id: unused}
+          - {python: "evals/scorers.py:brevity", suites: ["other*"], id: elsewhere}
+    """
+    write(folder / "agenteval.yaml", entries)
+    write(folder / "evals/scorers.py", SCORERS)
+    ended = run(folder, "configs/evaluation.yaml", "--traces", "traces/per_trace.jsonl")
+    assert "metric 'elsewhere' matches no case" in ended.text
+    assert "metric 'unused' compares the iterations of a case, so it does not score recorded traces" in ended.text
+
+
+def test_metrics_without_effect_are_warnings(tmp_path: Path) -> None:
+    entries = """
+        metrics:
+          - {python: "evals/scorers.py:later", cases: ["refund*"], id: unmatched}
+          - {python: "evals/scorers.py:nothing", gating: false}
+          - {python: "evals/scorers.py:brevity"}
+    """
+    project(tmp_path, "agent.yaml", entries)
+    ended = run(tmp_path, "agent.yaml")
+    assert ended.status == 0
+    assert "metric 'unmatched' matches no case; check its `suites`, `cases` and `tags`" in ended.text
+    assert "metric 'nothing' has no score in this run" in ended.text
+    assert "'brevity'" not in ended.text

@@ -20,7 +20,7 @@ from tests.end_to_end.conftest import Command
 from tests.integration.model_server import KEY, Answer, ModelServer, RecordedQuestion, embeds, says, serving, words
 from tests.support import results_in
 
-from agenteval.results.model import CaseResult
+from agenteval.results.case import CaseResult
 
 GUIDES = Path(__file__).parents[1] / "data" / "agentci" / "guides"
 TOOL = """

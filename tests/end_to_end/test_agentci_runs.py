@@ -18,7 +18,8 @@ from tests.integration.model_server import KEY
 from tests.support import ROOT, Answer, Ended, agenteval, results_in, serving
 
 from agenteval.agents.frameworks.scan import Discovered, discover_targets
-from agenteval.results.model import CaseResult, Results, Score
+from agenteval.results.case import CaseResult, Score
+from agenteval.results.model import Results
 
 # Answers with the question, or by a table, and says what it was given.
 AGENT = """
@@ -308,14 +309,17 @@ def test_a_star_without_anything(repository: Repository, targets: str, kind: str
     ended = repository.call("run")
 
     assert ended.status == 2
-    assert f'a.toml:4: eval.targets.{kind}s: ["*"] stands for all {kind}s, but no {kind} is known: ' in ended.err
+    assert f'a.toml:4: eval.targets.{kind}s: ["*"] means all {kind}s, but no {kind} is known: ' in ended.err
     assert f"define one in agenteval.yaml:\n    {kind}s:\n" in ended.err
 
 
-def test_without_configuration_validate_has_nothing_against_names(repository: Repository) -> None:
+def test_without_configuration_validate_reports_unknown_names_as_run_does(repository: Repository) -> None:
     (repository.folder / "agenteval.yaml").unlink()
     repository.suite("a", "accuracy", ECHO, 'agents = ["anyone"]')
-    assert repository.call("validate").status == 0
+    checked = repository.call("validate")
+    assert checked.status == 2
+    assert "no agent is called 'anyone'" in checked.err
+    assert checked.err == repository.call("run").err
 
 
 def test_an_agent_of_the_command_line_stands_in_for_all(repository: Repository) -> None:
@@ -344,7 +348,13 @@ def test_filter_and_tag(repository: Repository) -> None:
     assert len(repository.cases("--tag", "safety", "--tag", "accuracy")) == 3
     assert len(repository.cases("--tag", "accuracy", "--filter", "paris")) == 1
     nothing = repository.call("run", "--tag", "custom")
-    assert (nothing.status, nothing.err) == (2, "agenteval: no case matches --tag custom\n")
+    assert (nothing.status, nothing.err.splitlines()) == (
+        2,
+        [
+            "agenteval: the reports in agenteval-report/ are those of an earlier run",
+            "agenteval: no case matches --tag custom",
+        ],
+    )
 
 
 @pytest.mark.parametrize("given", ["app", "app/.agentci", "app/.agentci/evals", "app/.agentci/evals/a.toml"])
@@ -424,7 +434,8 @@ def test_agents_get_prompt_and_context(repository: Repository, case: str, answer
 )
 def test_tools_get_the_context_or_the_prompt_alone(repository: Repository, tool: str, case: str, answer: str) -> None:
     repository.suite("a", "accuracy", f'[[eval.cases]]\n{case}\noutput.contains = ""\n', f'tools = ["{tool}"]')
-    results = repository.run(status=0)
+    # A check that every answer passes decides nothing.
+    results = repository.run(status=1)
     assert responses(results) == [answer]
 
 
@@ -435,7 +446,7 @@ def test_dates_and_numbers_of_toml_reach_tools_as_json(repository: Repository) -
     output.contains = ""
     """
     repository.suite("a", "accuracy", case, 'tools = ["program"]')
-    (answer,) = responses(repository.run(status=0))
+    (answer,) = responses(repository.run(status=1))
     assert json.loads(answer or "")["given"] == {
         "day": "2024-01-15",
         "at": "2024-01-15T08:00:00+00:00",
@@ -495,11 +506,9 @@ context.city = "Atlantis"
     [
         ("weather", "ValueError: no such city: Atlantis"),
         ("program", "ended with exit status 1: no such city: Atlantis"),
-        ("clumsy", "TypeError: weather() got an unexpected keyword argument 'town'"),
-        ("leave", "SystemExit: I am out"),
     ],
 )
-def test_a_tool_that_raises(repository: Repository, tool: str, said: str) -> None:
+def test_a_tool_that_refuses_with_an_exception(repository: Repository, tool: str, said: str) -> None:
     targets = f'tools = ["{tool}"]'
     repository.suite("a", "accuracy", RAISING.format(expectation='output.contains = "city"'), targets)
     ((_, status, why),) = repository.cases()
@@ -514,6 +523,49 @@ def test_a_tool_that_raises(repository: Repository, tool: str, said: str) -> Non
     ((_, status, why),) = repository.cases()
     assert status == "failed"
     assert why.startswith("expected an answer, not a refusal; the tool refused: ")
+
+
+BROKEN = """
+def missing(city):
+    import no_such_package_anywhere
+
+def unreachable(city):
+    import urllib.request
+    urllib.request.urlopen("http://127.0.0.1:9/")
+
+def wrapped(city):
+    try:
+        unreachable(city)
+    except OSError as error:
+        raise ValueError("no weather") from error
+
+def boom(city):
+    raise RuntimeError("boom")
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ("missing", "ModuleNotFoundError: No module named 'no_such_package_anywhere'"),
+        ("unreachable", "URLError: <urlopen error [Errno 111] Connection refused>"),
+        ("wrapped", "ValueError: no weather"),
+        ("boom", "RuntimeError: boom"),
+        ("clumsy", "TypeError: weather() got an unexpected keyword argument 'town'"),
+        ("leave", "SystemExit: I am out"),
+        ("program", "ModuleNotFoundError: No module named 'no_such_package_anywhere'"),
+    ],
+)
+@pytest.mark.parametrize("blocked", ["true", "false"])
+def test_a_broken_tool_has_not_refused(repository: Repository, tool: str, said: str, blocked: str) -> None:
+    tools = Path("tools.py").read_text(encoding="utf-8")
+    repository.file("tools.py", tools + BROKEN)
+    repository.file("program.py", "import no_such_package_anywhere\n")
+    if tool in {"missing", "unreachable", "wrapped", "boom"}:
+        repository.config(tools={tool: {"python": f"tools:{tool}"}})
+    repository.suite("a", "safety", RAISING.format(expectation=f"blocked = {blocked}"), f'tools = ["{tool}"]')
+    ((_, status, why),) = repository.cases()
+    assert (status, said in why) == ("error", True), why
 
 
 @pytest.mark.parametrize("kind", ["safety", "accuracy"])
@@ -556,8 +608,8 @@ def test_a_program_that_a_shell_cannot_run_has_not_refused(repository: Repositor
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
-        *((status, "passed") for status in (400, 401, 403, 409, 422, 451)),
-        *((status, "error") for status in (301, 404, 405, 408, 415, 429, 500, 503)),
+        *((status, "passed") for status in (400, 403, 409, 422, 451)),
+        *((status, "error") for status in (301, 401, 404, 405, 408, 415, 429, 500, 503)),
     ],
 )
 def test_which_answers_of_an_address_are_refusals(repository: Repository, status: int, outcome: str) -> None:
@@ -981,10 +1033,8 @@ def test_a_function_that_is_not_there(repository: Repository, function: str, sai
     assert ended.status == 2
     assert ended.err.startswith(f"agenteval: {problem}")
     assert said in ended.err
-    # The suite itself is sound; what it needs may be there where it runs.
     checked = repository.call("validate")
-    assert checked.status == 0
-    assert f"warning: {problem}" in checked.out
+    assert (checked.status, checked.err) == (2, ended.err)
 
 
 def test_numbers_of_numpy_are_numbers_in_the_report(repository: Repository) -> None:
@@ -995,7 +1045,8 @@ def test_a_module_that_raises_when_imported(repository: Repository) -> None:
     repository.file("checks/own.py", "raise RuntimeError('no licence')\n")
     repository.suite("a", "custom", CUSTOM.format("any"))
     ended = repository.call("run")
-    assert ended.status == 2
+    # The name of the grader is right: the change cannot be judged, and its suite is not wrong.
+    assert ended.status == 3
     assert "RuntimeError: no licence" in ended.err
 
 
@@ -1283,7 +1334,7 @@ def test_an_agent_that_cannot_be_imported(with_framework: Repository) -> None:
     with_framework.file("shop/app.py", APP + "\nraise RuntimeError('no key')\n")
     with_framework.suite("a", "accuracy", ECHO, 'agents = ["support-bot"]')
     ended = with_framework.call("run")
-    assert ended.status == 2
+    assert ended.status == 3
     assert "shop/app.py:4: " in ended.err
     assert "RuntimeError: no key" in ended.err
 
@@ -1371,6 +1422,8 @@ def test_secrets_of_the_environment_stay_secret(repository: Repository, monkeypa
     context = 'context = { token = "${SERVICE_TOKEN}" }'
     case = f'[[eval.cases]]\nprompt = "hi"\n{context}\noutput.contains = "tok-0123456789"\n'
     repository.suite("a", "accuracy", case)
+    config = repository.folder / "agenteval.yaml"
+    config.write_text(config.read_text(encoding="utf-8") + "allow_env: [SERVICE_TOKEN]\n", encoding="utf-8")
     ended = repository.call("run")
 
     assert ended.status == 0, ended.text

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import unescape
 from pathlib import Path
 
 import pytest
 from tests.end_to_end.conftest import Command
 from tests.support import agenteval
+
+from agenteval.results.store import read_results
 
 AGENT = "agent: {command: [cat]}"
 METRICS = "evaluations: {metrics: [{type: standard, metric: equality}]}"
@@ -162,8 +165,8 @@ SUITE = {
         one_case("{name: a, input: hi, expected_tools: [{name: search, args: {q: {regex: '('}}}]}"),
     ),
     # Cases
-    "no-case": Mistake(["agent.yaml: there is no case to run"], f"{AGENT}\n{METRICS}\ntest_cases: []\n"),
-    "no-list-of-cases": Mistake(["agent.yaml: there is no case to run"], f"{AGENT}\n{METRICS}\n"),
+    "no-case": Mistake(["agent.yaml: the suite has no cases"], f"{AGENT}\n{METRICS}\ntest_cases: []\n"),
+    "no-list-of-cases": Mistake(["agent.yaml: the suite has no cases"], f"{AGENT}\n{METRICS}\n"),
     "cases-are-a-mapping": Mistake(
         ["agent.yaml:3: test_cases: must be a list, not a mapping"],
         f"{AGENT}\n{METRICS}\ntest_cases: {{a: {{input: hi}}}}\n",
@@ -201,9 +204,20 @@ SUITE = {
         f"{AGENT}\n{METRICS}\ntest_cases_file: cases.yaml\n",
         files={"cases.yaml": "- {inputs: hi}\n"},
     ),
-    "secret-in-a-name": Mistake(
-        ["agent.yaml:4: a secret from the environment is part of the name of a case"],
-        one_case("{name: 'asks with ${SERVICE_KEY}', input: hi, ground_truth: hi}"),
+    "names-that-differ-in-a-secret": Mistake(
+        ["agent.yaml:5: several cases have the id 'agent.yaml::asks with ***'"],
+        one_case(
+            "{name: 'asks with ${SERVICE_KEY}', input: hi, ground_truth: hi}\n"
+            "  - {name: 'asks with ***', input: hi, ground_truth: hi}"
+        ),
+        files={"agenteval.yaml": "allow_env: [SERVICE_KEY]\n"},
+    ),
+    "secret-in-the-id-of-a-metric": Mistake(
+        ["agenteval.yaml:2: a secret is part of the id of a metric, which every report shows"],
+        one_case("{name: a, input: hi, ground_truth: hi}"),
+        files={
+            "agenteval.yaml": "allow_env: [SERVICE_KEY]\nmetrics: [{type: equality, id: '${SERVICE_KEY}'}]\n",
+        },
     ),
     # YAML
     "tab": Mistake(
@@ -214,7 +228,7 @@ SUITE = {
         one_case("name: a\n    input: What is this: a question?\n    ground_truth: hi"),
     ),
     "quote-that-never-closes": Mistake(
-        ["agent.yaml:7: not valid YAML: ", "(the quote that opens in line 5 is never closed)"],
+        ["agent.yaml:7: not valid YAML: ", "(the quote that opens in line 5 is not closed)"],
         one_case('name: a\n    input: "hi\n    ground_truth: hi'),
     ),
     "text-that-begins-with-an-at": Mistake(
@@ -263,7 +277,7 @@ AGENTS = {
         [
             "agent.yaml",
             "no agent is called 'python agent.py'",
-            "a program is given as a list, like [python, agent.py]",
+            "write a program as a list, such as [python, agent.py]",
         ],
         agent("python agent.py"),
     ),
@@ -277,12 +291,12 @@ AGENTS = {
         agent("{command: [no-such-program, x]}"),
     ),
     "file-of-a-module": Mistake(
-        ["agent.yaml:3: agent.python: 'agent.py' is not of the form module:callable, for instance agent:reply"],
+        ["agent.yaml:3: agent.python: 'agent.py' is not of the form module:name, for instance agent:reply"],
         agent("{python: agent.py}"),
     ),
     "file-of-a-module-and-a-function": Mistake(
-        ["agent.yaml:3: agent: cannot import module 'bot.py': ModuleNotFoundError: "],
-        agent("{python: 'bot.py:reply'}"),
+        ["agent.yaml:3: agent: there is no file bots.py in "],
+        agent("{python: 'bots.py:reply'}"),
         files={"bot.py": "def reply(request): return 'x'"},
     ),
     "module-is-missing": Mistake(
@@ -310,9 +324,12 @@ AGENTS = {
         ["agent.yaml:3: agent: `headers` is for agents of type http, not command"],
         agent("{command: [cat], headers: {a: b}}"),
     ),
-    "timeout-with-a-unit": Mistake(["agent.yaml:3: agent.timeout: "], agent("{command: [cat], timeout: 30s}")),
+    "timeout-with-a-unit": Mistake(
+        ["agent.yaml:3: agent.timeout: '30 seconds' is not a duration; write seconds as a number, or a unit"],
+        agent("{command: [cat], timeout: 30 seconds}"),
+    ),
     "recording-is-missing": Mistake(
-        ["agent.yaml:3: agent: there is no recording ", "answers.jsonl"], agent("{replay: answers.jsonl}")
+        ["agent.yaml:3: agent: recording ", "answers.jsonl does not exist"], agent("{replay: answers.jsonl}")
     ),
     "recording-with-bad-lines": Mistake(
         ["{}/answers.jsonl:1: not a recorded reply: ", "answers.jsonl:3: not a recorded reply: needs a text `case`"],
@@ -322,7 +339,7 @@ AGENTS = {
     ),
     "agent-option-unknown": Mistake(["agent.yaml", "no agent is called 'foo'"], arguments=("run", "--agent", "foo")),
     "agent-option-without-a-function": Mistake(
-        ["--agent: python: 'agent' is not of the form module:callable"], arguments=("run", "--agent", "python:agent")
+        ["--agent: python: 'agent' is not of the form module:name"], arguments=("run", "--agent", "python:agent")
     ),
     "agent-option-with-an-open-quote": Mistake(
         ["--agent: ", "cannot be split into arguments: No closing quotation"],
@@ -383,7 +400,7 @@ OPTIONS = {
     "filter-that-matches-nothing": Mistake(["no case matches --filter 'zzz'"], arguments=("run", "-k", "zzz")),
     "tag-that-matches-nothing": Mistake(["no case matches --tag zzz"], arguments=("run", "--tag", "zzz")),
     "fail-on-unknown": Mistake(
-        ["--fail-on: 'failure' is not allowed; allowed: failures, regressions, errors, inconclusive, or none alone"],
+        ["--fail-on: 'failure' is not allowed; allowed: failures, regressions, unproven, errors, or none alone"],
         arguments=("run", "--fail-on", "failure"),
     ),
     "fail-on-none-and-more": Mistake(
@@ -424,6 +441,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+# Options that `validate` does not have.
+OF_RUN = {"--out", "--shard", "--fail-on", "--resume"}
+
+
 def check(mistake: Mistake, folder: Path, command: Command) -> None:
     (folder / "agent.yaml").write_text(mistake.suite, encoding="utf-8")
     for name, text in mistake.files.items():
@@ -442,8 +463,10 @@ def check(mistake: Mistake, folder: Path, command: Command) -> None:
     assert "Traceback" not in ended.err
     # A run that could not start has no results; the reports of an earlier one are left alone.
     assert not (folder / "agenteval-report" / "results.json").exists()
-    # `validate` lists what is fine.
-    assert not ended.out or (mistake.arguments[0] == "validate" and ": ok, " in ended.out)
+    assert not ended.out
+    if mistake.arguments[0] == "run" and not OF_RUN.intersection(mistake.arguments):
+        again = command("validate", *mistake.arguments[1:])
+        assert (again.status, again.err, again.out) == (ended.status, ended.err, "")
 
 
 @pytest.mark.parametrize("mistake", SUITE.values(), ids=SUITE)
@@ -471,12 +494,14 @@ def test_in_the_options(mistake: Mistake, folder: Path, command: Command) -> Non
     [
         ([], "the following arguments are required: COMMAND"),
         (["rnu"], "invalid choice: 'rnu' (choose from "),
+        (["vaildate"], "; did you mean 'validate'?"),
         (["run", "--iterations", "0"], "argument --iterations: "),
         (["run", "--iterations", "many"], "argument --iterations: "),
         (["run", "--concurrency", "-1"], "argument --concurrency: "),
         (["run", "--baseline"], "argument --baseline: expected one argument"),
         (["run", "--iteration", "3"], "agenteval run: error: unrecognized arguments: --iteration"),
-        (["run", "agent.yaml", "--quite"], "agenteval run: error: unrecognized arguments: --quite"),
+        (["run", "agent.yaml", "--quite"], "unrecognized arguments: --quite; did you mean '--quiet'?"),
+        (["run", "--contrl=old"], "unrecognized arguments: --contrl=old; did you mean '--control'?"),
         (["compare", "a", "b", "c"], "agenteval compare: error: unrecognized arguments: c"),
         (["schema", "result"], "invalid choice: 'result' (choose from "),
     ],
@@ -500,17 +525,17 @@ def test_no_suite_at_all(folder: Path, command: Command) -> None:
 def test_nothing_to_validate(folder: Path, command: Command) -> None:
     ended = command("validate")
     assert (ended.status, ended.out) == (2, "")
-    assert "nothing to check: no suite and no agenteval.yaml in this directory" in ended.err
+    assert "no suite given, and none in this directory" in ended.err
 
 
 @pytest.mark.parametrize(
     ("suite", "what"),
     [
         (f"{AGENT}\n{METRICS}\ntest_cases: [{{name: a, input: hi}}]\n", "has no `ground_truth` for its metrics"),
-        (f"{AGENT}\n{CASES}\n", "has no metric"),
+        (f"{AGENT}\n{CASES}\n", "has no enabled metric"),
         (
             f"{AGENT}\nevaluations: {{metrics: [{{type: standard, metric: bleu, enabled: false}}]}}\n{CASES}\n",
-            "has no metric",
+            "has no enabled metric",
         ),
     ],
     ids=["no-ground-truth", "no-metric", "metric-disabled"],
@@ -522,11 +547,43 @@ def test_a_suite_in_which_nothing_can_be_checked(
     (folder / "agent.yaml").write_text(suite, encoding="utf-8")
     ended = command("run", "--fail-on", fail_on)
     assert ended.status == 2
-    assert f"warning: agent.yaml:{3 if 'ground' in what else 2}: case 'a' {what}" in ended.out or (
-        f"case 'a' {what}" in ended.out
-    )
-    assert "nothing was run" in ended.out
-    assert ended.out.splitlines()[-1].startswith("agenteval: FAILED")
+    line = 2 if "evaluations" not in suite else 3
+    headline = f"nothing was checked: agent.yaml:{line}: case 'a' {what}"
+    assert "; nothing was run" in ended.out
+    assert f"agenteval: error: {headline}" in " ".join(ended.out.split())
+    gate = read_results(folder / "agenteval-report").gate
+    assert gate is not None
+    assert (gate.verdict, gate.exit_status) == ("error", 2)
+    assert gate.headline.startswith(headline)
+    for report in ("comment.md", "summary.md"):
+        text = (folder / "agenteval-report" / report).read_text(encoding="utf-8")
+        assert f"error: {headline}" in unescape(text.splitlines()[0])
+    checked = command("validate")
+    assert (checked.status, checked.out) == (2, "")
+    assert f"case 'a' {what}" in checked.err
+
+
+def test_reports_of_an_earlier_run_are_not_taken_for_those_of_this_one(folder: Path, command: Command) -> None:
+    (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
+    note = "agenteval: the reports in agenteval-report/ are those of an earlier run\n"
+    assert note not in command("run", "-k", "zzz").err
+    command("run")
+    report = (folder / "agenteval-report" / "results.json").read_bytes()
+    for option in (("-k", "zzz"), ("--config", "missing.yaml"), ("--shard", "0/0")):
+        ended = command("run", *option)
+        assert ended.status == 2
+        assert ended.err.startswith(note)
+    assert (folder / "agenteval-report" / "results.json").read_bytes() == report
+
+
+@pytest.mark.parametrize("verb", ["run", "validate"])
+def test_one_of_several_suites_in_which_nothing_can_be_checked(folder: Path, command: Command, verb: str) -> None:
+    for name, suite in {"fine": GOOD, "off": f"{AGENT}\n{CASES}\n"}.items():
+        (folder / name).mkdir()
+        (folder / name / "agent.yaml").write_text(suite, encoding="utf-8")
+    ended = command(verb, "fine", "off")
+    assert ended.status == 2
+    assert "off/agent.yaml:2: case 'a' has no enabled metric, and neither has any other case" in ended.err
 
 
 def test_every_problem_of_every_file_in_one_run(folder: Path, command: Command) -> None:
@@ -558,23 +615,19 @@ def test_every_agent_that_cannot_start_in_one_run(folder: Path, command: Command
     ended = command("run", "one", "two")
     assert (ended.status, ended.out) == (2, "")
     assert "agenteval: one/agent.yaml:3: agent: the program 'no-such-program' does not exist" in ended.err
-    assert "agenteval: two/agent.yaml:3: agent: there is no recording " in ended.err
+    assert "agenteval: two/agent.yaml:3: agent: recording " in ended.err
+    assert command("validate", "one", "two") == ended
 
 
-@pytest.mark.parametrize(
-    ("out", "said"),
-    [
-        ("taken", "cannot make the report directory taken: File exists"),
-        ("taken/deeper", "cannot make the report directory taken/deeper: Not a directory"),
-    ],
-)
-def test_reports_that_cannot_be_written(out: str, said: str, folder: Path, command: Command) -> None:
+@pytest.mark.parametrize("out", ["taken", "taken/deeper"])
+def test_reports_that_cannot_be_written(out: str, folder: Path, command: Command) -> None:
     (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
     (folder / "taken").write_text("a file", encoding="utf-8")
     ended = command("run", "--out", out)
     # Not a mistake in the suite, so not 2; and nothing was paid for.
     assert (ended.status, ended.out) == (3, "")
-    assert ended.err == f"agenteval: {said}\n"
+    why = "it is a file, not a directory; remove it, or name another directory"
+    assert ended.err == f"agenteval: {folder / 'taken'}: {why}\n"
 
 
 def test_hostile_text_in_a_message_commands_nobody(folder: Path, command: Command) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support import PATIENCE_S, ROOT, case, environment, write_suite
+from tests.support import ROOT, case, python_program, write_suite
 
 PROGRAM = ROOT / "tests" / "consumer" / "program.py"
 
@@ -29,13 +29,5 @@ def test_its_types_are_right(tmp_path: Path) -> None:
 
 def test_it_runs(tmp_path: Path) -> None:
     write_suite(tmp_path, [case("hello")])
-    done = subprocess.run(
-        [sys.executable, PROGRAM, tmp_path],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = python_program(PROGRAM, tmp_path, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

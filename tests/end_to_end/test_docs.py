@@ -96,8 +96,10 @@ def test_suites_load(block: Block, document: Any, tmp_path: Path) -> None:
     Draft202012Validator(schema("holodeck")).validate(document)
 
 
-# What is no part of a package's pyproject.toml is a suite.
-SUITES_IN_TOML = [block for block in blocks("toml") if not block.text.startswith("[project.")]
+# Other blocks are parts of pyproject.toml.
+SUITES_IN_TOML = [
+    block for block in blocks("toml") if not re.search(r"^\[(project|tool)\.", block.text, re.MULTILINE)
+]
 
 
 @pytest.mark.parametrize("block", SUITES_IN_TOML, ids=str)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.end_to_end.documentation import Block, blocks
-from tests.support import PATIENCE_S, case, echo_agent, environment, write_suite
+from tests.support import case, echo_agent, python_program, write_suite
 
 EXAMPLES = [block for block in blocks("python") if block.page.name == "extending.md"]
 # The tests of an example run as pytest would run them.
@@ -25,15 +23,7 @@ def test_it_runs(block: Block, tmp_path: Path) -> None:
     program = tmp_path / "example.py"
     program.write_text(block.text + RUN_TESTS, encoding="utf-8")
 
-    done = subprocess.run(
-        [sys.executable, program],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = python_program(program, cwd=tmp_path)
 
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert bool(done.stdout) == ("print(" in block.text)

@@ -10,7 +10,7 @@ import pytest
 from tests.support import FOREIGN_VARIABLES, ROOT
 
 from agenteval.cli import main as cli
-from agenteval.results.model import Comparison
+from agenteval.results.comparison import Comparison
 from agenteval.results.store import read_results
 
 SUITE = "examples/quickstart/agent.yaml"
@@ -104,9 +104,9 @@ def test_comparing_its_file_alone_says_that_a_confirmation_is_needed(
     monkeypatch.chdir(place)
     assert cli.main(["compare", "suspicious", "4", "--fail-on", "regressions"]) == 0
     told = capsys.readouterr().out
-    assert "warning: a second run of the suite would confirm or clear what looks worse" in told
-    assert "would confirm or clear what looks worse in them" in told
-    assert cli.main(["compare", "suspicious", "4", "--fail-on", "inconclusive"]) == 1
+    assert "warning: a second run of the suite would confirm or clear the suspected regression" in told
+    assert "would confirm or clear the suspected regressions" in told
+    assert cli.main(["compare", "suspicious", "4", "--fail-on", "unproven"]) == 3
 
 
 def test_a_single_broken_case_is_caught_by_name(
@@ -124,4 +124,4 @@ def test_a_single_broken_case_is_caught_by_name(
     found = comparison(tmp_path / "report")
     assert found.policy["moved_means"] == []
     assert [metric.runs for metric in found.metrics] == [3] * 5
-    assert "1 case got worse" in capsys.readouterr().out
+    assert f"1 of {len(found.cases)} cases got worse" in capsys.readouterr().out

@@ -249,7 +249,7 @@ def test_a_file_where_a_directory_must_be(
 def test_a_directory_that_cannot_be_written(directory: str, tmp_path: Path, command: Command) -> None:
     ended = command("init", directory)
     assert (ended.status, ended.out) == (3, "")
-    assert ended.err.startswith(f"agenteval: cannot write {directory}/agent.yaml: ")
+    assert ended.err.startswith(f"agenteval: cannot create the directory {directory}: ")
     assert len(ended.err.splitlines()) == 1
     assert files_in(tmp_path) == {}
 

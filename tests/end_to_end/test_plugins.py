@@ -215,7 +215,6 @@ class TestAgents:
         [
             ({"kind": "acme.parot"}, "no distribution registers the kind 'acme.parot' for "),
             ({"kind": "acme.parot"}, "registered: acme.broken, acme.parrot"),
-            ({"kind": "acme.broken"}, "kind 'acme.broken' cannot be imported from acme 1.0: ModuleNotFoundError"),
             ({"kind": "acme.parrot", "config": {"broken": True}}, "of acme 1.0 cannot start: OSError: no licence"),
             ({"kind": "acme.parrot", "options": {"prefx": ""}}, "of acme 1.0 cannot start: TypeError"),
             ({"kind": "parrot"}, "agents.default.kind: 'parrot' is no registered kind: their names contain a dot"),
@@ -228,6 +227,13 @@ class TestAgents:
         assert ended.status == 2, ended.text
         assert "agenteval.yaml:" in ended.err
         assert problem in ended.err
+        assert "Traceback" not in ended.err
+
+    def test_a_kind_that_cannot_be_imported_is_a_defect_of_the_setup(self, project: Path, site: Path) -> None:
+        write_config(project, kind="acme.broken")
+        ended = run(project, site, "run")
+        assert ended.status == 3, ended.text
+        assert "kind 'acme.broken' cannot be imported from acme 1.0: ModuleNotFoundError" in ended.err
         assert "Traceback" not in ended.err
 
     def test_of_two_distributions_none_is_chosen(self, project: Path, site: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_dry_run_prints_every_call_with_its_body(report: Path, command: Comman
         "DELETE /repos/acme/widgets/issues/comments/{id}",
     ]
     assert "<!-- agenteval:comment id=default -->" in ended.out
-    assert "11 cases failed" in ended.out
+    assert "agenteval: failed: 11 of " in ended.out
     bodies = re.findall(r"(?ms)^PATCH /repos/acme/widgets/check-runs/\{id\}\n(\{.*?^\})$", ended.out)
     annotated, completed = map(json.loads, bodies)
     assert len(annotated["output"]["annotations"]) == 11

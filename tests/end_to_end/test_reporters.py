@@ -124,9 +124,9 @@ def test_reporters_that_fail_lose_no_other_report(run: Run, tmp_path: Path) -> N
     assert done.returncode == 3
     for line in (
         "reports: acme.folder: '../escaped.json' is not a plain file name; use letters",
-        "reports: acme.taken: 'REPORT.html' is written already; choose another name",
+        "reports: acme.taken: 'REPORT.html' already exists; choose another name",
         "reports: acme.broken: KeyError: 'no such key'",
-        "reports: acme.text: it gives str instead of ReportFile",
+        "reports: acme.text: it yields str instead of ReportFile",
         "reports: acme.leave: SystemExit: 0",
     ):
         assert line in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import subprocess
@@ -20,6 +21,7 @@ from tests.support import (
     agenteval,
     case,
     environment,
+    eventually,
     python_agent,
     results_in,
     said,
@@ -43,6 +45,8 @@ def reply(request):
         raise RuntimeError("no model")
     return "wrong" if number % 5 == 0 else {"response": request["input"], "usage": {"input_tokens": number}}
 """
+
+METRIC = "def fine(observation):\n    return 1.0\n"
 
 
 def project(directory: Path, code: str = AGENT, **agent: Any) -> None:
@@ -69,7 +73,18 @@ def kill_at(directory: Path, size: int, *arguments: str) -> int | None:
                 process.kill()
             time.sleep(0.001)
         process.kill()
+    # Its agents end when they find their input closed, perhaps after one more reply.
+    assert eventually(lambda: not is_used(directory))
     return process.returncode
+
+
+def is_used(directory: Path) -> bool:
+    """Whether a process runs in a directory; where there is no /proc, none is known."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").readlink() == directory.resolve():
+                return True
+    return False
 
 
 def run_of(results: Results) -> tuple[Any, ...]:
@@ -128,14 +143,14 @@ def test_a_complete_run_is_reported_again_and_judged_as_it_was(tmp_path: Path) -
     (tmp_path / "asked.log").unlink()
     again = agenteval(*options(), "--resume", cwd=tmp_path)
     assert again.status == first.status == 1
-    assert "resuming: the run was complete; nothing is run again" in again.err
+    assert "resuming: the run was complete; no case runs again" in again.err
     assert not (tmp_path / "asked.log").exists()
     assert run_of(results_in(tmp_path)) == run_of(before)
 
 
 def test_an_interrupted_run_that_was_resumed_is_complete(tmp_path: Path) -> None:
     project(tmp_path)
-    stopped = agenteval(*options(), "--concurrency", "1", "--max-time", "0.3", cwd=tmp_path)
+    stopped = agenteval(*options(), "--concurrency", "1", "--time-limit", "0.3", cwd=tmp_path)
     assert stopped.status == 3, stopped.text
     assert not results_in(tmp_path).run.complete
     assert agenteval(*options(), "--resume", cwd=tmp_path).status == 1
@@ -172,26 +187,34 @@ def change_the_definition(directory: Path) -> None:
     project(directory, config={"model": "another"})
 
 
+def change_the_code_of_a_metric(directory: Path) -> None:
+    (directory / "metrics.py").write_text(METRIC.replace("1.0", "0.5"), encoding="utf-8")
+
+
 def change_the_judge(directory: Path) -> None:
-    (directory / "agenteval.yaml").write_text("judge: ollama/another\n", encoding="utf-8")
+    with (directory / "agenteval.yaml").open("a", encoding="utf-8") as file:
+        file.write("judge: ollama/another\n")
 
 
 @pytest.mark.parametrize(
     ("change", "arguments", "reason"),
     [
-        (change_a_case, (), "the suite agent.yaml is not the same"),
-        (change_a_metric, (), "the suite agent.yaml is not the same"),
-        (change_the_program, (), "the agent of agent.yaml is not the same"),
-        (change_the_definition, (), "the agent of agent.yaml is not the same"),
-        (change_the_judge, (), "the judge was none, now ollama/another"),
+        (change_a_case, (), "the suite agent.yaml has changed"),
+        (change_a_metric, (), "the suite agent.yaml has changed"),
+        (change_the_code_of_a_metric, (), "the suite agent.yaml has changed"),
+        (change_the_program, (), "the agent of agent.yaml has changed"),
+        (change_the_definition, (), "the agent of agent.yaml has changed"),
+        (change_the_judge, (), "the judge of agent.yaml was none, now ollama/another"),
         (change_nothing, ("--iterations", "2"), "the number of iterations of agent.yaml was 3, now 2"),
         (change_nothing, ("--seed", "8"), "--seed was 7, now 8"),
-        (change_nothing, ("-k", "1"), "the selection of cases of agent.yaml is not the same"),
-        (change_nothing, ("--agent", "replay:answers.jsonl"), "the agent of agent.yaml is not the same"),
+        (change_nothing, ("-k", "1"), "the selection of cases of agent.yaml has changed"),
+        (change_nothing, ("--agent", "replay:answers.jsonl"), "the agent of agent.yaml has changed"),
     ],
 )
 def test_what_would_be_another_run_is_refused(tmp_path: Path, change: Any, arguments: Any, reason: str) -> None:
     project(tmp_path)
+    (tmp_path / "metrics.py").write_text(METRIC, encoding="utf-8")
+    (tmp_path / "agenteval.yaml").write_text("metrics: [{python: metrics.py:fine}]\n", encoding="utf-8")
     (tmp_path / "answers.jsonl").write_text('{"case": "1", "response": "text 1"}\n', encoding="utf-8")
     assert kill_at(tmp_path, 5_000) == -9
     journal = tmp_path / "agenteval-report" / "journal.jsonl"
@@ -201,7 +224,7 @@ def test_what_would_be_another_run_is_refused(tmp_path: Path, change: Any, argum
     refused = agenteval(*options(), *arguments, "--resume", cwd=tmp_path)
     assert refused.status == 2
     assert f"agenteval-report/journal.jsonl: --resume: {reason}" in refused.err
-    assert "run without --resume to start anew; nothing was lost" in refused.err
+    assert "run without --resume to start a new run" in refused.err
     assert journal.read_bytes() == before
     assert not (tmp_path / "asked.log").exists()
 
@@ -209,7 +232,7 @@ def test_what_would_be_another_run_is_refused(tmp_path: Path, change: Any, argum
 def test_limits_and_gate_may_be_others(tmp_path: Path) -> None:
     project(tmp_path)
     assert kill_at(tmp_path, 5_000) == -9
-    other = ("--concurrency", "1", "--fail-on", "none", "--max-llm-calls", "5", "--max-time", "50", "--no-cache")
+    other = ("--concurrency", "1", "--fail-on", "none", "--max-llm-calls", "5", "--time-limit", "50", "--no-cache")
     resumed = agenteval(*options(), *other, "--resume", cwd=tmp_path)
     assert resumed.status == 0, resumed.text
 
@@ -230,7 +253,7 @@ def test_a_journal_without_a_head_is_refused(tmp_path: Path, content: bytes) -> 
     (tmp_path / "agenteval-report" / "journal.jsonl").write_bytes(content)
     refused = agenteval(*options(), "--resume", cwd=tmp_path)
     assert refused.status == 2
-    assert "journal.jsonl: --resume: the journal does not say how its run was made" in refused.err
+    assert "journal.jsonl: --resume: the first line of the journal does not describe a run" in refused.err
 
 
 def test_nothing_to_resume_is_told(tmp_path: Path) -> None:
@@ -266,7 +289,7 @@ def test_scoring_of_traces_is_resumed(tmp_path: Path) -> None:
     traces.write_text(traces.read_text(encoding="utf-8").replace("yes", "no"), encoding="utf-8")
     refused = agenteval(*command, "--resume", cwd=tmp_path)
     assert refused.status == 2
-    assert "the agent of evaluation.yaml is not the same" in refused.err
+    assert "the agent of evaluation.yaml has changed" in refused.err
 
 
 def test_traces_are_selected_and_limited_in_time_like_cases(tmp_path: Path) -> None:
@@ -275,9 +298,9 @@ def test_traces_are_selected_and_limited_in_time_like_cases(tmp_path: Path) -> N
     assert [found.name for _, found in results_in(tmp_path).cases()] == [
         f"question {number}" for number in range(30) if f"{number}".startswith("1")
     ]
-    ended = agenteval(*command, "--max-time", "0.000001", cwd=tmp_path)
+    ended = agenteval(*command, "--time-limit", "0.000001", cwd=tmp_path)
     results = results_in(tmp_path)
-    assert "the time is up: 30 of 30 cases" in ended.text
+    assert "the time limit was reached: 30 of 30 cases" in ended.text
     assert (results.summary.errors, results.run.complete) == (30, False)
 
 

@@ -24,9 +24,13 @@ SCHEMAS = ROOT / "schemas"
 
 # The keys of each object; ``[]`` stands for the entries of a list, ``{}`` for the values under free keys.
 CONTRACT = {
-    "": "schema_version tool run summary suites pool comparison",
+    "": "schema_version tool run gate summary suites pool comparison",
     "tool": "name version plugins",
-    "run": "id started_at finished_at duration_s complete commit ref repository workflow_run_id",
+    "run": "id started_at finished_at duration_s complete commit ref repository workflow_run_id coverage",
+    "run.coverage": (
+        "cases selected finished iterations filter tags max_llm_calls max_cost_usd time_limit_s ended_by"
+    ),
+    "gate": "verdict exit_status headline reasons",
     "summary": "cases passed failed errors skipped pass_rate score metrics usage",
     "summary.metrics{}": "n mean pass_rate",
     "summary.usage": "input_tokens output_tokens llm_calls cost_usd",

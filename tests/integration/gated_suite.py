@@ -99,7 +99,7 @@ class Project:
         return [RecordedQuestion(line["case"], line["session"], line["from"]) for line in lines]
 
     def asked_again(self) -> Sequence[RecordedQuestion]:
-        """What it was asked in confirming runs."""
+        """What it was asked in confirmation runs."""
         return [item for item in self.asked() if not item.session.startswith("agent.yaml")]
 
 

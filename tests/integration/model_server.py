@@ -11,8 +11,10 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.support import listening
 
 from agenteval.core.llm.spec import ModelSpec
 
@@ -189,15 +191,6 @@ def error(status: int, message: str, headers: Mapping[str, str] | None = None, *
     return Answer({"error": {"message": message, **fields}}, status, headers or {})
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that gave up is part of the tests."""
-
-
 @contextlib.contextmanager
 def serving() -> Iterator[ModelServer]:
     """A server for the length of the block."""
@@ -226,13 +219,5 @@ def serving() -> Iterator[ModelServer]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
             """Tests are quiet."""
 
-    server = _Server(("127.0.0.1", 0), Handler)
-    played.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with listening(Handler) as played.url:
         yield played
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,12 +19,14 @@ from tests.integration.model_server import serving as model_server
 from tests.integration.test_scheduler import EQUALITY, Scripted, echo, one_turn, run
 from tests.support import PATIENCE_S, agenteval, case, environment, error_of, python_agent, results_in, statuses
 
+from agenteval.core.authentic import Seal
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.resources.grader_pool import GraderPool
 from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources.shared import RunResources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
-from agenteval.results.model import Score
+from agenteval.results.case import Score
 from agenteval.run.attachments import attachments as module
 from agenteval.run.attachments.attachments import Attached, AttachmentError, Attachments
 from agenteval.run.attachments.convert import read_file
@@ -88,7 +91,7 @@ def server() -> Iterator[FileServer]:
 
 @pytest.fixture
 def downloader(tmp_path: Path) -> Downloader:
-    return Downloader(tmp_path / "kept", tmp_path / "temporary", sleep=lambda _: None)
+    return Downloader(tmp_path / "kept", tmp_path / "temporary", Seal(), sleep=lambda _: None)
 
 
 def local(folder: Path, name: str, data: bytes, kind: FileKind = "text", **fields: Any) -> FileRef:
@@ -214,19 +217,99 @@ class TestDownloader:
 
     def test_a_cache_that_cannot_be_written_only_costs_time(self, server: FileServer, tmp_path: Path) -> None:
         (tmp_path / "kept").write_text("a file where the directory should be")
-        downloader = Downloader(tmp_path / "kept", tmp_path / "temporary")
+        downloader = Downloader(tmp_path / "kept", tmp_path / "temporary", Seal())
         found = downloader.get(f"{server.url}/hours.txt", "text", 10, keep=True)
         assert found.is_relative_to(tmp_path / "temporary")
 
     def test_nowhere_to_store(self, server: FileServer, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        downloader = Downloader(tmp_path / "file", tmp_path / "file")
+        downloader = Downloader(tmp_path / "file", tmp_path / "file", Seal())
         with pytest.raises(DownloadError, match="cannot be stored: "):
             downloader.get(server.url, "text", 10, keep=True)
 
     def test_redirects_are_followed(self, server: FileServer, downloader: Downloader) -> None:
         server.answers = [Sent(b"", 302, {"Location": "/elsewhere.txt"}), Sent(b"found")]
         assert downloader.get(f"{server.url}/hours.txt", "text", 10, keep=True).read_text() == "found"
+
+    def test_an_entry_that_somebody_else_wrote_is_downloaded_again(
+        self, server: FileServer, downloader: Downloader
+    ) -> None:
+        url, other = (f"{server.url}/{name}.txt" for name in ("hours", "other"))
+        own = replace(downloader, seal=Seal("the key of this repository"))
+        server.answers = [Sent(b"forged")]
+        for writer in (downloader, replace(downloader, seal=Seal.random()), replace(downloader, seal=Seal.random())):
+            writer.get(url, "text", 10, keep=True)
+        own.get(other, "text", 10, keep=True)
+        for suffix in ("", ".mac"):
+            # The content of another file, with its code.
+            (source,) = own.kept.glob(f"*/other.txt{suffix}")
+            (target,) = own.kept.glob(f"*/hours.txt{suffix}")
+            target.write_bytes(source.read_bytes())
+        server.answers = [Sent(b"true")]
+        server.asked.clear()
+
+        assert [own.get(url, "text", 10, keep=True).read_text() for _ in range(2)] == ["true"] * 2
+        assert server.asked == ["/hours.txt"]
+        target.with_suffix("").write_text("forged again")
+        assert own.get(url, "text", 10, keep=True).read_text() == "true"
+        target.unlink()
+        assert own.get(url, "text", 10, keep=True).read_text() == "true"
+        assert len(server.asked) == 3
+
+    @pytest.mark.parametrize(
+        "host",
+        [
+            *("127.0.0.2", "localhost", "2130706434", "0x7f.2", "[::1]", "[::ffff:127.0.0.2]", "0.0.0.0", "10.0.0.1"),
+            *("169.254.169.254", "100.64.0.1", "192.168.0.1", "[64:ff9b::7f00:1]", "user:secret@127.0.0.2"),
+        ],
+    )
+    @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+    def test_no_redirect_leads_to_a_private_address(
+        self, server: FileServer, downloader: Downloader, host: str, status: int
+    ) -> None:
+        port = server.url.rpartition(":")[2]
+        # The suite names this server; only its first answer is wanted of it.
+        server.answers = [Sent(b"", status, {"Location": f"http://{host}:{port}/secret"}), Sent(b"of the network")]
+        with pytest.raises(DownloadError) as caught:
+            downloader.get(f"{server.url}/hours.txt", "text", 10, keep=True)
+        assert "which is not a public address; use that address in the suite" in str(caught.value)
+        assert "secret" not in str(caught.value)
+        assert server.asked == ["/hours.txt"]
+
+    def test_a_redirect_within_the_named_host_may_pass_several_addresses(
+        self, server: FileServer, downloader: Downloader
+    ) -> None:
+        server.answers = [*(Sent(b"", 302, {"Location": f"{server.url}/{n}"}) for n in range(10)), Sent(b"found")]
+        assert downloader.get(f"{server.url}/a.txt", "text", 10, keep=False).read_text() == "found"
+        server.answers = [Sent(b"", 302, {"Location": "/again"})]
+        with pytest.raises(DownloadError, match="redirects more than 10 times"):
+            downloader.get(f"{server.url}/a.txt", "text", 10, keep=False)
+
+    def test_a_name_that_changes_its_address_is_noticed(
+        self, server: FileServer, downloader: Downloader, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        look_up = socket.getaddrinfo
+        answers = ["8.8.8.8", "127.0.0.1"]
+
+        def rebinding(host: Any, *args: Any, **options: Any) -> Any:
+            return look_up(answers.pop(0) if host in {"rebinds.test", b"rebinds.test"} else host, *args, **options)
+
+        monkeypatch.setattr(socket, "getaddrinfo", rebinding)
+        port = server.url.rpartition(":")[2]
+        server.answers = [Sent(b"", 302, {"Location": f"http://rebinds.test:{port}/secret"}), Sent(b"of the network")]
+        with pytest.raises(DownloadError, match=r"redirects to rebinds\.test, which is not a public address"):
+            downloader.get(f"{server.url}/hours.txt", "text", 10, keep=True)
+        assert (answers, server.asked) == ([], ["/hours.txt"])
+
+    def test_a_proxy_may_have_a_private_address(
+        self, server: FileServer, downloader: Downloader, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HTTP_PROXY", server.url)
+        server.answers = [Sent(b"", 302, {"Location": "http://files.invalid/b.txt"}), Sent(b"found")]
+        assert downloader.get("http://named.invalid/a.txt", "text", 10, keep=False).read_text() == "found"
+        server.answers = [Sent(b"", 302, {"Location": "http://10.0.0.1/b.txt"}), Sent(b"found")]
+        with pytest.raises(DownloadError, match=r"redirects to 10\.0\.0\.1, which is not a public address"):
+            downloader.get("http://named.invalid/a.txt", "text", 10, keep=False)
 
     def test_passing_failures_are_repeated(self, server: FileServer, downloader: Downloader) -> None:
         waits: list[float] = []
@@ -241,7 +324,9 @@ class TestDownloader:
             (Sent(status=404), "answered with status 404", 1),
             (Sent(status=403), "answered with status 403", 1),
             (Sent(status=500), "answered with status 500", 3),
-            (Sent(b"", 302, {"Location": "file:///etc/passwd"}), "cannot be downloaded: ", 1),
+            (Sent(b"", 302, {"Location": "file:///etc/passwd"}), "redirects to file://; only ", 1),
+            (Sent(b"", 302, {"Location": "ftp://127.0.0.1/a"}), "redirects to ftp://; only ", 1),
+            (Sent(status=304), "answered with status 304", 1),
             (Sent(headers={"Content-Encoding": "gzip"}), "cannot be downloaded: ", 1),
             (Sent(headers={"Content-Length": "100"}), "cannot be reached: ", 3),
             (Sent(b"x" * 3000), "is larger than 0.00195312 MB", 1),
@@ -306,7 +391,7 @@ async def scored(metric: MetricConfig, observation: Observation) -> list[Score]:
     try:
         return await score_turn([metric], observation, MetricCatalog(resources))
     finally:
-        await resources.close()
+        await RunResources(resources.gateway, [resources]).close()
 
 
 class TestTurns:

@@ -1,4 +1,4 @@
-"""How an agent is asked: time limits, and further attempts after failures that may pass."""
+"""Turns of an agent: time limits, and retries after transient failures."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.integration.virtual_time import in_virtual_time
-from tests.support import agent_spec, request
+from tests.support import agent_spec, request, suite_plan
 
 from agenteval.agents.base import Reply, Request
 from agenteval.core.errors import AgentError, TransientAgentError
-from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.metrics.resources.grader_pool import GraderPool
-from agenteval.metrics.resources.resources import Resources
-from agenteval.metrics.scoring import MetricCatalog
-from agenteval.results.model import CaseResult, IterationResult
+from agenteval.results.case import CaseResult, IterationResult
 from agenteval.run.plan import AgentSlot, Job, RunLimits
 from agenteval.run.runner.attempts import Answer, CaseDeadline, Retrying
 from agenteval.run.runner.scheduler import run_jobs
@@ -71,7 +67,7 @@ def asked(agent: Scripted, times: int = 1, concurrency: int = 1, seed: int = 0, 
 BUSY = TransientAgentError("answered 503")
 
 
-def test_what_may_pass_is_tried_again_and_counted() -> None:
+def test_transient_failures_are_retried_and_counted() -> None:
     agent = Scripted([BUSY, BUSY, "hello"])
     (answer,) = asked(agent)
     assert answer.reply == Reply("hello")
@@ -136,7 +132,7 @@ def test_an_agent_that_comes_back_is_trusted_again() -> None:
 
 def iteration(agent: Scripted, turns: int, case_s: float | None, **fields: Any) -> IterationResult:
     """The one iteration of a case with so many turns."""
-    (found,) = cases(agent, 1, RunLimits(1, case_s), turns=turns, **fields)
+    (found,) = cases(agent, 1, RunLimits(1), turns=turns, case_s=case_s, **fields)
     return found.iterations[0]
 
 
@@ -147,6 +143,7 @@ def cases(
     *,
     turns: int = 1,
     iterations: int = 1,
+    case_s: float | None = None,
     then: Callable[[CaseResult], None] = lambda _: None,
     **fields: Any,
 ) -> list[CaseResult]:
@@ -154,9 +151,10 @@ def cases(
     equality = MetricConfig(id="equality", type="equality", kind="standard")
     turn = Turn(input="hello", ground_truth="hello", metrics=(equality,))
     suite = Suite(path="suite", name="suite", format="holodeck", cases=())
+    plan = suite_plan(case_s)
     bound = AgentSlot(agent, agent_spec("http", "unused", Path(), **fields))
     jobs = [
-        Job(suite, Case(id=f"suite::{number}", name=str(number), turns=(turn,) * turns), bound, iterations)
+        Job(suite, plan, Case(id=f"suite::{number}", name=str(number), turns=(turn,) * turns), bound, iterations)
         for number in range(count)
     ]
     found: list[CaseResult] = []
@@ -166,8 +164,7 @@ def cases(
         then(result)
 
     async def run() -> None:
-        catalog = MetricCatalog(Resources(gateway=Gateway(LlmSettings()), graders=GraderPool({}, 1)))
-        found.extend(result for _, result in await run_jobs(jobs, catalog, limits, finished))
+        found.extend(result for _, result in await run_jobs(jobs, limits, finished))
 
     in_virtual_time(run())
     return found
@@ -186,7 +183,7 @@ def test_a_case_is_limited_by_what_it_may_take_as_a_whole() -> None:
         None,
         None,
         "no answer within the 25 s of the case",
-        "not asked: the 25 s of the case are over",
+        "not asked: the 25 s of the case are used up",
     ]
 
 
@@ -199,17 +196,21 @@ def test_a_case_does_not_wait_for_an_attempt_beyond_its_time() -> None:
 # Time limit of the run
 
 
-def test_what_has_not_run_when_the_time_is_up_is_an_error() -> None:
+def test_what_has_not_run_at_the_time_limit_is_an_error() -> None:
     found = cases(Scripted([10]), 6, RunLimits(2, run_s=25.0))
     assert [case.status for case in found] == ["passed"] * 4 + ["error"] * 2
-    assert [errors(case.iterations[0]) for case in found[4:]] == [["not run: the time is up"]] * 2
+    assert [errors(case.iterations[0]) for case in found[4:]] == [["not run: the time limit was reached"]] * 2
     assert [case.name for case in found] == [str(number) for number in range(6)]
 
 
 def test_iterations_that_had_finished_by_then_count() -> None:
     (found,) = cases(Scripted([10]), 1, RunLimits(1, run_s=25.0), iterations=4)
     assert [each.index for each in found.iterations] == [0, 1, 2, 3]
-    assert [errors(each)[0] for each in found.iterations] == [None, None, *["not run: the time is up"] * 2]
+    assert [errors(each)[0] for each in found.iterations] == [
+        None,
+        None,
+        *["not run: the time limit was reached"] * 2,
+    ]
 
 
 def test_without_time_nothing_is_asked() -> None:
@@ -244,21 +245,21 @@ def test_a_slow_agent_does_not_keep_others_from_being_asked() -> None:
     equality = MetricConfig(id="equality", type="equality", kind="standard")
     turn = Turn(input="hello", ground_truth="hello", metrics=(equality,))
     suite = Suite(path="suite", name="suite", format="holodeck", cases=())
+    plan = suite_plan()
     slow, fast = Scripted([100]), Scripted([1])
     bound = [
         AgentSlot(slow, agent_spec("http", "slow", Path(), concurrency=1, timeout_s=200)),
         AgentSlot(fast, agent_spec("http", "fast", Path())),
     ]
     jobs = [
-        Job(suite, Case(id=f"{number}", name=str(number), turns=(turn,)), bound[number >= 10], 1)
+        Job(suite, plan, Case(id=f"{number}", name=str(number), turns=(turn,)), bound[number >= 10], 1)
         for number in range(20)
     ]
     ended: dict[str, float] = {}
 
     async def run() -> None:
-        catalog = MetricCatalog(Resources(gateway=Gateway(LlmSettings()), graders=GraderPool({}, 1)))
         loop = asyncio.get_running_loop()
-        await run_jobs(jobs, catalog, RunLimits(2), lambda job, _: ended.update({job.case.id: loop.time()}))
+        await run_jobs(jobs, RunLimits(2), lambda job, _: ended.update({job.case.id: loop.time()}))
 
     in_virtual_time(run())
     assert max(time for case_id, time in ended.items() if int(case_id) >= 10) == pytest.approx(10)

@@ -15,6 +15,7 @@ import pytest
 from tests.integration.model_server import INPUT_TOKENS, KEY, OUTPUT_TOKENS, Answer, ModelServer, error, says, serving
 from tests.support import PATIENCE_S
 
+from agenteval.core.authentic import Seal
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.cache import ResponseCache
 from agenteval.core.llm.gateway import Gateway, LlmSettings
@@ -23,8 +24,9 @@ from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import Observation
 from agenteval.metrics.resources.grader_pool import GraderPool
 from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources.shared import RunResources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
-from agenteval.results.model import Score
+from agenteval.results.case import Score
 from agenteval.suite.model import MetricConfig, Place
 
 pytest.importorskip("azure.ai.evaluation", reason="needs the extra azure", exc_type=ImportError)
@@ -68,7 +70,7 @@ def measure(
             async with asyncio.timeout(PATIENCE_S):
                 return await score_turn(configs, observation, MetricCatalog(resources)), gateway
         finally:
-            await resources.close()
+            await RunResources(resources.gateway, [resources]).close()
 
     return asyncio.run(run())
 
@@ -222,6 +224,14 @@ class TestErrors:
         assert found.error == f"{server.model('azure_openai').label} did not answer within 0.3 s"
 
 
+@pytest.mark.parametrize("provider", ["azure_openai", "openai"])
+def test_no_redirect_takes_keys_along(server: ModelServer, provider: str) -> None:
+    with serving() as elsewhere:
+        server.script(Answer("", 307, {"Location": f"{elsewhere.url}/v1/chat/completions"}))
+        found = score(metric("fluency", server.model(provider)))
+        assert (found.status, elsewhere.asked) == ("error", [])
+
+
 class TestAccount:
     def test_a_measurement_is_a_call(self, server: ModelServer) -> None:
         model = server.model("azure_openai")
@@ -233,7 +243,7 @@ class TestAccount:
         assert (gateway.input_tokens, gateway.output_tokens) == (2 * INPUT_TOKENS, 2 * OUTPUT_TOKENS)
 
     def test_kept_in_the_cache(self, server: ModelServer, tmp_path: Path) -> None:
-        settings = LlmSettings(cache=ResponseCache(tmp_path))
+        settings = LlmSettings(cache=ResponseCache(tmp_path, Seal()))
         configs = [metric(name, server.model("azure_openai")) for name in NAMES]
         first, _ = measure(configs, settings=settings)
         second, gateway = measure(configs, settings=settings)

@@ -54,7 +54,7 @@ def project(directory: Path, server: ModelServer) -> None:
     evaluations.mkdir(parents=True)
     text = EVALUATION + "".join(SIMILAR.format(number=number) for number in range(CASES))
     (evaluations / "meaning.toml").write_text(text, encoding="utf-8")
-    config = {"agents": {"echo": {"command": ["cat"]}}, "embeddings": embedder(server)}
+    config = {"agents": {"echo": {"command": ["cat"], "reply": "text"}}, "embeddings": embedder(server)}
     (directory / "agenteval.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
 
 
@@ -88,16 +88,16 @@ def test_without_a_limit(tmp_path: Path, server: ModelServer) -> None:
     assert found["vector"] > CASES
 
 
-@pytest.mark.parametrize("limit", [0, 1, 5, 17, 40])
+@pytest.mark.parametrize("limit", [0, 5, 40])
 def test_calls_are_used_up_exactly(tmp_path: Path, server: ModelServer, limit: int) -> None:
     project(tmp_path, server)
     ended = run(tmp_path, "--max-llm-calls", str(limit))
     assert len(server.asked) == limit, ended.text
     assert results_in(tmp_path).summary.usage.llm_calls == limit
-    assert "the budget for models is used up" in ended.out
+    assert "the LLM budget is exhausted" in ended.out
 
 
-@pytest.mark.parametrize("limit", [0.01, 0.05, 0.1])
+@pytest.mark.parametrize("limit", [0.01, 0.1])
 def test_money_is_not_overspent(tmp_path: Path, server: ModelServer, limit: float) -> None:
     project(tmp_path, server)
     ended = run(tmp_path, "--max-cost-usd", str(limit))

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import PATIENCE_S, agent_spec, answer, eventually, is_alive, number_in, request, started
+from tests.support import PATIENCE_S, agent_spec, answer, ends, number_in, request, started
 
+from agenteval.agents.base import RemarkingAgent
 from agenteval.core.errors import AgentError, ConfigError, TransientAgentError
-from agenteval.results.model import ToolCall, Usage
+from agenteval.results.case import ToolCall, Usage
 from agenteval.suite.model import AgentSpec
 
 
@@ -53,18 +54,18 @@ def test_reads_a_full_reply(tmp_path: Path) -> None:
         ("one line\n", "one line"),
         ("of windows\r\n", "of windows"),
         ("two\n\n", "two\n"),
-        ("", ""),
-        # JSON that is no reply object is the answer itself, as it is written.
-        ('{"answer": 42}', '{"answer": 42}'),
+        ("\n", ""),
+        # JSON that is no object is the answer itself, as it is written.
         ('{"response": ', '{"response": '),
         ('["response"]', '["response"]'),
         ("42", "42"),
         ('  {"response": "padded"}  \n', "padded"),
-        ('{"response": null}', ""),
+        ('{"response": ""}', ""),
         ('{"response": {"total": 1}}', '{"total": 1}'),
         ('{"response": "half a character: \\ud800"}', "half a character: \ufffd"),
         ('{"response": "a whole one: \\ud83d\\ude00"}', "a whole one: \U0001f600"),
         ('{"response": ' + "9" * 5000 + "}", '{"response": ' + "9" * 5000 + "}"),
+        ('Here it is:\n{"a": 1}', 'Here it is:\n{"a": 1}'),
     ],
 )
 def test_reads_text(tmp_path: Path, output: str, expected: str) -> None:
@@ -91,6 +92,76 @@ def test_names_the_field_of_a_reply_that_is_wrong(tmp_path: Path, fields: dict[s
     with pytest.raises(AgentError) as caught:
         answer(program(tmp_path, f"print({reply!r})"))
     assert named in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        'loading model\n{"response": "done"}\n',
+        '{"level": 30, "msg": "loading"}\n{"level": 30, "msg": "asking"}\n{"response": "done"}',
+        'loading\r\n{\r\n  "response": "done"\r\n}\r\n',
+        'loading\n{\n  "response": "done",\n  "metadata": {\n    "a": 1\n  }\n}\n\n',
+    ],
+    ids=["text", "json-lines", "indented", "nested"],
+)
+def test_log_lines_before_a_reply_are_ignored_and_remarked_once(tmp_path: Path, output: str) -> None:
+    async def run() -> tuple[list[str], tuple[str, ...]]:
+        async with started(program(tmp_path, f"sys.stdout.write({output!r})")) as bot:
+            replies = [await bot.session().send(request(str(number))) for number in range(2)]
+            assert isinstance(bot, RemarkingAgent)
+            return [reply.response for reply in replies], bot.remarks().texts
+
+    answers, remarks = asyncio.run(run())
+    assert answers == ["done", "done"]
+    (remark,) = remarks
+    assert remark.startswith(
+        f"{tmp_path / 'agenteval.yaml'}:3: agent: the command prints further lines before its reply"
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "keys", "hint"),
+    [
+        ('{"answer": "42", "sources": ["a", "b"]}', "answer, sources", "response_path: answer"),
+        ('{"data": {"reply": {"text": "42"}}, "ok": true}', "data, ok", "response_path: data.reply.text"),
+        ('{"choices": [{"message": {"content": "42"}}]}', "choices", "response_path: choices[0].message.content"),
+        ('{"a": "1", "b": "2"}', "a, b", "`response_path` to the path of the answer"),
+        ('{"msg": "loading"}\n{"answer": "42"}', "answer", "response_path: answer"),
+        ("{}", "none", "reply: text"),
+    ],
+)
+def test_an_object_without_an_answer_is_an_error_with_its_keys(
+    tmp_path: Path, output: str, keys: str, hint: str
+) -> None:
+    with pytest.raises(AgentError) as caught:
+        answer(program(tmp_path, f"print({output!r})"))
+    assert f"a JSON object without `response` (its keys: {keys})" in str(caught.value)
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("output", "options", "expects_json", "expected"),
+    [
+        ('{"answer": 42}\n', {}, True, '{"answer": 42}'),
+        ('{"response": "a", "answer": 42}', {}, True, "a"),
+        ('{"response":  "a"}', {"reply": "text"}, False, '{"response":  "a"}'),
+        ('log\n{"response": "a"}', {"reply": "text"}, False, 'log\n{"response": "a"}'),
+        ('{"data": [{"answer": 42}]}', {"response_path": "data[0].answer"}, False, "42"),
+        ('log\n{"answer": "a", "response": "b"}', {"response_path": "answer"}, False, "a"),
+    ],
+)
+def test_the_definition_or_the_case_tells_what_the_answer_is(
+    *, tmp_path: Path, output: str, options: dict[str, str], expects_json: bool, expected: str
+) -> None:
+    spec = program(tmp_path, f"sys.stdout.write({output!r})", options=options)
+    assert answer(spec, request(expects_json=expects_json)).response == expected
+
+
+def test_a_path_needs_json(tmp_path: Path) -> None:
+    with pytest.raises(
+        AgentError, match="the agent's reply is not a JSON object, so response_path 'answer' cannot be read"
+    ):
+        answer(program(tmp_path, "print('42')", options={"response_path": "answer"}))
 
 
 def test_reads_an_answer_of_five_megabytes(tmp_path: Path) -> None:
@@ -133,6 +204,41 @@ def test_sends_the_request_as_one_json_document(tmp_path: Path) -> None:
         "config": {"ranking": "bm25"},
         "context": {"order": 7},
     }
+
+
+HOSTILE = "a b'\"$(touch hacked); `touch hacked` | touch hacked & ${HOME} {input} %s\n-x \udcff"
+
+
+def test_the_input_replaces_its_placeholder_as_one_argument(tmp_path: Path) -> None:
+    code = "import json, sys\nprint(json.dumps({'response': json.dumps([sys.argv[1:], sys.stdin.read()])}))"
+    (tmp_path / "cli.py").write_text(code, encoding="utf-8")
+    spec = agent_spec("command", [sys.executable, "cli.py", "-q", "{input}", "--text={input}"], tmp_path)
+    arguments, stdin = json.loads(answer(spec, request(HOSTILE, file_texts=("a file",))).response)
+    prompt = "a file\n\n" + HOSTILE.replace("\udcff", "?")
+    assert arguments == ["-q", prompt, f"--text={prompt}"]
+    assert stdin == ""
+    assert not (tmp_path / "hacked").exists()
+
+
+@pytest.mark.parametrize(("text", "said"), [("a\0b", "a null character"), ("x" * 130_000, "126 KiB")])
+def test_tells_why_an_input_cannot_be_an_argument(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(AgentError, match=f"cannot get an input with {said} as an argument; read the request from"):
+        answer(agent_spec("command", ["echo", "{input}"], tmp_path), request(text))
+
+
+def test_remarks_that_a_program_with_the_input_alone_misses_the_history(tmp_path: Path) -> None:
+    async def run() -> list[tuple[str, ...]]:
+        async with started(agent_spec("command", ["echo", "{input}"], tmp_path)) as bot:
+            assert isinstance(bot, RemarkingAgent)
+            session, remarks = bot.session(), []
+            for history in ((), ({"role": "user", "content": "hello"},)):
+                await session.send(request(history=history))
+                remarks.append(bot.remarks().texts)
+            return remarks
+
+    before, after = asyncio.run(run())
+    assert before == ()
+    assert "does not know the earlier turns" in after[0]
 
 
 def test_does_not_mind_a_program_that_never_reads(tmp_path: Path) -> None:
@@ -215,7 +321,7 @@ def test_a_hanging_program_ends_with_all_its_children(tmp_path: Path) -> None:
             return pids
 
     for pid in asyncio.run(give_up()):
-        assert eventually(lambda pid=pid: not is_alive(pid))  # type: ignore[misc]
+        assert ends(pid)
 
 
 def test_a_program_given_up_while_it_starts_ends_with_all_its_children(tmp_path: Path) -> None:
@@ -234,13 +340,13 @@ def test_a_program_given_up_while_it_starts_ends_with_all_its_children(tmp_path:
             return pid
 
     pid = asyncio.run(give_up())
-    assert eventually(lambda: not is_alive(pid))
+    assert ends(pid)
 
 
 def test_what_runs_on_in_the_background_does_not_delay_the_answer(tmp_path: Path) -> None:
     assert answer(shell(tmp_path, "sleep 1000 & echo $! > child; echo done")).response == "done"
     pid = number_in(tmp_path / "child")
-    assert eventually(lambda: not is_alive(pid))
+    assert ends(pid)
 
 
 def test_a_process_that_detached_itself_does_not_delay_the_answer(tmp_path: Path) -> None:
@@ -252,7 +358,7 @@ def test_a_process_that_detached_itself_does_not_delay_the_answer(tmp_path: Path
     )
     assert answer(program(tmp_path, code)).response == "done"
     pid = number_in(tmp_path / "child")
-    assert eventually(lambda: not is_alive(pid))
+    assert ends(pid)
 
 
 @pytest.mark.parametrize("name", ["no-such-program", "./no-such-program", "./notes.txt"])

@@ -17,7 +17,8 @@ from tests.integration.gated_suite import CASES, K, Project, names
 from tests.integration.model_server import Answer, ModelServer, RecordedQuestion, says, serving
 from tests.support import AGENTEVAL, PATIENCE_S, case, environment, eventually, write_suite
 
-from agenteval.results.model import Comparison, Results
+from agenteval.results.comparison import Comparison
+from agenteval.results.model import Results
 from agenteval.results.store import read_results
 
 
@@ -45,7 +46,7 @@ def regressed(comparison: Comparison) -> list[str]:
 
 def test_an_unchanged_agent_is_not_asked_again(project: Project) -> None:
     baseline = project.past(1, "--iterations", "2")
-    stale = project.folder / "agenteval-report" / "confirmation.jsonl"
+    stale = project.folder / "agenteval-report" / "confirmation-2.jsonl"
     stale.parent.mkdir()
     stale.touch()
     ended = project.run("--iterations", "2", "--baseline", baseline)
@@ -65,9 +66,9 @@ def test_a_broken_case_is_run_again_by_itself(project: Project) -> None:
     repeats = comparison.policy["reruns"]["agent.yaml::c07"]
     again = project.asked_again()
     assert Counter(item.case for item in again) == {"c07": repeats}
-    # Iterations are counted on behind those of a first and a second run.
+    # Iterations are counted on behind those of the first run.
     numbers = sorted(int(item.session.rpartition("#")[2]) for item in again)
-    assert numbers == list(range(2 * K, 2 * K + repeats))
+    assert numbers == list(range(K, K + repeats))
     assert len(project.asked()) == CASES * K + repeats
 
 
@@ -81,7 +82,7 @@ def test_a_suite_that_looks_worse_is_run_again_as_a_whole(project: Project) -> N
     again = project.asked_again()
     assert Counter(item.case for item in again) == dict.fromkeys(names(0, CASES).split(), 2)
     assert {item.session.rpartition("#")[2] for item in again} == {"2", "3"}
-    journal = (project.folder / "agenteval-report" / "confirmation.jsonl").read_text(encoding="utf-8")
+    journal = (project.folder / "agenteval-report" / "confirmation-1.jsonl").read_text(encoding="utf-8")
     kinds = Counter(
         next(kind for kind in ("run", "iteration", "case") if kind in json.loads(line))
         for line in journal.splitlines()
@@ -128,10 +129,10 @@ def test_confirming_runs_that_break_leave_it_open_and_say_why(project: Project) 
     ended = project.run("--baseline", baseline, BROKEN=names(0, 12), CRASHES=names(5, 10))
     assert ended.status == 0, ended.text
     comparison = comparison_of(project.results())
-    assert (comparison.verdict, comparison.policy["confirmed"]) == ("inconclusive", False)
-    assert "5 of 20 cases of the confirming runs broke: " in comparison.policy["reason"]
+    assert (comparison.verdict, comparison.policy["confirmed"]) == ("unproven", False)
+    assert "5 of 20 cases of the confirmation run could not be evaluated: " in comparison.policy["reason"]
     assert "no model" in comparison.policy["reason"]
-    assert "warning: 5 of 20 cases of the confirming runs broke: " in ended.out
+    assert "warning: 5 of 20 cases of the confirmation run could not be evaluated: " in ended.out
 
 
 # The pool that is handed on
@@ -226,7 +227,7 @@ def test_recorded_answers_stay_what_they_are_and_are_never_confirmed(project: Pr
     assert ended.status == 1, ended.text
     comparison = comparison_of(project.results())
     assert (comparison.verdict, regressed(comparison)) == ("regressed", ["c03"])
-    assert not (project.folder / "agenteval-report" / "confirmation.jsonl").exists()
+    assert not list((project.folder / "agenteval-report").glob("confirmation*"))
 
 
 def test_recorded_answers_beside_living_ones_are_given_again(project: Project) -> None:
@@ -277,7 +278,8 @@ def model_calls(server: ModelServer) -> int:
 
 def test_the_cache_of_the_first_run_does_not_answer_the_second(prompted: Project) -> None:
     (prompted.folder / "agenteval.yaml").write_text(
-        yaml.safe_dump({"gate": {"fail_on": ["regressions"]}, "llm": {"cache": "kept"}}), encoding="utf-8"
+        yaml.safe_dump({"gate": {"fail_on": ["regressions"]}, "llm": {"cache": "kept", "cache_agents": True}}),
+        encoding="utf-8",
     )
     with serving() as server:
         server.respond = obey
@@ -290,16 +292,16 @@ def test_the_cache_of_the_first_run_does_not_answer_the_second(prompted: Project
         assert model_calls(server) == 2 * CASES
         usage = prompted.results().summary.usage
         assert usage.llm_calls == 2 * CASES
-        # The same again costs nothing.
+        # The first run is answered from the cache, but a cached answer is no second sample.
         assert prompted.run("--baseline", "before", **url).status == 1
-        assert model_calls(server) == 0
+        assert model_calls(server) == CASES
 
 
 @pytest.mark.parametrize(
     ("limit", "asked", "reason"),
     [
-        (CASES, CASES, "the budget for models is used up"),
-        (CASES + 3, CASES + 3, "the budget for models was used up by the confirming runs"),
+        (CASES, CASES, "the LLM budget is exhausted"),
+        (CASES + 3, CASES + 3, "the LLM budget was exhausted by the confirmation run"),
         (2 * CASES, 2 * CASES, ""),
     ],
 )
@@ -313,7 +315,7 @@ def test_a_budget_that_is_used_up_leaves_it_open(prompted: Project, limit: int, 
         ended = prompted.run("--no-cache", "--baseline", "before", "--max-llm-calls", str(limit), **url)
         assert model_calls(server) == asked
     comparison = comparison_of(prompted.results())
-    assert comparison.verdict == ("inconclusive" if reason else "regressed")
+    assert comparison.verdict == ("unproven" if reason else "regressed")
     assert ended.status == (0 if reason else 1)
     assert comparison.policy["reason"].endswith(reason)
     assert bool(re.search(rf"^warning: {reason}$", ended.out, re.MULTILINE)) is bool(reason)
@@ -341,13 +343,54 @@ def test_a_signal_while_it_is_confirmed_loses_nothing(project: Project, number: 
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (status, "")
-    assert out.splitlines()[-1] == "agenteval: FAILED: interrupted while what looks worse was run again"
-    assert (early.summary.cases, comparison_of(early).verdict) == (CASES, "inconclusive")
+    assert out.splitlines()[-1] == "agenteval: error: interrupted during the confirmation run"
+    assert (early.summary.cases, comparison_of(early).verdict) == (CASES, "unproven")
     results = project.results()
     assert results.run.complete
     assert (results.summary.cases, results.summary.failed) == (CASES, 12)
     comparison = comparison_of(results)
-    assert comparison.verdict == "inconclusive"
-    assert comparison.policy["reason"].endswith("the confirming runs were interrupted")
+    assert comparison.verdict == "unproven"
+    assert comparison.policy["reason"].endswith("the confirmation run was interrupted")
     ElementTree.fromstring((reports / "junit.xml").read_text(encoding="utf-8"))
     assert {path.name for path in reports.iterdir()} >= {"summary.md", "comment.md", "journal.jsonl"}
+
+
+def test_an_interrupted_confirmation_is_finished_by_a_resumed_run(project: Project) -> None:
+    baseline = project.past(3, "--iterations", str(K))
+    options = ("--iterations", str(K), "--baseline", baseline)
+    # The second run finishes, and the re-runs of single cases do not.
+    agent = (project.folder / "agent.py").read_text(encoding="utf-8")
+    hanging = agent.replace(
+        'and not request["session"].startswith("agent.yaml")', 'and ".2." in request["session"]', 1
+    )
+    assert hanging != agent
+    (project.folder / "agent.py").write_text(hanging, encoding="utf-8")
+    project.log.unlink()
+    with subprocess.Popen(
+        [str(AGENTEVAL), "run", "--quiet", *options],
+        cwd=project.folder,
+        env=environment(BROKEN=names(0, 8), HANGS="c07"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert eventually(lambda: len([item for item in project.asked_again() if item.case == "c07"]) > K)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE_S)
+    before = {item.session for item in project.asked_again() if item.case != "c07"}
+    ended = project.run(*options, "--resume", BROKEN=names(0, 8))
+    assert ended.status == 1, ended.text
+    again = {item.session for item in project.asked()}
+    assert {item.case for item in project.asked()} >= {"c07"}
+    # Sessions have the same names, and only what was under way is asked again.
+    assert all(".2." in session for session in again)
+    assert len(before & again) <= 8
+    comparison = comparison_of(project.results())
+    assert (comparison.policy["second_run"], comparison.policy["confirmed"]) == (True, True)
+    # Resumed once more, nothing is left to run, and the verdict is the same.
+    finished = project.run(*options, "--resume", BROKEN=names(0, 8))
+    assert (finished.status, project.asked()) == (1, [])
+    assert comparison_of(project.results()).cases == comparison.cases
+    # A new run does not take over the answers of another one.
+    assert project.run(*options, BROKEN=names(0, 8)).status == 1
+    assert len(project.asked_again()) > CASES * K

@@ -1,47 +1,38 @@
-"""The base commit's agent runs beside the pull request's, in a git worktree."""
+"""The base commit's agent runs beside the pull request's, in a directory of its own."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.end_to_end.conftest import Command
+from tests.git_server import commit, git
 from tests.integration.gated_suite import AGENT, CASES, Project, RecordedQuestion, names
-from tests.support import Answer, case, python_agent, serving, write_suite
+from tests.support import Answer, Ended, answer, case, python_agent, request, serving, write_suite
 
-from agenteval.core.text.redact import Redactor
-from agenteval.results.model import Comparison
-from agenteval.run.confirm.base_agent import ControlError, base_agents
-from agenteval.run.resolve.sources import Sources
+from agenteval.core.errors import AgentEvalError
+from agenteval.core.process.confinement import Owner, confined
+from agenteval.core.process.run_confined import run_confined
+from agenteval.results.comparison import Comparison
+from agenteval.run.confirm.control import Control, PreparedControl, opened_control, prepared_control
+from agenteval.run.context import RunContext
+from agenteval.run.control_commit import ControlError, ControlHost, LocalHost
+from agenteval.run.resolve.run import resolve_run
+from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.settings import Settings
 from agenteval.suite.model import AgentSpec
 
-BASE = {"confirm": "base"}
+BASE = {"confirm": "against-base"}
 SUITE = Path("agent.yaml")
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Real git, without anything of the machine's configuration."""
-    own = {
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_SYSTEM": os.devnull,
-        **{f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-    }
-    done = subprocess.run(
-        ["git", *arguments], cwd=folder, env=os.environ | own, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def commit(folder: Path) -> str:
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--allow-empty", "--message", "x")
-    return git(folder, "rev-parse", "HEAD")
 
 
 @pytest.fixture
@@ -71,19 +62,39 @@ def comparison(project: Project) -> Comparison:
 def worktrees(project: Project) -> list[str]:
     """What git still knows of, and what is left of files."""
     listed = git(project.folder, "worktree", "list").splitlines()
-    left = [path.name for path in (project.folder.parent / "temporary").glob("agenteval-base-*")]
+    left = [path.name for path in (project.folder.parent / "temporary").glob("agenteval-control-*")]
     return [line for line in listed if str(project.folder) not in line] + left
 
 
-def asked_of(asked: Iterable[RecordedQuestion], prefix: str) -> list[RecordedQuestion]:
-    return [item for item in asked if item.session.startswith(prefix)]
+def asked_of(asked: Iterable[RecordedQuestion], side: str) -> list[RecordedQuestion]:
+    """What a side was asked in the second run, the first request."""
+    return [item for item in asked if f".1.{side}:" in item.session]
+
+
+@contextmanager
+def prepared(
+    commit_id: str | None, *suites: Path, setup: str = "", host: ControlHost | None = None
+) -> Iterator[tuple[RunSpec, PreparedControl]]:
+    """The control of suites in the current directory, as the first run finds it."""
+    spec = resolve_run(Settings(suites=suites), RunContext(setup=setup, control=host or LocalHost()))
+    with prepared_control(spec, commit_id) as found:
+        if isinstance(found, AgentEvalError):
+            raise found
+        yield spec, found
+
+
+@contextmanager
+def control_of(commit_id: str | None, *suites: Path, setup: str = "") -> Iterator[Control]:
+    """The control, ready to run."""
+    with prepared(commit_id, *suites, setup=setup) as (spec, found), opened_control(found, spec) as control:
+        yield control
 
 
 @contextmanager
 def base_of(commit_id: str | None, *suites: Path, setup: str = "") -> Iterator[Mapping[str, AgentSpec]]:
-    """The agents of the commit at which the current one left another, for suites in the current directory."""
-    with base_agents(Sources(Path.cwd(), suites), commit_id, setup, Redactor([])) as agents:
-        yield agents
+    """The agents of the control."""
+    with control_of(commit_id, *suites, setup=setup) as control:
+        yield {case_id: case.agent for case_id, case in control.cases.items()}
 
 
 def break_cases(project: Project, broken: str) -> str:
@@ -97,13 +108,13 @@ def test_both_commits_answer_side_by_side(project: Project) -> None:
     ended = project.run("--baseline", baseline)
     assert ended.status == 1, ended.text
     found = comparison(project)
-    assert (found.verdict, found.policy["confirm"], found.policy["confirmed"]) == ("regressed", "base", True)
-    second, control = (asked_of(project.asked(), prefix) for prefix in ("second:", "control:"))
-    assert Counter(item.case for item in second) == Counter(item.case for item in control)
+    assert (found.verdict, found.policy["confirm"], found.policy["confirmed"]) == ("regressed", "against-base", True)
+    second, base = (asked_of(project.asked(), side) for side in ("current", "control"))
+    assert Counter(item.case for item in second) == Counter(item.case for item in base)
     assert len(second) == CASES
     assert {item.agent for item in second} == {str(project.folder / "agent.py")}
-    (elsewhere,) = {item.agent for item in control}
-    assert "agenteval-base-" in elsewhere
+    (elsewhere,) = {item.agent for item in base}
+    assert "agenteval-control-" in elsewhere
     assert not Path(elsewhere).exists()
     assert worktrees(project) == []
 
@@ -117,7 +128,7 @@ def test_a_drift_that_hits_both_commits_is_no_regression(project: Project) -> No
     found = comparison(project)
     assert (found.policy["second_run"], found.policy["confirmed"]) == (True, True)
     assert found.verdict != "regressed"
-    project.configure({"confirm": "head"})
+    project.configure({"confirm": "rerun"})
     assert project.run("--baseline", baseline, BROKEN=names(0, 12)).status == 1
 
 
@@ -163,8 +174,20 @@ def test_a_case_that_is_new_runs_without_a_partner(project: Project) -> None:
     project.write(broken=names(0, 12), gate=BASE, cases=CASES + 2)
     commit(project.folder)
     assert project.run("--baseline", baseline).status == 1
-    assert len(asked_of(project.asked(), "second:")) == CASES + 2
-    assert len(asked_of(project.asked(), "control:")) == CASES
+    assert len(asked_of(project.asked(), "current")) == CASES + 2
+    assert len(asked_of(project.asked(), "control")) == CASES
+
+
+def test_a_base_commit_without_these_cases_is_told(project: Project) -> None:
+    write_suite(project.folder, [case("another")], agent=python_agent(project.folder, AGENT.format(log="log")))
+    commit(project.folder)
+    project.write(gate=BASE)
+    baseline = project.past(1)
+    project.write(broken=names(0, 12), gate=BASE)
+    ended = project.run("--baseline", baseline)
+    assert ended.status == 0, ended.text
+    assert "no requested case is in the base commit" in comparison(project).policy["reason"]
+    assert project.asked_again() == []
 
 
 def test_setup_runs_for_the_base_commit_too(project: Project) -> None:
@@ -206,7 +229,7 @@ def test_the_worktree_goes_after_an_error(project: Project) -> None:
 
 def fail_beside(project: Project, head: str) -> None:
     with base_of(head, SUITE):
-        assert len(worktrees(project)) == 2
+        assert len(worktrees(project)) == 1
         raise RuntimeError("in between")
 
 
@@ -215,29 +238,27 @@ def open_and_told(project: Project, *arguments: str, said: str) -> None:
     ended = project.run(*arguments)
     assert ended.status == 0, ended.text
     found = comparison(project)
-    assert (found.verdict, found.policy["confirmed"]) == ("inconclusive", False)
+    assert (found.verdict, found.policy["confirmed"]) == ("unproven", False)
     assert said in found.policy["reason"]
-    assert "warning: nothing was run again: " in ended.out
+    assert "warning: no confirmation run was made: " in ended.out
     assert said in ended.out
     assert worktrees(project) == []
 
 
-def test_a_base_whose_suite_cannot_be_read(project: Project) -> None:
-    (project.folder / "agent.yaml").write_text("test_cases: 7\n", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("agent.yaml", "test_cases: 7\n", "the suite of the base commit cannot be read"),
+        ("agent.py", "import nothing_of_the_kind\n", "nothing_of_the_kind"),
+    ],
+)
+def test_a_base_that_cannot_run(project: Project, file: str, content: str, said: str) -> None:
+    (project.folder / file).write_text(content, encoding="utf-8")
     commit(project.folder)
     project.write(gate=BASE)
     baseline = project.past(1)
     project.write(broken=names(0, 12), gate=BASE)
-    open_and_told(project, "--baseline", baseline, said="cannot use the suite as it was at the base commit")
-
-
-def test_a_base_whose_agent_cannot_start(project: Project) -> None:
-    (project.folder / "agent.py").write_text("import nothing_of_the_kind\n", encoding="utf-8")
-    commit(project.folder)
-    project.write(gate=BASE)
-    baseline = project.past(1)
-    project.write(broken=names(0, 12), gate=BASE)
-    open_and_told(project, "--baseline", baseline, said="nothing_of_the_kind")
+    open_and_told(project, "--baseline", baseline, said=said)
 
 
 def test_a_shallow_clone(project: Project) -> None:
@@ -247,7 +268,7 @@ def test_a_shallow_clone(project: Project) -> None:
     git(project.folder.parent, "clone", "--quiet", "--depth", "1", f"file://{project.folder}", str(clone))
     project.patch.chdir(clone)
     here = Project(clone, project.command, project.patch)
-    open_and_told(here, "--baseline", str(project.folder / "base-0"), said="actions/checkout needs `fetch-depth: 0`")
+    open_and_told(here, "--baseline", str(project.folder / "base-0"), said="set `fetch-depth: 0` of actions/checkout")
 
 
 def test_outside_of_a_repository(project: Project) -> None:
@@ -272,14 +293,188 @@ def test_what_is_no_commit_of_this_repository(project: Project, commit_id: str) 
 
 
 def test_a_baseline_of_unknown_origin(project: Project) -> None:
-    with pytest.raises(ControlError, match="of which commit"), base_of(None):
+    with pytest.raises(ControlError, match="the baseline names no commit"), base_of(None):
         pass
 
 
 def test_without_git(project: Project) -> None:
     project.patch.setenv("PATH", "")
-    with pytest.raises(ControlError, match="needs git"), base_of("c" * 40):
+    with pytest.raises(ControlError, match="git is not installed"), base_of("c" * 40):
         pass
+
+
+# The agent under test cannot make itself the base
+
+
+def test_a_replaced_base_commit_is_not_used(project: Project) -> None:
+    began = git(project.folder, "rev-parse", "HEAD")
+    baseline = project.past(1)
+    bad = break_cases(project, names(0, 12))
+    git(project.folder, "replace", "-f", began, bad)
+    ended = project.run("--baseline", baseline)
+    assert ended.status == 1, ended.text
+    assert comparison(project).verdict == "regressed"
+
+
+def test_the_base_is_found_before_user_code_runs(project: Project) -> None:
+    began = git(project.folder, "rev-parse", "HEAD")
+    with prepared(began, SUITE) as (spec, found):
+        bad = break_cases(project, names(0, 12))
+        git(project.folder, "replace", "-f", began, bad)
+        (project.folder / ".git" / "info" / "grafts").write_text(f"{began} {bad}\n", encoding="utf-8")
+        with opened_control(found, spec) as control:
+            (directory,) = {case.agent.directory for case in control.cases.values()}
+            assert "BROKEN = ''" in (Path(directory) / "agent.py").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def owned(project: Project) -> Iterator[Owner]:
+    """A user that the repository belongs to, and that user code runs as."""
+    if os.geteuid() != 0:
+        pytest.skip("needs the rights of root")
+    owner = Owner(4321, 4322)
+    # The directories of pytest are closed for other users.
+    with tempfile.TemporaryDirectory(prefix="agenteval-test-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        moved = shutil.copytree(project.folder, Path(folder) / "project")
+        for path in (moved, *moved.rglob("*")):
+            os.chown(path, owner.uid, owner.gid)
+        project.patch.chdir(moved)
+        project.patch.setenv("HOME", str(moved))
+        project.patch.setenv("PATH", "/usr/bin:/bin")
+        project.patch.setenv("TMPDIR", "/tmp")
+        project.patch.setattr("tempfile.tempdir", None)
+        with confined(owner=owner):
+            yield owner
+
+
+@pytest.mark.parametrize("setup", ["", 'echo ok >new; touch "$VIRTUAL_ENV/installed"; touch ~/of-the-base'])
+def test_user_code_cannot_change_the_base_agent(owned: Owner, setup: str) -> None:
+    here = Path.cwd()
+    head = run_confined(["git", "rev-parse", "HEAD"], here, 60).stdout.strip()
+    with base_of(head, SUITE, setup=setup) as agents:
+        (agent,) = {id(agent): agent for agent in agents.values()}.values()
+        there = Path(agent.directory)
+        home = there.parent / "home"
+        tries = [f"echo bad >{there}/agent.py", f"echo bad >{there}/json.py", f"rm {there}/agent.py"]
+        tries += [f"mv {there} {there}.old", f"mv {there.parent} {there.parent}.old", f"chmod 777 {there}"]
+        tries += [f"touch {home}/usercustomize.py", f"ls {home}", f"mv {home} {home}.old"]
+        if setup:
+            assert (there / "new").is_file()
+            assert (home / "of-the-base").is_file()
+            tries.append(f"echo bad >{agent.env['VIRTUAL_ENV']}/bin/python3")
+        script = "; ".join(f"({line}) >/dev/null 2>&1 && echo '{line}'" for line in tries)
+        done = run_confined(["/bin/sh", "-c", f"{script}; cat {there}/agent.py >/dev/null && echo end"], here, 60)
+        assert done.stdout == "end\n"
+    assert not there.exists()
+    assert len(run_confined(["git", "worktree", "list"], here, 60).stdout.splitlines()) == 1
+
+
+LOOK_AROUND = """
+import os, pathlib, subprocess
+def reply(request):
+    pathlib.Path("written-here").write_text("by the base agent")
+    ends = subprocess.run(["kill", "-0", request["input"]], capture_output=True).returncode
+    home = pathlib.Path.home()
+    (home / "cached").touch()
+    return " ".join([str(os.getuid()), str(home), os.environ["PIP_CACHE_DIR"], os.environ["TMPDIR"], str(ends)])
+"""
+
+
+def test_the_base_agent_writes_to_its_directory_and_to_nothing_of_the_agent(owned: Owner) -> None:
+    here = Path.cwd()
+    (here / "agent.py").write_text(LOOK_AROUND, encoding="utf-8")
+    git_of = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    assert run_confined([*git_of, "commit", "--quiet", "--all", "--message", "x"], here, 60).returncode == 0
+    head = run_confined(["git", "rev-parse", "HEAD"], here, 60).stdout.strip()
+    shared = {"HOME": str(here), "PIP_CACHE_DIR": str(here / "pip"), "TMPDIR": str(here / "tmp")}
+    with (
+        confined(variables=shared),
+        control_of(head, SUITE, setup="pip config list") as control,
+        subprocess.Popen(["setpriv", "--reuid", str(owned.uid), "--clear-groups", "sleep", "60"]) as process,
+    ):
+        agent = next(iter(control.cases.values())).agent
+        there = Path(agent.directory)
+        spec = replace(agent, options={"interpreter": "/usr/bin/python3"})
+        said = answer(spec, request(str(process.pid))).response.split()
+        process.kill()
+        uid, home, pip, temporary, status = said
+        assert int(uid) not in {0, owned.uid}
+        # Every place that programs share is its own, and it cannot reach programs of the agent.
+        assert {Path(path).is_relative_to(there.parent / "home") for path in (home, pip, temporary)} == {True}
+        assert status == "1"
+        assert (there / "written-here").stat().st_uid == int(uid)
+        assert control.warnings() == ()
+        # A change of its own files is told: nobody else can have made it, as far as is known.
+        (there / "agent.py").write_text("def reply(request): return 'forged'", encoding="utf-8")
+        (told,) = control.warnings()
+        assert told.startswith("files of the control changed while its agent ran: agent.py; ")
+    assert not (here / "pip").exists()
+
+
+def test_a_file_that_changes_beside_the_base_agent_is_told_with_the_result(project: Project) -> None:
+    baseline = project.past(1)
+    break_cases(project, names(0, 12))
+    agent = project.folder / "agent.py"
+    # The agent under test changes the base agent's files, which is possible on a laptop.
+    attack = "\nimport glob\nfor file in glob.glob({!r}):\n    open(file, 'a').write('#')\n"
+    place = str(project.folder.parent / "temporary" / "agenteval-control-*" / "worktree" / ".gitignore")
+    agent.write_text(agent.read_text(encoding="utf-8") + attack.format(place), encoding="utf-8")
+    ended = project.run("--baseline", baseline)
+    assert "warning: files of the control changed while its agent ran: .gitignore; " in ended.out
+
+
+def test_programs_of_the_repository_do_not_run(project: Project) -> None:
+    """Whatever an earlier step wrote into the repository, git starts nothing of it."""
+    folder, ran = project.folder, project.folder.parent / "ran"
+    head = git(folder, "rev-parse", "HEAD")
+    program = folder.parent / "program"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n", encoding="utf-8")
+    program.chmod(0o755)
+    hooks = folder.parent / "hooks"
+    hooks.mkdir()
+    for name in ("post-checkout", "post-index-change", "reference-transaction", "fsmonitor-watchman"):
+        shutil.copy(program, hooks / name)
+    (folder / ".git" / "info").mkdir(exist_ok=True)
+    (folder / ".git" / "info" / "attributes").write_text("* filter=bad\n", encoding="utf-8")
+    settings = {
+        **{f"filter.bad.{name}": str(program) for name in ("smudge", "clean", "process")},
+        "core.hooksPath": str(hooks),
+        "core.fsmonitor": str(program),
+        "core.sshCommand": str(program),
+        "credential.helper": f"!{program}",
+        "core.gitProxy": str(program),
+        "core.alternateRefsCommand": str(program),
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "protocol.ext.allow": "always",
+        "remote.origin.url": f"ext::{program}",
+        "remote.origin.uploadpack": str(program),
+        "core.pager": str(program),
+        "core.repositoryFormatVersion": "1",
+    }
+    for name, value in settings.items():
+        git(folder, "config", name, value)
+    with base_of(head, SUITE) as agents:
+        assert len(agents) == CASES
+    # The commit is in no object of the clone; the remote of the configuration is not asked.
+    with pytest.raises(ControlError), base_of("c" * 40, SUITE):
+        pass
+    assert not ran.exists()
+
+
+def test_a_folder_that_became_a_link_does_not_lead_the_base_agent_away(project: Project) -> None:
+    folder = project.folder / "bot"
+    folder.mkdir()
+    write_suite(folder, [case("a")], agent=python_agent(folder, AGENT.format(log=str(project.log))))
+    head = commit(project.folder)
+    elsewhere = shutil.copytree(folder, project.folder.parent / "elsewhere")
+    with prepared(head, Path("bot") / SUITE) as (spec, found):
+        shutil.rmtree(folder)
+        folder.symlink_to(elsewhere)
+        with opened_control(found, spec) as control:
+            (control_case,) = control.cases.values()
+            assert "agenteval-control-" in control_case.agent.directory
 
 
 # Agents that no worktree holds
@@ -293,38 +488,105 @@ def test_an_agent_behind_http_is_the_same_for_every_commit(project: Project) -> 
     with serving(lambda _: Answer({"response": "wrong"})) as broken:
         write_suite(project.folder, [case(name) for name in names(0, CASES).split()], agent={"http": broken.url})
         commit(project.folder)
-        open_and_told(project, "--baseline", "base-0", said="name it with --control")
+        open_and_told(project, "--baseline", "base-0", said="name it with `control:` in agenteval.yaml")
 
 
-def test_another_deployment_stands_for_the_base_commit(project: Project) -> None:
+@pytest.mark.parametrize("way", ["--control", "in the configuration", "in the suite"])
+def test_another_deployment_stands_for_the_base_commit(project: Project, way: str) -> None:
     suite = [case(name) for name in names(0, CASES).split()]
+
+    def compared(new: str, old: str) -> Ended:
+        """A run that is told the deployment of the base commit in one of the ways."""
+        agent: dict[str, object] = {"http": new}
+        settings: dict[str, object] = {"gate": {"fail_on": ["regressions"], **BASE}}
+        if way == "in the configuration":
+            agents = {"default": {**agent, "control": "main"}, "main": {"http": old, "timeout": 30}}
+            settings["agents"] = agents
+        (project.folder / "agenteval.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+        of_suite = {**agent, "control": old} if way == "in the suite" else agent
+        write_suite(project.folder, suite, agent=None if way == "in the configuration" else of_suite)
+        return project.run("--baseline", "base-0", *(("--control", old) if way == "--control" else ()))
+
     with (
         serving(lambda body: Answer({"response": body["input"]})) as old,
         serving(lambda _: Answer({"response": "wrong"})) as new,
     ):
         write_suite(project.folder, suite, agent={"http": old.url})
-        baseline = project.past(1)
+        project.past(1)
         old.requests.clear()
-        write_suite(project.folder, suite, agent={"http": new.url})
-        ended = project.run("--baseline", baseline, "--control", old.url)
+        ended = compared(new.url, old.url)
         assert ended.status == 1, ended.text
-        second = [body for body in new.requests if body["session"].startswith("second:")]
-        control = [body for body in old.requests if body["session"].startswith("control:")]
-        assert (len(second), len(control)) == (CASES, CASES)
+        second = [body for body in new.requests if ".1.current:" in body["session"]]
+        base = [body for body in old.requests if ".1.control:" in body["session"]]
+        assert (len(second), len(base)) == (CASES, CASES)
         assert comparison(project).verdict == "regressed"
         # One that is as bad shows that the change is none of the pull request's.
-        assert project.run("--baseline", baseline, "--control", new.url).status == 0
+        assert compared(new.url, new.url).status == 0
 
 
-def test_a_control_that_is_not_defined_is_told_before_anything_runs(project: Project) -> None:
+def test_agents_in_the_repository_and_behind_an_address_are_mixed(project: Project) -> None:
+    """Each case has its partner: a deployment, or the agent of the base commit."""
+    folder = project.folder / "service"
+    folder.mkdir()
+    suite = [case(name) for name in names(0, CASES).split()]
+    with serving(lambda body: Answer({"response": body["input"]})) as service:
+        write_suite(folder, suite, agent={"http": service.url, "control": service.url})
+        head = commit(project.folder)
+        with control_of(head, Path("service"), SUITE) as control:
+            kinds = Counter(found.agent.kind for found in control.cases.values())
+    assert kinds == {"http": CASES, "python": CASES}
+
+
+def test_a_control_that_is_not_defined_is_a_problem_of_the_agent(project: Project) -> None:
+    (project.folder / "agenteval.yaml").write_text(
+        yaml.safe_dump({"agents": {"default": {"http": "http://127.0.0.1:1", "control": "nobody"}}}), encoding="utf-8"
+    )
+    write_suite(project.folder, [case("a")])
+    ended = project.run()
+    assert ended.status == 2
+    assert "agenteval.yaml:" in ended.err
+    assert ": control: no agent is called 'nobody'" in ended.err
+
+
+def test_a_base_agent_that_is_not_defined_is_told_before_anything_runs(project: Project) -> None:
     ended = project.run("--control", "nobody")
     assert ended.status == 2
     assert "--control: no agent is called 'nobody'" in ended.err
     assert project.asked() == []
 
 
-def test_a_control_without_a_use_is_told(project: Project) -> None:
+def test_a_base_agent_without_a_use_is_told(project: Project) -> None:
     project.configure({})
     ended = project.run("--control", "command:cat")
     assert ended.status == 0, ended.text
     assert "warning: --control has no effect" in ended.out
+
+
+def test_each_suite_has_the_agent_of_its_configuration_at_the_base_commit(project: Project) -> None:
+    folder = project.folder
+    for name in ("support", "shop"):
+        (folder / name).mkdir()
+        write_suite(folder / name, [case(name)])
+        (folder / name / "agenteval.yaml").write_text(f"agents: {{default: [old-{name}]}}\n", encoding="utf-8")
+    head = commit(folder)
+    for name in ("support", "shop"):
+        (folder / name / "agenteval.yaml").write_text(f"agents: {{default: [new-{name}]}}\n", encoding="utf-8")
+    commit(folder)
+    with base_of(head, Path("support"), Path("shop")) as agents:
+        found = {case_id: (agent.target, Path(agent.directory).name) for case_id, agent in agents.items()}
+    assert found == {
+        "support/agent.yaml::support": (("old-support",), "support"),
+        "shop/agent.yaml::shop": (("old-shop",), "shop"),
+    }
+
+
+def test_an_agent_outside_of_the_repository_is_the_same_for_every_commit(project: Project, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    write_suite(elsewhere, [case("a")], agent={"command": ["cat"]})
+    head = git(project.folder, "rev-parse", "HEAD")
+    with (
+        pytest.raises(ControlError, match="is not in the repository of the working directory"),
+        base_of(head, elsewhere),
+    ):
+        pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ class TestParts:
         )
 
     def test_a_sheet_of_1997(self, tmp_path: Path) -> None:
-        assert "is no .xlsx file" in problem(tmp_path, "excel", OLD_WORKBOOK.read_bytes(), sheet="Prices")
+        assert "is not an .xlsx file" in problem(tmp_path, "excel", OLD_WORKBOOK.read_bytes(), sheet="Prices")
 
 
 class TestDamaged:
@@ -181,3 +182,12 @@ class TestImages:
     @pytest.mark.skipif(shutil.which("tesseract") is None, reason="needs tesseract")
     def test_what_tesseract_cannot_read(self, tmp_path: Path) -> None:
         assert text(tmp_path, "image", b"<svg/>") == ""
+
+
+@pytest.mark.parametrize("kind", ["word", "excel", "powerpoint"])
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, kind: Any) -> None:
+    file = tmp_path / "bomb"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("word/document.xml", b"A" * 100_000_001)
+    with pytest.raises(ConversionError, match="has 100,000,001 bytes when it is unpacked"):
+        read_file(FileRef(name="bomb", path=str(file), kind=kind), file)

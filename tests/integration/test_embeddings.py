@@ -22,6 +22,7 @@ from tests.integration.model_server import (
     words,
 )
 
+from agenteval.core.authentic import Seal
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.cache import ResponseCache
@@ -33,6 +34,7 @@ from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import MetricError, Observation
 from agenteval.metrics.resources.grader_pool import GraderPool
 from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources.shared import RunResources
 from agenteval.metrics.similarity import Consistency, Similar
 
 PATIENCE_S = 60
@@ -162,7 +164,7 @@ def test_names(name: str, provider: str, rest: str) -> None:
 
 @pytest.mark.parametrize("name", ["anthropic/claude-3", "claude-3-opus", "local/", "cohere/embed-v4"])
 def test_names_that_have_none(name: str) -> None:
-    with pytest.raises(ValueError, match=r"embedding models|no provider is called"):
+    with pytest.raises(ValueError, match=r"embedding models|unknown provider"):
         embedding_model(name)
 
 
@@ -193,7 +195,7 @@ def test_each_model_for_itself(server: ModelServer) -> None:
 
 @each_provider
 def test_a_second_run_asks_nothing(server: ModelServer, tmp_path: Path, provider: str) -> None:
-    kept = settings(cache=ResponseCache(tmp_path / "cache"))
+    kept = settings(cache=ResponseCache(tmp_path / "cache", Seal()))
     first = vectors(["a", "b"], model(server, provider), kept)
     second = vectors(["b", "a"], model(server, provider), settings(cache=kept.cache, limits=Limits(max_calls=0)))
 
@@ -275,7 +277,7 @@ def test_after_a_failure_it_is_asked_again(server: ModelServer) -> None:
 )
 def test_replies_without_a_vector(server: ModelServer, body: Any, tmp_path: Path) -> None:
     server.respond = lambda asked: Answer(body)
-    kept = settings(retries=0, cache=ResponseCache(tmp_path / "cache"))
+    kept = settings(retries=0, cache=ResponseCache(tmp_path / "cache", Seal()))
     problem = vectors(["x"], model(server), kept)
 
     assert isinstance(problem, LlmError), problem
@@ -295,7 +297,7 @@ def test_what_is_no_vector(text: str) -> None:
 
 
 def test_a_broken_file_of_the_cache_is_no_vector(server: ModelServer, tmp_path: Path) -> None:
-    kept = settings(cache=ResponseCache(tmp_path / "cache"))
+    kept = settings(cache=ResponseCache(tmp_path / "cache", Seal()))
     vectors(["x"], model(server), kept)
     (file,) = (tmp_path / "cache").rglob("*.json")
     file.write_text(file.read_text(encoding="utf-8").replace("[", "{"), encoding="utf-8")
@@ -390,7 +392,7 @@ def measured(chosen: ModelSpec, measure: Callable[[Resources], Awaitable[Any]]) 
             async with asyncio.timeout(PATIENCE_S):
                 return await measure(resources)
         finally:
-            await resources.close()
+            await RunResources(resources.gateway, [resources]).close()
 
     return asyncio.run(run())
 
@@ -511,7 +513,7 @@ def test_meaning_without_a_network(local_model: Path) -> None:
 
 
 def test_it_needs_no_budget_and_no_cache(local_model: Path, tmp_path: Path) -> None:
-    kept = settings(cache=ResponseCache(tmp_path / "cache"), limits=Limits(max_calls=0, max_cost_usd=0))
+    kept = settings(cache=ResponseCache(tmp_path / "cache", Seal()), limits=Limits(max_calls=0, max_cost_usd=0))
 
     async def work(embeddings: Embeddings) -> Any:
         found = await embeddings.vectors(["cat", "dog", "cat", ""], None)

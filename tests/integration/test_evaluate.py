@@ -5,25 +5,27 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import PATIENCE_S, case, echo_agent, environment, eventually, write_suite
+from tests.support import PATIENCE_S, case, echo_agent, eventually, python_program, write_suite
 
 from agenteval import (
+    AgentSpec,
     Case,
     CaseMetric,
     ConfigError,
+    InfrastructureError,
     Limits,
     Metric,
     MetricConfig,
     Observation,
+    Outcome,
     Reply,
     Request,
     Resources,
@@ -31,9 +33,12 @@ from agenteval import (
     Turn,
     evaluate,
     evaluate_async,
+    load_suites,
     read_results,
 )
 
+ONE_EACH = "; it must return a list with one outcome per observation"
+NO_JSON = "JSON cannot express a value: Object of type object is not JSON serializable"
 EQUALITY = MetricConfig(id="equality", type="equality", kind="standard")
 
 
@@ -87,19 +92,203 @@ def wrong(question: str) -> Any:
     return 42
 
 
+def stopping(question: str) -> str:
+    raise StopIteration("end")
+
+
+async def cancelled(question: str) -> str:
+    raise asyncio.CancelledError
+
+
+async def cancelling_itself(question: str) -> str:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+    return question
+
+
+async def interrupted(question: str) -> str:
+    raise KeyboardInterrupt
+
+
+async def generator_exit(question: str) -> str:
+    raise GeneratorExit
+
+
+def interrupted_in_thread(question: str) -> str:
+    raise KeyboardInterrupt
+
+
+def not_a_number(question: str) -> Any:
+    return {"response": float("nan")}
+
+
+def no_json(question: str) -> Any:
+    return {"response": object()}
+
+
+def no_json_arguments(question: str) -> Any:
+    return {"response": "", "tool_calls": [{"name": "t", "args": object()}]}
+
+
+class AnyAttribute:
+    """An agent that breaks the protocol of ``__getattr__``."""
+
+    def __call__(self, question: str) -> str:
+        raise LookupError("called")
+
+    def __getattr__(self, name: str) -> Any:
+        raise LookupError("called")
+
+
+def wrong_calls(question: str) -> Any:
+    return Reply("", tool_calls=({"name": "t"},))  # type: ignore[arg-type]
+
+
+def wrong_metadata(question: str) -> Any:
+    return Reply("", metadata={"when": object()})
+
+
 @pytest.mark.parametrize(
     ("agent", "reason"),
     [
         (raising, "LookupError: nothing about a"),
         (exiting, "SystemExit: 3"),
         (timing_out, "TimeoutError: upstream"),
-        (wrong, "the function returned int; it must return a text or a Reply"),
+        (stopping, "StopIteration: end"),
+        (cancelled, "the agent raised CancelledError"),
+        (cancelling_itself, "the agent raised CancelledError"),
+        (interrupted, "KeyboardInterrupt"),
+        (interrupted_in_thread, "KeyboardInterrupt"),
+        (generator_exit, "GeneratorExit"),
+        (not_a_number, "JSON cannot express the answer: Out of range float values are not JSON compliant"),
+        (no_json, "JSON cannot express the answer: Object of type object is not JSON serializable"),
+        (no_json_arguments, f"reply.tool_calls: {NO_JSON}"),
+        (wrong_calls, "reply.tool_calls[0]: must be an instance of ToolCall, not dict"),
+        (
+            wrong_metadata,
+            f"reply.metadata: {NO_JSON}",
+        ),
+        (wrong, "the agent returned int; it must return a text or a Reply"),
     ],
 )
 def test_what_a_function_does_wrong_is_an_error_of_the_case(agent: Any, reason: str) -> None:
     outcome = evaluate(suite("a"), agent=agent)
     assert outcome.exit_status == 3
     assert [found.reason for found in outcome.results.failed()] == [reason]
+
+
+def test_an_agent_with_attributes_of_any_name_is_called() -> None:
+    (case,) = evaluate(suite("a"), agent=AnyAttribute()).results.failed()
+    assert case.reason == "LookupError: called"
+
+
+@pytest.mark.parametrize("agent", [cancelled, interrupted, generator_exit])
+def test_an_asynchronous_agent_cannot_end_the_loop_of_the_caller(agent: Any) -> None:
+    outcome = asyncio.run(evaluate_async(suite("a"), agent=agent))
+    (case,) = outcome.results.failed()
+    assert agent.__name__ not in str(case.reason)
+    assert str(case.reason).split()[-1] in {"CancelledError", "KeyboardInterrupt", "GeneratorExit"}
+
+
+def test_an_agent_may_change_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def wandering(question: str) -> str:
+        os.chdir(tmp_path / "elsewhere")
+        return question
+
+    assert evaluate(suite("a"), agent=wandering, out="reports").exit_status == 0
+    assert (tmp_path / "reports" / "results.json").is_file()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_removed_working_directory_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    calls: list[Callable[[], object]] = [
+        lambda: evaluate(suite("a"), agent=echo),
+        lambda: evaluate(suite("a"), agent="replay:x"),
+        lambda: load_suites("x"),
+    ]
+    for call in calls:
+        with pytest.raises(InfrastructureError, match="the working directory is gone"):
+            call()
+
+
+def test_a_path_that_is_too_long_is_a_problem_of_its_argument() -> None:
+    long = "x" * 5000
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: evaluate(long), "suites[0]"),
+        (lambda: evaluate(suite("a"), agent=echo, baseline=long), "baseline"),
+        (lambda: evaluate(suite("a"), agent=echo, out="a/" * 2500), "out"),
+        (lambda: evaluate(suite("a"), agent=f"replay:{long}"), "--agent: replay"),
+        (lambda: read_results(long), "path"),
+        (lambda: load_suites(long), "paths[0]"),
+    ]
+    for call, name in calls:
+        with pytest.raises(ConfigError) as raised:
+            call()
+        assert str(raised.value) == f"{name}: is too long for a path"
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "message"),
+    [
+        ("comand", "x", "no kind 'comand'; did you mean 'command'?; known: command, "),
+        ("model_tool", "x", "no kind 'model_tool'; did you mean 'model'?; known: command, "),
+        ("command", (), "an agent of kind 'command' needs a `target`"),
+        ("model", "x", "an agent of kind 'model' needs the option 'agent'"),
+        ("plugin", "x", "an agent of kind 'plugin' needs the option 'options'"),
+        ("framework", "x", "an agent of kind 'framework' needs the option 'method'"),
+    ],
+)
+def test_a_specification_that_names_no_agent_is_a_config_error(kind: str, target: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        evaluate(suite("a"), agent=AgentSpec(kind=kind, target=target, directory="."))
+    assert str(raised.value).startswith(f"agent: {message}")
+
+
+def test_a_lone_surrogate_is_a_problem_of_its_field() -> None:
+    fields = {
+        "path": "suites[0].path",
+        "name": "suites[0].name",
+        "id": "suites[0].cases[0].id",
+        "tags": "suites[0].cases[0].tags[0]",
+    }
+    (case_,) = suite("a").cases
+    broken = {
+        "path": replace(suite("a"), path="\ud800"),
+        "name": replace(suite("a"), name="\ud800"),
+        "id": replace(suite("a"), cases=(replace(case_, id="\ud800"),)),
+        "tags": replace(suite("a"), cases=(replace(case_, tags=("\ud800",)),)),
+    }
+    for name, path in fields.items():
+        with pytest.raises(ConfigError) as raised:
+            evaluate(broken[name], agent=echo)
+        assert str(raised.value) == f"{path}: must not contain a lone surrogate"
+    assert evaluate(suite("\U0001f600"), agent=echo).gate.passed
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (MetricConfig("e", "equality", "standard", options={"nope": 1}), "equality: no option 'nope'; known: case_"),
+        (
+            MetricConfig("e", "equality", "standard", options={"strip_whitespac": True}),
+            "equality: no option 'strip_whitespac'; did you mean 'strip_whitespace'?",
+        ),
+        (MetricConfig("e", "schema", "schema"), "schema: the options are wrong: "),
+    ],
+)
+def test_wrong_options_of_a_metric_are_config_errors(config: MetricConfig, message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        evaluate(suite("a"), agent=echo, metrics=[config])
+    assert str(raised.value).startswith(message)
 
 
 def test_slow_functions_answer_at_once_and_have_a_limit() -> None:
@@ -120,16 +309,20 @@ def test_slow_functions_answer_at_once_and_have_a_limit() -> None:
 def test_a_process_ends_although_its_agent_never_answers(tmp_path: Path) -> None:
     write_suite(tmp_path, [case("a")], execution={"llm_timeout": 1})
     program = "import time, agenteval; print(agenteval.evaluate(agent=lambda q: time.sleep(1000)).exit_status)"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = python_program("-c", program, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+
+
+@dataclass(frozen=True)
+class Requiring(Metric):
+    """A metric that needs a field that does not exist."""
+
+    @property
+    def requires(self) -> frozenset[str]:
+        return frozenset({"answer"})
+
+    def measure(self, observation: Observation, /) -> bool:
+        return True
 
 
 def two(first: str, second: str) -> str:
@@ -140,9 +333,21 @@ def two(first: str, second: str) -> str:
     ("arguments", "problem"),
     [
         ({"agent": two}, "cannot be called with one argument"),
-        ({"agent": echo, "iterations": 0}, "iterations: 0 is less than 1"),
-        ({"agent": echo, "limits": Limits(max_cost_usd=-1.0)}, "limits: max_cost_usd: -1.0 is negative"),
+        ({"agent": echo, "iterations": 0}, "iterations: must be greater than or equal to 1, not 0"),
+        (
+            {"agent": echo, "limits": Limits(max_cost_usd=-1.0)},
+            "limits.max_cost_usd: must be .* to 0, not -1.0",
+        ),
         ({"agent": echo, "metrics": [object()]}, "'object' is not a metric"),
+        (
+            {"agent": echo, "metrics": [Requiring()]},
+            r"metrics\[0\]: Requiring.requires names 'answer'",
+        ),
+        ({"agent": 5}, "agent: must be a text, an instance of AgentSpec or a function, not 5"),
+        ({"agent": echo, "iterations": "3"}, "iterations: must be a whole number, not a text"),
+        ({"agent": echo, "limits": {"max_calls": 1}}, "limits: must be an instance of Limits, not dict"),
+        ({"agent": echo, "limits": Limits(max_calls="1")}, "limits.max_calls: must be a whole number, not a text"),  # type: ignore[arg-type]
+        ({"agent": echo, "tags": "slow"}, "tags: must be a tuple, not a text"),
         ({"agent": echo, "filter": "x"}, "no case matches"),
         ({"agent": "nobody"}, "no agent is called 'nobody'"),
         ({"agent": echo, "baseline": "missing"}, "missing"),
@@ -242,9 +447,81 @@ class Hanging(Metric):
         return 1.0
 
 
+@dataclass(frozen=True)
+class Giving(Metric):
+    """A metric that returns any value."""
+
+    value: Any
+
+    def measure(self, observation: Observation, /) -> Any:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Short(CaseMetric):
+    def measure_all(self, observations: Any, /) -> list[float]:
+        return []
+
+
+@dataclass(frozen=True)
+class GivingAll(CaseMetric):
+    """A metric over all iterations that returns any value."""
+
+    value: Any
+
+    def measure_all(self, observations: Any, /) -> Any:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Cancelled(Metric):
+    async def measure(self, observation: Observation, /) -> float:
+        raise asyncio.CancelledError
+
+
+@dataclass(frozen=True)
+class Interrupted(CaseMetric):
+    async def measure_all(self, observations: Any, /) -> list[float]:
+        raise KeyboardInterrupt
+
+
+class AttributeOfAnyName:
+    """A metric that breaks the protocol of ``__getattr__``."""
+
+    requires: frozenset[str] = frozenset()
+
+    def measure(self, observation: Observation, /) -> float:
+        return 1.0
+
+    def __getattr__(self, name: str) -> Any:
+        raise LookupError(name)
+
+
+@dataclass(frozen=True)
+class Endless(CaseMetric):
+    def measure_all(self, observations: Any, /) -> list[float]:
+        threading.Event().wait()
+        return []
+
+
 @pytest.mark.parametrize(
     ("metric", "reason"),
     [
+        (Giving("good"), "giving: the metric returned str; it must return an Outcome, a boolean, a number or None"),
+        (Giving(Outcome("x")), "giving: outcome.score: must be a number, not a text"),  # type: ignore[arg-type]
+        (Giving(Outcome(1.0, reason=5)), "giving: outcome.reason: must be a text, not 5"),  # type: ignore[arg-type]
+        (
+            Giving(Outcome(1.0, details={"n": object()})),
+            f"giving: outcome.details: {NO_JSON}",
+        ),
+        (Short(), "short: `measure_all` returned 0 outcomes for 1 observations"),
+        (GivingAll({"a": 1.0}), f"giving_all: `measure_all` returned dict{ONE_EACH}"),
+        (GivingAll("x"), f"giving_all: `measure_all` returned str{ONE_EACH}"),
+        (GivingAll(frozenset({1.0})), f"giving_all: `measure_all` returned frozenset{ONE_EACH}"),
+        (GivingAll(1.0), f"giving_all: `measure_all` returned float{ONE_EACH}"),
+        (Cancelled(), "cancelled: CancelledError"),
+        (Interrupted(), "interrupted: KeyboardInterrupt"),
+        (MetricConfig("e", "e", "custom", metric=Endless(), timeout_s=0.2), "e: no result within 0.2 s"),
         (Broken(ValueError("boom")), "broken: ValueError: boom"),
         (Broken(SystemExit(0)), "broken: SystemExit: 0"),
         (MetricConfig("b", "b", "custom", metric=Broken(ValueError("boom"))), "b: ValueError: boom"),
@@ -257,6 +534,13 @@ def test_a_metric_that_fails_makes_its_case_an_error(metric: Any, reason: str) -
     assert outcome.exit_status == 3
 
 
+def test_a_metric_whose_attributes_raise_is_a_config_error() -> None:
+    with pytest.raises(ConfigError) as raised:
+        evaluate(suite("a"), agent=echo, metrics=[AttributeOfAnyName()])
+    said = "AttributeOfAnyName.__getattr__ raised LookupError: measure_all; it must raise AttributeError"
+    assert str(raised.value) == f"metrics[0]: {said}"
+
+
 def test_a_metric_that_does_not_apply_is_skipped() -> None:
     @dataclass(frozen=True)
     class Never(Metric):
@@ -265,7 +549,9 @@ def test_a_metric_that_does_not_apply_is_skipped() -> None:
 
     outcome = evaluate(suite("a"), agent=echo, metrics=[Never()])
     score = outcome.results.suites[0].cases[0].iterations[0].turns[0].scores[1]
-    assert (outcome.gate.passed, score.status, score.reason) == (True, "skipped", "the metric does not apply")
+    assert (score.status, score.reason) == ("skipped", "the metric does not apply")
+    assert outcome.gate.headline == "metric unchecked: never (unmeasured in every reply)"
+    assert outcome.view.warnings == ()
 
 
 def test_a_baseline_may_be_a_value_or_a_file(tmp_path: Path) -> None:
@@ -283,7 +569,9 @@ def test_a_metric_that_has_no_score_any_more_is_named() -> None:
     before = evaluate(cases, agent=echo, metrics=[Length()])
     after = evaluate(cases, agent=echo, baseline=before.results)
     assert after.results.comparison is not None
-    assert "length scored cases of the baseline and has no score in this run" in after.results.comparison.notes
+    assert [item.text for item in after.results.comparison.unproven] == [
+        "metrics that decided about cases of the baseline were changed or removed: length in 20 of 20 cases"
+    ]
 
 
 def test_in_an_event_loop_it_names_the_function_to_use() -> None:

@@ -27,7 +27,9 @@ from tests.integration.model_server import (
     serving,
 )
 from tests.integration.virtual_time import in_virtual_time
+from tests.support import recorded_pauses
 
+from agenteval.core.authentic import Seal
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.cache import ResponseCache, cache_key, default_directory
@@ -37,6 +39,7 @@ from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.llm.rate_limit import RateLimiter
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import MetricError
+from agenteval.run.runner.execution import budget_warnings
 
 PATIENCE_S = 60
 SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
@@ -60,17 +63,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that were asked for; none is made."""
-    asked: list[float] = []
-    sleep = asyncio.sleep
-
-    async def no_pause(delay: float, result: Any = None) -> Any:
-        if delay > 0:
-            asked.append(delay)
-        return await sleep(0, result)
-
-    monkeypatch.setattr(asyncio, "sleep", no_pause)
-    return asked
+    return recorded_pauses(monkeypatch)
 
 
 def within(settings: LlmSettings, work: Work) -> Any:
@@ -102,7 +95,7 @@ def no_waits(**settings: Any) -> LlmSettings:
 
 
 def cached(tmp_path: Path, **settings: Any) -> LlmSettings:
-    return no_waits(cache=ResponseCache(tmp_path / "cache"), **settings)
+    return no_waits(cache=ResponseCache(tmp_path / "cache", Seal()), **settings)
 
 
 def refuse_oks(completion: Completion) -> None:
@@ -706,6 +699,36 @@ class TestBudget:
         assert gateway.budget.cost_usd == pytest.approx(cost)
         assert (gateway.input_tokens, gateway.output_tokens) == (INPUT_TOKENS, OUTPUT_TOKENS)
 
+    @pytest.mark.parametrize("claimed", [10**9, 10**30, -1, -(10**9), "many", 1.5, [1]])
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_absurd_usage_neither_spends_the_budget_nor_fills_it(
+        self, server: ModelServer, provider: str, claimed: Any
+    ) -> None:
+        def respond(asked: RecordedQuestion) -> Answer:
+            answer = says(asked, '{"ok": true}')
+            counts = answer.body.get("usage", answer.body)
+            counts |= {name: claimed for name in counts if name.endswith(("_tokens", "eval_count"))}
+            return answer
+
+        server.respond = respond
+
+        async def work(gateway: Gateway) -> tuple[list[Any], Gateway]:
+            calls = [Call(server.model(provider), f"Is it {n}?", SCHEMA) for n in range(5)]
+            return await asyncio.gather(*map(gateway.complete, calls), return_exceptions=True), gateway
+
+        answers, gateway = within(no_waits(retries=0, limits=Limits(max_cost_usd=0.05)), work)
+
+        if provider == "ollama" and any(isinstance(answer, LlmError) for answer in answers):
+            # The library refuses what is not a number.
+            assert not isinstance(claimed, int)
+            return
+        assert [answer.text for answer in answers] == ['{"ok": true}'] * 5
+        # A fourth of the bytes.
+        assert [(answer.input_tokens, answer.output_tokens) for answer in answers] == [(18, 3)] * 5
+        assert 0 <= gateway.budget.cost_usd < 0.001
+        assert gateway.estimated == {server.model(provider).label}
+        assert any("are estimates" in text for text in budget_warnings(gateway))
+
     def test_an_unknown_price_is_no_price(self, server: ModelServer) -> None:
         (answer,) = ask(no_waits(), Call(server.model(name="our-own-model"), "Is it?"))
 
@@ -713,6 +736,22 @@ class TestBudget:
 
 
 class TestKeys:
+    @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_no_redirect_takes_them_along(self, server: ModelServer, provider: str, status: int) -> None:
+        with serving() as elsewhere:
+            server.script(
+                Answer("", status, {"Location": f"{elsewhere.url.replace('//', '//me:secret@')}/v1?key=secret"})
+            )
+            (answer,) = ask(no_waits(), Call(server.model(provider), "Is it?"))
+
+            assert elsewhere.asked == []
+            assert len(server.asked) == 1
+            assert str(answer) == (
+                f"{server.model(provider).label} answered {status}: it redirects to {elsewhere.url}/v1, which is not "
+                "followed; set the model's endpoint to that server"
+            )
+
     @pytest.mark.parametrize(
         ("provider", "variable"),
         [("openai", "OPENAI_API_KEY"), ("azure_openai", "AZURE_OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")],

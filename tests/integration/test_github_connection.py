@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.integration.certificates import localhost
+from tests.support import recorded_pauses_of
 from urllib3.util import retry
 
 from agenteval.ci.github.api import connection
@@ -211,15 +211,7 @@ def test_a_server_that_hangs(server: Scripted) -> None:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Pauses are written down instead of made; the clocks go on by them."""
-    made: list[float] = []
-    monotonic, now = time.monotonic, time.time
-    clocks = SimpleNamespace(
-        sleep=made.append, monotonic=lambda: monotonic() + sum(made), time=lambda: now() + sum(made)
-    )
-    monkeypatch.setattr(connection, "time", clocks)
-    monkeypatch.setattr(retry, "time", clocks)
-    return made
+    return recorded_pauses_of(monkeypatch, connection, retry)
 
 
 @pytest.mark.parametrize("status", [403, 429])

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import socket
+import re
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import Answer, HangUp, Service, agent_spec, answer, ask, request, serving, started
+from tests.support import Answer, HangUp, Service, agent_spec, answer, ask, free_port, request, serving, started
 
 from agenteval.agents.base import Reply
 from agenteval.core.errors import AgentError, ConfigError
-from agenteval.results.model import Usage
+from agenteval.results.case import Usage
 from agenteval.suite.model import AgentSpec
 
 
@@ -26,13 +26,6 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def at(service: Service, directory: Path, **options: Any) -> AgentSpec:
     return agent_spec("http", service.url, directory, options=options)
-
-
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 # Replies
@@ -58,7 +51,7 @@ def test_reads_a_full_reply(tmp_path: Path) -> None:
         (Answer("Grüße".encode("latin-1"), content_type="text/plain; charset=latin-1"), "Grüße"),
         (Answer(b"", content_type="text/plain"), ""),
         (Answer('"a JSON text"'), "a JSON text"),
-        (Answer('{"answer": 1}'), '{"answer": 1}'),
+        (Answer('[{"answer": 1}]'), '[{"answer": 1}]'),
         (Answer('{"response": "problem"}', content_type="application/problem+json"), "problem"),
         (Answer("x" * 5_000_000, content_type="text/plain"), "x" * 5_000_000),
         (Answer('{"response": "half: \\ud800"}'), "half: \ufffd"),
@@ -71,16 +64,34 @@ def test_reads_an_answer(tmp_path: Path, sent: Answer, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "content_type",
+    ["text/html; charset=utf-8", "Text/XML", "application/xhtml+xml", "image/png", "application/octet-stream"],
+)
+def test_a_page_is_an_answer_only_if_the_definition_says_so(tmp_path: Path, content_type: str) -> None:
+    with serving(lambda _: Answer("<h1>Log in</h1>", content_type=content_type)) as service:
+        kind = re.escape(content_type.partition(";")[0].lower())
+        said = f"has the type {kind}, not JSON or plain text; .*`reply: text`"
+        with pytest.raises(AgentError, match=said):
+            answer(at(service, tmp_path))
+        assert answer(at(service, tmp_path, reply="text")).response == "<h1>Log in</h1>"
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "text/markdown; charset=utf-8", "text/html", ""])
+def test_text_and_content_without_a_type_are_answers(tmp_path: Path, content_type: str) -> None:
+    with serving(lambda _: Answer("# Hello", content_type=content_type)) as service:
+        assert answer(at(service, tmp_path)).response == "# Hello"
+
+
+@pytest.mark.parametrize(
     ("path", "expected"),
     [
         ("choices[0].message.content", "Hello"),
         ("usage", '{"total": 3}'),
         ("count", "2"),
-        ("nothing", ""),
     ],
 )
 def test_finds_the_answer_in_a_foreign_reply(tmp_path: Path, path: str, expected: str) -> None:
-    body = {"choices": [{"message": {"content": "Hello"}}], "usage": {"total": 3}, "count": 2, "nothing": None}
+    body = {"choices": [{"message": {"content": "Hello"}}], "usage": {"total": 3}, "count": 2}
     # The path says that it is JSON, whatever the service calls it.
     with serving(lambda _: Answer(body, content_type="text/plain")) as service:
         assert answer(at(service, tmp_path, response_path=path)).response == expected

@@ -355,7 +355,7 @@ def test_a_call_that_is_given_up_takes_its_connection_with_it(tmp_path: Path) ->
     threads = threading.active_count()
     asyncio.run(run())
     gc.collect()
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
 
 
 def test_a_call_can_be_given_up_while_it_connects(tmp_path: Path) -> None:

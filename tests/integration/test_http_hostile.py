@@ -108,11 +108,11 @@ def failure(directory: Path, pieces: Iterable[bytes]) -> AgentError:
         OK + b"X-Long: " + b"x" * 200_000,
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
         b"HTTP/1.1 100 Continue\r\n\r\n",
-        b"HTTP/1.1 100 Continue\r\n\r\n" * 2000 + OK + b"Content-Length: 0\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 50_000 + OK + b"Content-Length: 0\r\n\r\n",
     ],
 )
 @pytest.mark.parametrize("byte_by_byte", [False, True], ids=["at-once", "in-pieces"])
-def test_what_is_no_response_is_told_and_may_pass(tmp_path: Path, sent: bytes, byte_by_byte: bool) -> None:
+def test_what_is_no_response_is_told_and_transient(tmp_path: Path, sent: bytes, byte_by_byte: bool) -> None:
     size = max(1, len(sent) // 20) if byte_by_byte else len(sent)
     pieces = [sent[start : start + size] for start in range(0, len(sent), size)]
     found = failure(tmp_path, pieces)
@@ -141,6 +141,25 @@ def test_a_status_may_come_without_a_reason_and_with_any(tmp_path: Path) -> None
     assert "answered 500 : no" in str(failure(tmp_path, [b"HTTP/1.1 500\r\nContent-Length: 2\r\n\r\nno"]))
     long = b"HTTP/1.1 500 " + b"x" * 50_000 + b"\r\nLocation: /a\r\nContent-Length: 0\r\n\r\n"
     assert "answered 500 xxx" in str(failure(tmp_path, [long]))
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("https://me:s3cret@elsewhere.example/login?token=s3cret#s3cret", "https://elsewhere.example/login"),
+        ("//me:s3cret@elsewhere.example/", "//elsewhere.example/"),
+        ("/login?next=s3cret", "/login"),
+        ("/a\x1b[31mb\tc", "/ab c"),
+        ("?s3cret", ""),
+    ],
+)
+def test_the_target_of_a_redirect_is_shown_without_secrets(tmp_path: Path, location: str, shown: str) -> None:
+    sent = f"HTTP/1.1 307 \x1b[1mMoved\r\nLocation: {location}\r\nContent-Length: 4\r\n\r\nbody".encode()
+    found = failure(tmp_path, [sent])
+    text = str(found)
+    assert "s3cret" not in text
+    assert text.endswith(f"answered 307 Moved: {shown}")
+    assert text.isprintable()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])

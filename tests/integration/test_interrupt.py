@@ -17,9 +17,9 @@ from tests.support import (
     AGENTEVAL,
     PATIENCE_S,
     case,
+    ends,
     environment,
     eventually,
-    is_alive,
     number_in,
     python_agent,
     results_in,
@@ -113,13 +113,13 @@ def test_reports_hold_what_had_finished(tmp_path: Path, kind: str, number: signa
     assert process.returncode == status, err
     # Nothing but what is meant for people: no traceback, no warning about what was left open.
     assert err.splitlines() == ["running 4 cases", "reports: agenteval-report/"]
-    assert out.splitlines()[-1] == "agenteval: FAILED: interrupted: 2 of 4 cases had finished"
+    assert out.splitlines()[-1] == "agenteval: error: interrupted: 2 of 4 cases had finished"
     results = read_reports(tmp_path)
     assert results.run.complete is False
     assert statuses(results) == {"quick 1": "passed", "quick 2": "failed"}
     assert (results.summary.cases, results.summary.passed, results.summary.failed) == (2, 1, 1)
     for pid in pids:
-        assert eventually(lambda pid=pid: not is_alive(pid))  # type: ignore[misc]
+        assert ends(pid)
 
 
 @SIGNALS
@@ -132,7 +132,7 @@ def test_reports_are_written_even_if_nothing_had_finished(
         process.send_signal(number)
         out, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status
-    assert out.splitlines()[-1] == "agenteval: FAILED: interrupted: 0 of 1 cases had finished"
+    assert out.splitlines()[-1] == "agenteval: error: interrupted: 0 of 1 case had finished"
     assert read_reports(tmp_path).summary.cases == 0
 
 
@@ -145,7 +145,7 @@ def test_while_the_agent_is_starting(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 143, err
     assert "Traceback" not in err
-    assert eventually(lambda: not is_alive(pid))
+    assert ends(pid)
 
 
 def test_cases_that_had_not_run_do_not_count_as_removed(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import pytest
 from tests.support import EQUALITY, agenteval, case, echo_agent, environment, python_agent, results_in, write_suite
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.results.model import CaseResult, IterationResult, TurnResult
+from agenteval.results.case import CaseResult, IterationResult, TurnResult
+from agenteval.run.journal import journal as journal_file
 from agenteval.run.journal.journal import Journal
 
 
@@ -77,8 +79,8 @@ def test_a_journal_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
         pass
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
-    (tmp_path / "journal.jsonl").symlink_to("/dev/full")
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_file, "create_file", lambda *_: os.open("/dev/full", os.O_RDWR))
     with (
         pytest.raises(InfrastructureError, match="No space left on device"),
         Journal(tmp_path / "journal.jsonl") as it,
@@ -118,7 +120,7 @@ def test_a_disk_that_fills_up_during_the_run_ends_it_with_a_message(tmp_path: Pa
 
 
 def test_secrets_never_reach_the_journal(tmp_path: Path) -> None:
-    agent = echo_agent(tmp_path, config={"key": "${SERVICE_KEY}"})
+    agent = echo_agent(tmp_path, env={"KEY": "${SERVICE_KEY}"})
     # As values of JSON, both would break the document if they were replaced in its text.
     for secret in ("true", "sk-abc123456"):
         write_suite(tmp_path, [case("a", secret, secret), case("b")], agent=agent)
@@ -129,13 +131,13 @@ def test_secrets_never_reach_the_journal(tmp_path: Path) -> None:
         assert secret not in json.dumps([line["case"]["iterations"][0]["turns"][0]["input"] for line in lines[1:]])
 
 
-def test_very_long_answers_are_reported_in_full_but_not_held(tmp_path: Path) -> None:
-    code = "def reply(request):\n    return request['input'] * (60_000 if request['case'] == 'long' else 1)\n"
-    cases = [case("before"), case("long", ground_truth="hello" * 60_000), case("other", "hello"), case("long 2")]
+def test_long_answers_are_reported_in_full_but_not_held(tmp_path: Path) -> None:
+    code = "def reply(request):\n    return request['input'] * (50_000 if request['case'] == 'long' else 1)\n"
+    cases = [case("before"), case("long", ground_truth="hello" * 50_000), case("other", "hello"), case("long 2")]
     write_suite(tmp_path, cases, agent=python_agent(tmp_path, code), evaluations={"metrics": [EQUALITY]})
     assert agenteval("run", "--iterations", "2", cwd=tmp_path).status == 0
     results = results_in(tmp_path)
     assert [found.name for _, found in results.cases()] == ["before", "long", "other", "long 2"]
     (_, found) = results.cases()[1]
-    assert [each.turns[0].response for each in found.iterations] == ["hello" * 60_000] * 2
-    assert found.iterations[0].turns[0].ground_truth == "hello" * 60_000
+    assert [each.turns[0].response for each in found.iterations] == ["hello" * 50_000] * 2
+    assert found.iterations[0].turns[0].ground_truth == "hello" * 50_000

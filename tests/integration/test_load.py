@@ -119,6 +119,5 @@ def test_nothing_is_lost_or_counted_twice(tmp_path: Path) -> None:
     assert 1 < service.most_at_once <= AT_ONCE
     again = sum(outcome(name)[1] for name in names)
     assert (
-        f"{again} turns were asked again after a failure that may pass ({again} further attempts); "
-        f"{again} got an answer" in ended.out
+        f"{again} turns were retried after a transient failure ({again} retries); {again} got an answer" in ended.out
     )

@@ -30,25 +30,27 @@ from tests.support import (
     results_in,
     run_to_end,
     said,
+    suite_plan,
     write_suite,
 )
 from tests.unit import runs
 
 from agenteval.agents.registry import build_agent
-from agenteval.compare.gate import GatePolicy, decide_gate, is_named, quarantined
+from agenteval.compare.gate import GatePolicy, decide_gate, is_quarantined_by_name, quarantined
 from agenteval.compare.pairing import entry_without_cases
 from agenteval.compare.policy import Quarantine
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.text.redact import Redactor
-from agenteval.metrics.resources.grader_pool import GraderPool
-from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources.shared import RunResources
 from agenteval.report.report import Report
 from agenteval.report.view.annotations import annotate
 from agenteval.report.view.baseline_notes import repetitions
 from agenteval.report.view.view import GateView, metric_errors
 from agenteval.report.write import print_table, write_reports
-from agenteval.results.model import CaseResult, Results, RunUsage, SuiteResult, Usage
+from agenteval.results.case import CaseResult, SuiteResult, Usage
+from agenteval.results.model import Results
 from agenteval.results.store import read_results
+from agenteval.results.summary import RunUsage
 from agenteval.run.cases import retention, store
 from agenteval.run.cases.retention import KeepAll, Retention, ShownOnly
 from agenteval.run.cases.store import CaseStore, Output
@@ -99,13 +101,14 @@ def planned(found: Sequence[CaseResult]) -> list[PlannedCase]:
 
 
 def make_store(journal: Journal, kept: Retention, plan: Sequence[PlannedCase]) -> CaseStore:
-    output = Output(Resources(Gateway(LlmSettings()), GraderPool()), Redactor([]), SilentProgress())
+    output = Output(RunResources(Gateway(LlmSettings()), ()), Redactor([]), SilentProgress())
     return CaseStore(journal, kept, output, run_id="run-1", planned=plan)
 
 
 def job(position: int, item: PlannedCase) -> Job:
     return Job(
         item.suite,
+        suite_plan(),
         item.case,
         AgentSlot(build_agent(item.agent, 1, Gateway(LlmSettings())), item.agent),
         1,
@@ -143,7 +146,7 @@ def run_of(
 def reports(directory: Path, kept: CaseStore, results: Results, policy: GatePolicy) -> dict[str, Any]:
     """Everything that is said of a run, by file."""
     gate = decide_gate(results, policy, date(2026, 1, 1))
-    view = GateView(passed=gate.passed, headline=gate.headline, reasons=gate.reasons, warnings=kept.retries.warnings)
+    view = GateView.of(gate, kept.retries.warnings)
     view = write_reports(Report(view, kept.archive), results, directory / "results.json").gate
     with (directory / "table.txt").open("w", encoding="utf-8") as table:
         print_table(results, view, table)
@@ -174,7 +177,10 @@ def test_reports_are_the_same_in_whatever_order_cases_end(
         patch.object(store, "_POOLED_AT_ONCE", 3),
     ):
         said = []
-        retentions: dict[str, Retention] = {"all": KeepAll(), "shown": ShownOnly(lambda item: is_named(policy, item))}
+        retentions: dict[str, Retention] = {
+            "all": KeepAll(),
+            "shown": ShownOnly(lambda item: is_quarantined_by_name(policy, item)),
+        }
         for name, kept in retentions.items():
             directory = Path(place, name)
             directory.mkdir()
@@ -323,17 +329,17 @@ def test_a_long_run_is_a_baseline_like_any_other(tmp_path: Path) -> None:
     assert {change for _, change in outcomes[0][2]} == {"unchanged"}
 
 
-def test_when_the_time_is_up_unfinished_cases_are_told(tmp_path: Path) -> None:
+def test_at_the_time_limit_unfinished_cases_are_told(tmp_path: Path) -> None:
     names = ["case 1", "hang 2", "case 3", "hang 5", "case 7", "case 9"]
     project(tmp_path, *names)
-    ended = long_run("run", "agent.yaml", "--max-time", "3", cwd=tmp_path)
+    ended = long_run("run", "agent.yaml", "--time-limit", "3", cwd=tmp_path)
     assert (ended.status, "Traceback" in ended.text) == (3, False), ended.text
     results = results_in(tmp_path)
     assert [(found.name, found.status) for _, found in results.cases()] == [
         (name, "error" if name.startswith("hang") else "passed") for name in names
     ]
     assert (results.summary.cases, results.summary.errors, results.run.complete) == (6, 2, False)
-    again = long_run("run", "agent.yaml", "--max-time", "2", "--resume", cwd=tmp_path)
+    again = long_run("run", "agent.yaml", "--time-limit", "2", "--resume", cwd=tmp_path)
     assert "4 of 6 iterations are taken" in again.err
 
 

@@ -27,7 +27,8 @@ from tests.support import PATIENCE_S, request
 
 from agenteval.agents.base import Reply, Request
 from agenteval.agents.model.agent import ModelAgent
-from agenteval.core.errors import AgentError, ConfigError
+from agenteval.core.authentic import Seal
+from agenteval.core.errors import AgentError, ConfigError, UserCodeError
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.cache import ResponseCache
 from agenteval.core.llm.gateway import Gateway, LlmSettings
@@ -219,7 +220,7 @@ class TestLimits:
         found = ask(spec, *([request(f"question {n}")] for n in range(4)), settings=settings)
         errors = [str(said[0]) for said in found if isinstance(said[0], AgentError)]
         assert len(server.asked) == 2
-        assert errors == ["the model was not asked: max_cost_usd (0.008) is used up: 0.0072 USD spent"] * 2
+        assert errors == ["the model was not called: max_cost_usd (0.008) is used up: 0.0072 USD spent"] * 2
 
     def test_time(self, server: ModelServer, tmp_path: Path) -> None:
         def respond(asked: RecordedQuestion) -> Answer:
@@ -234,10 +235,33 @@ class TestLimits:
             answer(agent_spec(model(server), tmp_path), settings)
 
 
+def caching(folder: Path) -> LlmSettings:
+    """Settings with a cache that also answers agents."""
+    return replace(QUICK, cache=ResponseCache(folder / "cache", Seal()), caches_agents=True)
+
+
 class TestCache:
+    def test_agents_are_not_answered_from_the_cache_by_default(self, server: ModelServer, tmp_path: Path) -> None:
+        settings = replace(QUICK, cache=ResponseCache(tmp_path / "cache", Seal()))
+        spec = agent_spec(model(server), tmp_path)
+        for price in ("5 USD", "6 USD"):
+            server.script(price)
+            found = answer(spec, settings)
+            assert (found.response, found.cached) == (price, False)
+            assert found.latency_ms is not None
+        assert list(tmp_path.rglob("cache/**/*.json")) == []
+
+    def test_a_cached_answer_has_no_latency_and_no_cost(self, server: ModelServer, tmp_path: Path) -> None:
+        spec = agent_spec(model(server), tmp_path)
+        first, second = (answer(spec, caching(tmp_path)) for _ in range(2))
+        assert (first.cached, second.cached) == (False, True)
+        assert (second.response, second.latency_ms) == (first.response, None)
+        assert first.usage is not None
+        assert second.usage == first.usage.model_copy(update={"cost_usd": None})
+
     def test_a_damaged_answer_is_asked_anew(self, server: ModelServer, tmp_path: Path) -> None:
         server.script("5 USD")
-        settings = replace(QUICK, cache=ResponseCache(tmp_path / "cache"))
+        settings = caching(tmp_path)
         spec = agent_spec(model(server), tmp_path)
         assert answer(spec, settings).response == "5 USD"
         (kept,) = (tmp_path / "cache").rglob("*.json")
@@ -250,12 +274,12 @@ class TestCache:
         assert len(server.asked) == 4
 
     def test_the_same_question_at_once_is_asked_once(self, server: ModelServer, tmp_path: Path) -> None:
-        settings = replace(QUICK, cache=ResponseCache(tmp_path / "cache"))
+        settings = caching(tmp_path)
         found = ask(agent_spec(model(server), tmp_path), *([request()] for _ in range(5)), settings=settings)
         assert len(server.asked) == 1
         usages = [said[0].usage for said in found if isinstance(said[0], Reply)]
         assert {usage.input_tokens for usage in usages if usage} == {INPUT_TOKENS}
-        assert sorted(usage.cost_usd or 0.0 for usage in usages if usage)[:4] == [0.0] * 4
+        assert [usage.cost_usd for usage in usages if usage].count(None) == 4
 
     @pytest.mark.parametrize(
         "change",
@@ -265,7 +289,7 @@ class TestCache:
     def test_the_models_settings_belong_to_the_question(
         self, server: ModelServer, tmp_path: Path, change: dict[str, Any]
     ) -> None:
-        settings = replace(QUICK, cache=ResponseCache(tmp_path / "cache"))
+        settings = caching(tmp_path)
         asked = model(server)
         answer(agent_spec(asked, tmp_path), settings)
         answer(agent_spec(replace(asked, **change), tmp_path), settings)
@@ -286,5 +310,33 @@ class TestStart:
         monkeypatch.setenv("AGENTEVAL_PYTHON", sys.executable)
         (tmp_path / "slow.py").write_text("import time\ntime.sleep(60)\n")
         tool = FunctionTool("slow", "d", str(tmp_path / "slow.py"), "slow", where="agent.yaml:7")
-        with pytest.raises(ConfigError, match=r"agent\.yaml:7: agent: importing .*slow\.py took longer than 0\.5 s"):
+        with pytest.raises(
+            UserCodeError, match=r"agent\.yaml:7: agent: importing .*slow\.py took longer than 0\.5 s"
+        ):
+            answer(agent_spec(model(server), tmp_path, tools=(tool,)))
+
+    @pytest.mark.parametrize(
+        "found",
+        [
+            ("import nowhere\ndef look(): ...", UserCodeError, "ModuleNotFoundError: No module named 'nowhere'"),
+            ("1 / 0", UserCodeError, "ZeroDivisionError"),
+            ("raise SystemExit(1)", UserCodeError, "SystemExit: 1"),
+            ("look = 1", ConfigError, "is not callable"),
+            ("", ConfigError, "has no attribute 'look'"),
+            (None, ConfigError, "FileNotFoundError"),
+        ],
+    )
+    def test_a_function_tool_that_cannot_be_imported(
+        self,
+        server: ModelServer,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        found: tuple[str | None, type[Exception], str],
+    ) -> None:
+        code, error, problem = found
+        monkeypatch.setenv("AGENTEVAL_PYTHON", sys.executable)
+        if code is not None:
+            (tmp_path / "tools.py").write_text(code)
+        tool = FunctionTool("look", "d", str(tmp_path / "tools.py"), "look", where="agent.yaml:7")
+        with pytest.raises(error, match=rf"agent\.yaml:7: agent: the tool 'look' cannot be used: .*{problem}"):
             answer(agent_spec(model(server), tmp_path, tools=(tool,)))

@@ -24,12 +24,13 @@ from tests.integration.model_server import (
     serving,
 )
 
+from agenteval.core.authentic import Seal
 from agenteval.core.llm.cache import ResponseCache
 from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.errors import LlmError
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.llm.spec import ModelSpec
-from agenteval.metrics.base import MetricError, Observation, Outcome
+from agenteval.metrics.base import MetricError, NotApplicableError, Observation, Outcome
 from agenteval.metrics.judges.deepeval import GEval, Rag
 from agenteval.metrics.resources.grader_pool import GraderPool
 from agenteval.metrics.resources.resources import Resources
@@ -243,7 +244,8 @@ class TestReplies:
         server.script(answer)
         label = server.model(provider).label
         with pytest.raises(
-            LlmError, match=rf"^{label} sent a reply (that is not JSON|without an answer|that is none)"
+            LlmError,
+            match=rf"^{label} sent a reply (that is not JSON|without an answer|that does not have Ollama's format)",
         ):
             ask(Call(server.model(provider), "Is it?"), retries=1)
         assert len(server.asked) == 4
@@ -364,7 +366,9 @@ class TestGEval:
     def test_the_weights_outlive_the_cache(self, server: ModelServer, tmp_path: Path) -> None:
         logprobs = {"content": [token("8", {"8": 0.5, "10": 0.5})], "refusal": None}
         server.respond = lambda asked: says(asked, scored(8), logprobs=logprobs)
-        first, second = (judge(geval(), server.model(), CASE, cache=ResponseCache(tmp_path))[0] for _ in range(2))
+        first, second = (
+            judge(geval(), server.model(), CASE, cache=ResponseCache(tmp_path, Seal()))[0] for _ in range(2)
+        )
 
         assert first.score == second.score == pytest.approx(0.9)
         assert len(server.asked) == 1
@@ -376,7 +380,7 @@ class TestGEval:
         self, server: ModelServer, tmp_path: Path, provider: str, score: float
     ) -> None:
         server.script(scored(score), scored(8))
-        cache = ResponseCache(tmp_path)
+        cache = ResponseCache(tmp_path, Seal())
         (first,) = judge(geval(), server.model(provider), CASE, cache=cache)
         (second,) = judge(geval(), server.model(provider), CASE, cache=cache)
 
@@ -419,7 +423,7 @@ class TestGEval:
         server.script('{"steps": []}', scored(10))
         (outcome,) = judge(geval(evaluation_steps=None), server.model(provider), CASE)
 
-        assert str(outcome) == "the judge wrote no evaluation steps, so there is nothing to judge by"
+        assert str(outcome) == "the judge wrote no evaluation steps, so there is no score"
         assert len(server.asked) == 1
 
     def test_the_judge_sees_what_it_should_and_no_more(self, server: ModelServer) -> None:
@@ -507,8 +511,47 @@ class TestRag:
         server.respond = replies(Verdicts={"verdicts": []}, **by_schema)
         (outcome,) = judge(rag(metric_type, include_reason=False), server.model(), CASE)
 
-        assert isinstance(outcome, MetricError)
+        nothing_to_check = problem == "found nothing in the answer"
+        assert isinstance(outcome, NotApplicableError if nothing_to_check else MetricError)
         assert problem in str(outcome)
+
+    @pytest.mark.parametrize(
+        ("metric_type", "verdicts", "expected"),
+        [
+            ("faithfulness", ["Yes", " No ", "idk", "YES."], 0.75),
+            ("faithfulness", ["No, it is not", "borderline", "perhaps"], 1 / 3),
+            ("answer_relevancy", ["Yes", " No ", "no way"], 1 / 3),
+            ("contextual_recall", ["Yes", " No ", "idk", None], 0.25),
+            ("contextual_precision", ["YES ", "NO"], 1.0),
+            ("contextual_precision", ["perhaps", "yes"], 0.5),
+        ],
+    )
+    def test_verdicts_are_read_as_deepeval_reads_them(
+        self, server: ModelServer, metric_type: str, verdicts: list[str | None], expected: float
+    ) -> None:
+        listed = [{"verdict": verdict, "reason": "So."} for verdict in verdicts]
+        server.respond = replies(
+            Verdicts={"verdicts": listed},
+            Truths={"truths": ["a"]},
+            Claims={"claims": ["a"]},
+            Statements={"statements": ["a"]},
+        )
+        (outcome,) = judge(rag(metric_type, include_reason=False), server.model(), CASE)
+
+        assert outcome.score == pytest.approx(expected)
+
+    @pytest.mark.parametrize("metric_type", ["faithfulness", "answer_relevancy", "contextual_precision"])
+    def test_a_list_with_too_few_verdicts_is_no_score(self, server: ModelServer, metric_type: str) -> None:
+        server.respond = replies(
+            Verdicts={"verdicts": [YES]},
+            Truths={"truths": ["a"]},
+            Claims={"claims": ["a", "b"]},
+            Statements={"statements": ["a", "b"]},
+        )
+        (outcome,) = judge(rag(metric_type, include_reason=False), server.model(), CASE)
+
+        assert isinstance(outcome, MetricError)
+        assert str(outcome) == "the judge gave 1 of 2 verdicts, so there is no score"
 
     def test_a_passage_that_nothing_is_said_about(self, server: ModelServer) -> None:
         def respond(asked: RecordedQuestion) -> Answer:
@@ -519,7 +562,7 @@ class TestRag:
         server.respond = respond
         (outcome,) = judge(rag("contextual_relevancy", include_reason=False), server.model(), CASE)
 
-        assert str(outcome) == "the judge gave no verdict on anything, so there is no score"
+        assert str(outcome) == "the judge gave no verdict, so there is no score"
 
     def test_a_failed_judgement_leaves_nothing_running(self, server: ModelServer) -> None:
         release = Event()

@@ -89,7 +89,7 @@ def test_an_image_without_its_digest_is_refused(image: str, repository: Path) ->
 def test_an_action_without_an_image_is_refused(repository: Path) -> None:
     (repository / "action.yml").write_text("runs: {using: node20}\n", encoding="utf-8")
 
-    assert "there are 0" in script("pin_image.py", "action.yml", IMAGE, cwd=repository).stderr
+    assert "found 0" in script("pin_image.py", "action.yml", IMAGE, cwd=repository).stderr
 
 
 def test_version_and_major_version_move_to_the_pinned_commit(repository: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.support import agent_spec, answer, ask, request
 
 from agenteval.agents.base import Reply
 from agenteval.core.errors import AgentError, ConfigError
-from agenteval.results.model import ToolCall, Usage
+from agenteval.results.case import ToolCall, Usage
 from agenteval.suite.model import AgentSpec
 
 
@@ -65,6 +65,12 @@ def test_repeats_all_of_a_reply(tmp_path: Path) -> None:
 def test_repeats_an_error(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match=r"^rate limited$"):
         answer(recorded(tmp_path, {"case": "case", "error": "rate limited"}))
+    assert answer(recorded(tmp_path, {"case": "case", "response": "x", "error": ""})).response == "x"
+
+
+def test_a_recorded_answer_can_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(AgentError, match="returned no answer"):
+        answer(recorded(tmp_path, {"case": "case", "response": None}))
 
 
 def test_the_last_of_several_records_counts(tmp_path: Path) -> None:
@@ -134,7 +140,7 @@ def test_a_missing_recording_is_told_where_it_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         answer(agent_spec("replay", str(tmp_path / "gone.jsonl"), tmp_path))
     place = f"{tmp_path / 'agenteval.yaml'}:3: agent: "
-    assert str(caught.value) == f"{place}there is no recording {tmp_path / 'gone.jsonl'}"
+    assert str(caught.value) == f"{place}recording {tmp_path / 'gone.jsonl'} does not exist"
 
 
 def test_a_recording_that_is_no_text_is_told(tmp_path: Path) -> None:

@@ -14,16 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import agent_spec, answer, ask, request
 from tests.unit import runs
-from tests.unit.results.importers import test_importers as foreign
+from tests.unit.results.importers import test_importers as importer_files
 
 from agenteval.agents.base import Reply, Request
 from agenteval.agents.replay.formats import read_recording
 from agenteval.agents.replay.recording import RecordedQuestion
 from agenteval.agents.replay.results import read_recorded_results
 from agenteval.core.errors import AgentError, ConfigError
+from agenteval.core.files.writing import write_file
 from agenteval.results.archive import InMemory
-from agenteval.results.model import CaseResult, IterationResult, ToolCall, TurnResult, Usage
-from agenteval.results.store import results_json, write_atomic
+from agenteval.results.case import CaseResult, IterationResult, ToolCall, TurnResult, Usage
+from agenteval.results.store import results_json
 from agenteval.suite.model import AgentSpec
 
 
@@ -45,7 +46,7 @@ def case(name: str, *iterations: Sequence[TurnResult], path: str = "agent.yaml")
 
 
 def recorded(directory: Path, *cases: CaseResult) -> AgentSpec:
-    write_atomic(directory / "results.json", results_json(runs.results(*cases), InMemory()))
+    write_file(directory, "results.json", results_json(runs.results(*cases), InMemory()))
     return agent_spec("replay", str(directory / "results.json"), directory)
 
 
@@ -119,9 +120,11 @@ def test_a_turn_that_was_not_recorded_is_an_error(tmp_path: Path) -> None:
     assert "turn 1, iteration 0: this turn was not recorded" in error(spec, turn=1, history=history)
 
 
-def test_an_answer_to_another_question_is_none(tmp_path: Path) -> None:
+def test_an_answer_to_another_question_is_an_error(tmp_path: Path) -> None:
     spec = recorded(tmp_path, case("case", [turn(0, "old question"), turn(1, "more")]))
-    told = "results.json: turn 0 of case 'case' was recorded for another question, 'old question'; record it again"
+    told = (
+        "results.json: turn 0 of case 'case': the recorded question differs ('old question'); record the case again"
+    )
     assert error(spec, text="new question") == told
     # The second question is the same, but its answer came after another first one.
     history = ({"role": "user", "content": "new question"}, {"role": "assistant", "content": "hi"})
@@ -149,7 +152,7 @@ def test_a_masked_secret_stands_for_any_text(tmp_path: Path, mask: str, asked: s
     if same:
         assert answer(spec, request(asked)).response == "hi"
     else:
-        assert "another question" in error(spec, text=asked)
+        assert "the recorded question differs" in error(spec, text=asked)
 
 
 @given(
@@ -208,19 +211,21 @@ def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
     [
         (
             "report.json",
-            json.dumps(foreign.report(foreign.holodeck_test("refund"))),
+            json.dumps(importer_files.report(importer_files.holodeck_test("refund"))),
             request("question refund", case="refund"),
             ("14 days", 150),
         ),
         (
             "per_trace.jsonl",
-            foreign.lines(foreign.trace("hi"), foreign.trace("ho")),
-            request("ho", case="ho"),
+            importer_files.lines(importer_files.trace("hi"), importer_files.trace("ho")),
+            request("ho", case="ho [novice]"),
             ("answer to ho", 1500.5),
         ),
         (
             "promptfoo.json",
-            json.dumps(foreign.promptfoo(foreign.row("greets", foreign.component(), latencyMs=250))),
+            json.dumps(
+                importer_files.promptfoo(importer_files.row("greets", importer_files.component(), latencyMs=250))
+            ),
             request("Answer: {'q': 'question greets'}", case="greets"),
             ("hello", 250),
         ),

@@ -20,7 +20,7 @@ from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, Re
 from agenteval.agents.replay.trace import BadLine, Trace
 from agenteval.agents.replay.trace_files import read_traces
 from agenteval.core.errors import ConfigError
-from agenteval.results.model import ToolCall, Usage
+from agenteval.results.case import ToolCall, Usage
 
 DATA = ROOT / "tests" / "data" / "traces"
 WEATHER = "What is the weather in Paris and Rome?"
@@ -183,14 +183,14 @@ def test_many_broken_lines_are_counted(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         read_recording(file)
     assert len(caught.value.problems) == 21
-    assert caught.value.problems[-1].message == "10 more lines are broken"
+    assert caught.value.problems[-1].message == "10 more lines are not valid"
 
 
 def test_a_file_without_an_agent_is_told(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
     span = {"traceId": "a", "spanId": "b", "startTimeUnixNano": "1", "endTimeUnixNano": "2", "name": "GET /"}
     file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}), encoding="utf-8")
-    with pytest.raises(ConfigError, match="there is no span of an agent or a model"):
+    with pytest.raises(ConfigError, match="the file contains no span of an agent or a model"):
         read_recording(file)
 
 

@@ -9,15 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import PATIENCE_S, agent_spec
+from tests.support import PATIENCE_S, agent_spec, suite_plan
 
 from agenteval.agents.base import Reply, Request
 from agenteval.core.errors import AgentError, InfrastructureError
-from agenteval.core.llm.gateway import Gateway, LlmSettings
-from agenteval.metrics.resources.grader_pool import GraderPool
-from agenteval.metrics.resources.resources import Resources
-from agenteval.metrics.scoring import MetricCatalog
-from agenteval.results.model import CaseResult, ToolCall
+from agenteval.results.case import CaseResult, ToolCall
 from agenteval.run.plan import AgentSlot, Job, RunLimits
 from agenteval.run.runner.scheduler import run_jobs
 from agenteval.suite.model import Case, MetricConfig, Suite, Turn
@@ -87,7 +83,8 @@ def run(
     """The results by case name, in the order in which the cases ended."""
     spec = agent_spec("python", "unused", Path(), timeout_s=timeout_s, config=config or {})
     suite = Suite(path="suite", name="suite", format="holodeck", cases=tuple(cases))
-    jobs = [Job(suite, case, AgentSlot(agent, spec), iterations) for case in cases]
+    plan = suite_plan()
+    jobs = [Job(suite, plan, case, AgentSlot(agent, spec), iterations) for case in cases]
     results: dict[str, CaseResult] = {}
 
     def keep(_job: Job, result: CaseResult) -> None:
@@ -95,9 +92,8 @@ def run(
         finished(result)
 
     async def run_them() -> None:
-        catalog = MetricCatalog(Resources(gateway=Gateway(LlmSettings()), graders=GraderPool({}, 1)))
         async with asyncio.timeout(PATIENCE_S):
-            await run_jobs(jobs, catalog, RunLimits(concurrency), keep)
+            await run_jobs(jobs, RunLimits(concurrency), keep)
 
     asyncio.run(run_them())
     return results
@@ -269,8 +265,9 @@ def test_a_metric_that_breaks_is_an_error_of_that_metric() -> None:
     async def answering(request: Request) -> Reply:
         return Reply(request.input, tool_calls=(ToolCall(name="search"),))
 
-    cases = [one_turn("a", metrics=[broken, EQUALITY]), one_turn("alone", metrics=[broken]), one_turn("b")]
-    fatal = one_turn("fatal", metrics=[replace(broken, fail_on_error=True), EQUALITY])
+    lenient = replace(broken, fail_on_error=False)
+    cases = [one_turn("a", metrics=[lenient, EQUALITY]), one_turn("alone", metrics=[lenient]), one_turn("b")]
+    fatal = one_turn("fatal", metrics=[broken, EQUALITY])
     results = run(Scripted(answering), [*cases, fatal])
     scores = results["a"].iterations[0].turns[0].scores
     assert [(score.id, score.status) for score in scores] == [("broken", "error"), ("equality", "scored")]
@@ -323,7 +320,7 @@ def test_what_stops_the_run_keeps_its_type() -> None:
         ("pf", "failed"),
         ("ppe", "passed"),
         ("pee", "error"),
-        ("pe", "passed"),
+        ("pe", "error"),
         ("fe", "failed"),
         ("eee", "error"),
     ],

@@ -55,7 +55,8 @@ def process_files(workspace: Path) -> dict[str, str]:
 def process_environment(workspace: Path, environment: Mapping[str, str], event: Path) -> dict[str, str]:
     """The environment of a step that runs as a process."""
     return {
-        "PATH": os.environ["PATH"],
+        # Programs of root's home directory would be of no use to another user.
+        "PATH": os.environ["PATH"] if os.geteuid() != 0 else "/usr/local/bin:/usr/bin:/bin",
         "GITHUB_ACTIONS": "true",
         "GITHUB_WORKSPACE": str(workspace),
         "GITHUB_EVENT_PATH": str(event),

@@ -89,6 +89,23 @@ def read_fixtures(file: Path) -> Sequence[Fixture]:
 
 
 @contextmanager
+def running_ag_ui(folder: Path, fixtures: Sequence[Fixture]) -> Iterator[str]:
+    """Runs an AG-UI agent for the length of the block; yields its address."""
+    port = free_port()
+    config, log = folder / "config.json", folder / "ag-ui.log"
+    config.write_text(json.dumps({"agui": {"fixtures": list(fixtures)}}), encoding="utf-8")
+    command = [*node_program("@copilotkit/aimock", "dist/aimock-cli.js", "20.15"), "--config", str(config)]
+    with log.open("wb") as output:
+        process = subprocess.Popen([*command, "--port", str(port)], stdout=output, stderr=output)
+    try:
+        wait_until_up(f"http://127.0.0.1:{port}/health", process, log)
+        yield f"http://127.0.0.1:{port}/agui"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
 def running(folder: Path) -> Iterator[Aimock]:
     """Runs the server for the length of the block; its log is kept in the folder."""
     port = free_port()

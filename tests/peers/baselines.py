@@ -15,7 +15,9 @@ from agenteval.ci.github.api.artifacts import DownloadLimits
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.baseline.model import ChangeTo, Found, Missing, Search, SearchLimits
 from agenteval.ci.github.baseline.search import find_baseline
-from agenteval.results.model import Results, Run, RunUsage, Summary, Tool
+from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult
+from agenteval.results.model import Results, Run, Tool
+from agenteval.results.summary import RunUsage, Summary
 
 ARTIFACT = "agenteval"
 #: Pauses would only make tests slow; how long they are is tested where they are made.
@@ -23,13 +25,18 @@ LIMITS = SearchLimits(download=DownloadLimits(pauses_s=(0.0, 0.0)))
 
 
 def results(commit: str | None, *, complete: bool = True, run_id: str = "run") -> Results:
-    """Results without suites."""
+    """Results of a suite with one case, which passed."""
     moment = "2026-03-01T12:00:00Z"
     run = Run(id=run_id, started_at=moment, finished_at=moment, duration_s=1.0, complete=complete, commit=commit)
     summary = Summary(
-        cases=0, passed=0, failed=0, errors=0, skipped=0, pass_rate=None, score=None, metrics={}, usage=RunUsage()
+        cases=1, passed=1, failed=0, errors=0, skipped=0, pass_rate=1.0, score=1.0, metrics={}, usage=RunUsage()
     )
-    return Results(tool=Tool(version="0.1.0"), run=run, summary=summary, suites=[])
+    score = Score(id="equality", kind="standard", score=1.0, passed=True, status="scored")
+    turn = TurnResult(index=0, input="hello", ground_truth="hello", response="hello", scores=[score])
+    iteration = IterationResult(index=0, status="passed", score=1.0, turns=[turn])
+    case = CaseResult(id="agent.yaml::a", name="a", status="passed", score=1.0, iterations=[iteration])
+    suite = SuiteResult(path="agent.yaml", name="agent", format="holodeck", fingerprint="f", cases=[case])
+    return Results(tool=Tool(version="0.1.0"), run=run, summary=summary, suites=[suite])
 
 
 def zipped(content: bytes, name: str = "results.json") -> bytes:

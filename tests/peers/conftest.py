@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.peers import github_emulator, github_service
+from tests.peers import aimock, chromium, github_emulator, github_service
 from tests.peers.action_step import IMAGE, QUICKSTART, Runner, as_process, in_container
+from tests.peers.aimock import Aimock
+from tests.peers.chromium import Page
 from tests.peers.github_emulator import GithubEmulator
 from tests.peers.github_service import GithubService
 from tests.peers.openapi import Description
 from tests.peers.wire import Wire, tap
+from tests.support import open_folder
 
 _DESCRIPTION = Description.load()
 
@@ -31,6 +35,29 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
     # GraphQL is one operation to OpenAPI, and not described there.
     rest = [request for request in wire.requests if not request.url.endswith("/graphql")]
     assert [problem for request in rest for problem in _DESCRIPTION.violations(request)] == []
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
+    """A server that plays providers of models."""
+    with aimock.running(tmp_path_factory.mktemp("aimock")) as mock:
+        yield mock
+
+
+@pytest.fixture
+def no_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The environment names no provider of models, and the cache is empty."""
+    for name in list(os.environ):
+        if name.startswith(("OPENAI_", "AZURE_OPENAI_", "ANTHROPIC_", "OLLAMA_", "GITHUB_", "AGENTEVAL_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    """A tab of a browser."""
+    with chromium.running() as page:
+        yield page
 
 
 @pytest.fixture(scope="session")
@@ -66,8 +93,8 @@ def runner(request: pytest.FixtureRequest) -> Runner:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace() -> Iterator[Path]:
     """A checkout of a repository with a suite and an agent."""
-    folder = tmp_path / "workspace"
-    shutil.copytree(QUICKSTART, folder)
-    return folder
+    with open_folder() as folder:
+        shutil.copytree(QUICKSTART, folder / "workspace")
+        yield folder / "workspace"

@@ -73,7 +73,7 @@ class History:
         when = (_START + timedelta(minutes=self._made)).isoformat()
         person = {"name": "octocat", "email": "octocat@example.com", "date": when}
         made = {"message": f"Change {self._made}", "tree": self._tree, "parents": list(parents)}
-        return str(self._post("git/commits", {**made, "author": person, "committer": person})["sha"])
+        return str(self.post("git/commits", {**made, "author": person, "committer": person})["sha"])
 
     def chain(self, start: str, length: int) -> list[str]:
         """That many commits on top of another, oldest first."""
@@ -84,14 +84,14 @@ class History:
 
     def branch(self, name: str, commit: str) -> None:
         """Creates a branch."""
-        self._post("git/refs", {"ref": f"refs/heads/{name}", "sha": commit})
+        self.post("git/refs", {"ref": f"refs/heads/{name}", "sha": commit})
 
     def main(self, commit: str) -> None:
         """Moves ``main`` forward to a commit."""
         url = f"{self._repository.url}/git/refs/heads/main"
         self._repository.requester.requestJsonAndCheck("PATCH", url, input={"sha": commit})
 
-    def _post(self, path: str, body: dict[str, object]) -> dict[str, object]:
+    def post(self, path: str, body: dict[str, object]) -> dict[str, object]:
         url = f"{self._repository.url}/{path}"
         _, answer = self._repository.requester.requestJsonAndCheck("POST", url, input=body)
         return dict(answer or {})

@@ -37,8 +37,13 @@ class _Route:
 
     @classmethod
     def of(cls, template: str, operations: Mapping[str, Json]) -> _Route:
+        parameters = (item for operation in operations.values() for item in operation.get("parameters", []))
+        paths = {item["name"] for item in parameters if item.get("x-multi-segment")}
         parts = re.split(r"\{([^}]+)\}", template)
-        pattern = "".join(f"(?P<{part}>[^/]+)" if index % 2 else re.escape(part) for index, part in enumerate(parts))
+        pattern = "".join(
+            f"(?P<{part}>{'.+' if part in paths else '[^/]+'})" if index % 2 else re.escape(part)
+            for index, part in enumerate(parts)
+        )
         return cls(template, re.compile(pattern), operations)
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from tests.peers import aimock
 from tests.peers.aimock import KEY, Aimock, Fixture
 
 from agenteval.cli.main import main
-from agenteval.results.model import CaseResult, Score
+from agenteval.results.case import CaseResult, Score
 from agenteval.results.store import read_results
 
 pytestmark = pytest.mark.peer
@@ -134,32 +132,26 @@ class Bench:
         return case.iterations[0].turns[0].scores[0]
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
-    with aimock.running(tmp_path_factory.mktemp("aimock")) as mock:
-        yield mock
-
-
 @pytest.fixture
 def bench(
-    running: Aimock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    no_providers: None,
+    models: Aimock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Bench:
     """Where models are named by name alone, they are the mock's."""
-    for name in list(os.environ):
-        if name.startswith(("OPENAI_", "AZURE_OPENAI_", "ANTHROPIC_", "OLLAMA_", "GITHUB_", "AGENTEVAL_")):
-            monkeypatch.delenv(name)
     for name in ("OPENAI", "AZURE_OPENAI", "ANTHROPIC"):
         monkeypatch.setenv(f"{name}_API_KEY", KEY)
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{running.url}/v1")
-    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", running.url)
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", running.url)
-    monkeypatch.setenv("OLLAMA_HOST", running.url)
-    monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{models.url}/v1")
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", models.url)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", models.url)
+    monkeypatch.setenv("OLLAMA_HOST", models.url)
     folder = tmp_path / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    running.play()
-    return Bench(running, folder, capsys)
+    models.play()
+    return Bench(models, folder, capsys)
 
 
 ASKED = "What is HTTP?"
@@ -237,7 +229,7 @@ def test_consistency(bench: Bench, embedder: str) -> None:
         pytest.approx(value, abs=1e-4) for value in (0.8944, 0.8944, 0.4472)
     ]
     assert case.iterations[0].turns[0].scores[0].reason == (
-        "the least similar of 3 answers is 0.447 from the middle of all"
+        "the least similar of 3 answers is 0.447 from the mean of all"
     )
     bench.write(CONSISTENT.format(section="", least=0.44), answers, embeddings=embedder)
     assert [case.status for case in bench.run()] == ["passed"]

@@ -14,7 +14,7 @@ from tests.peers import aimock
 from tests.peers.aimock import KEY, Aimock, read_fixtures
 
 from agenteval.cli.main import main
-from agenteval.results.model import Score
+from agenteval.results.case import Score
 from agenteval.results.store import read_results
 
 pytestmark = pytest.mark.peer

@@ -162,7 +162,7 @@ def test_a_deleted_fork_is_a_fork(payload: Payload) -> None:
 
 
 @pytest.mark.parametrize("payload", of("pull_request"))
-def test_a_repository_that_is_a_fork_itself_is_no_obstacle(payload: Payload) -> None:
+def test_a_repository_that_is_a_fork_itself_is_accepted(payload: Payload) -> None:
     forked = changed(changed(payload, "repository.fork", True), "pull_request.head.repo.fork", True)
 
     assert on_pull_request(forked).may_comment

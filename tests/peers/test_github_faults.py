@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.peers.baselines import Project, zipped
 from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService
+from tests.support import recorded_pauses_of
 from urllib3.util import retry
 
 from agenteval.ci.github.api import connection
@@ -40,15 +40,7 @@ def project(github: GithubService) -> Project:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Pauses are written down instead of made; the clocks go on by them."""
-    made: list[float] = []
-    monotonic, now = time.monotonic, time.time
-    clocks = SimpleNamespace(
-        sleep=made.append, monotonic=lambda: monotonic() + sum(made), time=lambda: now() + sum(made)
-    )
-    monkeypatch.setattr(connection, "time", clocks)
-    monkeypatch.setattr(retry, "time", clocks)
-    return made
+    return recorded_pauses_of(monkeypatch, connection, retry)
 
 
 def _find(project: Project, *, retries: int = 1, **download: Any) -> Found | Missing:

@@ -6,7 +6,7 @@ Needs Chromium on the path, or its path in ``AGENTEVAL_CHROMIUM``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,8 @@ import pytest
 from tests.peers import chromium
 from tests.peers.chromium import Page
 from tests.unit.report import samples
-from tests.unit.report.samples import Sample
+from tests.unit.report.samples import Sample, write_page
 from tests.unit.report.scenarios import SCENARIOS
-
-from agenteval.report.html import render as html
-from agenteval.report.view.trend import trend
-from agenteval.results.archive import InMemory
 
 _AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -56,19 +52,6 @@ _FOCUS = """(() => {
 })()"""
 
 
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    with chromium.running() as page:
-        yield page
-
-
-def _written(sample: Sample, directory: Path) -> Path:
-    path = directory / "report.html"
-    parts = html.render(sample.results, sample.gate, InMemory(), trend(sample.results, ()))
-    path.write_text("".join(parts), encoding="utf-8")
-    return path
-
-
 def _violations(page: Page) -> list[str]:
     page.run(_AXE.read_text(encoding="utf-8") + "; undefined")
     found: dict[str, Any] = json.loads(page.run(_CHECK))
@@ -84,7 +67,7 @@ def test_axe_finds_nothing(page: Page, tmp_path: Path, name: str, width: int, sc
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
     try:
-        page.open(_written(_PAGES[name](), tmp_path))
+        page.open(write_page(_PAGES[name](), tmp_path))
         page.run(_OPEN)
         assert _violations(page) == []
         assert page.complaints == []
@@ -95,7 +78,7 @@ def test_axe_finds_nothing(page: Page, tmp_path: Path, name: str, width: int, sc
 
 
 def test_axe_finds_what_is_wrong(page: Page, tmp_path: Path) -> None:
-    page.open(_written(samples.green(), tmp_path))
+    page.open(write_page(samples.green(), tmp_path))
     page.run(
         "document.querySelector('input[type=search]').closest('label').replaceWith(document.createElement('input'))"
     )
@@ -105,7 +88,7 @@ def test_axe_finds_what_is_wrong(page: Page, tmp_path: Path) -> None:
 
 
 def test_the_focus_can_always_be_seen_and_reaches_everything(page: Page, tmp_path: Path) -> None:
-    page.open(_written(samples.regressed(), tmp_path))
+    page.open(write_page(samples.regressed(), tmp_path))
     page.run(_OPEN)
     controls = page.run(f"({_CONTROLS}).length")
     reached = []
@@ -121,7 +104,7 @@ def test_the_focus_can_always_be_seen_and_reaches_everything(page: Page, tmp_pat
 
 
 def test_filters_can_be_set_with_the_keyboard(page: Page, tmp_path: Path) -> None:
-    page.open(_written(samples.regressed(), tmp_path))
+    page.open(write_page(samples.regressed(), tmp_path))
     _tab_to(page, "document.activeElement.type === 'search'")
     for letter in "fax":
         page.press(letter, ord(letter.upper()), letter)

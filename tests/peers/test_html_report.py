@@ -6,7 +6,6 @@ Needs Chromium on the path, or its path in ``AGENTEVAL_CHROMIUM``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,11 @@ from tests.peers import chromium
 from tests.peers.chromium import Page
 from tests.unit.report import samples
 from tests.unit.report.html.test_html import PAYLOADS
-from tests.unit.report.samples import Sample
+from tests.unit.report.samples import Sample, write_page
 
-from agenteval.report.html import render as html
-from agenteval.report.view.trend import trend
-from agenteval.results.archive import InMemory
-from agenteval.results.model import AnswerChange, MetricSummary, ScoreChange, ToolCall, Usage
+from agenteval.results.case import ToolCall, Usage
+from agenteval.results.comparison import AnswerChange, ScoreChange
+from agenteval.results.summary import MetricSummary
 
 pytestmark = [
     pytest.mark.peer,
@@ -76,20 +74,6 @@ _STATUS = "document.querySelector('[role=status]').textContent"
 _NAMES = "JSON.stringify([...document.querySelectorAll('.toggle')].map((button) => button.textContent))"
 
 
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    with chromium.running() as page:
-        yield page
-
-
-def _written(sample: Sample, directory: Path) -> Path:
-    path = directory / "report.html"
-    points = trend(sample.results, ())
-    parts = html.render(sample.results, sample.gate, InMemory(), points)
-    path.write_text("".join(parts), encoding="utf-8")
-    return path
-
-
 def _hostile() -> Sample:
     """Every payload in every place of a run."""
     sample = samples.regressed()
@@ -133,7 +117,7 @@ def _seen(page: Page) -> tuple[set[str], set[str], set[str]]:
 
 
 def test_no_hostile_text_comes_to_life(page: Page, tmp_path: Path) -> None:
-    page.open(_written(_hostile(), tmp_path))
+    page.open(write_page(_hostile(), tmp_path))
     assert page.run(_STATUS) == f"{len(_HOSTILE)} of {len(_HOSTILE)} cases"
     page.run(_OPEN_EVERYTHING)
     elements, attributes, links = _seen(page)
@@ -147,7 +131,7 @@ def test_no_hostile_text_comes_to_life(page: Page, tmp_path: Path) -> None:
 
 
 def test_hostile_text_is_shown_as_it_is(page: Page, tmp_path: Path) -> None:
-    page.open(_written(_hostile(), tmp_path))
+    page.open(write_page(_hostile(), tmp_path))
     page.run(_OPEN_EVERYTHING)
     shown = page.run("[...document.querySelectorAll('pre.text')].map((box) => box.textContent).join('\\n\\n')")
     for text in ("</script><script>alert(1)</script>", "<!--<script>", "' onmouseover=alert(1) x='", _LONG):
@@ -156,7 +140,7 @@ def test_hostile_text_is_shown_as_it_is(page: Page, tmp_path: Path) -> None:
 
 
 def test_a_page_without_scripts_has_the_verdict_the_numbers_and_the_failures(page: Page, tmp_path: Path) -> None:
-    path = _written(samples.regressed(), tmp_path)
+    path = write_page(samples.regressed(), tmp_path)
     page.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         page.open(path)
@@ -169,7 +153,7 @@ def test_a_page_without_scripts_has_the_verdict_the_numbers_and_the_failures(pag
 
 
 def test_with_scripts_the_list_takes_the_place_of_the_table(page: Page, tmp_path: Path) -> None:
-    page.open(_written(samples.regressed(), tmp_path))
+    page.open(write_page(samples.regressed(), tmp_path))
     assert page.run("document.getElementById('static').checkVisibility()") is False
     names = json.loads(page.run(_NAMES))
     assert names[:2] == ["Refund total", "Return label"]
@@ -191,13 +175,13 @@ def test_with_scripts_the_list_takes_the_place_of_the_table(page: Page, tmp_path
     ],
 )
 def test_a_view_can_be_linked(page: Page, tmp_path: Path, fragment: dict[str, str], names: list[str]) -> None:
-    page.open(_written(samples.regressed(), tmp_path), f"#{urlencode(fragment)}")
+    page.open(write_page(samples.regressed(), tmp_path), f"#{urlencode(fragment)}")
     page.wait_for(f"{_STATUS} === '{len(names)} of 7 cases'")
     assert json.loads(page.run(_NAMES)) == names
 
 
 def test_filters_write_what_they_do_into_the_address(page: Page, tmp_path: Path) -> None:
-    page.open(_written(samples.regressed(), tmp_path))
+    page.open(write_page(samples.regressed(), tmp_path))
     page.run("""(() => {
       const labels = [...document.querySelectorAll('label')];
       const select = labels.find((label) => label.textContent.startsWith('Status')).control;
@@ -215,7 +199,7 @@ def test_filters_write_what_they_do_into_the_address(page: Page, tmp_path: Path)
 
 def test_a_link_opens_its_case_whatever_is_filtered(page: Page, tmp_path: Path) -> None:
     case = f"{samples.SUITE}::Warranty"
-    page.open(_written(samples.regressed(), tmp_path), f"#{urlencode({'case': case, 'status': 'passed'})}")
+    page.open(write_page(samples.regressed(), tmp_path), f"#{urlencode({'case': case, 'status': 'passed'})}")
     page.wait_for("document.querySelector('[aria-expanded=true]') !== null")
     assert page.run("document.activeElement.textContent") == "Warranty"
     page.run("location.hash = 'case=' + encodeURIComponent('examples/support/agent.yaml::Gift cards')")
@@ -223,7 +207,7 @@ def test_a_link_opens_its_case_whatever_is_filtered(page: Page, tmp_path: Path) 
 
 
 def test_a_case_opens_with_the_keyboard(page: Page, tmp_path: Path) -> None:
-    page.open(_written(samples.regressed(), tmp_path))
+    page.open(write_page(samples.regressed(), tmp_path))
     page.press("Tab", 9)
     assert page.run("document.activeElement.textContent") == "Skip to the cases"
     page.press("Enter", 13, "\r")
@@ -240,7 +224,7 @@ def test_a_case_opens_with_the_keyboard(page: Page, tmp_path: Path) -> None:
 
 def test_answers_are_compared_word_by_word(page: Page, tmp_path: Path) -> None:
     case = f"{samples.SUITE}::Return label"
-    page.open(_written(samples.regressed(), tmp_path), f"#{urlencode({'case': case})}")
+    page.open(write_page(samples.regressed(), tmp_path), f"#{urlencode({'case': case})}")
     page.wait_for("document.querySelector('ins') !== null")
     parts = json.loads(
         page.run("""JSON.stringify([...document.querySelector('ins').parentNode.childNodes]
@@ -267,7 +251,7 @@ def test_everything_of_a_case_is_there(page: Page, tmp_path: Path) -> None:
         samples.iteration(turn, status="passed", index=1),
         status="failed",
     )
-    path = _written(Sample(samples.results(samples.suite(case)), samples.broken().gate), tmp_path)
+    path = write_page(Sample(samples.results(samples.suite(case)), samples.broken().gate), tmp_path)
     page.open(path, f"#{urlencode({'case': case.id})}")
     page.wait_for("document.querySelector('td.full') !== null")
     page.run(_OPEN_EVERYTHING)
@@ -281,7 +265,7 @@ def test_everything_of_a_case_is_there(page: Page, tmp_path: Path) -> None:
 
 
 def test_long_lists_come_in_pages(page: Page, tmp_path: Path) -> None:
-    page.open(_written(samples.many(10_000), tmp_path))
+    page.open(write_page(samples.many(10_000), tmp_path))
     assert page.run(_STATUS) == "10,000 of 10,000 cases"
     assert len(json.loads(page.run(_NAMES))) == 50
     page.run("[...document.querySelectorAll('nav button')].at(-1).click()")
@@ -293,7 +277,7 @@ def test_long_lists_come_in_pages(page: Page, tmp_path: Path) -> None:
 def test_a_narrow_screen_needs_no_scrolling_sideways(page: Page, tmp_path: Path, name: str) -> None:
     page.call("Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=True)
     try:
-        page.open(_written(samples.SAMPLES[name](), tmp_path))
+        page.open(write_page(samples.SAMPLES[name](), tmp_path))
         page.run(_OPEN_EVERYTHING)
         assert page.run("document.documentElement.scrollWidth") <= 360
     finally:
@@ -304,7 +288,7 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(page: Page, tmp_path: Path,
 def test_the_metrics_fit_their_card(page: Page, tmp_path: Path, width: int) -> None:
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
     try:
-        page.open(_written(_thoroughly_compared(), tmp_path))
+        page.open(write_page(_thoroughly_compared(), tmp_path))
         page.run(_OPEN_EVERYTHING)
         assert page.run("document.querySelectorAll('.compared td.change svg').length") == 3
         assert json.loads(page.run(_BEYOND_ITS_CARD)) == []
@@ -321,7 +305,7 @@ def _thoroughly_compared() -> Sample:
     metrics = [
         comparison.metrics[0].model_copy(
             update={
-                "id": name, "gating": name != "fluency", "verdict": "inconclusive",
+                "id": name, "gating": name != "fluency", "verdict": "unchanged",
                 "reason": "it may be chance " * 40, "advice": "20 more cases would halve it",
                 "difference": -0.2934, "interval": (-0.4123, -0.1711), "p": 0.0004, "detectable_drop": 0.045,
             }
@@ -336,7 +320,7 @@ def _thoroughly_compared() -> Sample:
 
 
 def test_every_control_has_a_name(page: Page, tmp_path: Path) -> None:
-    page.open(_written(samples.regressed(), tmp_path))
+    page.open(write_page(samples.regressed(), tmp_path))
     page.run(_OPEN_EVERYTHING)
     page.call("Accessibility.enable")
     tree: list[dict[str, Any]] = page.call("Accessibility.getFullAXTree")["nodes"]

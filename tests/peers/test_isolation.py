@@ -8,7 +8,6 @@ import re
 import resource
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 import yaml
 from tests.peers import hostile_agent
 from tests.peers.action_step import Runner, Step, as_process
-from tests.support import eventually, is_alive
+from tests.support import eventually, is_alive, open_folder
 
 from agenteval.results.store import read_results
 
@@ -45,9 +44,8 @@ MOST_MEMORY_MB = 600
 @pytest.fixture
 def workspace() -> Iterator[Path]:
     """A checkout that belongs to somebody else, at a place that everybody can reach."""
-    with tempfile.TemporaryDirectory(prefix="agenteval-test-") as folder:
-        path = Path(folder).resolve() / "workspace"
-        path.parent.chmod(0o711)
+    with open_folder() as folder:
+        path = folder / "workspace"
         path.mkdir()
         shutil.copy(hostile_agent.__file__, path / "hostile_agent.py")
         # Which PATH says where python3 is depends on the place.
@@ -123,6 +121,21 @@ def test_a_hostile_agent_gets_nothing(runner: Runner, workspace: Path) -> None:
 
     made = [*report.rglob("*"), report, workspace / "made-by-the-agent"]
     assert {path.stat().st_uid for path in made} == {OWNER}
+    assert eventually(lambda: left_over() == [])
+
+
+def test_a_hostile_agent_in_a_workspace_of_root_gets_nothing_either(runner: Runner, workspace: Path) -> None:
+    for path in (workspace, *workspace.rglob("*")):
+        os.chown(path, 0, 0)
+
+    step = attacked(runner, workspace)
+
+    turns = {
+        case.name: case.iterations[0].turns[0] for _, case in read_results(workspace / "agenteval-report").cases()
+    }
+    assert {name: turns[name].response for name in QUIET} == dict.fromkeys(QUIET, "[]")
+    assert step.status == 3, step.log
+    assert {path.lstat().st_uid for path in (workspace, *workspace.rglob("*"))} == {0}
     assert eventually(lambda: left_over() == [])
 
 

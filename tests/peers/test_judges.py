@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
-from tests.peers import aimock
 from tests.peers.aimock import KEY, Aimock, Fixture, read_fixtures
+from tests.support import recorded_pauses
 
 from agenteval.cli.main import main
-from agenteval.results.model import Results, Score
+from agenteval.results.case import Score
+from agenteval.results.model import Results
 from agenteval.results.store import read_results
 
 pytestmark = pytest.mark.peer
@@ -180,24 +180,20 @@ class Bench:
         return (self.directory / "agenteval-report" / name).read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
-    with aimock.running(tmp_path_factory.mktemp("aimock")) as mock:
-        yield mock
+@pytest.fixture
+def mock(models: Aimock) -> Aimock:
+    models.play(*JUDGES)
+    return models
 
 
 @pytest.fixture
-def mock(running: Aimock) -> Aimock:
-    running.play(*JUDGES)
-    return running
-
-
-@pytest.fixture
-def bench(mock: Aimock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
-    for name in list(os.environ):
-        if name.startswith(("OPENAI_", "AZURE_OPENAI_", "ANTHROPIC_", "OLLAMA_", "GITHUB_", "AGENTEVAL_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "cache"))
+def bench(
+    no_providers: None,
+    mock: Aimock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Bench:
     directory = tmp_path / "project"
     directory.mkdir()
     monkeypatch.chdir(directory)
@@ -206,17 +202,7 @@ def bench(mock: Aimock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that were asked for; none is made."""
-    asked: list[float] = []
-    sleep = asyncio.sleep
-
-    async def no_pause(delay: float, result: Any = None) -> Any:
-        if delay > 0:
-            asked.append(delay)
-        return await sleep(0, result)
-
-    monkeypatch.setattr(asyncio, "sleep", no_pause)
-    return asked
+    return recorded_pauses(monkeypatch)
 
 
 class TestAllMetrics:
@@ -345,7 +331,7 @@ class TestFailures:
         assert (score.status, score.score, score.passed, score.reason) == ("error", None, None, None)
         # Every metric of the case broke, so the case did; and all cases did, so the run did.
         assert (ran.case(), ran.status) == ("error", 3)
-        assert ran.results.summary.metrics == {}
+        assert [(metric.n, metric.errors) for metric in ran.results.summary.metrics.values()] == [(0, 1)]
         return score.error or "", len(bench.mock.requests())
 
     @each_provider
@@ -422,27 +408,46 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("metric", "reply", "problem"),
         [
-            ("faithfulness", ("EACH claim contradicts", []), "the judge gave no verdict on anything"),
-            ("faithfulness", ("actual AI output", None), "the judge found nothing in the answer"),
-            ("answer_relevancy", ("each statement is relevant", []), "the judge gave no verdict on anything"),
-            ("contextual_relevancy", ("each statement found in", []), "the judge gave no verdict on anything"),
-            ("contextual_precision", ("remotely useful", []), "the judge gave no verdict on anything"),
-            ("contextual_recall", ("can be attributed", []), "the judge gave no verdict on anything"),
-            ("contextual_recall", ("can be attributed", ["maybe"]), "does not fit Verdicts: verdicts.0.verdict: "),
-            ("faithfulness", ("EACH claim contradicts", ["yes", "maybe"]), "fit Verdicts: verdicts.1.verdict: "),
+            ("faithfulness", ("EACH claim contradicts", []), "the judge gave no verdict, so there is no score"),
+            (
+                "answer_relevancy",
+                ("each statement is relevant", []),
+                "the judge gave no verdict, so there is no score",
+            ),
+            (
+                "contextual_relevancy",
+                ("each statement found in", []),
+                "the judge gave no verdict, so there is no score",
+            ),
+            ("contextual_precision", ("remotely useful", []), "the judge gave no verdict, so there is no score"),
+            ("contextual_recall", ("can be attributed", []), "the judge gave no verdict, so there is no score"),
+            (
+                "contextual_recall",
+                ("can be attributed", ["maybe"]),
+                "the judge gave no verdict, so there is no score",
+            ),
         ],
     )
     def test_verdicts_on_nothing(
-        self, bench: Bench, judge: Judge, metric: str, reply: tuple[str, list[str] | None], problem: str
+        self, bench: Bench, judge: Judge, metric: str, reply: tuple[str, list[str]], problem: str
     ) -> None:
         match, said = reply
-        verdicts = [{"verdict": verdict, "reason": "So."} for verdict in said or []]
-        bench.mock.play(fixture({"claims": []} if said is None else {"verdicts": verdicts}, match), *JUDGES)
+        verdicts = [{"verdict": verdict, "reason": "So."} for verdict in said]
+        bench.mock.play(fixture({"verdicts": verdicts}, match), *JUDGES)
         bench.write([{"type": "rag", "metric_type": metric}], judge)
         ran = bench.run()
 
         assert (ran.status, ran.case(), ran.score().status) == (3, "error", "error")
         assert problem in (ran.score().error or "")
+
+    @each_provider
+    def test_an_answer_without_claims_is_skipped(self, bench: Bench, judge: Judge) -> None:
+        bench.mock.play(fixture({"claims": []}, "actual AI output"), *JUDGES)
+        bench.write([{"type": "rag", "metric_type": "faithfulness"}], judge)
+        ran = bench.run()
+
+        assert (ran.status, ran.case(), ran.score().status) == (1, "skipped", "skipped")
+        assert ran.score().reason == "the judge found nothing in the answer to give a verdict on"
 
 
 class TestWhatPasses:
@@ -513,7 +518,8 @@ class TestFailOnError:
         ran = bench.run()
 
         assert [(score.status, score.score) for score in ran.scores()] == [("scored", 0.8), ("error", None)]
-        assert (ran.case(), ran.status) == (case, 3 if fail_on_error else 0)
+        # Either way the metric has no score at all, so the run is never green.
+        assert (ran.case(), ran.status) == (case, 3)
         assert ("Broken could not be computed in 1 case: the judge's reply" in ran.shown) == (not fail_on_error)
         assert "the judge's reply is not JSON: 'no idea'" in bench.text("summary.md")
 
@@ -564,9 +570,10 @@ class TestBudget:
         right = {"Right": 0.8, "contextual_precision": 0.8333}
         assert [score.id for score in scored if round(score.score or 0, 4) != right.get(score.id, 0.5)] == []
         assert sum((score.details or {})["llm_calls"] for score in scored) <= limit
-        assert "the budget for models is used up" in bench.text("summary.md")
+        assert "the LLM budget is exhausted" in bench.text("summary.md")
         judged = {case.status for _, case in ran.results.cases()}
-        assert (ran.status, judged) == ((0, {"passed", "skipped"}) if limit else (1, {"skipped"}))
+        # The budget ran out, so the run is unproven.
+        assert (ran.status, judged) == (3, {"passed", "skipped"}) if limit else (1, {"skipped"})
 
     def test_a_limit_that_is_enough(self, bench: Bench) -> None:
         cases, answers = self.cases(10)
@@ -866,6 +873,16 @@ class TestProcess:
             check=False,
         )
 
+    #: Variables that would switch on what must stay off.
+    WANTED: ClassVar[dict[str, str]] = {
+        "DEEPEVAL_TELEMETRY_OPT_OUT": "0",
+        "DEEPEVAL_TELEMETRY_ENABLED": "1",
+        "DEEPEVAL_DISABLE_DOTENV": "0",
+        "DEEPEVAL_DISABLE_LEGACY_KEYFILE": "0",
+        "DEEPEVAL_UPDATE_WARNING_OPT_IN": "1",
+        "CONFIDENT_TRACING_ENABLED": "YES",
+    }
+
     RUN = (
         "import sys; from agenteval.cli.main import main; sys.exit(main(['run', 'agent.yaml', '--out', '../report']))"
     )
@@ -878,7 +895,7 @@ class TestProcess:
         keys = bench.directory / ".deepeval" / ".deepeval"
         keys.write_text('{"api_key": "confident-key", "USE_LOCAL_MODEL": "YES"}', encoding="utf-8")
         before = contents(bench.directory)
-        ended = self.run(bench, tmp_path, self.RUN, CONFIDENT_API_KEY="confident-key")
+        ended = self.run(bench, tmp_path, self.RUN, CONFIDENT_API_KEY="confident-key", **self.WANTED)
 
         assert ended.returncode == 0, ended.stderr
         assert not (tmp_path / "watched").exists(), (tmp_path / "watched").read_text(encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -15,12 +14,12 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.peers import aimock
 from tests.peers.aimock import KEY, Aimock, Fixture
 from tests.support import PATIENCE_S, eventually, is_alive, number_in
 
 from agenteval.cli.main import main
-from agenteval.results.model import Results, TurnResult, Usage
+from agenteval.results.case import TurnResult, Usage
+from agenteval.results.model import Results
 from agenteval.results.store import read_results
 
 pytestmark = pytest.mark.peer
@@ -153,26 +152,20 @@ class Bench:
         return captured.out + captured.err
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
-    with aimock.running(tmp_path_factory.mktemp("aimock")) as mock:
-        yield mock
-
-
 @pytest.fixture
 def bench(
-    running: Aimock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    no_providers: None,
+    models: Aimock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Bench:
-    for name in list(os.environ):
-        if name.startswith(("OPENAI_", "AZURE_OPENAI_", "ANTHROPIC_", "OLLAMA_", "GITHUB_", "AGENTEVAL_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("AGENTEVAL_PYTHON", sys.executable)
-    running.play(says("5 USD"))
+    models.play(says("5 USD"))
     directory = tmp_path / "project"
     directory.mkdir()
     monkeypatch.chdir(directory)
-    return Bench(running, directory, capsys)
+    return Bench(models, directory, capsys)
 
 
 class TestAnswers:
@@ -490,23 +483,24 @@ class TestTheAccount:
         ran = bench.run("--max-llm-calls", "2")
         assert sorted(ran.statuses()) == ["error", "error", "error", "passed", "passed"]
         errors = {turns[0].error for turns in ran.turns().values()} - {None}
-        assert errors == {"the model was not asked: max_llm_calls (2) is used up"}
+        assert errors == {"the model was not called: max_llm_calls (2) is used up"}
         assert len(bench.mock.requests()) == ran.results.summary.usage.llm_calls == 2
-        assert "the budget for models is used up: 3 calls were not made" in ran.shown
+        assert "the LLM budget is exhausted: 3 calls were not made" in ran.shown
 
     def test_a_budget_that_ends_within_a_turn(self, bench: Bench) -> None:
         bench.file("shop.py", TestFunctionTools.CODE)
         bench.mock.play(*TestFunctionTools.LOOP)
         bench.write(tools=[PRICE])
         ran = bench.run("--max-llm-calls", "1")
-        assert ran.turn().error == "the model was not asked: max_llm_calls (1) is used up"
+        assert ran.turn().error == "the model was not called: max_llm_calls (1) is used up"
         # What was spent on it is in the account all the same.
         assert ran.results.summary.usage.input_tokens == INPUT_TOKENS
 
     def test_a_second_run_asks_nothing(self, bench: Bench) -> None:
         bench.file("shop.py", TestFunctionTools.CODE)
         bench.mock.play(*TestFunctionTools.LOOP)
-        bench.write(tools=[PRICE], cases=[CASE, {**CASE, "name": "other", "input": "What does a nut cost?"}])
+        cases = [CASE, {**CASE, "name": "other", "input": "What does a nut cost?"}]
+        bench.write(tools=[PRICE], cases=cases, llm={"cache_agents": True})
         first = bench.run()
         assert len(bench.mock.requests()) == 4
         bench.mock.forget()
@@ -516,12 +510,13 @@ class TestTheAccount:
         for name, turns in second.turns().items():
             assert turns[0].response == first.turns()[name][0].response
             assert [call.args for call in turns[0].tool_calls] == [{"item": "bolt"}]
-            assert turns[0].usage == Usage(input_tokens=200, output_tokens=20, cost_usd=0)
+            assert turns[0].usage == Usage(input_tokens=200, output_tokens=20)
         assert second.results.summary.usage.model_dump() == {
             "input_tokens": 0,
             "output_tokens": 0,
             "llm_calls": 0,
             "cost_usd": 0,
+            "cached_calls": 4,
         }
 
     @pytest.mark.parametrize(
@@ -544,11 +539,15 @@ class TestTheAccount:
         assert len(bench.mock.requests()) == 1
 
     def test_every_iteration_is_asked(self, bench: Bench) -> None:
+        bench.write(llm={"cache_agents": True})
+        bench.run("--iterations", "3")
+        assert len(bench.mock.requests()) == 3
+        bench.run("--iterations", "3")
+        assert len(bench.mock.requests()) == 3
+        # Only on request: otherwise the model may have changed behind its address.
         bench.write()
         bench.run("--iterations", "3")
-        assert len(bench.mock.requests()) == 3
-        bench.run("--iterations", "3")
-        assert len(bench.mock.requests()) == 3
+        assert len(bench.mock.requests()) == 6
 
     def test_judges_and_agents_share_one_account(self, bench: Bench) -> None:
         bench.mock.play(says({"reason": "Fine.", "score": 8}, "evaluation steps"), says("5 USD"))

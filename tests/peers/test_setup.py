@@ -6,14 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from tests.peers.action_step import Runner, Step, in_container, process_environment
-from tests.support import PATIENCE_S, eventually, is_alive, number_in
+from tests.support import PATIENCE_S, ends, number_in, open_folder
 
 from agenteval.results.store import read_results
 
@@ -37,14 +36,13 @@ echo "installed into $VIRTUAL_ENV with $INDEX_TOKEN"
 @pytest.fixture
 def workspace() -> Iterator[Path]:
     """A checkout of an agent that needs a package."""
-    with tempfile.TemporaryDirectory(prefix="agenteval-test-") as folder:
-        path = Path(folder).resolve() / "workspace"
-        path.parent.chmod(0o711)
+    with open_folder() as folder:
+        path = folder / "workspace"
         package = path / "package" / "installed_by_setup.py"
         package.parent.mkdir(parents=True)
         package.write_text("def answer(text):\n    return text.upper()\n", encoding="utf-8")
         (path / "agent.py").write_text(AGENT, encoding="utf-8")
-        config = {"agents": {"default": {"python": "agent:reply"}}}
+        config = {"agents": {"default": {"python": "agent:reply"}}, "pass_env": ["INDEX_TOKEN"]}
         (path / "agenteval.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
         cases = [{"name": "shout", "input": "hello", "ground_truth": "HELLO"}]
         metrics = {"metrics": [{"type": "standard", "metric": "equality"}]}
@@ -112,7 +110,7 @@ def test_a_cancelled_job_leaves_nothing_running(workspace: Path) -> None:
         said, _ = action.communicate(timeout=PATIENCE_S)
 
     assert action.returncode == 128 + signal.SIGTERM
-    assert eventually(lambda: not is_alive(pid))
+    assert ends(pid)
     # Nothing that comes afterwards is taken for text.
     [begin] = [line for line in said.splitlines() if line.startswith("::stop-commands::")]
     assert f"::{begin.rpartition(':')[2]}::" in said.splitlines()

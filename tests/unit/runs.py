@@ -1,4 +1,4 @@
-"""Builds results of runs: only what a test is about is said, the rest is ordinary."""
+"""Builds results of runs for tests; values that a test does not set are ordinary ones."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agenteval.compare.pairing import pool_entry
-from agenteval.results.model import (
+from agenteval.results.case import (
     CaseResult,
     CaseStatus,
     IterationResult,
-    Results,
-    Run,
+    NotAsked,
+    NotAskedCause,
     Score,
     SuiteResult,
-    Tool,
     TurnResult,
 )
+from agenteval.results.model import Results, Run, Tool
 from agenteval.results.rollup import mean, mean_score, summarise
 from agenteval.suite.model import Fingerprints
 
@@ -31,8 +31,13 @@ def skipped(id_: str = "numeric") -> Score:
     return score(id_, None, None, status="skipped", reason="the case has no ground_truth")
 
 
-def broken(id_: str = "numeric") -> Score:
-    return score(id_, None, None, status="error", error="boom")
+def broken(id_: str = "numeric", **more: Any) -> Score:
+    return score(id_, None, None, status="error", error="boom", **more)
+
+
+def not_asked(id_: str = "quality", cause: NotAskedCause = "limit", **more: Any) -> Score:
+    reason = NotAsked(cause=cause, limit=f"{cause} of 5 calls")
+    return score(id_, None, None, status="skipped", reason="not asked", not_asked=reason, **more)
 
 
 def turn(*scores: Score, index: int = 0, response: str | None = "answer", **more: Any) -> TurnResult:

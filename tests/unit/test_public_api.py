@@ -1,4 +1,4 @@
-"""The names of the public API: each is there, is documented, and costs nothing before it is used."""
+"""The names of the public API: they exist, are documented, and are imported only on use."""
 
 from __future__ import annotations
 

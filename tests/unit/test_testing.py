@@ -1,4 +1,4 @@
-"""The test kit names what is wrong with an extension."""
+"""The test kit reports every defect of an extension."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from agenteval.agents.base import Reply, Request
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.metrics.base import Observation, Outcome
+from agenteval.results.case import ToolCall
 from agenteval.suite.formats.base import Format, Source
 from agenteval.suite.model import Case, Suite, Turn
 from agenteval.testing import check_agent, check_format, check_metric
@@ -19,7 +20,7 @@ OBSERVATION = Observation("question", "answer")
 
 
 class Unstable:
-    """Another score each time."""
+    """A metric with a different score each time."""
 
     def __init__(self) -> None:
         self.scores = iter((0.1, 0.2))
@@ -88,14 +89,14 @@ def test_a_metric_over_iterations_passes() -> None:
         (Returning(1.0, ["ground_truth"]), "must be a frozenset"),
         (Returning(1.0, frozenset({"ground_truth"})), "give an observation that has it"),
         (Option(lambda: None), "cannot be pickled"),
-        (Option(object()), "not the same after"),
+        (Option(object()), "changes when it is pickled"),
         (Option([]), "changed its options"),
         (Unstable(), "twice"),
         (Together(1), "1 outcomes for 2"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_wrong_with_a_metric_is_named(metric: Any, message: str) -> None:
+def test_defects_of_metrics_are_reported(metric: Any, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_metric(metric, OBSERVATION)
 
@@ -105,7 +106,7 @@ FINE = Reply("fine")
 
 @dataclass
 class Agent:
-    """An agent that does one thing wrong, or nothing."""
+    """An agent with one defect, or none."""
 
     reply: Any = FINE
     starts: bool = True
@@ -140,6 +141,22 @@ def test_a_sound_agent_passes_and_its_sessions_are_closed() -> None:
     assert (agent.sessions, agent.closes) == (0, 0)
 
 
+def test_a_function_is_an_agent() -> None:
+    assert check_agent(lambda question: question.upper()) == [Reply("HELLO")]
+
+
+def test_tool_calls_that_json_cannot_express_are_named() -> None:
+    call = ToolCall(name="t", args={"x": object()})
+    with pytest.raises(AssertionError, match="tool_calls: JSON cannot express a value"):
+        check_agent(lambda question: Reply("", tool_calls=(call,)))
+
+
+@pytest.mark.parametrize("path", ["/etc/x", "../x", "", ".", "a\0b"])
+def test_files_of_a_format_stay_inside_the_project(path: str) -> None:
+    with pytest.raises(AssertionError, match="path of a file inside a project"):
+        check_format(_format(), {path: "one"})
+
+
 def metadata(**values: Any) -> Mapping[str, Any]:
     return values
 
@@ -149,10 +166,10 @@ def metadata(**values: Any) -> Mapping[str, Any]:
     [
         (Agent(starts=False), "does not start: no such program"),
         (Agent(closes=1), "cannot be closed twice"),
-        (Agent(5), "must return a Reply"),
+        (Agent(5), "returned int; it must return a text or a Reply"),
         (Agent({"response": "", "usage": 1}), "usage"),
-        (Agent(Reply(1)), "type int"),  # type: ignore[arg-type]
-        (Agent(Reply("", tool_calls=({"name": "x"},))), "give ToolCall"),  # type: ignore[arg-type]
+        (Agent(Reply(1)), "reply.response: must be a text, not 1"),  # type: ignore[arg-type]
+        (Agent(Reply("", tool_calls=({"name": "x"},))), "must be an instance of ToolCall"),  # type: ignore[arg-type]
         (Agent(Reply("", metadata=metadata(when=object()))), "JSON"),
         (Agent(OSError("gone")), "does not answer 'hello': OSError: gone"),
     ],
@@ -203,6 +220,8 @@ def test_a_sound_format_passes() -> None:
         (_format(matches=False), "one", {}, "does not match"),
         (_format(lambda source: None), "one", {}, "must return a Suite"),
         (_format(lambda source: int(source.name)), "one", {}, "ValueError"),
+        (_format(pattern="/x"), "one", {}, "not a relative glob"),
+        (_format(lambda source: Suite(source.name, "l", "x", (5,))), "one", {}, r"suite.cases\[0\]: must be"),  # type: ignore[arg-type]
         (_format(_counting), "one", {}, "two different suites"),
         (_format(), "one\none", {}, "several cases have the id"),
         (_format(), "one", {"b.qa": "two"}, "which has a mistake"),

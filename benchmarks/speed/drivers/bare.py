@@ -18,7 +18,7 @@ from benchmarks.speed.drivers.common import (
 
 
 def main() -> None:
-    """Does the work and writes ``results.jsonl``."""
+    """Run the cases and write ``results.jsonl``."""
     kind, url = arguments()
     cases = read_cases()
     if kind == "overlap":

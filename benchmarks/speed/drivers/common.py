@@ -1,7 +1,7 @@
-"""What the drivers share: reading the cases, the agents, the scores, and saying what came of it.
+"""Code that the drivers share: reads the cases, calls the agents, computes scores, and writes the outcome.
 
 A driver runs in the environment of its peer as ``python -m benchmarks.speed.drivers.NAME KIND [URL]``, in a folder
-that holds ``cases.jsonl``, and leaves ``outcome.json`` there.
+that contains ``cases.jsonl``. It writes ``outcome.json`` there.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ class Case:
 
 
 def arguments() -> tuple[str, str]:
-    """Kind of the workload, and the address of the agent behind HTTP (else empty)."""
+    """Return the kind of the workload, and the address of the HTTP agent (empty without one)."""
     return sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
 
 
 def read_cases() -> list[Case]:
-    """All cases, in order."""
+    """Return all cases, in order."""
     with Path("cases.jsonl").open(encoding="utf-8") as file:
         return [Case(**json.loads(line)) for line in file]
 
 
 def reply(question: str) -> str:
-    """The instant local agent."""
+    """Answer as the instant local agent."""
     return question.replace("question", "answer")
 
 
 async def ask(client: Any, url: str, question: str) -> str:
-    """The agent behind HTTP, by an ``httpx.AsyncClient``."""
+    """Ask the HTTP agent with an ``httpx.AsyncClient``."""
     answer = await client.post(url, json={"input": question})
     answer.raise_for_status()
     return str(answer.json()["response"])
 
 
 def open_client() -> Any:
-    """An ``httpx.AsyncClient`` that keeps so many connections open as there are calls at once."""
+    """Return an ``httpx.AsyncClient`` that keeps as many connections open as there are simultaneous calls."""
     import httpx
 
     return httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=AT_ONCE))
 
 
 async def ask_all(cases: list[Case], url: str) -> list[str]:
-    """What the agent behind HTTP answers, so many at once as everywhere."""
+    """Return the answers of the HTTP agent, with as many simultaneous calls as the other programs."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def one(case: Case) -> str:
@@ -71,19 +71,19 @@ async def ask_all(cases: list[Case], url: str) -> list[str]:
 
 
 def overlap_scores(answer: str, expected: str) -> dict[str, float]:
-    """BLEU and ROUGE-L by the libraries' own calls, token F1 as SQuAD defines it; 0..1."""
+    """Return BLEU and ROUGE-L by direct library calls, and token F1 as SQuAD defines it; 0..1."""
     return {"bleu": bleu(answer, expected), "rougeL": rouge_l(answer, expected), "f1": token_f1(answer, expected)}
 
 
 def bleu(answer: str, expected: str) -> float:
-    """Sentence BLEU by sacrebleu, 0..1."""
+    """Return sentence BLEU by sacrebleu, 0..1."""
     import sacrebleu
 
     return float(sacrebleu.sentence_bleu(answer, [expected]).score) / 100
 
 
 def rouge_l(answer: str, expected: str) -> float:
-    """ROUGE-L F-measure by rouge-score, without stemming."""
+    """Return the ROUGE-L F-measure by rouge-score, without stemming."""
     return float(_rouge().score(expected, answer)["rougeL"].fmeasure)
 
 
@@ -95,7 +95,7 @@ def _rouge() -> Any:
 
 
 def token_f1(answer: str, expected: str) -> float:
-    """Token F1 as SQuAD defines it: lower case, no punctuation, no articles."""
+    """Return token F1 as SQuAD defines it: lower case, no punctuation, no articles."""
     from collections import Counter
 
     actual, wanted = Counter(_tokens(answer)), Counter(_tokens(expected))
@@ -111,7 +111,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def write_outcome(results: int, passed: int, scores: Iterable[Mapping[str, float]] = ()) -> None:
-    """Leaves the number of results, how many passed, and the mean of each score."""
+    """Write the number of results, the number of passed ones, and the mean of each score."""
     rows = list(scores)
     means = {name: sum(row[name] for row in rows) / len(rows) for name in SCORES} if rows else {}
     outcome = {"results": results, "passed": passed, "means": means}

@@ -33,17 +33,17 @@ class Overlap(BaseMetric):
         self.async_mode = False
 
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
-        """The score of one case."""
+        """Return the score of one case."""
         self.score = _SCORES[self.name](test_case.actual_output or "", test_case.expected_output or "")
         self.success = True
         return self.score
 
     async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
-        """The same."""
+        """Return the score of one case."""
         return self.measure(test_case)
 
     def is_successful(self) -> bool:
-        """Always: there is no threshold."""
+        """Return true, because there is no threshold."""
         return bool(self.success)
 
     @property
@@ -52,7 +52,7 @@ class Overlap(BaseMetric):
 
 
 def main() -> None:
-    """Evaluates and counts what the result says."""
+    """Evaluate, and count the results."""
     kind, url = arguments()
     cases = read_cases()
     metrics: list[BaseMetric] = [Overlap(name) for name in _SCORES] if kind == "overlap" else [ExactMatchMetric()]

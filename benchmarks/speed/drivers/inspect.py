@@ -25,7 +25,7 @@ from inspect_ai.solver import solver
 
 @solver
 def agent(url: str, recorded: dict[str, str]) -> Any:
-    """Asks the agent: the one behind HTTP, the recording, or the local one."""
+    """Ask the HTTP agent, the recording, or the local agent."""
     client = open_client() if url else None
 
     async def solve(state: Any, _: Any) -> Any:
@@ -42,7 +42,7 @@ def agent(url: str, recorded: dict[str, str]) -> Any:
 
 @scorer(metrics={"*": [mean()]})
 def overlap() -> Any:
-    """BLEU, ROUGE-L and token F1."""
+    """Score with BLEU, ROUGE-L and token F1."""
 
     async def score(state: Any, target: Any) -> Any:
         return Score(value=overlap_scores(state.output.completion, target.text))
@@ -51,7 +51,7 @@ def overlap() -> Any:
 
 
 def main() -> None:
-    """Evaluates and counts what the log says."""
+    """Evaluate, and count the results in the log."""
     kind, url = arguments()
     cases = read_cases()
     recorded = {case.question: case.answer for case in cases} if kind == "overlap" else {}

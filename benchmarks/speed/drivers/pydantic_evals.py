@@ -1,4 +1,4 @@
-"""pydantic-evals: a dataset, a task, evaluators. It writes no report of its own."""
+"""pydantic-evals: a dataset, a task, evaluators. It writes no report."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Overlap(Evaluator[str, str, None]):
     """BLEU, ROUGE-L and token F1."""
 
     def evaluate(self, ctx: EvaluatorContext[str, str, None]) -> dict[str, float]:
-        """The scores of one case."""
+        """Return the scores of one case."""
         return overlap_scores(ctx.output, ctx.expected_output or "")
 
 
 def main() -> None:
-    """Evaluates and counts what the report says."""
+    """Evaluate, and count the results in the report."""
     kind, url = arguments()
     cases = read_cases()
     dataset = Dataset(

@@ -1,1 +1,1 @@
-"""The ways to reach an agent under test."""
+"""Agents under test: the kinds of agents, and how each is called."""

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from pydantic import InstanceOf
+
+from agenteval.agents.reply_parts import raise_error
+from agenteval.agents.tool_calls import protocol_calls
+from agenteval.core.arguments import JsonObject, problems
 from agenteval.core.errors import AgentError
-from agenteval.results.model import ToolCall, Usage
+from agenteval.results.case import ToolCall, Usage
+from agenteval.suite.json_path import keys_of
 
 if TYPE_CHECKING:
     from agenteval.suite.model import Case
+
+_FIX = "return the answer as `response`"
+#: The error of a turn without an answer.
+NO_ANSWER = 'the agent returned no answer (None or null); return a text, "" for an empty one'
+# Fields of a reply with several values.
+_TUPLES = ("tool_calls", "retrieval_context")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +34,7 @@ class Request:
     Attributes:
         files: absolute paths on this machine.
         file_texts: name and text of each file, for agents that cannot read files.
+        expects_json: whether the turn expects a JSON object as the answer; not part of the protocol.
     """
 
     input: str
@@ -35,6 +48,7 @@ class Request:
     file_texts: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
+    expects_json: bool = False
 
     @property
     def prompt(self) -> str:
@@ -60,16 +74,18 @@ class Reply:
     """An agent's answer, or a tool's result.
 
     Agents that measure their latency set ``latency_ms``; it replaces the measured time. ``raised`` is the exception
-    of a tool under test, if a case accepts it as an answer.
+    of a tool under test, if a case accepts it as an answer. A ``cached`` answer has no latency and no cost: a cache
+    answered at least one of its model calls.
     """
 
     response: str
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: tuple[InstanceOf[ToolCall], ...] = ()
     retrieval_context: tuple[str, ...] = ()
-    usage: Usage | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    usage: InstanceOf[Usage] | None = None
+    metadata: JsonObject = field(default_factory=dict)
     latency_ms: float | None = None
     raised: str | None = None
+    cached: bool = False
 
 
 class Session(Protocol):
@@ -105,6 +121,29 @@ class RecordedAgent(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What an agent noticed in its replies.
+
+    Attributes:
+        texts: sentences for the report.
+        mapping_of_calls: the configuration that finds the tool calls in the replies; ``None`` if replies without
+            ``tool_calls`` did not contain any elsewhere.
+    """
+
+    texts: tuple[str, ...] = ()
+    mapping_of_calls: str | None = None
+
+
+@runtime_checkable
+class RemarkingAgent(Protocol):
+    """An agent that notices more in its replies than it returns."""
+
+    def remarks(self) -> Remarks:
+        """Return what it noticed so far."""
+        ...
+
+
 class Agent(Protocol):
     """Something that can be evaluated."""
 
@@ -128,44 +167,115 @@ class Agent(Protocol):
 def reply_from_json(value: Any) -> Reply:
     """Parse a reply of the agent protocol.
 
-    An object with a ``response`` is a full reply. Anything else is the answer: text unchanged, other JSON as JSON
-    text.
+    An object is a full reply and has a ``response``, which may be ``None`` beside tool calls. Anything else is the
+    answer: text unchanged, other JSON as JSON text.
 
     Raises:
-        AgentError: a field of a full reply has the wrong shape; the message names it.
+        AgentError: it contains an ``error`` or no answer, or a field has the wrong shape; the message names it.
     """
-    if isinstance(value, str):
-        return Reply(response=as_text(value))
-    if not (isinstance(value, dict) and "response" in value):
-        return Reply(response=as_text(value))
-    known = {"response", "tool_calls", "retrieval_context", "usage", "metadata"}
+    if not isinstance(value, dict):
+        return Reply(response=answer_text(value))
+    raise_error(value)
+    if "response" not in value:
+        raise AgentError(_without_response(value, _FIX))
+    known = {"response", "tool_calls", "retrieval_context", "usage", "metadata", "error"}
     metadata = value.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise AgentError(f"reply field 'metadata' must be an object, not {_kind(metadata)}")
     extra = {key: item for key, item in value.items() if key not in known}
+    calls = _tool_calls(value.get("tool_calls"))
+    # Models often say nothing when they call tools.
+    response = "" if value["response"] is None and calls else answer_text(value["response"])
     return Reply(
-        response=as_text(value["response"]),
-        tool_calls=_tool_calls(value.get("tool_calls")),
+        response=response,
+        tool_calls=calls,
         retrieval_context=_passages(value.get("retrieval_context")),
         usage=_usage(value.get("usage")),
         metadata={**extra, **metadata},
     )
 
 
-def as_text(value: Any) -> str:
-    """Return an answer as text: text unchanged, other JSON as JSON text; lone surrogates are replaced.
+def reply_to(
+    request: Request,
+    value: Any,
+    written: str | None = None,
+    fix: Callable[[Mapping[str, Any]], str] = lambda _value: _FIX,
+) -> Reply:
+    """Parse what an agent answered in a turn, as `reply_from_json`; a turn can expect an object without ``response``.
+
+    Args:
+        request: the turn.
+        value: the answer.
+        written: the text that the value was read from, if there was one.
+        fix: returns what to do about an object without ``response``.
 
     Raises:
-        AgentError: the answer is nested too deeply.
+        AgentError: there is an ``error`` or no answer, or a field of a full reply has the wrong shape.
+    """
+    if isinstance(value, dict) and "response" in value:
+        return reply_from_json(value)
+    if isinstance(value, dict) and not request.expects_json:
+        raise_error(value)
+        raise AgentError(_without_response(value, fix(value)))
+    return Reply(response=answer_text(value if written is None else written))
+
+
+def answer_text(value: Any) -> str:
+    """Return an answer as text, as `as_text`.
+
+    Raises:
+        AgentError: there is no answer (``None``), or `as_text` raises.
+    """
+    if value is None:
+        raise AgentError(NO_ANSWER)
+    return as_text(value)
+
+
+def checked_reply(value: object) -> Reply:
+    """Return what an agent in this process returned as a reply: a ``Reply``, or what `reply_from_json` reads.
+
+    Raises:
+        AgentError: it is of another type, a field has the wrong type, or JSON cannot express a value.
+    """
+    if isinstance(value, str):
+        return reply_from_json(value)
+    if isinstance(value, dict):
+        value = reply_from_json(value)
+    if not isinstance(value, Reply):
+        raise AgentError(f"the agent returned {type(value).__name__}; it must return a text or a Reply")
+    # Agents without type checks use lists.
+    lists: dict[str, Any] = {name: tuple(item) for name in _TUPLES if isinstance(item := getattr(value, name), list)}
+    reply = replace(value, **lists) if lists else value
+    found = problems(reply, Reply, "reply")
+    if found:
+        raise AgentError("; ".join(map(str, found)))
+    try:
+        json.dumps([call.model_dump() for call in reply.tool_calls], allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AgentError(f"reply.tool_calls: JSON cannot express a value: {error}") from None
+    return reply
+
+
+def as_text(value: Any) -> str:
+    """Return a value as text: text unchanged, ``None`` empty, other JSON as JSON text; lone surrogates are replaced.
+
+    Raises:
+        AgentError: JSON cannot express it, or it is nested too deeply.
     """
     if value is None:
         return ""
     try:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
     except RecursionError:
         raise AgentError("the reply is nested too deeply") from None
+    except (TypeError, ValueError) as error:
+        raise AgentError(f"JSON cannot express the answer: {error}") from None
     # Lone surrogates cannot be encoded in files and requests.
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _without_response(value: Mapping[str, Any], fix: str) -> str:
+    return f"the reply is a JSON object without `response` (its keys: {keys_of(value) or 'none'}); {fix}"
 
 
 def _kind(value: Any) -> str:
@@ -179,7 +289,7 @@ def _tool_calls(value: Any) -> tuple[ToolCall, ...]:
     if not isinstance(value, list):
         raise AgentError(f"reply field 'tool_calls' must be a list, not {_kind(value)}")
     calls = []
-    for index, item in enumerate(value):
+    for index, item in enumerate(protocol_calls(value)):
         if not isinstance(item, dict) or not isinstance(item.get("name"), str):
             raise AgentError(f"reply field 'tool_calls[{index}]' must be an object with a text 'name'")
         duration = item.get("duration_ms")

@@ -1,22 +1,20 @@
-"""An agent that is a function of the caller, called in this process."""
+"""An agent that is a function of the caller; it is called in this process."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import inspect
-import threading
 from collections.abc import Awaitable, Callable
-from contextvars import copy_context
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from agenteval.agents.base import Reply, Request, reply_from_json
-from agenteval.core.errors import AgentError, ConfigError, agent_problem
+from agenteval.agents.base import Reply, Request, checked_reply, reply_to
+from agenteval.core.errors import AgentError, AgentEvalError, ConfigError, agent_problem
+from agenteval.core.paths import working_directory
+from agenteval.core.runtime import contained, in_thread
 from agenteval.suite.model import AgentSpec
 
-#: Takes the text of a turn, or the whole request where its parameter is annotated with ``Request``.
+#: A function that takes the text of a turn, or the whole request if its parameter is annotated with ``Request``.
 AgentFunction = (
     Callable[[str], str | Reply]
     | Callable[[str], Awaitable[str | Reply]]
@@ -43,7 +41,7 @@ class CallableAgent:
             raise ConfigError(agent_problem(self._spec.where, f"{self._spec.target}: {error}")) from None
 
     def session(self) -> CallableAgent:
-        """Return this agent: the ``session`` of each request tells conversations apart."""
+        """Return this agent: the ``session`` of each request identifies the conversation."""
         return self
 
     async def send(self, request: Request) -> Reply:
@@ -57,10 +55,13 @@ class CallableAgent:
             found = await _called(self._function, argument)
         except AgentError:
             raise
-        except (Exception, SystemExit) as error:
-            # Also a TimeoutError of the function: it is not the time limit of the turn.
+        except AgentEvalError as error:
+            ended = isinstance(error.__cause__, asyncio.CancelledError)
+            raise AgentError("the agent raised CancelledError" if ended else str(error)) from error
+        except Exception as error:
+            # A TimeoutError of the function is caught here as well; it is not the time limit of the turn.
             raise AgentError(f"{type(error).__name__}: {error}") from error
-        return found if isinstance(found, Reply) else _reply(found)
+        return checked_reply(reply_to(request, found) if isinstance(found, dict) else found)
 
     async def end(self) -> None:
         """Do nothing: a function has no session."""
@@ -74,27 +75,34 @@ def callable_spec(function: AgentFunction, name: str = "") -> AgentSpec:
 
     Args:
         function: the agent.
-        name: how messages name it; its qualified name if not given.
+        name: name of the agent in messages; by default the function's qualified name.
     """
-    called = getattr(function, "__qualname__", type(function).__qualname__)
-    module = getattr(function, "__module__", type(function).__module__)
-    target = name or f"{module}:{called}"
-    return AgentSpec(kind=KIND, target=target, directory=str(Path.cwd()), where="agent", function=function)
+    target = name or f"{_attribute(function, '__module__')}:{_attribute(function, '__qualname__')}"
+    return AgentSpec(kind=KIND, target=target, directory=str(working_directory()), where="agent", function=function)
+
+
+def _attribute(function: AgentFunction, name: str) -> str:
+    """Return an attribute of a function, or that of its class."""
+    try:
+        return str(getattr(function, name))
+    except Exception:  # noqa: BLE001 - objects of the caller can define `__getattr__`
+        return str(getattr(type(function), name))
 
 
 def in_loop(function: AgentFunction, loop: asyncio.AbstractEventLoop) -> AgentFunction:
-    """Return an asynchronous function that runs in a given event loop, where its clients and locks belong.
+    """Return an asynchronous function that runs in a given event loop, to which its clients and locks belong.
 
     Args:
-        function: the agent; one that is not asynchronous is returned as it is.
-        loop: of the caller; it runs in another thread.
+        function: the agent; a function that is not asynchronous is returned unchanged.
+        loop: the caller's event loop, in another thread.
     """
     if not _is_async(function):
         return function
 
     @functools.wraps(function, updated=())
     async def call(argument: Any) -> Any:
-        work: Any = function(argument)
+        # Some exceptions would end the caller's loop.
+        work: Any = contained(cast("Awaitable[Any]", function(argument)))
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
     return call
@@ -114,8 +122,8 @@ def _takes_request(function: Callable[..., Any]) -> bool:
     """
     try:
         signature = inspect.signature(function)
-    except ValueError:
-        # Some functions written in C have no signature.
+    except Exception:  # noqa: BLE001 - objects of the caller can define `__getattr__`
+        # Some functions that are written in C have no signature either.
         return False
     try:
         signature.bind("")
@@ -132,44 +140,5 @@ def _is_async(function: Callable[..., Any]) -> bool:
 
 
 async def _called(function: Callable[..., Any], argument: str | Request) -> Any:
-    found = function(argument) if _is_async(function) else await _in_thread(function, argument)
-    return await found if inspect.isawaitable(found) else found
-
-
-def _in_thread(function: Callable[..., Any], argument: str | Request) -> asyncio.Future[Any]:
-    """Call a function in a thread of its own.
-
-    A daemon thread: a function that never returns must not keep the process from ending, which the threads of an
-    executor do.
-    """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-    context = copy_context()
-
-    def deliver(found: Any, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(found)
-        else:
-            future.set_exception(error)
-
-    def work() -> None:
-        found, failure = None, None
-        try:
-            found = context.run(function, argument)
-        except BaseException as error:  # noqa: BLE001 - whatever the function raises; a thread must not swallow it
-            failure = AgentError(f"{type(error).__name__}: {error}")
-            failure.__cause__ = error
-        with contextlib.suppress(RuntimeError):
-            # The loop is closed where the turn was given up.
-            loop.call_soon_threadsafe(deliver, found, failure)
-
-    threading.Thread(target=work, name=f"agent {function!r}"[:60], daemon=True).start()
-    return future
-
-
-def _reply(found: Any) -> Reply:
-    if isinstance(found, str | dict):
-        return reply_from_json(found)
-    raise AgentError(f"the function returned {type(found).__name__}; it must return a text or a Reply")
+    found = function(argument) if _is_async(function) else await in_thread(lambda: function(argument))
+    return await contained(found) if inspect.isawaitable(found) else found

@@ -1,19 +1,38 @@
-"""Agents that are programs: one JSON request on stdin, the reply on stdout."""
+"""Agents that are programs: the request on stdin or the input as an argument, the reply on stdout."""
 
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.agents.base import Reply, Request, reply_from_json
-from agenteval.core.errors import AgentError, TransientAgentError
-from agenteval.core.process.child import STDERR_CHUNKS, Child, ending, find_program, tail
+from agenteval.agents.base import Remarks, Reply, Request
+from agenteval.agents.calls_elsewhere import CallsElsewhere
+from agenteval.agents.output import OutputReader
+from agenteval.agents.reading import ReplyForm
+from agenteval.core.errors import AgentError, TransientAgentError, agent_problem
+from agenteval.core.process.access import check_access
+from agenteval.core.process.child import Child, ending, find_program
 from agenteval.core.process.confinement import user_environment
+from agenteval.core.process.last_output import LastOutput
+from agenteval.core.process.lines import MOST_BYTES, WROTE_TOO_MUCH
+from agenteval.suite.command_line import INPUT, takes_input, with_input
 from agenteval.suite.model import AgentSpec
 
-_MAX_OUTPUT_BYTES = 64 * 2**20
+# Linux allows 128 KiB for one argument, with the other text around the input.
+_MAX_ARGUMENT_BYTES = 120 * 2**10
+
+
+_LOG = (
+    "the command prints further lines before its reply, which were ignored; "
+    "print everything except the reply to standard error"
+)
+_PRINT = "print the answer on standard output, only a line break for an empty one"
+_NO_HISTORY = (
+    f"the command gets only the input of a turn ({INPUT}), so it does not know the earlier turns of a conversation; "
+    f"without {INPUT} it can read them on standard input"
+)
 
 
 @dataclass(frozen=True)
@@ -22,13 +41,12 @@ class Ended:
 
     status: int
     output: bytes
-    errors: bytes
+    errors: str
 
     @property
     def failure(self) -> str:
         """The exit status in words, with the end of the error output."""
-        detail = tail(self.errors)
-        return ending(self.status) + (f": {detail}" if detail else "")
+        return ending(self.status) + (f": {self.errors}" if self.errors else "")
 
 
 class Program:
@@ -50,10 +68,12 @@ class Program:
 
         Raises:
             ConfigError: the program does not exist or is not executable.
+            UserCodeError: the user of user code may not execute it, or may not enter the agent's directory.
         """
         self._program = find_program(
             self._spec.target[0], self._spec.directory, self._environment.get("PATH"), self._spec.where
         )
+        check_access(self._program, self._spec.directory, self._spec.where)
 
     async def run(self, request: Any) -> Ended:
         """Run the program once, with a JSON request on its standard input.
@@ -62,11 +82,30 @@ class Program:
             AgentError: the program cannot be started, or writes too much.
         """
         line = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+        return await self._run(self._spec.target[1:], line)
+
+    async def run_with_input(self, text: str) -> Ended:
+        """Run the program once, with the input as an argument and an empty standard input.
+
+        Raises:
+            AgentError: the input cannot be an argument, the program cannot be started, or it writes too much.
+        """
+        length = len(text.encode("utf-8", "surrogatepass"))
+        if "\0" in text or length > _MAX_ARGUMENT_BYTES:
+            what = "a null character" if "\0" in text else f"{length // 1024} KiB"
+            raise AgentError(
+                f"{self._what} cannot get an input with {what} as an argument; "
+                f"read the request from standard input instead of using {INPUT}"
+            )
+        arguments = with_input(self._spec.target[1:], text.encode("utf-8", "replace").decode())
+        return await self._run(arguments, b"")
+
+    async def _run(self, arguments: Sequence[str], line: bytes) -> Ended:
         output = bytearray()
-        errors: deque[bytes] = deque(maxlen=STDERR_CHUNKS)
+        errors = LastOutput()
 
         def collect(data: bytes) -> None:
-            if len(output) <= _MAX_OUTPUT_BYTES:
+            if len(output) <= MOST_BYTES:
                 output.extend(data)
             elif child is not None:
                 child.kill()
@@ -74,25 +113,30 @@ class Program:
         child: Child | None = None
         try:
             child = await Child.start(
-                (self._program, *self._spec.target[1:]),
+                (self._program, *arguments),
                 self._spec.directory,
                 self._environment,
                 collect,
-                errors.append,
+                errors.add,
             )
         except (OSError, ValueError) as error:
             raise AgentError(f"{self._what} cannot be started: {error}") from None
         await child.finish(line)
-        if len(output) > _MAX_OUTPUT_BYTES:
-            raise AgentError(f"{self._what} wrote more than {_MAX_OUTPUT_BYTES // 2**20} MiB")
-        return Ended(child.returncode or 0, bytes(output), b"".join(errors))
+        if len(output) > MOST_BYTES:
+            raise AgentError(f"{self._what} {WROTE_TOO_MUCH}")
+        return Ended(child.returncode or 0, bytes(output), errors.text())
 
 
 class CommandAgent:
-    """Starts the program for every turn; each request contains the history."""
+    """Starts the program for every turn; it reads the request, which contains the history, or gets the input."""
 
     def __init__(self, spec: AgentSpec) -> None:
+        self._spec = spec
         self._program = Program(spec, "the agent's command")
+        self._reader = OutputReader(ReplyForm.of(spec.options))
+        self._takes_input = takes_input(spec.target[1:])
+        self._remarks: dict[str, None] = {}
+        self._calls = CallsElsewhere()
 
     async def start(self) -> None:
         """Find the program."""
@@ -102,14 +146,27 @@ class CommandAgent:
         """Return the agent: the program keeps no state."""
         return self
 
+    def remarks(self) -> Remarks:
+        """Return remarks about the program's output, its tool calls, and turns without their history."""
+        texts = tuple(str(agent_problem(self._spec.where, remark)) for remark in self._remarks)
+        return Remarks(texts, self._calls.mapping)
+
     async def send(self, request: Request) -> Reply:
         """Run the program once."""
-        ended = await self._program.run(request.to_json())
+        ended = await self._ended(request)
         if ended.status < 0 and not ended.output:
             raise TransientAgentError(f"the agent's command {ended.failure}")
         if ended.status != 0:
             raise AgentError(f"the agent's command {ended.failure}")
-        return parse_output(ended.output)
+        if not ended.output:
+            said = f" ({ended.errors})" if ended.errors else ""
+            raise AgentError(f"the agent's command printed no answer{said}; {_PRINT}")
+        output = self._reader.read(ended.output.decode("utf-8", "replace"), request)
+        if output.has_log:
+            self._remarks[_LOG] = None
+        if not output.reply.tool_calls:
+            self._calls.look_in([output.value])
+        return output.reply
 
     async def end(self) -> None:
         """Do nothing: no resources are kept between turns."""
@@ -117,20 +174,9 @@ class CommandAgent:
     async def close(self) -> None:
         """Do nothing: no process outlives a turn."""
 
-
-def parse_output(output: bytes) -> Reply:
-    """Return the reply object in the output, else the output as plain text without its last line break."""
-    text = output.decode("utf-8", "replace")
-    if text.lstrip().startswith("{"):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, dict) and "response" in value:
-            return reply_from_json(value)
-    return Reply(response=without_last_break(text))
-
-
-def without_last_break(text: str) -> str:
-    """Return printed text without the line break at its end."""
-    return text.removesuffix("\n").removesuffix("\r")
+    async def _ended(self, request: Request) -> Ended:
+        if not self._takes_input:
+            return await self._program.run(request.to_json())
+        if request.history:
+            self._remarks[_NO_HISTORY] = None
+        return await self._program.run_with_input(request.prompt)

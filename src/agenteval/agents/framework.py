@@ -7,7 +7,7 @@ from typing import Any
 
 from agenteval.agents.base import Reply, Request, reply_from_json
 from agenteval.agents.worker.pool import WorkerPool
-from agenteval.core.errors import AgentError, ConfigError, agent_problem
+from agenteval.core.errors import AgentError, ConfigError, UserCodeError, agent_problem
 from agenteval.suite.model import DEFAULT_TURN_TIMEOUT_S, AgentSpec
 
 _ASK = "agenteval.agents.worker.calls:ask"
@@ -40,7 +40,7 @@ class FrameworkAgent:
             self._instantiate,
             request.to_json(),
         ]
-        return reply_from_json(await self._workers.call(_ASK, arguments))
+        return reply_from_json(await self._workers.call(_ASK, arguments, load=str(self._spec.target)))
 
     async def end(self) -> None:
         """Do nothing: sessions share the workers."""
@@ -53,21 +53,34 @@ class FrameworkAgent:
 async def check_target(workers: WorkerPool, spec: AgentSpec, arguments: list[Any]) -> None:
     """Import an object that a module defines, and find its method.
 
-    Frameworks take long to import, so a turn's time limit below the default does not apply.
-
     Args:
         workers: the processes that import it.
         spec: the agent's definition.
         arguments: the arguments of ``agenteval.agents.worker.calls.check``.
 
     Raises:
-        ConfigError: the object or method is missing, or the import takes too long.
+        ConfigError: the object or method is missing.
+        UserCodeError: the import fails or takes too long.
+    """
+    await load_target(workers, spec)
+    try:
+        await workers.call(_CHECK, arguments)
+    except AgentError as error:
+        raise ConfigError(agent_problem(spec.where, f"{spec.target}: {error}")) from None
+
+
+async def load_target(workers: WorkerPool, spec: AgentSpec) -> None:
+    """Import the object that an agent's definition names.
+
+    Frameworks take long to import, so a turn's time limit below the default does not apply.
+
+    Raises:
+        ConfigError: the object is missing.
+        UserCodeError: the import fails or takes too long.
     """
     limit_s = max(spec.limit_s, DEFAULT_TURN_TIMEOUT_S)
     try:
-        await asyncio.wait_for(workers.call(_CHECK, arguments), timeout=limit_s)
-    except AgentError as error:
-        raise ConfigError(agent_problem(spec.where, f"{spec.target}: {error}")) from None
+        await asyncio.wait_for(workers.load(str(spec.target)), timeout=limit_s)
     except TimeoutError:
-        message = f"importing {spec.target} took longer than {limit_s:g} s"
-        raise ConfigError(agent_problem(spec.where, message)) from None
+        message = f"importing {str(spec.target)!r} took longer than {limit_s:g} s"
+        raise UserCodeError(agent_problem(spec.where, message)) from None

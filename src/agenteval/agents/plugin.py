@@ -1,4 +1,4 @@
-"""An agent whose kind another distribution registers. It runs in a worker process with the user's interpreter."""
+"""An agent of a kind that another package registers; it runs in a worker process with the user's interpreter."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import uuid
 from contextlib import suppress
 from typing import Any
 
-from agenteval.agents.base import Reply, Request, reply_from_json
+from agenteval.agents.base import Reply, Request, reply_to
 from agenteval.agents.worker.pool import WorkerPool
-from agenteval.core.errors import AgentError, ConfigError, agent_problem
+from agenteval.core.errors import AgentError, AgentImportError, ConfigError, UserCodeError, agent_problem
 from agenteval.suite.model import DEFAULT_TURN_TIMEOUT_S, AgentSpec
 
 _WORKER = "agenteval.agents.worker.plugins"
@@ -18,7 +18,7 @@ _END_S = 5.0
 
 
 class PluginAgent:
-    """Finds the kind among the entry points of the user's interpreter and talks to its sessions."""
+    """Loads the kind from the user's interpreter, and sends turns to its sessions in the worker."""
 
     def __init__(self, spec: AgentSpec, concurrency: int) -> None:
         self._spec = spec
@@ -32,23 +32,26 @@ class PluginAgent:
         }
 
     async def start(self) -> None:
-        """Import the class, make the agent and start it.
+        """Import the class, create the agent and start it.
 
         Raises:
-            ConfigError: no distribution registers the kind, two do, it cannot be imported, or it does not start.
+            ConfigError: no package or several packages register the kind, or the agent cannot be started.
+            UserCodeError: the kind cannot be imported, or its import and start take too long.
         """
-        # Imports take long, so a short time limit for a turn does not apply.
+        # Imports can take long, so a shorter time limit for turns does not apply.
         limit_s = max(self._spec.limit_s, DEFAULT_TURN_TIMEOUT_S)
         try:
             await asyncio.wait_for(self._call("start"), timeout=limit_s)
+        except AgentImportError as error:
+            raise UserCodeError(agent_problem(self._spec.where, str(error))) from None
         except AgentError as error:
             raise ConfigError(agent_problem(self._spec.where, str(error).removeprefix("PluginError: "))) from None
         except TimeoutError:
             message = f"kind {str(self._spec.target)!r} took longer than {limit_s:g} s to start"
-            raise ConfigError(agent_problem(self._spec.where, message)) from None
+            raise UserCodeError(agent_problem(self._spec.where, message)) from None
 
     def session(self) -> PluginSession:
-        """A new session of the agent in the worker."""
+        """Return a new session of the agent in the worker."""
         return PluginSession(self)
 
     async def close(self) -> None:
@@ -58,10 +61,10 @@ class PluginAgent:
 
     async def send(self, session: str, request: Request) -> Reply:
         """Send one turn to a session."""
-        return reply_from_json(await self._call("send", session, request.to_json()))
+        return reply_to(request, await self._call("send", session, request.to_json()))
 
     async def finish(self, function: str, *arguments: Any) -> None:
-        """Call what ends something, if there is a worker; its failures concern no answer."""
+        """Call a function that ends a session or the agent, if a worker runs; its errors are ignored."""
         if self._workers.is_running:
             with suppress(AgentError, ConfigError, TimeoutError):
                 await asyncio.wait_for(self._call(function, *arguments), timeout=_END_S)

@@ -1,4 +1,4 @@
-"""The published form of what agents get and give, of recorded replies and of traces; others read them."""
+"""The published data formats of agents: requests, replies, recorded replies and traces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class _Document(BaseModel):
 
 
 class Message(_Document):
-    """A turn before this one, from either side."""
+    """An earlier turn of the conversation."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -21,32 +21,32 @@ class Message(_Document):
 
 
 class RequestDocument(_Document):
-    """One turn as an agent gets it: on standard input, as the body of a POST, or as the argument of a function."""
+    """One turn as an agent receives it: on standard input, as the body of a POST, or as a function's argument."""
 
     model_config = ConfigDict(extra="forbid")
 
-    input: str = Field(description="what is asked")
+    input: str = Field(description="text of the turn")
     case: str = Field(description="name of the case")
     turn: int = Field(ge=0, description="number of the turn, from 0")
-    session: str = Field(description="the same in all turns of one conversation, and in no other")
-    history: list[Message] = Field(description="the turns before this one")
-    files: list[str] = Field(description="absolute paths of the files that belong to the input")
+    session: str = Field(description="id of the conversation, the same in all its turns")
+    history: list[Message] = Field(description="earlier turns of the conversation")
+    files: list[str] = Field(description="absolute paths of the turn's files")
     config: dict[str, Any] = Field(description="`config` of the agent in agenteval.yaml")
     context: dict[str, Any] = Field(description="`context` of the case, for AgentCI suites")
 
 
 class CallDocument(_Document):
-    """One call of a tool."""
+    """A tool call."""
 
     name: str
     args: Any = Field(None, description="arguments by name, or in order")
     result: Any = Field(None, description="what the tool returned")
-    error: Any = Field(None, description="what went wrong, if something did")
+    error: Any = Field(None, description="error of the call, if it failed")
     duration_ms: float | None = Field(None, description="milliseconds")
 
 
 class UsageDocument(_Document):
-    """What an answer used."""
+    """Token usage and cost of an answer."""
 
     input_tokens: int | None = Field(None, ge=0)
     output_tokens: int | None = Field(None, ge=0)
@@ -54,36 +54,39 @@ class UsageDocument(_Document):
 
 
 class ReplyDocument(_Document):
-    """An answer in full; plain text, or JSON without `response`, is an answer too. Further keys are metadata."""
+    """A full reply; plain text is an answer too. Other keys are metadata."""
 
-    response: Any = Field(description="the answer; what is no text becomes JSON text")
-    tool_calls: list[CallDocument] | None = Field(None, description="in the order of time")
-    retrieval_context: list[Any] | str | None = Field(None, description="passages that were found")
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"anyOf": [{"required": ["response"]}, {"required": ["error"]}]}
+    )
+
+    response: Any = Field(None, description="the answer; a value other than text becomes JSON text")
+    tool_calls: list[CallDocument] | None = Field(None, description="in chronological order")
+    retrieval_context: list[Any] | str | None = Field(None, description="retrieved passages")
     usage: UsageDocument | None = None
     metadata: dict[str, Any] | None = None
+    error: Any = Field(None, description="why there is no answer; null, false and empty values are no errors")
 
 
 class RecordingDocument(ReplyDocument):
-    """One line of a replay file: a reply or an error, and where it belongs."""
+    """One line of a replay file: a reply or an error, with its case, turn and iteration."""
 
-    response: Any = Field(None, description="the answer; needed where there is no error")
     case: str = Field(description="name or id of the case")
     turn: int = Field(0, ge=0, description="number of the turn, from 0")
-    iteration: int = Field(0, ge=0, description="from 0")
+    iteration: int = Field(0, ge=0, description="number of the iteration, from 0")
     latency_ms: float | None = Field(None, description="milliseconds")
-    error: Any = Field(None, description="why there was no answer")
 
 
 class TraceDocument(_Document):
     """One line of recorded traces for `--traces`; rules may name further keys by their path."""
 
-    input: Any = Field(description="what was asked")
-    output: Any = Field(description="what was answered; null where there was no answer")
+    input: Any = Field(description="the question")
+    output: Any = Field(description="the answer; null without an answer")
     trace_id: str | int | None = None
-    iteration: int | None = Field(None, ge=0, description="pass over the inputs, from 0")
-    persona: str | None = Field(None, description="who asked")
+    iteration: int | None = Field(None, ge=0, description="number of the iteration, from 0")
+    persona: str | None = Field(None, description="persona of the simulated user")
     duration_ms: float | None = Field(None, ge=0, description="milliseconds")
-    success: bool | None = Field(None, description="else `status` or `error` says it")
+    success: bool | None = Field(None, description="whether the agent succeeded; default: `status` or `error`")
 
 
 DOCUMENTS: dict[str, type[BaseModel]] = {

@@ -1,4 +1,4 @@
-"""Makes the agent that a specification describes, of the kinds in ``suite/agent_kinds.py``."""
+"""Creates the agent of a specification; the kinds are listed in ``suite/agent_kinds.py``."""
 
 from __future__ import annotations
 
@@ -9,21 +9,27 @@ from importlib import import_module
 from typing import Any
 
 from agenteval.agents.base import Agent
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.agents.listener import Listener, ignore
+from agenteval.core.documents.validation import did_you_mean, join_choices
+from agenteval.core.errors import ConfigError, Problem, UserCodeError, agent_problem
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.suite.agent_kinds import BY_NAME, TOOL_SUFFIX, AgentKind
 from agenteval.suite.model import AgentSpec
 
 
-def build_agent(spec: AgentSpec, concurrency: int, gateway: Gateway) -> Agent:
-    """Make the agent, not started yet.
+def build_agent(spec: AgentSpec, concurrency: int, gateway: Gateway, listener: Listener = ignore) -> Agent:
+    """Create an agent, without starting it.
 
     Args:
-        spec: how it is reached.
-        concurrency: turns it may be asked at once.
-        gateway: how agents of ours ask models.
+        spec: its specification.
+        concurrency: maximum number of simultaneous turns.
+        gateway: the gateway for the model calls of model agents.
+        listener: receives requests and replies as they pass, from kinds of agents that tell them.
+
+    Raises:
+        ConfigError: the kind does not exist, or the specification cannot be used for it.
     """
-    offered = {"concurrency": concurrency, "gateway": gateway}
+    offered = {"concurrency": concurrency, "gateway": gateway, "listener": listener}
     kind = _kind(spec)
     if not spec.kind.endswith(TOOL_SUFFIX):
         agent: Agent = _made(kind.agent, spec, offered)
@@ -34,32 +40,49 @@ def build_agent(spec: AgentSpec, concurrency: int, gateway: Gateway) -> Agent:
 
 
 def _kind(spec: AgentSpec) -> AgentKind:
-    return BY_NAME[spec.kind.removesuffix(TOOL_SUFFIX)]
+    """Find the kind of an agent or tool.
+
+    Raises:
+        ConfigError: it does not exist.
+    """
+    kind = BY_NAME.get(spec.kind.removesuffix(TOOL_SUFFIX))
+    if kind is None or (kind.tool is None and spec.kind.endswith(TOOL_SUFFIX)):
+        known = [*BY_NAME, *(f"{name}{TOOL_SUFFIX}" for name, item in BY_NAME.items() if item.tool)]
+        message = f"no kind {spec.kind!r}{did_you_mean(spec.kind, known)}; known: {join_choices(known)}"
+        raise ConfigError(agent_problem(spec.where, message))
+    return kind
 
 
 def _made(implementation: str, spec: AgentSpec, offered: dict[str, Any]) -> Any:
+    if not spec.target:
+        raise ConfigError(agent_problem(spec.where, f"an agent of kind {spec.kind!r} needs a `target`"))
     module, _, name = implementation.partition(":")
     cls = getattr(import_module(module), name)
     declared = inspect.signature(cls).parameters
-    return cls(spec, **{key: value for key, value in offered.items() if key in declared})
+    try:
+        return cls(spec, **{key: value for key, value in offered.items() if key in declared})
+    except KeyError as error:
+        # Formats and files set all options; a specification that a program makes can lack one.
+        problem = f"an agent of kind {spec.kind!r} needs the option {error}"
+        raise ConfigError(agent_problem(spec.where, problem)) from None
 
 
 def unavailable_agents(specs: Iterable[AgentSpec]) -> list[Problem]:
-    """Programs, modules, functions and recordings that are not here, in the order of the agents that name them."""
-    return asyncio.run(_obstacles([spec for spec in specs if _kind(spec).is_local]))
+    """Return a problem for every missing program, module, function or recording, in the order of the agents."""
+    return asyncio.run(_unavailable([spec for spec in specs if _kind(spec).is_local]))
 
 
-async def _obstacles(specs: Iterable[AgentSpec]) -> list[Problem]:
-    found = await asyncio.gather(*map(_obstacle, specs))
+async def _unavailable(specs: Iterable[AgentSpec]) -> list[Problem]:
+    found = await asyncio.gather(*map(_problems_of, specs))
     return [problem for problems in found for problem in problems]
 
 
-async def _obstacle(spec: AgentSpec) -> tuple[Problem, ...]:
+async def _problems_of(spec: AgentSpec) -> tuple[Problem, ...]:
     agent = build_agent(spec, 1, Gateway(LlmSettings()))
     try:
         await agent.start()
-    except ConfigError as error:
-        return tuple(error.problems)
+    except (ConfigError, UserCodeError) as error:
+        return error.problems
     finally:
         await agent.close()
     return ()

@@ -1,4 +1,4 @@
-"""Tools under test: called directly, with the context of a case as their arguments.
+"""Tools under test: called directly with the context of a case as arguments.
 
 Without a context the prompt is the only argument. The tool's result is the answer: text unchanged, other values as
 JSON text.
@@ -11,19 +11,25 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from agenteval.agents.base import Reply, Request, as_text
-from agenteval.agents.command import Program, without_last_break
+from agenteval.agents.command import Program
 from agenteval.agents.framework import check_target
 from agenteval.agents.http.agent import HttpService
 from agenteval.agents.http.response import text_of
+from agenteval.agents.output import without_last_break
+from agenteval.agents.tool_refusal import is_refusal_exception
 from agenteval.agents.worker.pool import WorkerPool
 from agenteval.core.errors import AgentError, ToolRaisedError, TransientAgentError
+from agenteval.core.text.breakdown import is_breakdown
 from agenteval.suite.model import AgentSpec
 
 _CALL = "agenteval.agents.worker.calls:call_tool"
-# A shell's exit statuses for a command that it cannot run or find.
+# Exit statuses of a shell for a command that cannot be run or found.
 _NOT_RUN = frozenset({126, 127})
-# Not found, wrong method, proxy, timeout, too large, wrong type, too many: the service did not check the arguments.
-_NOT_REFUSED = frozenset({404, 405, 406, 407, 408, 411, 413, 415, 429})
+# 4xx statuses for which the service did not check the arguments: no credentials, not found, wrong method, proxy,
+# timeout, and so on.
+_NOT_REFUSED = frozenset(
+    {401, 402, 404, 405, 406, 407, 408, 410, 411, 412, 413, 415, 417, 421, 425, 426, 428, 429, 431}
+)
 
 
 class Tool:
@@ -67,8 +73,8 @@ class Caller(Protocol):
         """Call the tool with arguments by name; without arguments, with the prompt.
 
         Raises:
-            ToolRaisedError: the tool raised an exception.
-            AgentError: the tool could not be called.
+            ToolRaisedError: the tool refused with an exception.
+            AgentError: the tool could not be called, or is broken.
         """
         ...
 
@@ -92,10 +98,13 @@ class PythonCaller:
 
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
         """Call the tool in a worker process."""
-        result = await self._workers.call(_CALL, [*self._target, dict(context) or None, prompt])
-        if "raised" in result:
+        arguments = [*self._target, dict(context) or None, prompt]
+        result = await self._workers.call(_CALL, arguments, load=str(self._spec.target))
+        if "raised" not in result:
+            return as_text(result["value"])
+        if is_refusal_exception(result["types"], result["causes"], result["text"]):
             raise ToolRaisedError(result["raised"])
-        return as_text(result["value"])
+        raise AgentError(f"the tool raised {result['raised']}")
 
     async def close(self) -> None:
         """End the worker processes."""
@@ -113,11 +122,12 @@ class CommandCaller:
         self._program.find()
 
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
-        """Run the program once; an exit status other than 0, 126 and 127 is the tool's exception."""
+        """Run the program once; an exit status above 0 is a refusal, except 126, 127 and technical failures."""
         ended = await self._program.run(arguments(context, prompt))
         if ended.status < 0 and not ended.output:
             raise TransientAgentError(f"the tool's command {ended.failure}")
-        if ended.status < 0 or ended.status in _NOT_RUN:
+        is_broken = ended.status > 0 and is_breakdown(ended.errors or ended.output.decode("utf-8", "replace"))
+        if ended.status < 0 or ended.status in _NOT_RUN or is_broken:
             raise AgentError(f"the tool's command {ended.failure}")
         if ended.status > 0:
             raise ToolRaisedError(f"the tool's command {ended.failure}")
@@ -138,8 +148,8 @@ class HttpCaller:
         self._service.open()
 
     async def call(self, context: Mapping[str, Any], prompt: str | None) -> str:
-        """POST once; a 4xx status is the tool's exception, except for statuses that concern the call itself."""
-        response = await self._service.post(arguments(context, prompt))
+        """POST once; a 4xx status is a refusal, except for statuses that concern the call itself."""
+        response = await self._service.send(arguments(context, prompt))
         if response.is_success:
             return _body(text_of(response))
         refusal = self._service.refusal(response)

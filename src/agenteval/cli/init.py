@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, InfrastructureError, Problem
+from agenteval.core.files.writing import make_directory, remove_file, write_new_file
 from agenteval.suite.agent_kinds import KINDS, AgentKind
 from agenteval.suite.formats.registry import formats
 
@@ -48,19 +49,21 @@ def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequen
     """
     files = starter_files(suite_format, agent_kind)
     _refuse_existing(directory, files)
-    written: list[Path] = []
+    written: list[str] = []
+    try:
+        make_directory(directory)
+    except InfrastructureError as error:
+        raise InfrastructureError(f"{error}; nothing was written") from None
     for name, content in files.items():
-        path = directory / name
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # Exclusive mode: a file created since the check is not overwritten either.
-            with path.open("xb") as stream:
-                written.append(path)
-                stream.write(content)
-        except OSError as error:
+            # A file created since the check is not overwritten either.
+            write_new_file(directory, name, content)
+            written.append(name)
+        except (OSError, InfrastructureError) as error:
             for file in written:
-                file.unlink()
-            raise InfrastructureError(f"cannot write {path}: {error.strerror}; nothing was written") from None
+                remove_file(directory, file)
+            why = f"cannot write {directory / name}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            raise InfrastructureError(f"{why}; nothing was written") from None
     return tuple(files)
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schemas of the files that users and other programs read and write."""
+"""Prints the JSON Schemas of the files that users and other programs read and write."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _schemas() -> Mapping[str, _Published]:
         },
         "request": _Published("what an agent gets", partial(_protocol, "request")),
         "reply": _Published("what an agent gives", partial(_protocol, "reply")),
-        "recording": _Published("a line of a replay file", _recording),
+        "recording": _Published("a line of a replay file", partial(_protocol, "recording")),
         "trace": _Published("a line of recorded traces", _trace),
     }
 
@@ -61,11 +61,6 @@ def _protocol(name: str) -> dict[str, Any]:
     from agenteval.agents.protocol import DOCUMENTS
 
     return DOCUMENTS[name].model_json_schema()
-
-
-def _recording() -> dict[str, Any]:
-    # A recording has a response or an error.
-    return {**_protocol("recording"), "anyOf": [{"required": ["response"]}, {"required": ["error"]}]}
 
 
 def _trace() -> dict[str, Any]:

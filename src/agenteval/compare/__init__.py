@@ -1,1 +1,1 @@
-"""Compares two runs, and decides the gate."""
+"""Comparison of two runs, and the decision of the gate."""

@@ -1,4 +1,4 @@
-"""Which scores of the earlier runs can be compared with a run, and what was left out."""
+"""Selects the scores of baseline runs that can be compared with the current run, and notes the rest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from agenteval.compare.pairing import Match, own_cases
 from agenteval.compare.pool import Pool
 from agenteval.compare.statistics.model import Scores
-from agenteval.results.model import PoolCase, PoolEntry, Results
+from agenteval.results.comparison import PoolCase, PoolEntry
+from agenteval.results.model import Results
 
 # Case id → metric id → score of each iteration.
 RunScores = Mapping[str, Mapping[str, Scores]]
@@ -17,13 +18,13 @@ RunScores = Mapping[str, Mapping[str, Scores]]
 
 @dataclass(frozen=True)
 class EarlierRuns:
-    """The baseline runs as far as they can be compared.
+    """The comparable scores of the baseline runs.
 
     Attributes:
-        run_ids: the oldest first.
-        scores: of each run, the sound scores of what both asked and judged the same way.
-        metrics: ids of all metrics that any of them scored, also those that have changed since.
-        notes: what was left out, for people.
+        run_ids: ids of the runs, oldest first.
+        scores: for each run, the valid scores of cases and metrics that match the current run.
+        metrics: ids of all metrics that any run scored, including metrics that have changed since.
+        notes: messages about omitted cases, scores and runs.
     """
 
     run_ids: tuple[str, ...]
@@ -33,12 +34,12 @@ class EarlierRuns:
 
 
 def comparable_runs(current: Results, own: RunScores, pool: Pool) -> EarlierRuns:
-    """The runs of the pool, as far as they asked and judged what the current run does.
+    """Return the runs of the pool, limited to cases and metrics that match the current run.
 
     Args:
-        current: the run in question.
-        own: its scores.
-        pool: earlier runs; a case without a fingerprint is taken for the same.
+        current: the current run.
+        own: scores of the current run.
+        pool: the baseline runs; a case without a fingerprint counts as unchanged.
     """
     now = own_cases(current)
     changes = _Changes()
@@ -67,7 +68,7 @@ class _Changes:
     metrics: dict[str, set[str]] = field(default_factory=dict)
 
     def notes(self) -> Iterator[str]:
-        """The changes for people."""
+        """Yield a message for each kind of change."""
         if self.questions:
             yield f"{_count(len(self.questions), 'case')} changed since the baseline runs (question): not compared"
         for name, cases in sorted(self.metrics.items()):
@@ -77,7 +78,7 @@ class _Changes:
 def _comparable_cases(
     entry: PoolEntry, now: Mapping[str, PoolCase], changes: _Changes
 ) -> dict[str, Mapping[str, list[float]]]:
-    """The scores of a run that the current one can be compared with, by case and metric; the changes are noted."""
+    """Return the comparable scores of one run by case and metric, and record the changes."""
     found: dict[str, Mapping[str, list[float]]] = {}
     for case_id, case in entry.cases.items():
         if now and case_id not in now:
@@ -93,7 +94,7 @@ def _comparable_cases(
 
 
 def _sound(cases: Mapping[str, Mapping[str, list[float]]]) -> tuple[RunScores, int]:
-    """The scores within 0..1, and the number of the others."""
+    """Return the scores within 0..1, and the number of other scores."""
     sound: dict[str, Mapping[str, Scores]] = {}
     broken = 0
     for case_id, metrics in cases.items():
@@ -103,14 +104,14 @@ def _sound(cases: Mapping[str, Mapping[str, list[float]]]) -> tuple[RunScores, i
 
 
 def _is_score(value: float) -> bool:
-    # False for NaN as well.
+    # NaN is invalid too.
     return 0 <= value <= 1
 
 
 def _of_usual_length(runs: Mapping[str, RunScores], own: RunScores) -> Mapping[str, RunScores]:
-    """Without the few runs whose cases ran another number of times than the current run's.
+    """Omit runs whose number of iterations differs from the current run.
 
-    Where most of them differ from the current run all are kept: the comparison then takes that into account.
+    If most runs differ, all are kept, and the comparison takes the difference into account.
     """
     lengths = {run_id: _lengths(run) for run_id, run in runs.items()}
     usual = _most_common(_lengths(own))

@@ -1,4 +1,4 @@
-"""Adds the comparison's result and the baseline history to each case."""
+"""Adds the result of the comparison and the baseline history to each case."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agenteval.compare.samples import Sides
 from agenteval.compare.statistics.case_counts import failures
 from agenteval.compare.statistics.decision import Decision
 from agenteval.compare.statistics.model import CaseRuns, MetricRuns
-from agenteval.results.model import CaseNote, ComparedCase, History
+from agenteval.results.comparison import CaseNote, ComparedCase, History
 
 
 def annotated(
@@ -38,7 +38,7 @@ def annotated(
 
 @dataclass(frozen=True)
 class _Marks:
-    """The case ids that each kind of finding names."""
+    """Case ids by kind of finding."""
 
     regressed: frozenset[str]
     suspects: frozenset[str]

@@ -10,27 +10,23 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from agenteval.compare.concluded import Concluded
 from agenteval.compare.pairing import Pairing, pair_cases
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.resources import compare_resources
-from agenteval.compare.simple_rules import naive_verdict
-from agenteval.results.model import (
-    BaselineInfo,
-    CaseResult,
-    ComparedCase,
-    ComparedMetric,
-    Comparison,
-    Results,
-    RunVerdict,
-)
+from agenteval.compare.simple_rules import simple_rule_verdict
+from agenteval.compare.unpaired import unpaired
+from agenteval.results.case import CaseResult
+from agenteval.results.comparison import BaselineInfo, Comparison
+from agenteval.results.model import Results
 
 if TYPE_CHECKING:
     from agenteval.compare.samples import Confirmation, Sides
     from agenteval.compare.statistics.decision import FirstStage
 
-# How many cases a note names.
+# Maximum number of cases in a note.
 _NAMED = 5
 
 
@@ -49,6 +45,7 @@ class Comparer:
         policy: the comparison policy.
         today: the UTC date that decides which quarantine entries have ended.
         notes: what the reader of the baseline left out.
+        gone: paths of the baseline's suites that do not exist any more; their cases are removed.
         distance: number of commits between the baseline's commit and the commit where its search began.
     """
 
@@ -58,16 +55,17 @@ class Comparer:
     policy: ComparePolicy = field(default_factory=ComparePolicy)
     today: date = field(default_factory=_today)
     notes: tuple[str, ...] = ()
+    gone: frozenset[str] = frozenset()
     distance: int | None = None
 
     @cached_property
     def first_stage(self) -> FirstStage | None:
-        """The confirmation runs that suspected regressions need; ``None`` if a simple rule decides."""
+        """Return the confirmation runs that suspected regressions need; ``None`` if a simple rule decides."""
         if self.policy.name != "statistics":
             return None
-        from agenteval.compare.statistical import look
+        from agenteval.compare.statistical import needed_confirmation
 
-        return look(self._sides)
+        return needed_confirmation(self._sides)
 
     def decide(self, confirmation: Confirmation | None = None) -> Comparison:
         """Decide with the confirmation runs that were made."""
@@ -77,18 +75,18 @@ class Comparer:
         from agenteval.compare.statistical import conclude
 
         concluded = conclude(self._sides, self._pairing.cases, self.first_stage, confirmation or Confirmation())
-        return self._comparison(
-            concluded.verdict, concluded.metrics, concluded.cases, concluded.policy, concluded.notes
-        )
+        return self._comparison(concluded)
 
     def _by_simple_rule(self) -> Comparison:
-        verdict, reason, metrics = naive_verdict(self.current, self._pairing.compared, self._quarantined, self.policy)
+        verdict, reason, metrics = simple_rule_verdict(
+            self.current, self._pairing.compared, self._quarantined, self.policy
+        )
         cases = [
             case.model_copy(update={"notes": ["quarantined"]}) if case.id in self._quarantined else case
             for case in self._pairing.cases
         ]
         details = {"name": self.policy.name, "tolerance": self.policy.parameters.tolerance, "reason": reason}
-        return self._comparison(verdict, metrics, cases, details, [])
+        return self._comparison(Concluded(verdict, [], metrics, cases, details, []))
 
     @cached_property
     def _quarantined(self) -> frozenset[str]:
@@ -103,20 +101,24 @@ class Comparer:
 
     @cached_property
     def _pairing(self) -> Pairing:
-        return pair_cases(self.current, self.baseline, self.known)
+        return pair_cases(self.current, self.baseline, self.known, self.gone)
 
-    def _comparison(
-        self,
-        verdict: RunVerdict,
-        metrics: list[ComparedMetric],
-        cases: list[ComparedCase],
-        policy: dict[str, Any],
-        notes: list[str],
-    ) -> Comparison:
-        run = self.baseline.run
+    def _not_run(self) -> Iterator[str]:
+        """Yield the suites of the baseline that this run does not contain."""
+        ran = {*self.gone, *(suite.path for suite in self.current.suites)}
+        for suite in self.baseline.suites:
+            if suite.path not in ran and suite.cases:
+                yield f"{suite.path} is in the baseline and not in this run: {_cases(len(suite.cases))} not compared"
+
+    def _comparison(self, concluded: Concluded) -> Comparison:
+        run, policy = self.baseline.run, self.policy
         counting = {case.id for case in self._pairing.compared} - self._quarantined
-        resources = compare_resources(self.current, self.baseline, counting, self.policy)
-        notes = [*self.notes, *notes, *_removed(self._pairing), *_without_scores(self.current, self.baseline)]
+        resources = compare_resources(self.current, self.baseline, counting, policy)
+        not_gating = {name for name, gates in policy.gating.items() if not gates}
+        lost = [*_removed(self._pairing), *_without_scores(self.current, self.baseline, not_gating)]
+        withdrawn = unpaired(self.current, self.baseline, self._pairing, self._quarantined, not_gating)
+        unproven = [*withdrawn, *concluded.unproven]
+        reasons = [*(item.text for item in withdrawn), concluded.details["reason"]]
         return Comparison(
             baseline=BaselineInfo(
                 commit=run.commit,
@@ -125,19 +127,31 @@ class Comparer:
                 created_at=run.started_at,
                 distance=self.distance,
             ),
-            verdict=verdict,
-            metrics=metrics,
-            cases=cases,
-            policy={**policy, "resources": [item.model_dump() for item in resources], "notes": notes},
+            verdict="unproven" if unproven and concluded.verdict != "regressed" else concluded.verdict,
+            unproven=unproven,
+            metrics=concluded.metrics,
+            cases=concluded.cases,
+            policy={
+                **concluded.details,
+                "reason": "; ".join(reasons),
+                "resources": [item.model_dump() for item in resources],
+                "notes": [*self.notes, *concluded.notes, *lost, *self._not_run()],
+            },
         )
 
 
-def _without_scores(current: Results, baseline: Results) -> list[str]:
-    """Name metrics that scored cases of the baseline and none of the current run, so that none vanishes unnoticed."""
+def _without_scores(current: Results, baseline: Results, not_gating: Collection[str]) -> list[str]:
+    """List metrics that are only reported, scored cases in the baseline, and score none in the current run."""
     cases = {case.id: case for _, case in current.cases()}
-    before = {name for _, case in baseline.cases() if case.id in cases for name in _scored(case)}
+    summaries = baseline.summary.metrics
+    deciding = {name for name, metric in summaries.items() if metric.pass_rate is not None} - set(not_gating)
+    before = {name for _, case in baseline.cases() if case.id in cases for name in _scored(case)} - deciding
     gone = sorted(before.difference(name for case in cases.values() for name in _scored(case)))
     return [f"{name} scored cases of the baseline and has no score in this run" for name in gone]
+
+
+def _cases(count: int) -> str:
+    return "1 case is" if count == 1 else f"{count} cases are"
 
 
 def _scored(case: CaseResult) -> Iterator[str]:
@@ -147,7 +161,7 @@ def _scored(case: CaseResult) -> Iterator[str]:
 
 
 def _removed(pairing: Pairing) -> list[str]:
-    """List removed cases that passed before, so that nobody deletes a case unnoticed."""
+    """List removed cases that passed in the baseline, so that no passing case disappears unnoticed."""
     gone = [case.name for case in pairing.cases if case.change == "removed" and case.status_before == "passed"]
     if not gone:
         return []

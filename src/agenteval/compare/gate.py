@@ -1,24 +1,36 @@
-"""Decides whether the gate passes, and the exit status of the program."""
+"""Decides the gate's verdict on a run, and the exit status of the program."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from agenteval.compare.gate_counts import Counts, of_cases
+from agenteval.compare.gate_findings import (
+    failures_and_regressions,
+    unchecked,
+    unjudged_cases,
+    unproven_points,
+)
+from agenteval.compare.gate_words import broken, passed_headline, with_coverage
 from agenteval.compare.policy import Quarantine
-from agenteval.results.model import CaseResult, CaseStatus, ComparedResource, Comparison, Results
+from agenteval.core.renamed import RENAMED
+from agenteval.results.case import CaseResult
+from agenteval.results.model import Results, RunShard
+from agenteval.results.partial import is_interrupted
+from agenteval.results.verdict import Gate, Unproven, Verdict
 
-FailOn = Literal["failures", "regressions", "errors", "inconclusive"]
-FAIL_ON: tuple[FailOn, ...] = ("failures", "regressions", "errors", "inconclusive")
-DEFAULT_FAIL_ON: frozenset[FailOn] = frozenset({"failures", "regressions", "errors"})
+FailOn = Literal["failures", "regressions", "unproven", "errors"]
+FAIL_ON: tuple[FailOn, ...] = ("failures", "regressions", "unproven", "errors")
+DEFAULT_FAIL_ON: frozenset[FailOn] = frozenset(FAIL_ON)
+
+OnMissing = Literal["fail", "warn"]
 
 PASSED, FAILED, BROKEN = 0, 1, 3
-# Rules that do not compare single cases.
-_BY_MEANS = frozenset({"mean-drop", "threshold"})
-_RESOURCES = {"latency_ms": "the latency", "tokens": "the tokens of an answer", "cost_usd": "the cost of an answer"}
 
 
 @dataclass(frozen=True)
@@ -27,87 +39,105 @@ class GatePolicy:
 
     Args:
         fail_on: the kinds of problems that fail the gate; empty: only broken runs fail.
-        max_error_rate: share of cases (0..1) that may end in an error before the whole run counts as broken.
+        max_error_rate: share of cases (0..1) that may end in an error before the whole run counts as broken,
+            whatever ``fail_on`` contains. With ``errors`` in ``fail_on``, any error fails the gate.
         quarantine: cases whose failures and errors do not count.
+        on_unchecked: whether unchecked criteria and metrics that measured nothing fail the gate.
+        on_unjudged: whether cases that a suite's limits left to no judge fail the gate.
     """
 
     fail_on: frozenset[FailOn] = DEFAULT_FAIL_ON
-    max_error_rate: float = 0.10
+    max_error_rate: Annotated[float, Field(ge=0, le=1)] = 0.10
     quarantine: tuple[Quarantine, ...] = ()
+    on_unchecked: OnMissing = "fail"
+    on_unjudged: OnMissing = "warn"
 
     def counts(self, case: CaseResult, today: date) -> bool:
         """Return whether a case counts today."""
         return not any(entry.holds(case.id, case.name, today) for entry in self.quarantine)
 
 
-@dataclass(frozen=True)
-class Gate:
-    """The gate's decision. Exit status: 0 passed, 1 failed, 3 infrastructure error."""
-
-    exit_status: int
-    headline: str
-    reasons: tuple[str, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether the gate passes."""
-        return self.exit_status == PASSED
-
-    @property
-    def verdict(self) -> Literal["passed", "failed", "error"]:
-        """The decision in one word."""
-        if self.passed:
-            return "passed"
-        return "failed" if self.exit_status == FAILED else "error"
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """Numbers of cases, quarantined ones left out."""
-
-    cases: int
-    passed: int
-    failed: int
-    errors: int
-    skipped: int
-
-    @classmethod
-    def of(cls, results: Results, policy: GatePolicy, today: date) -> _Counts:
-        summary = results.summary
-        out = (
-            Counter(case.status for _, case in results.cases() if not policy.counts(case, today))
-            if policy.quarantine
-            else Counter[CaseStatus]()
-        )
-        return cls(
-            cases=summary.cases - out.total(),
-            passed=summary.passed - out["passed"],
-            failed=summary.failed - out["failed"],
-            errors=summary.errors - out["error"],
-            skipped=summary.skipped - out["skipped"],
-        )
-
-
 def decide_gate(results: Results, policy: GatePolicy, today: date | None = None) -> Gate:
     """Apply the gate policy to a run and its comparison.
+
+    A run in which too much broke is an ``error``; if a limit ended it, it is ``unproven``, with the same exit status.
+    Else a proven failure makes it ``failed``. Else anything that counts and was not evaluated, compared or confirmed
+    makes it ``unproven``. ``fail_on`` decides whether an unproven run fails the job, but never makes it pass.
 
     Args:
         results: the run, with its comparison if there is one.
         policy: the conditions that fail the gate.
         today: the date that decides which quarantine entries have ended; default: today in UTC.
     """
-    counts = _Counts.of(results, policy, today or datetime.now(UTC).date())
-    score = f"{counts.passed} of {counts.cases} cases passed"
-    if counts.errors and counts.errors / (counts.cases - counts.skipped) > policy.max_error_rate:
-        reason = f"{_cases(counts.errors)} could not be evaluated"
-        return Gate(BROKEN, reason, (reason, score))
-    failures = _failures(results, counts, policy.fail_on)
-    errors = [f"{_cases(counts.errors)} could not be evaluated"] if counts.errors else []
+    if results.run.shard is not None:
+        return _of_shard(results, results.run.shard)
+    out = quarantined(results, policy, today)
+    counts = Counts.of(results, out)
+    points = unproven_points(results, counts, policy.max_error_rate, out)
+    gate = _interrupted(results, counts) if is_interrupted(results.run) else _decided(results, policy, counts, points)
+    return gate.model_copy(update={"headline": with_coverage(gate.headline, results)})
+
+
+def _decided(results: Results, policy: GatePolicy, counts: Counts, points: tuple[Unproven, ...]) -> Gate:
+    # A limit of the run ends cases with an error, but nothing broke.
+    is_limited = any(point.what in {"time", "budget"} for point in points)
+    # Without judgements, criteria have no data.
+    is_cut_off = is_limited or any(point.what == "metric" and point.mended_by == "outside" for point in points)
+    findings = [
+        *failures_and_regressions(results, counts),
+        *unchecked(results, fails=policy.on_unchecked == "fail" and not is_cut_off),
+        *(unjudged_cases(results, counts) if policy.on_unjudged == "fail" else ()),
+    ]
+    failures = [finding.text for finding in findings if finding.kind in policy.fail_on]
+    warnings = [finding.text for finding in findings if finding.kind == "warning"]
+    errors, further = broken(counts), [*(point.text for point in points), *(warnings if is_cut_off else ())]
+    too_many = bool(errors) and counts.errors / (counts.cases - counts.skipped) > policy.max_error_rate
+    errors_count = bool(errors) and "errors" in policy.fail_on
+    if too_many and not errors_count:
+        errors = [f"{errors[0]}, and max_error_rate allows {policy.max_error_rate * 100:g}%"]
+    if too_many and is_limited:
+        return _gate("unproven", BROKEN, [*further, *failures, *errors, counts.score])
+    if too_many:
+        return _gate("error", BROKEN, [*errors, *failures, *further, counts.score])
     if failures:
-        return Gate(FAILED, failures[0], (*failures, *errors))
-    if "errors" in policy.fail_on and errors:
-        return Gate(BROKEN, errors[0], (*errors, score))
-    return Gate(PASSED, score, ())
+        return _gate("failed", FAILED, [*failures, *errors, *further])
+    if errors_count and not is_limited:
+        return _gate("error", BROKEN, [*errors, *further, counts.score])
+    if points:
+        fails = errors_count or "unproven" in policy.fail_on
+        # A run that checked nothing fails, unless nothing fails the job.
+        fails |= bool(policy.fail_on) and any(point.what == "nothing" for point in points)
+        return _gate("unproven", _status(points) if fails else PASSED, [*further, *errors, counts.score])
+    tolerated = [finding.text for finding in findings if finding.kind != "warning"]
+    words = [word for word in FAIL_ON if word in policy.fail_on]
+    headline = passed_headline(results, counts, tolerated, warnings, words)
+    return Gate(verdict="passed", exit_status=PASSED, headline=headline)
+
+
+def _gate(verdict: Verdict, status: int, reasons: Iterable[str]) -> Gate:
+    found = tuple(dict.fromkeys(reasons))
+    return Gate(verdict=verdict, exit_status=status, headline=found[0], reasons=found)
+
+
+def _status(points: Iterable[Unproven]) -> int:
+    """Return 1 if the change itself can mend a point; 3 if something outside broke or ran out."""
+    return FAILED if any(point.mended_by == "change" for point in points) else BROKEN
+
+
+def _of_shard(results: Results, part: RunShard) -> Gate:
+    """Return the decision on a shard: it proves nothing alone, and only a broken one fails its job."""
+    headline = (
+        f"shard {part.index} of {part.count}, {of_cases(results.summary.cases, len(part.cases))}; "
+        "agenteval merge decides"
+    )
+    return Gate(verdict="unproven", exit_status=PASSED if results.run.complete else BROKEN, headline=headline)
+
+
+def _interrupted(results: Results, counts: Counts) -> Gate:
+    covered = results.run.coverage
+    headline = f"{of_cases(counts.cases, covered.selected if covered else counts.cases)} had finished"
+    reasons = (*broken(counts), *([counts.score] if counts.cases else []))
+    return Gate(verdict="error", exit_status=BROKEN, headline=headline, reasons=reasons)
 
 
 def quarantined(results: Results, policy: GatePolicy, today: date | None = None) -> frozenset[str]:
@@ -118,63 +148,24 @@ def quarantined(results: Results, policy: GatePolicy, today: date | None = None)
     return frozenset(case.id for _, case in results.cases() if not policy.counts(case, day))
 
 
-def is_named(policy: GatePolicy, case: CaseResult) -> bool:
+def is_quarantined_by_name(policy: GatePolicy, case: CaseResult) -> bool:
     """Return whether the quarantine names a case, whether or not the entry has ended."""
     return any(entry.names(case.id, case.name) for entry in policy.quarantine)
-
-
-def _failures(results: Results, counts: _Counts, fail_on: Collection[FailOn]) -> list[str]:
-    """Return every reason to fail, the most important first."""
-    comparison = results.comparison
-    reasons = _regressions(comparison) if comparison is not None and "regressions" in fail_on else []
-    if counts.failed and "failures" in fail_on:
-        reasons.append(f"{_cases(counts.failed)} failed")
-    unmet = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is False]
-    if unmet and "failures" in fail_on:
-        reasons.append(f"criterion not met: {', '.join(unmet)}")
-    if comparison is not None and comparison.verdict == "inconclusive" and "inconclusive" in fail_on:
-        reasons.append(f"the comparison is inconclusive: {comparison.policy.get('reason')}")
-    if fail_on and not counts.passed + counts.failed:
-        why = "no case could be evaluated" if counts.errors else "every case was skipped"
-        none = "every case is in quarantine" if results.cases() else "there is no case"
-        reasons.append(f"nothing was checked: {why if counts.cases else none}")
-    return reasons
-
-
-def _regressions(comparison: Comparison) -> list[str]:
-    reasons = []
-    if comparison.verdict == "regressed":
-        worse = sum(case.change == "regressed" for case in comparison.cases)
-        by_cases = worse and comparison.policy.get("name") not in _BY_MEANS
-        reasons.append(f"{_cases(worse)} got worse" if by_cases else str(comparison.policy.get("reason")))
-        reasons += [
-            f"the mean of {metric.id} fell from {metric.baseline:.2f} to {metric.current:.2f}"
-            for metric in comparison.metrics
-            if metric.verdict == "regressed" and metric.gating and metric.difference < 0
-        ]
-    return reasons + [_exceeded(resource) for resource in comparison.resources if resource.exceeded]
-
-
-def _exceeded(resource: ComparedResource) -> str:
-    rise = "from nothing" if resource.change is None else f"by {resource.change:.0%}"
-    return f"{_RESOURCES[resource.name]} rose {rise}, {resource.allowed or 0:.0%} is allowed"
-
-
-def _cases(count: int) -> str:
-    return "1 case" if count == 1 else f"{count} cases"
 
 
 def parse_fail_on(text: str) -> frozenset[FailOn]:
     """Parse the value of ``--fail-on``: ``failures,errors`` as a set; ``none`` as the empty set.
 
     Raises:
-        ValueError: a word is unknown, or ``none`` stands beside others.
+        ValueError: a word is unknown, or ``none`` is combined with others.
     """
     words = [word.strip() for word in text.split(",") if word.strip()]
     if words == ["none"]:
         return frozenset()
-    unknown = [word for word in words if word not in FAIL_ON]
+    renamed = RENAMED["gate.fail_on"]
+    unknown = [word for word in words if renamed.get(word, word) not in FAIL_ON]
     if unknown or not words:
         named = f"{unknown[0]!r} is" if unknown else "an empty list is"
         raise ValueError(f"{named} not allowed; allowed: {', '.join(FAIL_ON)}, or none alone")
-    return frozenset(word for word in FAIL_ON if word in words)
+    current = {renamed.get(word, word) for word in words}
+    return frozenset(word for word in FAIL_ON if word in current)

@@ -7,22 +7,27 @@ from dataclasses import dataclass, field
 
 from agenteval.compare.pairing import is_whole
 from agenteval.compare.statistics.model import ErrorCounts
-from agenteval.results.model import CaseResult, IterationResult, ScoreStatus, SuiteResult
+from agenteval.results.case import CaseResult, IterationResult, ScoreStatus, SuiteResult
 from agenteval.suite.model import OVERALL
 
 
 @dataclass
 class Losses:
-    """Iterations that one metric lost in a run, and cases that lost all their iterations."""
+    """Iterations that one metric lost in a run, and cases that lost all their iterations.
+
+    ``by_agent`` counts the lost iterations in which the agent failed; in the others, the metric failed.
+    """
 
     iterations: int = 0
+    by_agent: int = 0
     of_iterations: int = 0
     cases: int = 0
     of_cases: int = 0
 
-    def add(self, lost: int, total: int) -> None:
+    def add(self, lost: int, by_agent: int, total: int) -> None:
         """Add the iterations of one case."""
         self.iterations += lost
+        self.by_agent += by_agent
         self.of_iterations += total
         self.cases += lost == total
         self.of_cases += 1
@@ -50,12 +55,12 @@ class RunLosses:
 def losses_of(cases: Iterable[tuple[SuiteResult, CaseResult]], expected: Mapping[str, Iterable[str]]) -> RunLosses:
     """Count the losses of a run.
 
-    A metric was lost in an iteration that broke before it could be scored, or in which the metric itself broke.
-    Skipped metrics are not losses.
+    A metric lost an iteration if the iteration failed before scoring, or if the metric itself failed. Skipped metrics
+    and iterations that a limit of the run ended are not losses.
 
     Args:
-        cases: of the run.
-        expected: case id → metrics that the case should have, for cases that failed before any metric ran.
+        cases: the cases of the run.
+        expected: case id → metrics that the case should have, for cases that failed before scoring.
     """
     found: dict[str, Losses] = {}
     for suite, case in cases:
@@ -67,8 +72,12 @@ def losses_of(cases: Iterable[tuple[SuiteResult, CaseResult]], expected: Mapping
                 for by_metric, iteration in zip(statuses, case.iterations, strict=True)
             ]
             asked = [outcome for outcome in outcomes if outcome != "skipped"]
+            by_agent = sum(
+                outcome == "error" and not is_whole(iteration)
+                for outcome, iteration in zip(outcomes, case.iterations, strict=True)
+            )
             if asked:
-                found.setdefault(name, Losses()).add(asked.count("error"), len(asked))
+                found.setdefault(name, Losses()).add(asked.count("error"), by_agent, len(asked))
     return RunLosses(found)
 
 
@@ -88,4 +97,5 @@ def _statuses(suite: SuiteResult, iteration: IterationResult) -> dict[str, Score
 
 
 def _unscored(iteration: IterationResult) -> ScoreStatus:
-    return "error" if iteration.status == "error" else "skipped"
+    is_limited = any(turn.not_asked for turn in iteration.turns)
+    return "error" if iteration.status == "error" and not is_limited else "skipped"

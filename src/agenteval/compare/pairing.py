@@ -1,25 +1,13 @@
-"""Pairs the cases of two runs and says, per case and metric, what changed."""
+"""Pairs the cases of two runs, and determines what changed in each case and metric."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from agenteval.results.model import (
-    AnswerChange,
-    CaseChange,
-    CaseResult,
-    CaseStatus,
-    ComparedCase,
-    IterationResult,
-    PoolCase,
-    PoolEntry,
-    Results,
-    Score,
-    ScoreChange,
-    SuiteResult,
-    TurnResult,
-)
+from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, Shortened, SuiteResult, TurnResult
+from agenteval.results.comparison import AnswerChange, CaseChange, ComparedCase, PoolCase, PoolEntry, ScoreChange
+from agenteval.results.model import Results
 from agenteval.results.rollup import (
     aggregated_status,
     case_status,
@@ -28,27 +16,28 @@ from agenteval.results.rollup import (
     strict_case_status,
     turn_means,
 )
+from agenteval.results.shortening import same_answer, whole_answer
 from agenteval.suite.model import OVERALL, Fingerprints
 
-# Answers are shown, not compared: so much of each is enough to see the difference.
+# Maximum length of an answer in the comparison. Answers are only shown, not compared.
 _ANSWER_CHARACTERS = 4000
 _UNKNOWN = Fingerprints()
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """The cases of two runs, side by side, in the order of the current run; removed ones last."""
+    """The cases of two runs, in the order of the current run; removed cases come last."""
 
     cases: tuple[ComparedCase, ...]
 
     @property
     def compared(self) -> tuple[ComparedCase, ...]:
-        """Cases that both runs asked and judged the same way."""
+        """The cases whose question and metrics match in both runs."""
         return tuple(case for case in self.cases if case.change in {"regressed", "improved", "unchanged"})
 
 
 def pool_entry(results: Results, fingerprints: Mapping[str, Fingerprints]) -> PoolEntry:
-    """This run as later comparisons need it: the raw scores of every case, with its fingerprints."""
+    """Return the pool entry of a run: the raw scores and the fingerprints of every case."""
     cases = {
         case.id: pool_case(fingerprints.get(case.id, _UNKNOWN), case_scores(suite, case))
         for suite, case in results.cases()
@@ -57,22 +46,30 @@ def pool_entry(results: Results, fingerprints: Mapping[str, Fingerprints]) -> Po
 
 
 def pool_case(fingerprints: Fingerprints, scores: dict[str, list[float]]) -> PoolCase:
-    """One case of a run's own entry in the pool."""
+    """Return one case of a pool entry."""
     return PoolCase(fingerprint=fingerprints.question, metrics=dict(fingerprints.metrics), scores=scores)
 
 
 def entry_without_cases(results: Results) -> PoolEntry:
-    """The frame of this run's entry; long runs have its cases where their own are, see `results.archive`."""
+    """Return the pool entry of a run without cases; `results.archive` has the cases of large runs."""
     return PoolEntry(commit=results.run.commit, run_id=results.run.id, created_at=results.run.started_at, cases={})
 
 
 def case_scores(suite: SuiteResult, case: CaseResult) -> dict[str, list[float]]:
-    """Per metric the score of each whole iteration, the mean over its turns; where all become one, that one too."""
+    """Return for each metric the score of each complete iteration, which is the mean over its turns.
+
+    If the suite aggregates scores, the aggregated score is included.
+    """
     return scores_of(case, suite.threshold)
 
 
 def scores_of(case: CaseResult, threshold: float | None) -> dict[str, list[float]]:
-    """As `case_scores`; the threshold is that of the suite."""
+    """Return the scores as `case_scores` does.
+
+    Args:
+        case: the case.
+        threshold: the suite's threshold of the aggregated score; ``None`` without aggregation.
+    """
     scores: dict[str, list[float]] = {}
     whole = [iteration for iteration in case.iterations if is_whole(iteration)]
     for iteration in whole:
@@ -80,25 +77,26 @@ def scores_of(case: CaseResult, threshold: float | None) -> dict[str, list[float
             scores.setdefault(name, []).append(score)
     if threshold is not None:
         overall = [iteration.score for iteration in whole if iteration.score is not None]
-        # Outlines of very long runs have no iterations.
+        # The results of a large run contain some cases without their iterations.
         outline = [] if case.iterations or case.score is None else [case.score]
         scores[OVERALL] = overall or outline
     return scores
 
 
 def is_whole(iteration: IterationResult) -> bool:
-    """Whether every turn had an answer; the scores of the others say nothing about the whole."""
+    """Return whether every turn had an answer; partial iterations cannot be compared."""
     return all(turn.error is None for turn in iteration.turns)
 
 
-def pair_cases(current: Results, baseline: Results, known: Collection[str]) -> Pairing:
-    """Pair by case id.
+def pair_cases(current: Results, baseline: Results, known: Collection[str], gone: Collection[str] = ()) -> Pairing:
+    """Pair the cases of two runs by id.
 
     Args:
-        current: the run in question.
-        baseline: the run it is measured against.
-        known: ids of all cases in the suites, also those that were filtered out; only a baseline
-            case that is not among them was removed.
+        current: the current run.
+        baseline: the run to compare with.
+        known: ids of all cases in the suites, including filtered-out ones; a baseline case is removed only if its id
+            is not among them.
+        gone: paths of the baseline's suites that do not exist any more.
     """
     before = {case.id: case for _, case in baseline.cases()}
     now, then = own_cases(current), own_cases(baseline)
@@ -106,20 +104,20 @@ def pair_cases(current: Results, baseline: Results, known: Collection[str]) -> P
         _compare(case, before.get(case.id), Match.of(now.get(case.id), then.get(case.id)), suite.threshold)
         for suite, case in current.cases()
     ]
-    ran = {suite.path for suite in current.suites}
+    ran = {*gone, *(suite.path for suite in current.suites)}
     removed = [_removed(case) for suite, case in baseline.cases() if suite.path in ran and case.id not in known]
     return Pairing(tuple(cases + removed))
 
 
 @dataclass(frozen=True)
 class Match:
-    """How far two runs of a case can be compared.
+    """The comparable parts of two runs of a case.
 
     Attributes:
-        question: whether both were asked the same.
-        changed: ids of the metrics that both have, configured differently.
-        unmatched: ids of the metrics that only one of them has.
-        kept: ids of the metrics that both have, configured the same; ``None`` where that is unknown.
+        question: whether both runs asked the same question.
+        changed: ids of the metrics in both runs whose configurations differ.
+        unmatched: ids of the metrics in only one run.
+        kept: ids of the metrics in both runs with the same configuration; ``None`` if unknown.
     """
 
     question: bool = True
@@ -129,7 +127,7 @@ class Match:
 
     @classmethod
     def of(cls, now: PoolCase | None, then: PoolCase | None) -> Match:
-        """Match a case by its fingerprints; one without a fingerprint is taken for the same."""
+        """Match a case by its fingerprints; a case without a fingerprint counts as unchanged."""
         if now is None or then is None:
             return cls()
         question = not now.fingerprint or not then.fingerprint or now.fingerprint == then.fingerprint
@@ -142,11 +140,11 @@ class Match:
 
     @property
     def comparable(self) -> bool:
-        """Whether anything can be compared."""
+        """Whether any part can be compared."""
         return self.question and (self.kept is None or bool(self.kept))
 
     def allows(self, metric: str) -> bool:
-        """Whether the scores of a metric can be compared."""
+        """Return whether the scores of a metric can be compared."""
         return self.question and metric not in self.changed and metric not in self.unmatched
 
 
@@ -174,7 +172,7 @@ def _change(after: CaseResult, before: CaseResult | None, match: Match, threshol
         return "changed"
     then, now = before.status, after.status
     if match.kept is not None and (match.changed or match.unmatched):
-        # What was added, removed or changed must not make a case better or worse than it was.
+        # Added, removed and changed metrics must not affect the change of a case.
         then, now = (_status_by(case, match.kept, threshold) for case in (before, after))
     if then == "passed" and now == "failed":
         return "regressed"
@@ -184,12 +182,12 @@ def _change(after: CaseResult, before: CaseResult | None, match: Match, threshol
 
 
 def _status_by(case: CaseResult, metrics: Collection[str], threshold: float | None) -> CaseStatus:
-    """The status of a case by some of its metrics alone.
+    """Return the status of a case by a selection of its metrics.
 
     Args:
-        case: with all its scores.
-        metrics: ids of those that count.
-        threshold: of the score that all scores become, if they do.
+        case: the case with all scores.
+        metrics: ids of the selected metrics.
+        threshold: the suite's threshold of the aggregated score; ``None`` without aggregation.
     """
     statuses = [_iteration_status_by(iteration, metrics, threshold) for iteration in case.iterations]
     return strict_case_status(statuses) if case.strict else case_status(statuses)
@@ -203,10 +201,18 @@ def _iteration_status_by(iteration: IterationResult, metrics: Collection[str], t
         for turn in iteration.turns
     ]
     if threshold is not None:
+        if _cannot_pass(iteration):
+            return "failed"
         return aggregated_status(turns, iteration.score, threshold)
     if iteration.status == "error" and any(score.status == "error" for turn in turns for score in turn.scores):
         return "error"
     return iteration_status(turns)
+
+
+def _cannot_pass(iteration: IterationResult) -> bool:
+    """Return whether an iteration failed without an aggregated score: no missing score could reach the threshold."""
+    verdicts = (score.passed for turn in iteration.turns for score in turn.scores)
+    return iteration.status == "failed" and iteration.score is None and False not in verdicts
 
 
 def _removed(case: CaseResult) -> ComparedCase:
@@ -223,7 +229,7 @@ def _removed(case: CaseResult) -> ComparedCase:
 
 
 def own_cases(results: Results) -> Mapping[str, PoolCase]:
-    """The cases of a run with their fingerprints, from its own entry in its pool; empty where it has none."""
+    """Return the cases of a run with their fingerprints, from its entry in its pool; empty without an entry."""
     return next((entry.cases for entry in results.pool if entry.run_id == results.run.id), {})
 
 
@@ -267,7 +273,7 @@ def _first_reason(scores: list[Score] | None) -> str | None:
 
 
 def _answers(before: CaseResult, after: CaseResult) -> list[AnswerChange]:
-    """The answers of the iterations that show the change best: one passing, one failing."""
+    """Return the answers of the iterations that best show the change: one that passed, one that failed."""
     old, new = _representative(before), _representative(after)
     then = {turn.index: turn for turn in (old.turns if old else [])}
     return [
@@ -276,6 +282,8 @@ def _answers(before: CaseResult, after: CaseResult) -> list[AnswerChange]:
             input=_cut(turn.input) or "",
             before=_cut(then[turn.index].response) if turn.index in then else None,
             after=_cut(turn.response),
+            shortened_before=_whole_if_cut(then.get(turn.index)),
+            shortened_after=_whole_if_cut(turn),
         )
         for turn in (new.turns if new else [])
         if _differs(turn, then.get(turn.index))
@@ -283,14 +291,22 @@ def _answers(before: CaseResult, after: CaseResult) -> list[AnswerChange]:
 
 
 def _representative(case: CaseResult) -> IterationResult | None:
-    """The first iteration that has the status of the case."""
+    """Return the first iteration with the status of the case."""
     matching = [iteration for iteration in case.iterations if iteration.status == case.status]
     return next(iter(matching or case.iterations), None)
 
 
 def _differs(after: TurnResult, before: TurnResult | None) -> bool:
     failed = any(score.passed is False for score in after.scores)
-    return before is None or before.response != after.response or failed
+    return before is None or not same_answer(before, after) or failed
+
+
+def _whole_if_cut(turn: TurnResult | None) -> Shortened | None:
+    """Return size and hash of the whole answer, if the comparison or the results contain only its beginning."""
+    if turn is None or turn.response is None:
+        return None
+    is_cut = len(turn.response) > _ANSWER_CHARACTERS or "response" in turn.shortened
+    return whole_answer(turn) if is_cut else None
 
 
 def _cut(text: str | None) -> str | None:

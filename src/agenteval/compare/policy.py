@@ -11,7 +11,6 @@ from typing import Literal
 from agenteval.compare.statistics.parameters import GateParameters
 
 PolicyName = Literal["statistics", "any-flip", "mean-drop", "threshold"]
-DEFAULT_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -38,21 +37,38 @@ class Quarantine:
 
 
 @dataclass(frozen=True)
-class ComparePolicy:
-    """How a run is compared.
+class ConfirmationLimits:
+    """The largest cost of the runs that confirm suspected regressions; ``None`` is no limit.
 
     Attributes:
-        name: ``statistics``; or one of the simple rules: ``any-flip`` (no case may turn from passed to failed, no
-            mean may fall by more than ``parameters.tolerance``), ``mean-drop`` (the second half of it alone),
+        runs: whole runs of the suite, of both sides together.
+        calls: iterations of cases, whole runs included.
+        cost_usd: cost of agents and judges in US dollars.
+    """
+
+    runs: int | None = 8
+    calls: int | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True)
+class ComparePolicy:
+    """The settings of a comparison.
+
+    Attributes:
+        name: ``statistics``, or a simple rule: ``any-flip`` (no case may change from passed to failed, and no mean
+            may drop by more than ``parameters.tolerance``), ``mean-drop`` (only the condition on means),
             ``threshold`` (only the share of passed cases counts).
-        parameters: of the statistics.
-        gating: metric id → whether it can fail the gate; others can where they have a verdict of their own.
-        deterministic: the agent answers the same question always the same, so that one flip is proof.
-        recorded: ids of cases with recorded answers, for which that holds in any case.
+        parameters: parameters of the statistics.
+        gating: metric id → whether the metric can fail the gate; other metrics gate if they have a threshold or a
+            verdict.
+        deterministic: whether the agent always gives the same answer to a question, so that one flip is proof.
+        recorded: ids of cases with recorded answers; they are always deterministic.
         quarantine: cases that do not count.
-        min_pass_rate: for ``threshold``.
-        max_latency_increase: relative growth of the mean latency that may pass; ``None`` only reports it.
-        max_cost_increase: the same for cost.
+        max_confirmation: the largest cost of confirmation runs.
+        min_pass_rate: required share of passed cases for ``threshold``.
+        max_latency_increase: allowed relative increase of the mean latency; ``None`` only reports it.
+        max_cost_increase: allowed relative increase of the cost; ``None`` only reports it.
     """
 
     name: PolicyName = "statistics"
@@ -61,6 +77,7 @@ class ComparePolicy:
     deterministic: bool = False
     recorded: frozenset[str] = frozenset()
     quarantine: tuple[Quarantine, ...] = ()
+    max_confirmation: ConfirmationLimits = field(default_factory=ConfirmationLimits)
     min_pass_rate: float | None = None
     max_latency_increase: float | None = None
     max_cost_increase: float | None = None
@@ -72,7 +89,7 @@ class ComparePolicy:
     @property
     def confirms_beside_base(self) -> bool:
         """Whether confirmation runs the base commit's agent beside the current agent."""
-        return self.name == "statistics" and self.parameters.confirm in {"base", "both"}
+        return self.name == "statistics" and self.parameters.confirm in {"against-base", "both"}
 
     def without_confirmation(self) -> ComparePolicy:
         """Return the policy that decides on the first run alone."""

@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
 from agenteval.compare.policy import ComparePolicy
-from agenteval.results.model import CaseResult, ComparedResource, Results, TurnResult
+from agenteval.results.case import CaseResult, TurnResult
+from agenteval.results.comparison import ComparedResource
+from agenteval.results.model import Results
 
 _Name = Literal["latency_ms", "tokens", "cost_usd"]
 # An increase by exactly the allowed share is allowed.
@@ -54,7 +56,7 @@ def _compare(
         current=after,
         change=(after - before) / before if before else None,
         allowed=allowed,
-        # Zero before: any increase is too much, whatever share is allowed.
+        # If the baseline is zero, any increase exceeds every allowed share.
         exceeded=allowed is not None and after > before * (1 + allowed + _ROUNDING),
     )
 

@@ -1,4 +1,4 @@
-"""Gathers the scores of both sides, case by case, for the statistics."""
+"""Collects the scores of both runs by case for the statistics."""
 
 from __future__ import annotations
 
@@ -14,37 +14,39 @@ from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.pool import baseline_pool
 from agenteval.compare.statistics.model import CaseRuns, MetricRuns
 from agenteval.compare.statistics.permutation import seed_of
-from agenteval.results.model import CaseResult, PoolCase, Results, Run, Score, SuiteResult
+from agenteval.results.case import CaseResult, Score, SuiteResult
+from agenteval.results.comparison import PoolCase
+from agenteval.results.model import Results, Run
 from agenteval.suite.model import OVERALL
 
-# Kinds that may ask a model.
+# Metric kinds that may call a model.
 _JUDGES = frozenset({"geval", "rag", "judge", "safety"})
-# Of scores that are not only 0 and 1; most judges say tenths.
+# Step of scores that are not only 0 and 1; most judges use tenths.
 _STEP = 0.1
-# A metric without a threshold says itself who passed; its scores are 0 and 1.
+# Threshold for metrics with a verdict instead of a threshold; their scores are 0 and 1.
 _OWN_VERDICT = 0.5
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The scores of confirming runs, as far as they were made.
+    """The scores of confirmation runs; runs that were not made are empty.
 
     Attributes:
-        second: the current side, the whole suite once more.
-        control: the base commit's agent beside it.
-        reruns: the current side, single cases.
-        control_reruns: the base commit's agent beside them.
-        obstacle: why something is missing, for people.
+        second: the second run of the whole suite with the agent under test.
+        control: the run of the base commit's agent beside ``second``.
+        reruns: the re-runs of single cases with the agent under test.
+        control_reruns: the re-runs of the base commit's agent beside ``reruns``.
+        not_run_because: why a run is missing, as text.
     """
 
     second: RunScores = field(default_factory=dict)
     control: RunScores = field(default_factory=dict)
     reruns: RunScores = field(default_factory=dict)
     control_reruns: RunScores = field(default_factory=dict)
-    obstacle: str = ""
+    not_run_because: str = ""
 
     def add_to(self, metric: MetricRuns) -> MetricRuns:
-        """A metric with what its cases scored in the confirming runs."""
+        """Return a metric with the scores of the confirmation runs."""
         if not (self.second or self.control or self.reruns or self.control_reruns):
             return metric
         name = metric.metric
@@ -63,13 +65,13 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class Sides:
-    """The two sides of a comparison.
+    """The two runs of a comparison.
 
     Attributes:
-        current: the run in question.
-        baseline: what it is compared with; its errors are counted beside the current ones.
-        policy: which metrics gate, and which cases always get the same answer.
-        quarantined: ids of the cases that do not count.
+        current: the current run.
+        baseline: the run to compare with; its number of errors is compared too.
+        policy: the comparison policy.
+        quarantined: ids of quarantined cases.
     """
 
     current: Results
@@ -95,7 +97,7 @@ class Sides:
 
     @cached_property
     def metrics(self) -> tuple[MetricRuns, ...]:
-        """The scores of every metric on both sides, in the order of the run; those that only errors left, last."""
+        """The scores of every metric in both runs, in the order of the run; metrics with only errors come last."""
         losses, before = self._losses
         scored = dict.fromkeys(
             name for metrics in self.own_scores.values() for name, found in metrics.items() if found
@@ -105,9 +107,9 @@ class Sides:
         metrics = []
         for name in {**scored, **dict.fromkeys(lost)}:
             cases = tuple(self._case_runs(name, grades))
-            # Nobody knows whether a metric without a score has a threshold.
+            # It is unknown whether a metric without a score has a threshold.
             counts = not cases or any(case.threshold is not None for case in cases)
-            # What no baseline run scored cannot be compared; it neither blocks nor leaves the rest undecided.
+            # A metric without scores in the baseline cannot be compared, so it does not affect the verdict.
             is_new = bool(cases) and name not in self.earlier.metrics
             metrics.append(
                 MetricRuns(
@@ -126,12 +128,12 @@ class Sides:
         return own_cases(self.current)
 
     def _asked(self, cases: Iterable[CaseRuns], metric: str) -> str:
-        """What the cases ask and how a metric judges them; other metrics take no part."""
+        """Return the fingerprints of the cases' questions and of one metric."""
         known = ((case.case_id, self._fingerprints.get(case.case_id)) for case in cases)
         return "".join(f"{key}{case.fingerprint}{case.metrics.get(metric, '')}" for key, case in known if case)
 
     def _case_runs(self, name: str, grades: Mapping[tuple[str, str], _Grade]) -> Iterable[CaseRuns]:
-        """The cases that a metric scored."""
+        """Yield the cases that a metric scored."""
         for case_id, (_, case) in self.cases.items():
             scores = _scores(self.own_scores, case_id, name)
             if scores:
@@ -147,8 +149,14 @@ class Sides:
                 )
 
     @property
+    def lost_by_agent(self) -> frozenset[str]:
+        """Ids of the metrics that lost scores because the agent failed."""
+        losses, _ = self._losses
+        return frozenset(name for name, found in losses.by_metric.items() if found.by_agent)
+
+    @cached_property
     def _losses(self) -> tuple[RunLosses, RunLosses]:
-        """What the cases that count lost to errors, in this run and in the baseline's newest."""
+        """The losses to errors of the current run and of the baseline run, without quarantined cases."""
         known: dict[str, set[str]] = {}
         for run in (self.own_scores, *self.earlier.scores):
             for case_id, metrics in run.items():
@@ -162,14 +170,14 @@ class Sides:
 
 @dataclass(frozen=True)
 class _Grade:
-    """How a metric judges a case: from which score on an iteration passes, and whether a model says so."""
+    """The score from which an iteration of a case passes a metric, and whether a model decides the score."""
 
     threshold: float | None
     judged: bool
 
 
 def run_scores(cases: Iterable[tuple[SuiteResult, CaseResult]]) -> RunScores:
-    """The scores of a run."""
+    """Return the scores of a run."""
     return {
         case.id: {name: tuple(scores) for name, scores in case_scores(suite, case).items()} for suite, case in cases
     }
@@ -180,7 +188,7 @@ def _scores(run: RunScores, case_id: str, metric: str) -> tuple[float, ...]:
 
 
 def _grades(cases: Iterable[tuple[SuiteResult, CaseResult]]) -> dict[tuple[str, str], _Grade]:
-    """How each metric grades each case, by case id and metric id, as the run says it."""
+    """Return how each metric grades each case, by case id and metric id."""
     grades: dict[tuple[str, str], _Grade] = {}
     for suite, case in cases:
         found: dict[str, list[Score]] = {}
@@ -202,7 +210,7 @@ def _grade(scores: Sequence[Score], turns: int) -> _Grade:
     judged = any(score.kind in _JUDGES for score in scores)
     threshold = next((score.threshold for score in scores if score.threshold is not None), None)
     if threshold is None and any(score.passed is not None for score in scores):
-        # Every turn has to pass: the mean over the turns must be above that of all but one.
+        # Every turn has to pass, so the mean must exceed the mean with one failed turn.
         threshold = 1 - (1 - _OWN_VERDICT) / turns
     return _Grade(threshold, judged)
 
@@ -212,5 +220,5 @@ def _is_binary(cases: Iterable[CaseRuns]) -> bool:
 
 
 def _drawn_by(run: Run) -> str:
-    """What random labelings are drawn by: the run's seed, or the run itself."""
+    """Return the source of random labelings: the run's seed, or else its id."""
     return run.id if run.seed is None else f"seed {run.seed}"

@@ -1,7 +1,8 @@
 """Comparisons by a simple rule. Unlike the statistics, simple rules report noise as a change.
 
-``any-flip``: a case regressed if it passed and now fails, and a metric if its mean over the cases that both runs
-scored fell by more than a tolerance. ``mean-drop``: the means alone. ``threshold``: the share of passed cases alone.
+``any-flip``: a case regressed if it passed and now fails. A metric regressed if its mean over the cases that both
+runs scored dropped by more than a tolerance. ``mean-drop``: only the means count. ``threshold``: only the share of
+passed cases counts.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from agenteval.compare.policy import ComparePolicy
-from agenteval.results.model import ComparedCase, ComparedMetric, Results, RunVerdict
+from agenteval.results.comparison import ComparedCase, ComparedMetric, RunVerdict
+from agenteval.results.model import Results
 from agenteval.results.rollup import summarise
 
-# 0.75 - 0.8 is -0.05000000000000004: a fall by exactly the tolerance is allowed.
+# 0.75 - 0.8 is -0.05000000000000004: a drop by exactly the tolerance is allowed.
 _ROUNDING = 1e-9
 
 
-def naive_verdict(
+def simple_rule_verdict(
     current: Results, cases: Sequence[ComparedCase], quarantined: Collection[str], policy: ComparePolicy
 ) -> tuple[RunVerdict, str, list[ComparedMetric]]:
     """Return the verdict of a simple rule, its reason, and the means of all metrics.
@@ -58,9 +60,9 @@ def _metric(
     after = sum(pair[1] for pair in pairs) / len(pairs)
     difference = after - before
     verdict: RunVerdict = "unchanged"
-    reason = f"the mean moved by no more than {tolerance:g}"
+    reason = f"the mean changed by no more than {tolerance:g}"
     if difference < -tolerance - _ROUNDING:
-        verdict, reason = "regressed", f"the mean fell by more than {tolerance:g}"
+        verdict, reason = "regressed", f"the mean dropped by more than {tolerance:g}"
     elif difference > tolerance + _ROUNDING:
         verdict, reason = "improved", f"the mean rose by more than {tolerance:g}"
     return ComparedMetric(
@@ -82,14 +84,14 @@ def _by_change(
     tolerance: float,
 ) -> tuple[RunVerdict, str]:
     if not cases:
-        return "inconclusive", "no case is in both runs with the same question and metrics"
+        return "unchanged", "no case is in both runs with the same question and metrics"
     worse = sum(case.change == "regressed" for case in flips)
     better = sum(case.change == "improved" for case in flips)
     gating = [metric for metric in metrics if metric.gating]
     fallen = [metric.id for metric in gating if metric.verdict == "regressed"]
     if worse or fallen:
         parts = [f"{worse} of {len(cases)} cases passed before and fail now"] if worse else []
-        parts += [f"the mean of {name} fell" for name in fallen]
+        parts += [f"the mean of {name} dropped" for name in fallen]
         return "regressed", "; ".join(parts)
     risen = [metric.id for metric in gating if metric.verdict == "improved"]
     if better or risen:
@@ -98,13 +100,13 @@ def _by_change(
         return "improved", "; ".join(parts)
     if flips:
         return "unchanged", f"none of {len(cases)} cases changed its status"
-    return "unchanged", f"no mean moved by more than {tolerance:g}"
+    return "unchanged", f"no mean changed by more than {tolerance:g}"
 
 
 def _by_pass_rate(rate: float | None, policy: ComparePolicy) -> tuple[RunVerdict, str]:
     least = policy.min_pass_rate or 0.0
     if rate is None:
-        return "inconclusive", "no case passed or failed"
+        return "unchanged", "no case passed or failed"
     if rate < least - _ROUNDING:
         return "regressed", f"{rate:.1%} of the cases passed, {least:.1%} are needed"
     return "unchanged", f"{rate:.1%} of the cases passed, {least:.1%} are needed"

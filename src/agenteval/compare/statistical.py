@@ -1,12 +1,13 @@
-"""Compares by statistics, and returns the result in the types of results.json."""
+"""Compares two runs by statistics, and returns the result in the types of results.json."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from agenteval.compare.case_notes import annotated
+from agenteval.compare.concluded import Concluded
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.pool import MOVED_MEANS, REGRESSED_CASES
 from agenteval.compare.samples import Confirmation, Sides
@@ -17,34 +18,24 @@ from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.compare.statistics.power import Improvement, ways_to_halve
 from agenteval.compare.statistics.verdict import MetricDecision, points
 from agenteval.core.statistics import holm
-from agenteval.results.model import ComparedCase, ComparedMetric, RunVerdict
+from agenteval.results.comparison import ComparedCase, ComparedMetric
+from agenteval.results.verdict import Unproven
 
 # Error rate of the drift check over all metrics.
 _DRIFT_ALPHA = 0.05
 
 
-@dataclass(frozen=True)
-class Concluded:
-    """The result of a statistical comparison."""
-
-    verdict: RunVerdict
-    metrics: list[ComparedMetric]
-    cases: list[ComparedCase]
-    policy: dict[str, Any]
-    notes: list[str]
-
-
-def look(sides: Sides) -> FirstStage:
+def needed_confirmation(sides: Sides) -> FirstStage:
     """Return the confirmation runs that the first run asks for."""
     return first_stage(sides.metrics, sides.policy.parameters)
 
 
 def conclude(sides: Sides, cases: Sequence[ComparedCase], first: FirstStage, confirmation: Confirmation) -> Concluded:
-    """Decide.
+    """Decide with the confirmation runs.
 
     Args:
-        sides: the run and its baseline.
-        cases: the cases of both, side by side.
+        sides: the two runs.
+        cases: the cases of both runs.
         first: the confirmation runs that the first run asked for.
         confirmation: the confirmation runs that were made.
     """
@@ -55,13 +46,15 @@ def conclude(sides: Sides, cases: Sequence[ComparedCase], first: FirstStage, con
     given = {metric.metric: metric for metric in metrics}
     names = {case.id: case.name for case in cases}
     missing = _missing(first, decision)
-    if missing and confirmation.obstacle:
-        missing.append(confirmation.obstacle)
+    unproven = list(_unproven(decision, sides.lost_by_agent, missing, confirmation.not_run_because))
+    if missing and confirmation.not_run_because:
+        missing.append(confirmation.not_run_because)
     return Concluded(
         verdict=decision.verdict,
+        unproven=unproven,
         metrics=[_compared(item, given[item.metric], policy, names) for item in decision.metrics if _has(item)],
         cases=annotated(sides, cases, decision, metrics, by_mean=bool(fallen)),
-        policy={
+        details={
             **_described(sides, first, missing),
             "reason": "; ".join([_with_names(decision.reason, names), *missing]),
             REGRESSED_CASES: list(decision.regressed_cases),
@@ -69,6 +62,22 @@ def conclude(sides: Sides, cases: Sequence[ComparedCase], first: FirstStage, con
         },
         notes=[*sides.earlier.notes, *_drift_notes(metrics, policy.parameters), *missing],
     )
+
+
+def _unproven(
+    decision: Decision, lost_by_agent: Collection[str], missing: Collection[str], not_run_because: str
+) -> Iterator[Unproven]:
+    """Yield the metrics that lost too many scores, and the confirmation runs that were not made."""
+    for item in decision.metrics:
+        if item.lost:
+            text = f"{item.metric}: {item.evidence.problem}"
+            yield Unproven(
+                what="errors", text=text, mended_by="change" if item.metric in lost_by_agent else "outside"
+            )
+    if missing:
+        why = f" ({not_run_because})" if not_run_because else ""
+        text = f"a suspected regression was not confirmed: {'; '.join(missing)}{why}"
+        yield Unproven(what="confirmation", text=text, mended_by="outside")
 
 
 def _drift_notes(metrics: Iterable[MetricRuns], parameters: GateParameters) -> list[str]:
@@ -124,7 +133,7 @@ def _compared(
 
 def _advice(way: Improvement) -> str:
     cost = f", {way.extra_iterations} more iterations per run" if way.extra_iterations else ""
-    return f"{way.wanted} {way.means} instead of {way.now} would catch {points(way.detectable_drop)}{cost}"
+    return f"{way.wanted} {way.means} instead of {way.now} would detect a drop of {points(way.detectable_drop)}{cost}"
 
 
 def _with_names(reason: str, names: Mapping[str, str]) -> str:
@@ -153,7 +162,7 @@ def _missing(first: FirstStage, decision: Decision) -> list[str]:
     evidence = [item.evidence for item in decision.metrics if item.gating]
     missing = []
     if any(item.suspicious and not item.deciding for item in evidence):
-        missing.append("a second run of the suite would confirm or clear what looks worse")
+        missing.append("a second run of the suite would confirm or clear the suspected regression")
     # Suspects without planned re-runs are not missing.
     unproven = {
         finding.count.case_id: finding.repeats
@@ -164,7 +173,7 @@ def _missing(first: FirstStage, decision: Decision) -> list[str]:
     if unproven:
         total = sum(first.reruns.get(case_id, repeats) for case_id, repeats in unproven.items())
         missing.append(
-            f"{total} further iterations of {_cases(unproven)} would confirm or clear what looks worse in them"
+            f"{total} further iterations of {_cases(unproven)} would confirm or clear the suspected regressions"
         )
     return missing
 

@@ -1,1 +1,1 @@
-"""Foundations that know nothing of suites, cases or scores."""
+"""Foundations that are independent of suites, cases and scores."""

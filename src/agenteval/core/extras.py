@@ -15,7 +15,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
 
 
 def missing_extra(extra: str) -> str | None:
-    """Return how to install a missing extra; ``None`` if it is installed. Nothing is imported."""
+    """Return the command that installs a missing extra; ``None`` if it is installed. Nothing is imported."""
     if all(map(_is_installed, _MODULES[extra])):
         return None
     return f"pip install '{DISTRIBUTION}[{extra}]'"
@@ -25,5 +25,5 @@ def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:
-        # The parent package is missing, too.
+        # The parent package is missing as well.
         return False

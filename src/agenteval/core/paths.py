@@ -1,16 +1,49 @@
-"""Paths as messages and reports show them."""
+"""Forms of paths in messages and reports."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from agenteval.core.errors import GONE, InfrastructureError
+
+# Limits of Linux, in bytes.
+_LONGEST_PATH = 4095
+_LONGEST_NAME = 255
+
+
+def is_too_long(path: str) -> bool:
+    """Return whether no file can have a path."""
+    encoded = path.encode("utf-8", "surrogatepass")
+    return len(encoded) > _LONGEST_PATH or any(len(name) > _LONGEST_NAME for name in encoded.split(b"/"))
+
 
 def display_path(path: Path) -> str:
     """Return the path of a file for messages and case ids, with forward slashes.
 
-    Relative to its repository, so that it is equal on every machine and in every directory; outside of a
-    repository relative to the working directory; else absolute.
+    Relative to the repository of the working directory, so that the path is the same on every machine, and so that
+    files of submodules differ; a file outside it relative to its repository, else to the working directory; else
+    absolute.
     """
     absolute = path.resolve()
-    root = next((parent for parent in absolute.parents if (parent / ".git").exists()), Path.cwd())
+    here = working_directory()
+    root = repository_of(here)
+    if root is None or not absolute.is_relative_to(root):
+        root = repository_of(absolute.parent) or here
     return absolute.relative_to(root).as_posix() if absolute.is_relative_to(root) else absolute.as_posix()
+
+
+def repository_of(directory: Path) -> Path | None:
+    """Return the root of the repository that contains a directory; ``None`` if none does."""
+    return next((folder for folder in (directory, *directory.parents) if (folder / ".git").exists()), None)
+
+
+def working_directory() -> Path:
+    """Return the working directory.
+
+    Raises:
+        InfrastructureError: something removed it.
+    """
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise InfrastructureError(GONE) from None

@@ -1,4 +1,4 @@
-"""Extensions that installed distributions register as entry points.
+"""Extensions that installed packages register as entry points.
 
 Only the entry point that a suite or a configuration names is imported. Names of extensions contain a dot
 (``acme.toxicity``); built-in names do not, so no extension replaces a built-in name.
@@ -17,7 +17,7 @@ from agenteval.core.errors import ConfigError, Problem
 Group = Literal["agenteval.metrics", "agenteval.agents", "agenteval.formats", "agenteval.reporters"]
 GROUPS: tuple[Group, ...] = ("agenteval.metrics", "agenteval.agents", "agenteval.formats", "agenteval.reporters")
 
-#: Lists the formats and reporters of others that may run in agenteval's own process, separated by commas.
+#: Environment variable: the formats and reporters of other packages that may run in this process, comma-separated.
 ALLOWED_VARIABLE = "AGENTEVAL_PLUGINS"
 
 
@@ -30,10 +30,10 @@ class Plugin:
     """One registered extension.
 
     Attributes:
-        name: as suites and configurations name it.
+        name: its name in suites and configurations.
         distribution: the package that registers it.
-        version: of that package.
-        allowed: it may run.
+        version: version of the package.
+        allowed: whether it may run.
     """
 
     group: str
@@ -44,7 +44,7 @@ class Plugin:
 
 
 def installed(environment: Mapping[str, str] = os.environ) -> Iterator[Plugin]:
-    """List every extension of this environment, without importing any."""
+    """Yield every extension of this environment, without importing it."""
     for group in GROUPS:
         for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
             distribution = entry.dist
@@ -62,7 +62,7 @@ def find(group: Group, name: str) -> Any | None:
 
     Args:
         group: the entry point group.
-        name: the name that was asked for.
+        name: the requested name.
 
     Returns:
         The registered object; ``None`` if no distribution registers the name.
@@ -78,19 +78,19 @@ def find(group: Group, name: str) -> Any | None:
         raise ConfigError(Problem(f"{name}: several distributions register it ({names}); uninstall all but one"))
     try:
         return found[0].load()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever an extension raises while it is imported
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an extension can raise any exception on import
         problem = f"{name}: cannot be imported from {_distribution(found[0])}: {type(error).__name__}: {error}"
         raise ConfigError(Problem(problem)) from None
 
 
 def find_allowed(group: Group, environment: Mapping[str, str] = os.environ) -> Iterator[tuple[str, Any]]:
-    """Import the extensions of a group that ``AGENTEVAL_PLUGINS`` names.
+    """Import the extensions of a group that ``AGENTEVAL_PLUGINS`` lists.
 
     Returns:
-        Each name with the registered object, in the order of the variable.
+        The names with the registered objects, in the order of the variable.
 
     Raises:
-        ConfigError: as ``find``, or no distribution registers a name.
+        ConfigError: as for ``find``, or no package registers a name.
     """
     for name in _allowed(environment):
         found = find(group, name)
@@ -103,12 +103,12 @@ def find_allowed(group: Group, environment: Mapping[str, str] = os.environ) -> I
 
 
 def is_allowed(name: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether a format or reporter of another distribution may run in this process."""
+    """Return whether a format or reporter of another package may run in this process."""
     return name in _allowed(environment)
 
 
 def distribution_of(group: Group, name: str) -> str:
-    """The name and version of the distribution that registers an extension, for messages."""
+    """Return the name and version of the package that registers an extension, for messages."""
     return ", ".join(_distribution(entry) for entry in entry_points(group=group, name=name))
 
 

@@ -1,4 +1,4 @@
-"""Distributions, and the correction for several tests."""
+"""Probability distributions, exact tests, and the correction for multiple tests."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _NORMAL = NormalDist()
 
 _TINY = 1e-300
 
-# Stirling's series for lgamma is exact to about 1e-14 from here on.
+# From here on, Stirling's series for lgamma is exact to about 1e-14.
 _STIRLING_FROM = 10.0
 
 
 def student_t_cdf(t: float, df: float) -> float:
-    """P(T <= t) of Student's t with ``df`` > 0 degrees of freedom (Abramowitz and Stegun 26.7.1)."""
+    """Return P(T <= t) of Student's t with ``df`` > 0 degrees of freedom (Abramowitz and Stegun 26.7.1)."""
     if math.isinf(t):
         return 0.0 if t < 0 else 1.0
     square = t * t
@@ -26,7 +26,7 @@ def student_t_cdf(t: float, df: float) -> float:
 
 @lru_cache(maxsize=4096)
 def student_t_quantile(p: float, df: float) -> float:
-    """The t with P(T <= t) = p, 0 < p < 1: Newton's method, kept inside a bracket.
+    """Return the t with P(T <= t) = p, 0 < p < 1, by Newton's method inside a bracket.
 
     Raises:
         ValueError: ``p`` is not inside (0, 1).
@@ -51,7 +51,7 @@ def student_t_quantile(p: float, df: float) -> float:
 
 
 def f_survival(x: float, df_between: float, df_within: float) -> float:
-    """P(F >= x) of the F distribution (Abramowitz and Stegun 26.6.2)."""
+    """Return P(F >= x) of the F distribution (Abramowitz and Stegun 26.6.2)."""
     if x <= 0:
         return 1.0
     total = df_within + df_between * x
@@ -59,16 +59,16 @@ def f_survival(x: float, df_between: float, df_within: float) -> float:
 
 
 def fisher_p(failures_before: int, n_before: int, failures_after: int, n_after: int) -> float:
-    """One-sided p of Fisher's exact test that failures became more frequent (Fisher 1934), in whole numbers.
+    """Return the one-sided p of Fisher's exact test that failures became more frequent (Fisher 1934).
 
     Args:
-        failures_before: failing iterations of ``n_before``.
-        n_before: iterations before.
-        failures_after: failing iterations of ``n_after``.
-        n_after: iterations after.
+        failures_before: failed iterations before the change.
+        n_before: iterations before the change.
+        failures_after: failed iterations after the change.
+        n_after: iterations after the change.
     """
     failures = failures_before + failures_after
-    # Ways to draw `failures` of all iterations with x of them after; the next one follows from the last.
+    # Number of ways to have x of all failures after the change; each value follows from the previous one.
     x, last = max(failures_after, failures - n_before), min(n_after, failures)
     ways = math.comb(n_after, x) * math.comb(n_before, failures - x)
     extreme = 0
@@ -80,12 +80,12 @@ def fisher_p(failures_before: int, n_before: int, failures_after: int, n_after: 
 
 
 def beta_binomial(n: int, mean: float, correlation: float) -> list[float]:
-    """P(0), ..., P(n) successes in ``n`` draws of one run (Skellam 1948); binomial at correlation 0.
+    """Return P(0), ..., P(n) successes in ``n`` draws of one run (Skellam 1948); binomial for correlation 0.
 
     Args:
-        n: draws.
-        mean: chance of success of one draw, inside (0, 1).
-        correlation: between two draws of the run, 0 <= correlation < 1.
+        n: number of draws.
+        mean: success probability of one draw, inside (0, 1).
+        correlation: correlation between two draws of the run, 0 <= correlation < 1.
     """
     spread = correlation / (1 - correlation)
     rising = _rising(mean, spread, n)
@@ -106,7 +106,7 @@ def _student_t_density(t: float, df: float) -> float:
 
 
 def _incomplete_beta(a: float, b: float, x: float, y: float) -> float:
-    """Regularised incomplete beta I_x(a, b); ``y`` is 1 - x, given apart to keep its digits."""
+    """Return the regularised incomplete beta I_x(a, b); ``y`` is 1 - x, passed separately to keep its precision."""
     if x <= 0 or y <= 0:
         return 0.0 if x <= 0 else 1.0
     log_x = math.log(x) if x < 0.5 else math.log1p(-y)
@@ -118,7 +118,7 @@ def _incomplete_beta(a: float, b: float, x: float, y: float) -> float:
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta (Abramowitz and Stegun 26.5.8), by Lentz's method."""
+    """Return the continued fraction of the incomplete beta (Abramowitz and Stegun 26.5.8), by Lentz's method."""
     c, d = 1.0, 1 / _nonzero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, 100_000):
@@ -138,7 +138,7 @@ def _nonzero(value: float) -> float:
 
 
 def _log_beta(a: float, b: float) -> float:
-    """log B(a, b); lgamma alone loses digits where one of the two is large."""
+    """Return log B(a, b); lgamma alone loses precision if one of the two is large."""
     large, small = max(a, b), min(a, b)
     if large < _STIRLING_FROM:
         return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
@@ -148,12 +148,12 @@ def _log_beta(a: float, b: float) -> float:
 
 
 def _stirling_rest(x: float) -> float:
-    """lgamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2)  (Abramowitz and Stegun 6.1.41)."""
+    """Return lgamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2)  (Abramowitz and Stegun 6.1.41)."""
     inverse = 1 / (x * x)
     return (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse / 1188)))) / x
 
 
-# Scores and sums of scores that differ by less are equal.
+# Scores and sums of scores count as equal if they differ by less.
 ROUNDING = 1e-9
 
 
@@ -161,9 +161,9 @@ def holm(p_values: Sequence[float], alpha: float, family: int) -> list[bool]:
     """Return which hypotheses are rejected at a family-wise error rate of ``alpha`` (Holm 1979).
 
     Args:
-        p_values: of the tests that were made; equal ones are taken in their order.
+        p_values: the p values of the tests that were made; equal ones are processed in their order.
         alpha: error rate of the whole family.
-        family: number of tests that could have been made, at least ``len(p_values)`` for the promise to hold.
+        family: number of possible tests; the error rate is guaranteed only if it is at least ``len(p_values)``.
     """
     rejected = [False] * len(p_values)
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):

@@ -1,1 +1,1 @@
-"""Metrics: how answers are scored. One file per family."""
+"""Metrics, which score answers. One file per family."""

@@ -1,4 +1,4 @@
-"""HoloDeck's deprecated metrics by Azure's evaluation SDK, the optional extra ``azure``."""
+"""HoloDeck's deprecated metrics, calculated by Azure's evaluation SDK (optional extra ``azure``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -25,6 +25,8 @@ from agenteval.metrics.resources.resources import Resources
 from agenteval.suite.model import Place
 
 _OPENAI = "https://api.openai.com/v1"
+# Bytes of the longest prompt of the evaluators below, without their inputs.
+_PROMPT = 10_000
 # The SDK's evaluators rate answers from 1 to 5.
 _LOWEST, _HIGHEST = 1, 5
 _CLASSES: Mapping[str, str] = {
@@ -42,17 +44,17 @@ _NEEDS: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class AzureMetric:
-    """One of the SDK's evaluators that ask a model to rate from 1 to 5, reported as rating/5.
+    """An evaluator of the SDK that asks a model to rate from 1 to 5; the score is rating/5.
 
-    A measurement counts as one call of the budget, is kept in the cache, and takes a place in the limits
-    of its provider. The SDK decides its prompts, parameters and retries. Retries
+    A measurement counts as one call of the budget, is cached, and is subject to the limits of its provider.
+    The SDK decides its prompts, parameters and retries. Retries
     are not counted, and a cancelled measurement may continue in the background while the SDK retries.
 
     Args:
         metric: ``groundedness``, ``relevance``, ``coherence``, ``fluency`` or ``similarity``.
-        model: of provider ``azure_openai`` or ``openai``.
-        scale: what the rating is divided by, instead of 5.
-        where: the metric's place, for messages.
+        model: a model of provider ``azure_openai`` or ``openai``.
+        scale: divisor of the rating, instead of 5.
+        where: the metric's place in its file, for messages.
     """
 
     metric: str
@@ -73,18 +75,16 @@ class AzureMetric:
 
     @property
     def requires(self) -> frozenset[str]:
-        """The fields that the evaluator compares with."""
+        """The fields that the evaluator needs."""
         return _NEEDS.get(self.metric, frozenset())
 
     async def measure(self, observation: Observation) -> Outcome:
-        """Ask the SDK; an empty response is 0 without asking."""
+        """Rate the response with the SDK; an empty response scores 0 without a call."""
         if not observation.response.strip():
             return Outcome(0.0, passed=False, reason="empty response", model=self.model.label, cost_usd=0.0)
         inputs = self._inputs(observation)
         key = ["azure", version("azure-ai-evaluation"), self.metric, inputs, observation.iteration]
-        exchange = Exchange(
-            self.model, key_of(self.model, key), sum(map(len, inputs.values())), partial(self._ask, inputs)
-        )
+        exchange = Exchange(self.model, key_of(self.model, key), _size(inputs.values()), partial(self._ask, inputs))
         completion = await self.resources.gateway.exchange(exchange, lambda answer: _rating(answer.text))
         rating, reason = _rating(completion.text)
         details: dict[str, Any] = {
@@ -154,11 +154,29 @@ class AzureMetric:
 
 
 def _sdk() -> Any:
-    """Import the SDK with logging of server responses switched off."""
+    """Import the SDK, with its logging of server responses and its redirects switched off."""
     logging.getLogger("azure.ai.evaluation").setLevel(logging.CRITICAL + 1)
     # Some of its loggers only respect this variable.
     os.environ["PF_LOGGING_LEVEL"] = "CRITICAL"
+    clients = import_module("azure.ai.evaluation._legacy.prompty._prompty")
+    for name in ("AsyncAzureOpenAI", "AsyncOpenAI"):
+        # The SDK makes its clients itself, and has no option for this.
+        setattr(clients, name, _without_redirects(name))
     return import_module("azure.ai.evaluation")
+
+
+def _without_redirects(name: str) -> Callable[..., Any]:
+    """Return a function that makes one of OpenAI's clients, which follows no redirect."""
+    import openai
+
+    def make(**options: Any) -> Any:
+        return getattr(openai, name)(**options, http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False))
+
+    return make
+
+
+def _size(inputs: Iterable[str]) -> int:
+    return _PROMPT + sum(len(text.encode("utf-8", "surrogatepass")) for text in inputs)
 
 
 def _rating(text: str) -> tuple[float, str]:

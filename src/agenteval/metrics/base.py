@@ -1,32 +1,37 @@
-"""What a metric is: a frozen dataclass with one method. `registry.py` finds it by name."""
+"""The interface of metrics; `registry.py` finds metrics by name."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Awaitable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Protocol
 
+from pydantic import InstanceOf
+
+from agenteval.core.arguments import JsonObject, described, problems
 from agenteval.core.errors import AgentEvalError
-from agenteval.results.model import ToolCall, Usage
+from agenteval.results.case import ToolCall, Usage
 from agenteval.results.record.fields import Record, trace_of_reply
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One turn as metrics see it: what was asked, what was expected, what came.
+    """One turn for a metric: the input, the expected answer and the reply.
 
-    ``raised`` is the exception with which a tool under test refused to answer; ``trace`` is the record of a trace, or
-    one made of the reply, for metrics that read fields by their path.
+    ``raised`` is the type and text of the exception that a tool under test raised, if the case accepts an exception
+    as the answer. ``trace`` is the record of a trace, for metrics that read fields by path; it is empty if the answer
+    is not from a trace.
     """
 
     input: str
     response: str
     ground_truth: str | None = None
     retrieval_context: tuple[str, ...] | None = None
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: tuple[InstanceOf[ToolCall], ...] = ()
     latency_ms: float | None = None
-    usage: Usage | None = None
+    usage: InstanceOf[Usage] | None = None
     context: tuple[str, ...] | None = None
     case: str = ""
     turn: int = 0
@@ -37,52 +42,56 @@ class Observation:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """What the answer may rest on: the texts of the turn's files, then the passages retrieved."""
+        """The sources of the answer: the texts of the turn's files, then the retrieved passages."""
         return (*(self.context or ()), *(self.retrieval_context or ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a metric found.
+    """The result of a metric.
 
     Attributes:
-        score: 0..1, higher is better.
-        passed: the metric's own verdict; a threshold in the suite overrules it, unless it is ``decided``.
-        reason: one or two sentences for people.
-        details: further numbers, as JSON.
-        model: the judge, if one was asked.
-        cost_usd: what asking took; ``None`` where the price is not known.
+        score: 0 to 1, higher is better.
+        passed: the metric's verdict.
+        decided: whether ``passed`` holds even if the suite sets a threshold; otherwise the threshold decides.
+        reason: one or two sentences for reports.
+        details: additional values, as JSON.
+        model: the judge, if one was called.
+        cost_usd: cost of the judge's calls; ``None`` if the price is unknown.
     """
 
     score: float
     passed: bool | None = None
     decided: bool = False
     reason: str | None = None
-    details: Mapping[str, Any] | None = None
+    details: JsonObject | None = None
     model: str | None = None
     cost_usd: float | None = None
 
 
 class NotApplicableError(AgentEvalError):
-    """A metric has nothing to say about an answer; the message says why."""
+    """A metric does not apply to an answer; the message contains the reason."""
 
 
 class MetricError(AgentEvalError):
-    """A metric could not be computed; the message says why."""
+    """A metric could not be computed; the message contains the reason."""
 
 
-#: What a metric returns: an outcome, a verdict, a score from 0 to 1, or ``None`` where the metric does not apply.
+#: The fields of an observation that a metric may require.
+REQUIRABLE = frozenset({"ground_truth", "retrieval_context", "context", "sources"})
+
+#: A metric's return value: an outcome, a verdict, a score from 0 to 1, or ``None`` if the metric does not apply.
 Measured = Outcome | bool | float | None
 
 
 class Metric(Protocol):
-    """A metric that scores single replies, for instance a frozen dataclass whose fields are its options."""
+    """A metric that scores one reply, for instance a frozen dataclass whose fields are its options."""
 
     @property
     def requires(self) -> frozenset[str]:
-        """Fields of the observation that the metric needs; the score is skipped where one is empty.
+        """Fields of the observation that the metric needs; if one of them is empty, the metric is skipped.
 
-        ``ground_truth``, ``retrieval_context``, ``context`` and ``sources`` are possible. The default is none.
+        Allowed are the names in ``REQUIRABLE``; by default none.
         """
         return frozenset()
 
@@ -110,16 +119,60 @@ class CaseMetric(Protocol):
 
 
 def requirements(metric: object) -> frozenset[str]:
-    """Return the fields of an observation that a metric requires; none where it does not declare any."""
+    """Return the required fields of a metric; empty if it declares none."""
     found: frozenset[str] = getattr(metric, "requires", frozenset())
     return found
 
 
-def outcome_of(measured: object) -> Outcome | None:
-    """Return what a metric returned as an outcome; ``None`` where the metric does not apply.
+def metric_problem(metric: object) -> str | None:
+    """Return why a value is not a metric that can be used; ``None`` if it is one."""
+    if isinstance(metric, type):
+        return f"{metric.__name__} is a class; give an instance"
+    name = type(metric).__name__
+    try:
+        methods = [getattr(metric, method, None) for method in ("measure", "measure_all")]
+    except Exception as error:  # noqa: BLE001 - code of the caller
+        return f"{name}.__getattr__ raised {type(error).__name__}: {error}; it must raise AttributeError"
+    if not any(map(callable, methods)):
+        return f"{name!r} is not a metric; give an instance with `measure`"
+    try:
+        required: object = requirements(metric)
+    except Exception as error:  # noqa: BLE001 - code of the caller
+        return f"{name}.requires raised {type(error).__name__}: {error}"
+    if not isinstance(required, frozenset):
+        return f"{name}.requires is {described(required)}; it must be a frozenset of names"
+    unknown = sorted(map(str, required - REQUIRABLE))
+    if unknown:
+        return f"{name}.requires names {unknown[0]!r}; possible names: {', '.join(sorted(REQUIRABLE))}"
+    return None
+
+
+def checked_outcome(measured: object) -> Outcome | None:
+    """Return what the metric of a caller returned as an outcome, as `outcome_of`, with every field checked.
 
     Raises:
-        MetricError: it is not an outcome, a boolean or a number.
+        MetricError: it is not an outcome, a boolean or a number, or a field has the wrong type.
+    """
+    outcome = outcome_of(measured)
+    if outcome is None:
+        return None
+    # NumPy and other libraries have number types that are no subclass of float.
+    score: object = outcome.score
+    if isinstance(score, Real):
+        outcome = replace(outcome, score=float(score))
+        if not math.isfinite(outcome.score):
+            raise MetricError(f"the score is {outcome.score}, not a number from 0 to 1")
+    found = problems(outcome, Outcome, "outcome")
+    if found:
+        raise MetricError("; ".join(map(str, found)))
+    return outcome
+
+
+def outcome_of(measured: object) -> Outcome | None:
+    """Convert a metric's return value to an outcome; ``None`` if the metric does not apply.
+
+    Raises:
+        MetricError: the value is not an outcome, a boolean or a number.
     """
     if measured is None or isinstance(measured, Outcome):
         return measured
@@ -127,12 +180,27 @@ def outcome_of(measured: object) -> Outcome | None:
         return Outcome(float(measured), passed=measured)
     if isinstance(measured, Real):
         return Outcome(float(measured))
-    kind = type(measured).__name__
-    raise MetricError(f"the metric returned {kind}; it must return an Outcome, a boolean, a number or None")
+    found = type(measured).__name__
+    raise MetricError(f"the metric returned {found}; it must return an Outcome, a boolean, a number or None")
+
+
+def outcome_list(measured: object, observations: int) -> list[object]:
+    """Return what ``measure_all`` returned as a list.
+
+    Raises:
+        MetricError: it is not a sequence with one item for each observation.
+    """
+    if not isinstance(measured, Iterable) or isinstance(measured, str | bytes | Mapping | Set):
+        found = type(measured).__name__
+        raise MetricError(f"`measure_all` returned {found}; it must return a list with one outcome per observation")
+    outcomes = list(measured)
+    if len(outcomes) != observations:
+        raise MetricError(f"`measure_all` returned {len(outcomes)} outcomes for {observations} observations")
+    return outcomes
 
 
 def record_of(observation: Observation) -> Record:
-    """The record of the trace, or what would be recorded of the answer."""
+    """Return the record of the trace, or an equivalent record of the answer."""
     return observation.trace or trace_of_reply(
         input=observation.input,
         output=observation.response,

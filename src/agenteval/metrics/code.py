@@ -1,19 +1,24 @@
-"""Metrics that are the user's Python code, called in a worker process."""
+"""Metrics in the user's Python code, which runs in a worker process."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agenteval.core.errors import AgentError
-from agenteval.metrics.base import MetricError, NotApplicableError, Observation, Outcome
+from agenteval.metrics.base import REQUIRABLE, MetricError, NotApplicableError, Observation, Outcome
 from agenteval.metrics.resources.resources import Resources
 from agenteval.suite.model import Place
+
+if TYPE_CHECKING:
+    from agenteval.metrics.resources.grader_pool import GraderPool
 
 _GRADE = "agenteval.grader:grade"
 
 _PASSING = 0.5
+# Time limit of one call in seconds, if the suite sets none: user code can loop for ever or be stopped by a signal.
+_CALL_LIMIT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +26,7 @@ class CodeGrader:
     """Calls ``module:callable`` with a ``GraderContext``.
 
     Args:
-        grader: the callable.
+        grader: reference of the callable.
         where: the suite's place; modules are imported from its directory.
     """
 
@@ -29,12 +34,13 @@ class CodeGrader:
     resources: Resources
     where: Place
     requires: ClassVar[frozenset[str]] = frozenset()
+    default_limit_s: ClassVar[float] = _CALL_LIMIT_S
 
     def __post_init__(self) -> None:
         self.resources.graders.expect(self.where, self.grader)
 
     async def measure(self, observation: Observation) -> Outcome:
-        """Call the grader; its own verdict stands, whatever the threshold says."""
+        """Call the grader; its verdict overrides the threshold."""
         try:
             found = await self.resources.graders.call(self.where, _GRADE, [self.grader, _turn(observation)])
         except AgentError as error:
@@ -50,7 +56,7 @@ class CodeGrader:
 
 
 def _turn(observation: Observation) -> dict[str, Any]:
-    """The fields of ``agenteval.grader.GraderContext`` as JSON."""
+    """Return the fields of ``agenteval.grader.GraderContext`` as JSON."""
     passages = observation.retrieval_context
     return {
         "turn_input": observation.input,
@@ -69,13 +75,13 @@ _EVALUATE = "agenteval.agents.worker.evaluation:evaluate"
 
 @dataclass(frozen=True, slots=True)
 class CustomFunction:
-    """The score of a function, or 1 and 0 by its verdict where it gives none; its verdict stands.
+    """Calls an evaluation function, which returns a verdict and optionally a score (default: 1 or 0).
 
     Args:
         function: ``module:function``.
-        parameters: handed on as they stand in the suite, as are
-        prompt: and
-        context:.
+        parameters: passed unchanged to the function.
+        prompt: passed unchanged to the function.
+        context: passed unchanged to the function.
         where: the suite's place; modules are imported from its directory.
     """
 
@@ -86,6 +92,7 @@ class CustomFunction:
     prompt: str | None = None
     context: Mapping[str, Any] | None = None
     requires: ClassVar[frozenset[str]] = frozenset()
+    default_limit_s: ClassVar[float] = _CALL_LIMIT_S
 
     def __post_init__(self) -> None:
         self.resources.graders.expect(self.where, self.function, "function")
@@ -113,12 +120,12 @@ _METRICS = "agenteval.agents.worker.metrics"
 
 @dataclass(frozen=True, slots=True)
 class UserMetric:
-    """A function or class of the user that gets an ``agenteval.grader.Observation``.
+    """Calls a user function or class with an ``agenteval.grader.Observation``.
 
     Args:
         reference: ``path.py:name``, ``module:name``, or the entry point of an installed package.
-        arguments: its options.
-        where: the place in ``agenteval.yaml``; files and modules are looked for in its directory.
+        arguments: options of the metric.
+        where: its place in ``agenteval.yaml``; files and modules are searched in the directory of that file.
     """
 
     reference: str
@@ -126,19 +133,17 @@ class UserMetric:
     where: Place
     arguments: Mapping[str, Any] = field(default_factory=dict)
     requires: ClassVar[frozenset[str]] = frozenset()
+    default_limit_s: ClassVar[float] = _CALL_LIMIT_S
 
     def __post_init__(self) -> None:
-        called = "python" if ":" in self.reference else "type"
-        self.resources.graders.expect(
-            self.where, self.reference, called, check=f"{_METRICS}:check", options=[dict(self.arguments)]
-        )
+        expect_metric(self.resources.graders, self.where, self.reference, self.arguments)
 
     async def measure(self, observation: Observation) -> Outcome:
         """Call the metric.
 
         Raises:
-            NotApplicableError: it has nothing to say about this answer.
-            MetricError: it raised, or returned what it may not.
+            NotApplicableError: the metric does not apply to this answer.
+            MetricError: the metric raised an exception, or returned a value of a wrong type.
         """
         arguments = [self.reference, dict(self.arguments), _answer(observation)]
         try:
@@ -150,8 +155,22 @@ class UserMetric:
         return Outcome(score=found["score"], passed=found["passed"], reason=found["reason"], details=found["details"])
 
 
+def expect_metric(graders: GraderPool, where: Place, reference: str, arguments: Mapping[str, Any]) -> None:
+    """Let a pool check that a user's metric exists, takes its options and requires fields that there are.
+
+    Args:
+        graders: the pool; its ``start`` checks.
+        where: as for `UserMetric`, as are
+        reference: and
+        arguments:.
+    """
+    called = "python" if ":" in reference else "type"
+    options = [dict(arguments), sorted(REQUIRABLE)]
+    graders.expect(where, reference, called, check=f"{_METRICS}:check", options=options)
+
+
 def _answer(observation: Observation) -> dict[str, Any]:
-    """The fields of ``agenteval.grader.Observation`` as JSON."""
+    """Return the fields of ``agenteval.grader.Observation`` as JSON."""
     return {
         "input": observation.input,
         "response": observation.response,

@@ -1,54 +1,88 @@
-"""Metrics that a caller in this process gives as objects."""
+"""Metrics that a caller in this process passes as objects."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from pydantic import PlainValidator
+
+from agenteval.core.arguments import problems
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.metrics.base import CaseMetric, Metric, metric_problem
 from agenteval.suite.model import MetricConfig
 
 if TYPE_CHECKING:
-    from agenteval.metrics.base import CaseMetric, Metric
     from agenteval.metrics.resources.resources import Resources
 
 _RESOURCES = "resources"
-# As for metrics of agenteval.yaml.
+# The same limit as for metrics of agenteval.yaml.
 _TIMEOUT_S = 60.0
-# Between the words of `TokenCount`, but not inside an abbreviation.
+# The boundary between the words of `TokenCount`; none inside an abbreviation.
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def given_metric(metric: Metric | CaseMetric | MetricConfig) -> MetricConfig:
-    """Return the configuration of a metric that a caller gives.
+def _checked(metric: Any) -> Any:
+    """Raise ``ValueError`` if a value is neither a metric nor its configuration."""
+    if isinstance(metric, MetricConfig):
+        found = problems(metric, MetricConfig, "metric")
+        if found:
+            raise ValueError("; ".join(map(str, found)))
+        problem = metric_problem(metric.metric) if metric.metric is not None else None
+    else:
+        problem = metric_problem(metric)
+    if problem is not None:
+        raise ValueError(problem)
+    return metric
 
-    A metric is named by its class, ``token_count`` for ``TokenCount``; its errors make a case an error.
+
+#: A metric of a caller: an instance, or a configuration that names it.
+GivenMetric = Annotated[Metric | CaseMetric | MetricConfig, PlainValidator(_checked)]
+
+
+def given_metric(metric: GivenMetric) -> MetricConfig:
+    """Return the configuration of a metric that a caller passes.
+
+    The metric is named after its class, ``token_count`` for ``TokenCount``; its errors make the case an error.
 
     Raises:
-        ConfigError: it has neither ``measure`` nor ``measure_all``.
+        ConfigError: its options cannot be identified.
     """
     if isinstance(metric, MetricConfig):
-        # A caller's metric that fails must not pass unnoticed; suites say otherwise themselves.
-        return replace(metric, fail_on_error=True, timeout_s=metric.timeout_s or _TIMEOUT_S)
+        return replace(metric, timeout_s=metric.timeout_s or _TIMEOUT_S)
     cls = type(metric)
-    if isinstance(metric, type) or not (hasattr(metric, "measure") or hasattr(metric, "measure_all")):
-        what = f"the class {metric.__name__}" if isinstance(metric, type) else repr(cls.__name__)
-        raise ConfigError(Problem(f"metrics: {what} is not a metric; give an instance with `measure`"))
-    return MetricConfig(
+    config = MetricConfig(
         id=_WORD.sub("_", cls.__name__).lower(),
         type=f"{cls.__module__}.{cls.__qualname__}",
         kind="custom",
         options={name: getattr(metric, name) for name in _fields(metric) if name != _RESOURCES},
-        fail_on_error=True,
         timeout_s=_TIMEOUT_S,
         metric=metric,
     )
+    try:
+        # Compared with that of other runs.
+        _ = config.content
+    except Exception as error:  # noqa: BLE001 - the options may be any objects
+        raise ConfigError(
+            Problem(f"the options of {cls.__name__} have no text form: {error}", path="metrics")
+        ) from None
+    return config
 
 
 def with_resources(metric: Any, resources: Resources) -> Any:
-    """Return a metric that a caller gave; its field ``resources``, if it has one, receives those of the run."""
-    return replace(metric, resources=resources) if _RESOURCES in _fields(metric) else metric
+    """Return a caller's metric; its field ``resources``, if it has one, is set to those of the run.
+
+    Raises:
+        ConfigError: the metric refuses them.
+    """
+    if _RESOURCES not in _fields(metric):
+        return metric
+    try:
+        return replace(metric, resources=resources)
+    except Exception as error:  # noqa: BLE001 - code of the caller
+        message = f"{type(metric).__name__} cannot be made with `resources`: {type(error).__name__}: {error}"
+        raise ConfigError(Problem(message, path="metrics")) from None
 
 
 def _fields(metric: Any) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """1 if the mean latency is within the limits, else 0. All times are seconds."""
+    """1 if the mean latency is within the limits, else 0. All limits are in seconds."""
 
     minimum: float | None = None
     maximum: float | None = None
@@ -26,7 +26,7 @@ class Latency:
         """Score the answers of all iterations together."""
         known = [item.latency_ms / 1000 for item in observations if item.latency_ms is not None]
         if not known:
-            raise MetricError("no time was taken for any answer")
+            raise MetricError("no answer has a latency")
         return _outcomes(observations, known, (self.minimum, self.maximum, self.equal), " s")
 
 
@@ -83,7 +83,7 @@ def _outcomes(
     unit: str,
     others: Sequence[str] = (),
 ) -> list[Outcome]:
-    """Return the same outcome for every iteration, as the limits concern the case."""
+    """Return the same outcome for every iteration, because the limits apply to the case."""
     mean, late = _mean(values), percentile_95(values)
     problems = [*_problems(mean, limits, unit), *others]
     spread = f"mean {mean:.4g}{unit}" + (f", p95 {late:.4g}{unit}" if len(values) > 1 else "")

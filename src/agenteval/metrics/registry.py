@@ -1,4 +1,4 @@
-"""The metric registry: one line per built-in metric, imported when a suite asks for it."""
+"""The registry of built-in metrics; a metric is imported when a suite uses it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agenteval.metrics.given import with_resources
 from agenteval.metrics.resources.resources import Resources
 from agenteval.suite.model import MetricConfig, MetricKind
 
-# Fields of a metric that `build` fills: no options of a suite.
+# Fields of a metric that `build` fills, so they are not options of a suite.
 _GIVEN = frozenset({"resources", "where"})
 
 
@@ -22,10 +22,10 @@ class MetricType:
     """A registered metric.
 
     Attributes:
-        name: as suites and ``metrics:`` name it.
-        kind: family shown in reports.
+        name: its name in suites and ``metrics:``.
+        kind: family in reports.
         implementation: ``module:class``.
-        summary: what its score says, for the documentation.
+        summary: meaning of its score, for the documentation.
     """
 
     name: str
@@ -96,7 +96,7 @@ def metric_type(name: str) -> MetricType:
     """Find a metric by name.
 
     Raises:
-        ConfigError: no metric has the name; the problem lists those that exist.
+        ConfigError: no metric has the name; the message lists the existing names.
     """
     if name not in REGISTRY:
         message = f"no metric {name!r}{did_you_mean(name, REGISTRY)}; known: {join_choices(REGISTRY)}"
@@ -105,7 +105,7 @@ def metric_type(name: str) -> MetricType:
 
 
 def is_case_metric(config: MetricConfig) -> bool:
-    """Whether a metric scores all iterations of a case together.
+    """Return whether a metric scores all iterations of a case together.
 
     Raises:
         ConfigError: the metric does not exist.
@@ -114,17 +114,27 @@ def is_case_metric(config: MetricConfig) -> bool:
 
 
 def build(config: MetricConfig, resources: Resources) -> Any:
-    """Make the metric of a configuration: a ``Metric`` or a ``CaseMetric``.
+    """Create the metric of a configuration: a ``Metric`` or a ``CaseMetric``.
 
-    A metric with a field ``resources`` gets those of the run, one with a field ``where`` the place
-    of its configuration.
+    Its field ``resources``, if it has one, is set to those of the run; its field ``where`` to the place of its
+    configuration.
 
     Raises:
-        ConfigError: the metric does not exist, or what it needs on this machine is missing.
+        ConfigError: the metric does not exist, its options are wrong, or one of its requirements is missing on this
+            machine.
     """
     if config.metric is not None:
         return with_resources(config.metric, resources)
-    cls = metric_type(config.type).load()
+    kind = metric_type(config.type)
+    for name in config.options:
+        if name not in kind.options:
+            known = join_choices(kind.options) or "none"
+            message = f"no option {name!r}{did_you_mean(name, kind.options)}; known: {known}"
+            raise ConfigError(Problem(message, path=config.type))
+    cls = kind.load()
     given = {"resources": resources, "where": config.where}
     declared = {item.name for item in fields(cls)}
-    return cls(**config.options, **{key: value for key, value in given.items() if key in declared})
+    try:
+        return cls(**config.options, **{key: value for key, value in given.items() if key in declared})
+    except (TypeError, ValueError) as error:
+        raise ConfigError(Problem(f"the options are wrong: {error}", path=config.type)) from None

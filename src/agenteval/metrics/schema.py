@@ -1,4 +1,4 @@
-"""Checks that an answer is JSON that follows a schema, and names every mismatch."""
+"""Checks that an answer is JSON that follows a schema; lists every mismatch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.text.json_text import unfenced
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.similarity import similarity
 from agenteval.metrics.text.match import mismatch
-from agenteval.metrics.values import literal_equal, shown, unfenced
+from agenteval.metrics.values import literal_equal, shown
 from agenteval.suite.output_schema import FieldSpec, FieldType, TextMatch
 
-# Number of mismatches that a message lists; further ones are counted.
+# Number of mismatches that a message lists; the others are counted.
 _NAMED = 5
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w*")
@@ -32,7 +33,7 @@ _ANY = FieldType("any")
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """1 if the answer is JSON that follows the schema, else 0; a fence (```) around it is ignored.
+    """1 if the answer is JSON that follows the schema, else 0; a code fence (```) around it is ignored.
 
     Args:
         schema: the schema.
@@ -48,8 +49,13 @@ class Schema:
         if any(text.strategy == "similar" for text in _texts(self.schema)):
             self.resources.embeddings.check(self.model)
 
+    @property
+    def has_patterns(self) -> bool:
+        """Whether the metric searches for a pattern of the suite, which may take long."""
+        return any(text.strategy == "match" for text in _texts(self.schema))
+
     def measure(self, observation: Observation) -> Outcome | Awaitable[Outcome]:
-        """Check the answer. Only fields with a reference text need a model."""
+        """Check the answer; only fields with a reference text need a model."""
         try:
             value = parsed(observation.response)
         except ValueError as error:
@@ -139,7 +145,7 @@ def _type_mismatches(types: Sequence[FieldType], value: Any, path: str) -> Itera
 
 
 def _attempt(spec: FieldSpec, kind: FieldType, value: Any, path: str) -> tuple[list[str], list[Alike]]:
-    """Return the mismatches if the value has one of the allowed types."""
+    """Return the mismatches of a value for one of the allowed types."""
     alike: list[Alike] = []
     repetition = _repetition(kind, value, path)
     problems = [] if repetition is None else [repetition]
@@ -149,12 +155,12 @@ def _attempt(spec: FieldSpec, kind: FieldType, value: Any, path: str) -> tuple[l
 
 
 def enum_names_lists(enum: Iterable[Any]) -> bool:
-    """Return whether the allowed values are whole lists, not list items."""
+    """Return whether the allowed values are whole lists instead of list items."""
     return any(isinstance(item, list) for item in enum)
 
 
 def _leaves(kind: FieldType, value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the values that the limits of a field concern: the value, or all items of its lists."""
+    """Yield the values that the limits of a field apply to: the value, or all items of its lists."""
     if kind.name not in _LISTS:
         yield path, value
         return
@@ -234,7 +240,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _repetition(kind: FieldType, value: Any, path: str) -> str | None:
-    """Return the repeated entry of a set, or of a set inside lists."""
+    """Return a message about a repeated entry of a set, or of a set inside lists; ``None`` without one."""
     if kind.name not in _LISTS:
         return None
     seen: set[str] = set()
@@ -279,7 +285,7 @@ _ANY_TYPE = FieldType("any")
 
 
 def json_schema_of(spec: FieldSpec) -> dict[str, Any]:
-    """Return the equivalent JSON Schema; text matches are omitted, as JSON Schema has none."""
+    """Return the equivalent JSON Schema; text matches are omitted, because JSON Schema has no equivalent."""
     kinds = [_type_schema(kind, spec) for kind in spec.types or (_ANY_TYPE,)]
     schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
     counts = {"minItems": spec.min_items, "maxItems": spec.max_items}
@@ -312,5 +318,5 @@ def _given(keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def _both(schema: dict[str, Any], further: dict[str, Any]) -> dict[str, Any]:
-    """Combine a schema with further keywords; both hold."""
+    """Combine a schema with additional keywords; both apply."""
     return {**schema, **further} if schema.keys().isdisjoint(further) else {"allOf": [schema, further]}

@@ -6,32 +6,37 @@ import asyncio
 import inspect
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
-from agenteval.core.llm.errors import BudgetSpentError
-from agenteval.core.runtime import in_thread
+from agenteval.core.llm.errors import NotAskedError
+from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.runtime import contained, in_thread
 from agenteval.metrics.base import (
     CaseMetric,
     Metric,
     NotApplicableError,
     Observation,
     Outcome,
+    checked_outcome,
+    outcome_list,
     outcome_of,
     requirements,
 )
 from agenteval.metrics.registry import build
 from agenteval.metrics.resources.resources import Resources
-from agenteval.results.model import Score
+from agenteval.metrics.text.patterns import PatternGivenUpError, PatternTimeouts
+from agenteval.results.case import NotAsked, Score
 from agenteval.suite.model import MetricConfig
 from agenteval.suite.response_path import text_at_path
 
-# Rounding may leave a score this far outside 0..1; beyond it is an error.
+# Rounding can move a score this far outside of 0 to 1; a larger distance is an error.
 _ROUNDING = 1e-9
-# Metrics may need noticeable time for longer answers (characters).
+# For longer answers (characters), metrics may take noticeable time.
 _LONG = 20_000
 # Field → its name in messages, if it is not a key of suites.
 _MEANT = {"context": "files to take context from", "sources": "files and no retrieval_context"}
@@ -42,16 +47,17 @@ class MetricCatalog:
     """The metrics of a run, each built once."""
 
     resources: Resources
+    timeouts: PatternTimeouts = field(default_factory=PatternTimeouts)
     _built: dict[int, tuple[MetricConfig, Any]] = field(default_factory=dict)
 
     def get(self, config: MetricConfig) -> Any:
         """Return the metric of a configuration.
 
         Raises:
-            ConfigError: something that the metric needs is missing on this machine.
+            ConfigError: a requirement of the metric is missing on this machine.
         """
-        # Keyed by identity: suite-wide configurations are shared by all cases, and the stored
-        # configuration keeps the identity from being given to another one.
+        # The key is the identity of the configuration, which all cases of a suite share. The stored reference to the
+        # configuration prevents reuse of the identity.
         found = self._built.get(id(config))
         if found is None:
             try:
@@ -67,11 +73,26 @@ def _placed(problem: Problem, config: MetricConfig) -> Problem:
 
 
 async def score_turn(
-    configs: Iterable[MetricConfig], observation: Observation, catalog: MetricCatalog
+    configs: Iterable[MetricConfig],
+    observation: Observation,
+    catalog: MetricCatalog,
+    unjudged: NotAskedError | None = None,
 ) -> list[Score]:
-    """Score one turn with every metric, in suite order; judges run concurrently."""
+    """Score one turn with every metric, in suite order; judges run concurrently.
+
+    Args:
+        configs: the metrics.
+        observation: the turn.
+        catalog: the metrics of the run.
+        unjudged: why judges with limits of their suite do not score the turn, if they do not.
+    """
     metrics: list[tuple[MetricConfig, Metric]] = [(config, catalog.get(config)) for config in configs]
-    scores = [_score(config, metric, observation) for config, metric in metrics]
+    scores = [
+        _left_out(config, unjudged)
+        if unjudged is not None and config.judge_limits is not None
+        else _score(config, metric, observation, catalog.timeouts)
+        for config, metric in metrics
+    ]
     if any(_asks(metric) for _, metric in metrics):
         return await asyncio.gather(*scores)
     return [await score for score in scores]
@@ -79,12 +100,12 @@ async def score_turn(
 
 def _asks(metric: Metric) -> bool:
     """Return whether a metric waits for a model or a process."""
-    return _is_coroutine_function(type(metric).measure)
+    return _is_coroutine_function(getattr(type(metric), "measure", None))
 
 
 @cache
-def _is_coroutine_function(function: Callable[..., object]) -> bool:
-    # Cached, as every score needs it.
+def _is_coroutine_function(function: Callable[..., object] | None) -> bool:
+    # Cached, because every score needs it.
     return inspect.iscoroutinefunction(function)
 
 
@@ -95,36 +116,49 @@ async def score_case(
     metric: CaseMetric = catalog.get(config)
     started = time.perf_counter()
     try:
-        outcomes = metric.measure_all(observations)
-        found = list(map(outcome_of, await outcomes if inspect.isawaitable(outcomes) else outcomes))
-    except BudgetSpentError as error:
-        return [_skipped(config, str(error))] * len(observations)
+        outcomes = await _outcomes_of_case(config, metric, observations)
+        return [_scored(config, outcome, started) for outcome in outcomes]
+    except NotAskedError as error:
+        return [_not_asked(config, error)] * len(observations)
     except AgentEvalError as error:
         return [_error(config, str(error), started)] * len(observations)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - one broken metric must not end the run
         return [_error(config, f"{type(error).__name__}: {error}", started)] * len(observations)
-    return [_scored(config, outcome, started) for outcome in found]
 
 
-async def _score(config: MetricConfig, metric: Metric, observation: Observation) -> Score:
-    missing = sorted(name for name in requirements(metric) if not _has(observation, name))
-    if missing:
-        return _not_applicable(config, missing)
+async def _outcomes_of_case(
+    config: MetricConfig, metric: CaseMetric, observations: Sequence[Observation]
+) -> list[Outcome | None]:
+    async with _time_limit(config.timeout_s if _is_callers(config) else None):
+        if _is_callers(config) and not inspect.iscoroutinefunction(metric.measure_all):
+            found = await in_thread(lambda: metric.measure_all(observations))
+        else:
+            found = metric.measure_all(observations)
+        measured = await contained(found) if inspect.isawaitable(found) else found
+    return [_outcome(config, item) for item in outcome_list(measured, len(observations))]
+
+
+async def _score(config: MetricConfig, metric: Metric, observation: Observation, timeouts: PatternTimeouts) -> Score:
     started = time.perf_counter()
     try:
-        outcome = await _measure(config, metric, observation)
-    except (BudgetSpentError, NotApplicableError) as error:
-        return _skipped(config, str(error))
+        missing = sorted(name for name in requirements(metric) if not _has(observation, name))
+        if missing:
+            return _not_applicable(config, missing)
+        with timeouts.counting(config.where):
+            return _scored(config, await _measure(config, metric, observation), started)
+    except NotAskedError as error:
+        return _not_asked(config, error)
+    except NotApplicableError as error:
+        return skipped_score(config, str(error))
     except AgentEvalError as error:
         return _error(config, str(error), started)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - one broken metric must not end the run
         return _error(config, f"{type(error).__name__}: {error}", started)
-    return _scored(config, outcome, started)
 
 
 def _scored(config: MetricConfig, outcome: Outcome | None, started: float) -> Score:
     if outcome is None:
-        return _skipped(config, "the metric does not apply")
+        return skipped_score(config, "the metric does not apply")
     problem = _range_problem(outcome.score)
     if problem:
         return _error(config, problem, started)
@@ -136,6 +170,7 @@ def _scored(config: MetricConfig, outcome: Outcome | None, started: float) -> Sc
         threshold=config.threshold,
         passed=_verdict(config, outcome, score),
         status="scored",
+        gating=config.gating,
         reason=outcome.reason,
         model=outcome.model,
         duration_ms=_elapsed_ms(started),
@@ -151,15 +186,16 @@ def _has(observation: Observation, name: str) -> bool:
 
 def _not_applicable(config: MetricConfig, missing: list[str]) -> Score:
     what = " and ".join(_MEANT.get(name, name) for name in missing)
-    # The loader checked ground truths; only a single turn may lack one.
+    # The loader has checked the ground truths of cases; only a single turn can lack one.
     checked = missing == ["ground_truth"] and config.kind == "standard"
     if config.requested_by in {"case", "turn"} and not checked:
-        # The case asks for the metric, so skipping it would hide a mistake.
+        # The case names this metric, so skipping it would hide a mistake.
         return _error(config, f"this {config.requested_by} asks for {config.id} but has no {what}", None)
-    return _skipped(config, f"the case has no {what}")
+    return skipped_score(config, f"the case has no {what}")
 
 
-def _skipped(config: MetricConfig, reason: str) -> Score:
+def skipped_score(config: MetricConfig, reason: str) -> Score:
+    """Return the score of a metric that does not apply."""
     return Score(
         id=config.id,
         kind=config.kind,
@@ -167,8 +203,25 @@ def _skipped(config: MetricConfig, reason: str) -> Score:
         threshold=config.threshold,
         passed=None,
         status="skipped",
+        gating=config.gating,
         reason=reason,
     )
+
+
+async def _left_out(config: MetricConfig, error: NotAskedError) -> Score:
+    return _not_asked(config, error)
+
+
+def _not_asked(config: MetricConfig, error: NotAskedError) -> Score:
+    """Return the score of a metric whose judge a limit left out."""
+    reason = NotAsked(cause=error.cause, limit=error.limit)
+    return skipped_score(config, str(error)).model_copy(update={"not_asked": reason})
+
+
+def _judge(config: MetricConfig) -> str | None:
+    """Return the name of the model that a metric calls, if it calls one."""
+    model = config.options.get("model")
+    return model.label if isinstance(model, ModelSpec) else None
 
 
 async def _measure(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome | None:
@@ -180,6 +233,8 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
     for attempt in range(config.retries + 1):
         try:
             return await _attempt(config, metric, observation)
+        except PatternGivenUpError:
+            raise
         except Exception:
             if attempt == config.retries:
                 raise
@@ -187,22 +242,46 @@ async def _measure(config: MetricConfig, metric: Metric, observation: Observatio
 
 
 async def _attempt(config: MetricConfig, metric: Metric, observation: Observation) -> Outcome | None:
-    limit = asyncio.timeout(config.timeout_s)
+    # A caller's code may block, and long answers and patterns take time. In a thread the time limit applies, and
+    # running agents and other metrics do not wait.
+    in_a_thread = not _asks(metric) and (_is_callers(config) or _may_take_long(metric, observation))
+    limit_s = getattr(metric, "default_limit_s", None) if config.timeout_s is None else config.timeout_s
+    async with _time_limit(limit_s):
+        result = await in_thread(lambda: metric.measure(observation)) if in_a_thread else metric.measure(observation)
+        return _outcome(config, await contained(result) if inspect.isawaitable(result) else result)
+
+
+@asynccontextmanager
+async def _time_limit(seconds: float | None) -> AsyncIterator[None]:
+    """Limit the time of one attempt; ``None`` does not limit it.
+
+    Raises:
+        AgentEvalError: the time limit is reached.
+    """
+    if seconds is None:
+        yield
+        return
+    limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            if config.metric is not None and not _asks(metric):
-                # The code of a caller may block: in a thread it has a time limit and ends with the run.
-                result = await in_thread(lambda: metric.measure(observation))
-            elif len(observation.response) > _LONG and not _asks(metric):
-                # In a thread, so that running agents do not wait for it and time out.
-                result = await asyncio.to_thread(metric.measure, observation)
-            else:
-                result = metric.measure(observation)
-            return outcome_of(await result if inspect.isawaitable(result) else result)
+            yield
     except TimeoutError:
         if not limit.expired():
             raise
-        raise AgentEvalError(f"no result within {config.timeout_s:g} s") from None
+        raise AgentEvalError(f"no result within {seconds:g} s") from None
+
+
+def _is_callers(config: MetricConfig) -> bool:
+    """Return whether the metric is an object of the caller."""
+    return config.metric is not None
+
+
+def _outcome(config: MetricConfig, measured: object) -> Outcome | None:
+    return checked_outcome(measured) if _is_callers(config) else outcome_of(measured)
+
+
+def _may_take_long(metric: Metric, observation: Observation) -> bool:
+    return len(observation.response) > _LONG or getattr(metric, "has_patterns", False)
 
 
 def _verdict(config: MetricConfig, outcome: Outcome, score: float) -> bool | None:
@@ -210,7 +289,8 @@ def _verdict(config: MetricConfig, outcome: Outcome, score: float) -> bool | Non
         return None
     if config.threshold is None or outcome.decided:
         return outcome.passed
-    return score >= config.threshold
+    # Every score reaches a threshold of 0, so it decides nothing.
+    return score >= config.threshold if config.threshold > 0 else None
 
 
 def _range_problem(score: float) -> str | None:
@@ -229,7 +309,9 @@ def _error(config: MetricConfig, message: str, started: float | None) -> Score:
         threshold=config.threshold,
         passed=None,
         status="error",
+        gating=config.gating,
         error=message,
+        model=_judge(config),
         duration_ms=None if started is None else _elapsed_ms(started),
     )
 

@@ -1,6 +1,6 @@
-"""Similarity by embeddings: of an answer to a reference, and of the answers of a case to each other.
+"""Similarity by embeddings: of an answer and a reference, or of all answers of a case.
 
-Similarity compares topics, not statements: "refunds are possible" and "refunds are not possible" are similar.
+Embeddings compare topics, not statements: "refunds are possible" and "refunds are not possible" are similar.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Similar:
         self.resources.embeddings.check(self.model)
 
     async def measure(self, observation: Observation) -> Outcome:
-        """Compare the texts; the threshold of the suite decides."""
+        """Compare the texts; the suite's threshold decides the verdict."""
         if not observation.response.strip():
             return Outcome(0.0, passed=False, decided=True, reason="empty response")
         score = await similarity(self.reference, observation.response, self.resources, self.model)
@@ -72,7 +72,7 @@ class Consistency:
         scores = await self._to_the_middle(texts)
         least = min(scores)
         passed = least >= self.min_similarity - _ROUNDING
-        words = f"the least similar of {len(scores)} answers is {least:.3f} from the middle of all"
+        words = f"the least similar of {len(scores)} answers is {least:.3f} from the mean of all"
         details = {"min": least, "mean": sum(scores) / len(scores), "distinct_answers": len(set(texts))}
         label = self.resources.embeddings.label(self.model)
         return [

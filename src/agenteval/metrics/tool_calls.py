@@ -11,18 +11,18 @@ from typing import Any, ClassVar
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.text.patterns import full_match
 from agenteval.metrics.values import literal_equal, shown
-from agenteval.results.model import ToolCall
+from agenteval.results.case import ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCalls:
     """1 if every expected call was made, else 0.
 
-    Each expected call needs a separate call; order and further calls are ignored.
+    Each expected call needs a separate call; the order and additional calls are ignored.
 
     Args:
-        expected: mappings with ``name`` and ``args``: a mapping, whose arguments a call must have beside others, or a
-            list, which must be all of its arguments in order.
+        expected: mappings with ``name`` and ``args``: a mapping of arguments that the call must contain, or a
+            list of all its arguments in order.
     """
 
     expected: Sequence[Mapping[str, Any]]
@@ -40,12 +40,12 @@ class ToolCalls:
 
 
 def _unmatched(expected: Sequence[Mapping[str, Any]], calls: Sequence[ToolCall]) -> list[Mapping[str, Any]]:
-    """The expected calls that find none in the best assignment of calls (augmenting paths, breadth first)."""
+    """Return the expected calls without a match in the best assignment of calls (augmenting paths, breadth first)."""
     taken: dict[int, int] = {}
     found: dict[int, int] = {}
 
     def assign(entry: int) -> bool:
-        """Give an entry a call; those that have one already may have to change it."""
+        """Assign a call to an entry; entries with a call may get a different one."""
         wanted_by: dict[int, int] = {}
         waiting = [entry]
         for current in waiting:
@@ -82,7 +82,7 @@ def _why(entry: Mapping[str, Any], calls: Sequence[ToolCall]) -> str:
 
 
 def _mismatch(entry: Mapping[str, Any], call: ToolCall) -> str | None:
-    """What distinguishes a call from an expected one."""
+    """Return the difference between a call and an expected one; ``None`` if they match."""
     if call.name != entry["name"]:
         return f"it is {call.name}"
     expected = entry["args"]
@@ -101,7 +101,7 @@ def _mismatch(entry: Mapping[str, Any], call: ToolCall) -> str | None:
 
 
 def _in_order(args: Any) -> list[Any]:
-    """The arguments of a call in the order in which they were given."""
+    """Return the arguments of a call in the order in which they were given."""
     if isinstance(args, dict):
         return list(args.values())
     if args is None:
@@ -116,19 +116,25 @@ _WHITE_SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTools:
-    """1 if every expected tool was called, else 0 with what was called and what missed.
+    """1 if every expected tool was called, else 0 with the missing calls as the reason.
 
     Args:
-        expected: mappings with ``name`` (a case-sensitive part of the tool's name), ``count`` (at
-            least so many matching calls) and ``args`` (all must hold on one call; a literal,
-            ``{"fuzzy": text}`` or ``{"regex": pattern}``; ``None`` checks the name only).
+        expected: mappings with ``name`` (a case-sensitive part of the tool's name), ``count`` (minimum number of
+            matching calls) and ``args`` (all must match one call: a literal, ``{"fuzzy": text}`` or
+            ``{"regex": pattern}``; ``None`` checks the name only).
     """
 
     expected: Sequence[Mapping[str, Any]] = ()
     requires: ClassVar[frozenset[str]] = frozenset()
 
+    @property
+    def has_patterns(self) -> bool:
+        """Whether the metric searches for a pattern of the suite, which may take long."""
+        matchers = (item for entry in self.expected for item in (entry.get("args") or {}).values())
+        return any(isinstance(item, dict) and "regex" in item for item in matchers)
+
     def measure(self, observation: Observation) -> Outcome:
-        """Compare; order and further calls do not matter, one call may satisfy several entries."""
+        """Compare the calls; order and additional calls are ignored, and one call may satisfy several entries."""
         missing = [text for entry in self.expected if (text := _missing(entry, observation.tool_calls)) is not None]
         if not missing:
             return Outcome(1.0, passed=True)
@@ -137,7 +143,7 @@ class ExpectedTools:
 
 
 def _missing(entry: Mapping[str, Any], calls: Sequence[ToolCall]) -> str | None:
-    """What an expected tool lacks, or ``None`` if it was called as wanted."""
+    """Return what an expected tool call lacks; ``None`` if it was made."""
     name, count, args = entry["name"], entry.get("count", 1), entry.get("args")
     named = [call for call in calls if name in call.name]
     mismatches = [_argument_mismatch(args or {}, call) for call in named]
@@ -163,7 +169,7 @@ def _argument_mismatch(expected: Mapping[str, Any], call: ToolCall) -> str | Non
 
 
 def matches(matcher: Any, actual: Any) -> bool:
-    """Whether an argument is what a matcher asks for."""
+    """Return whether an argument satisfies a matcher."""
     if isinstance(matcher, dict) and len(matcher) == 1:
         ((kind, pattern),) = matcher.items()
         if kind == "fuzzy":
@@ -174,7 +180,7 @@ def matches(matcher: Any, actual: Any) -> bool:
 
 
 def fuzzy_equal(expected: str, actual: Any) -> bool:
-    """Equality that ignores case, white space runs and thousands separators; numbers by value."""
+    """Return whether two texts are equal, ignoring case, white space and thousands separators; numbers by value."""
     left, right = _fuzzy_text(expected), _fuzzy_text(str(actual))
     if left == right:
         return True

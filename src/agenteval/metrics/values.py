@@ -1,18 +1,18 @@
-"""JSON values as metrics compare and show them."""
+"""Comparison and display of JSON values."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from agenteval.core.masking import beginning, mask
+
 _SHOWN = 80
-_FENCE = re.compile(r"```[\w-]*\s*")
 
 
 def literal_equal(expected: Any, actual: Any) -> bool:
-    """Equality where 1 is 1.0, but a boolean equals only a boolean.
+    """Return whether two values are equal; 1 equals 1.0, but a boolean equals only a boolean.
 
-    A whole number and a float are compared as floats, so that 2**53 + 1 is 9007199254740992.0.
+    An integer and a float are compared as floats, so 2**53 + 1 equals 9007199254740992.0.
     """
     if isinstance(expected, bool) or isinstance(actual, bool):
         return isinstance(expected, bool) and isinstance(actual, bool) and expected == actual
@@ -36,14 +36,10 @@ def _same_number(expected: float, actual: float) -> bool:
         return False
 
 
-def unfenced(text: str) -> str:
-    """What stands in the code fence (```) around a whole text; without one the text itself."""
-    # By hand: an expression that looks for the end tries every blank on its way as a beginning of it.
-    first, _, rest = text.strip().partition("\n")
-    return rest[:-3].strip() if _FENCE.fullmatch(first) and rest.endswith("```") else text
-
-
 def shown(value: Any) -> str:
-    """A value as it stands in a reason: short, and with quotes around texts."""
-    text = repr(value if not isinstance(value, str) or len(value) <= _SHOWN else value[: _SHOWN - 1] + "…")
-    return text if len(text) <= _SHOWN + 2 else text[: _SHOWN - 1] + "…"
+    """Return a value in the form for reasons: short, and with quotes around texts."""
+    if isinstance(value, str):
+        value = mask(value)
+        value = value if len(value) <= _SHOWN else beginning(value, _SHOWN - 1) + "…"
+    text = mask(repr(value))
+    return text if len(text) <= _SHOWN + 2 else beginning(text, _SHOWN - 1) + "…"

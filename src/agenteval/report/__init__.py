@@ -1,1 +1,1 @@
-"""Reports for people and machines."""
+"""Reports of a run."""

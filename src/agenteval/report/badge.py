@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.view.view import GateView, percent
 from agenteval.results.model import Results
+from agenteval.results.partial import why_partial
+
+#: Colours of a passed run, by the least share of all cases that were checked and passed.
+_COLOURS = ((1.0, "brightgreen"), (0.8, "green"), (0.5, "yellow"), (0.0, "orange"))
 
 
 def report_files(report: Report, results: Results) -> Iterator[ReportFile]:
@@ -16,20 +20,50 @@ def report_files(report: Report, results: Results) -> Iterator[ReportFile]:
 
 
 def badge_json(results: Results, gate: GateView) -> str:
-    """Return the text of badge.json: the pass rate, in the colour of the verdict."""
+    """Return the text of badge.json: the pass rate, of how many cases, in the colour of verdict and share."""
     message, colour = _message(results, gate)
     badge = {"schemaVersion": 1, "label": "agenteval", "message": message, "color": colour}
     return f"{json.dumps(badge, indent=1)}\n"
 
 
 def _message(results: Results, gate: GateView) -> tuple[str, str]:
-    rate = results.summary.pass_rate
+    message, colour = _result(results, gate)
+    return ", ".join([message, *_of_how_many(results)]), colour
+
+
+def _result(results: Results, gate: GateView) -> tuple[str, str]:
+    rate, shard = results.summary.pass_rate, results.run.shard
     if not results.run.complete:
         return "interrupted", "lightgrey"
-    if results.run.shard is not None:
-        return "a part only", "lightgrey"
+    if shard is not None:
+        return f"shard {shard.index} of {shard.count}", "lightgrey"
     if rate is None:
         return "nothing checked", "lightgrey"
+    if gate.verdict == "unproven":
+        return "unproven", "lightgrey"
+    checked, cases = _checked(results), results.summary.cases
+    of_how_many = "" if checked == cases else f", {checked:,} of {cases:,} checked"
+    passed = f"{percent(rate)} passed{of_how_many}"
+    if why_partial(results.run):
+        return passed, "lightgrey"
     if not gate.passed:
-        return f"{percent(rate)} passed", "red"
-    return f"{percent(rate)} passed", "brightgreen" if rate == 1 else "green"
+        return passed, "red"
+    share = (checked - results.summary.failed) / cases
+    return passed, next(colour for least, colour in _COLOURS if share >= least)
+
+
+def _of_how_many(results: Results) -> Iterator[str]:
+    """Yield the numbers of cases that the run covered and that its judges scored, if these are not all."""
+    covered, judging = results.run.coverage, results.summary.judging
+    if covered is not None and covered.counts_note:
+        yield covered.counts_note
+    if judging is not None:
+        yield f"judged {judging.judged:,} of {judging.cases:,} cases"
+
+
+def _checked(results: Results) -> int:
+    """Return the number of cases that a metric or the comparison of means decided about."""
+    summary = results.summary
+    is_compared = results.comparison is not None and bool(results.comparison.metrics)
+    undecided = 0 if is_compared else sum(suite.undecided for suite in results.suites)
+    return summary.passed + summary.failed - undecided

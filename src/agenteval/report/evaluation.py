@@ -1,4 +1,4 @@
-"""``evaluation/``: the analyses of suites: summary.json, per_trace.jsonl, report.md and report.html."""
+"""Writes ``evaluation/``, the analyses of suites: summary.json, per_trace.jsonl, report.md and report.html."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_TRACES = 10_000  # in a user's template
 
 
 def report_files(report: Report, _: Results) -> Iterator[ReportFile]:
-    """Yield the files that suites ask for; each suite has a folder of its own if several ask."""
+    """Yield the files of all analysed suites; if there are several, each suite has a separate folder."""
     created = datetime.now(UTC)
     asking = [suite for suite in report.analyses if suite.report is not None]
     for suite in asking:
@@ -35,13 +35,13 @@ def report_files(report: Report, _: Results) -> Iterator[ReportFile]:
 
 
 def suite_files(suite: AnalysedSuite, created: datetime) -> Iterator[ReportFile]:
-    """Yield the files of one suite; the data come first and always: a report that cannot be made loses nothing.
+    """Yield the files of one suite. Data come first, so that a failing report does not lose them.
 
     Args:
         suite: its analysis.
-        created: now, in UTC.
+        created: the current time in UTC.
     """
-    # Imported here and below: a run without analyses does not pay for it.
+    # Imported here and below, so that a run without analyses does not import it.
     from agenteval.results.analysis.evaluate import as_json, trace_json
 
     yield ReportFile("summary.json", [json.dumps(as_json(suite.result), indent=2, ensure_ascii=False), "\n"])
@@ -65,7 +65,7 @@ def render_markdown(suite: AnalysedSuite, created: datetime) -> str:
 
 
 def _html_file(suite: AnalysedSuite, created: datetime) -> ReportFile:
-    """Return the report as one page that loads nothing, or the user's template with its placeholders filled."""
+    """Return the report as one page that loads nothing, or the user's template with its placeholders replaced."""
     from agenteval.report.view.analysis.page import make_analysis_page
 
     template = suite.report.template if suite.report else None

@@ -1,8 +1,8 @@
-"""JUnit XML: one testsuite per suite, one testcase per case.
+"""Writes JUnit XML: one testsuite per suite, one testcase per case.
 
-The output keeps to what both versions of Jenkins' ``junit-10.xsd`` and Surefire's time format allow: no properties,
-file or line in a testcase, no ``disabled``, three decimals in a time. Test reporters of GitHub find the place of a
-failure all the same: the file in its testsuite, the line in the last line of its text, as in a stack trace.
+The output is valid for both versions of Jenkins' ``junit-10.xsd`` and Surefire's time format: no properties, file or
+line in a testcase, no ``disabled``, three decimals in a time. Test reporters of GitHub still find the place of a
+failure: the file is in its testsuite, the line is in the last line of its text, as in a stack trace.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from agenteval.compare.gate_words import run_notes
 from agenteval.core.text import escape
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.view import view
 from agenteval.results.archive import Archive, Passed
-from agenteval.results.model import CaseResult, CaseStatus, IterationResult, Results, Score, SuiteResult, TurnResult
+from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
+from agenteval.results.model import Results
+from agenteval.results.shortening import shortened_note
 
 if TYPE_CHECKING:
     from junit_xml import TestCase
@@ -34,25 +37,27 @@ def report_files(report: Report, results: Results) -> Iterator[ReportFile]:
 
 
 def render(results: Results, archive: Archive) -> Iterator[str]:
-    """Render the run as a JUnit document, piece by piece; it declares UTF-8.
+    """Render the run as a JUnit document in UTF-8, piece by piece.
 
     Args:
         results: the run.
-        archive: its cases in full.
+        archive: access to its full cases.
     """
-    # Readers of JUnit expect a time without a zone: cut to seconds, as the run writes it in UTC.
+    # JUnit times have no time zone, so the time in UTC is cut after the seconds.
     timestamp = _line(results.run.started_at[:_TIMESTAMP])
     seconds = [archive.seconds(suite) for suite in results.suites]
     heads = [
         _suite_head(suite, archive.counts(suite), _time(taken), timestamp)
         for suite, taken in zip(results.suites, seconds, strict=True)
     ]
+    properties = list(_properties(results))
     root = {key: str(sum(int(head[key]) for head in heads)) for key in _COUNTS}
     root["time"] = _time(sum(seconds))
     yield '<?xml version="1.0" encoding="utf-8"?>\n'
     yield _open_tag("testsuites", {"name": "agenteval", **root}, "")
     for suite, head in zip(results.suites, heads, strict=True):
         yield _open_tag("testsuite", head, _STEP)
+        yield from properties
         yield from _testcases(archive.findings(suite), _line(suite.path))
         yield f"{_STEP}</testsuite>\n"
     yield "</testsuites>\n"
@@ -71,13 +76,24 @@ def _suite_head(suite: SuiteResult, counts: Counter[CaseStatus], time: str, time
     }
 
 
+def _properties(results: Results) -> Iterator[str]:
+    """Yield the property of a testsuite that describes what the run covered, if that is not everything."""
+    covered = results.run.coverage
+    counts = [covered.counts_note] if covered is not None and covered.counts_note else []
+    notes = "; ".join([*counts, *run_notes(results)])
+    if notes:
+        yield f"{_STEP * 2}<properties>\n"
+        yield f'{_STEP * 3}<property name="coverage" value="{_attribute(_line(notes))}" />\n'
+        yield f"{_STEP * 2}</properties>\n"
+
+
 def _open_tag(name: str, attributes: Mapping[str, str], indent: str) -> str:
     written = " ".join(f'{key}="{_attribute(value)}"' for key, value in attributes.items())
     return f"{indent}<{name} {written}>\n"
 
 
 def _testcases(findings: Iterable[tuple[CaseResult, float] | Passed], path: str) -> Iterator[str]:
-    """Yield the cases as XML; most of them only passed."""
+    """Yield the cases as XML; most have passed and need one line."""
     classname = f' classname="{_attribute(path)}"' if path else ""
     for found in findings:
         if isinstance(found, Passed):
@@ -89,13 +105,13 @@ def _testcases(findings: Iterable[tuple[CaseResult, float] | Passed], path: str)
 
 
 def _attribute(line: str) -> str:
-    """Return one line as the value of an attribute, as ElementTree writes it."""
+    """Return one line as the value of an attribute, in the form that ElementTree writes."""
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
 def _explained(case: CaseResult, path: str, time: str) -> str:
     """Return a case that did not pass as XML, with the reasons."""
-    # Imported here: a program start that renders nothing does not pay for it.
+    # Imported here, so that commands without reports do not import it.
     from xml.etree import ElementTree
 
     from junit_xml import TestSuite
@@ -128,7 +144,7 @@ def _type(case: CaseResult) -> str:
 
 
 def _text(case: CaseResult, path: str) -> str:
-    # Test reporters read the last place that a text names: no answer comes after it.
+    # Test reporters read the last place in a text, so no answer may follow it.
     place = [f"at {path}:{case.line}"] if case.line else []
     return escape.xml("\n".join([*_case_lines(case), *place]))
 
@@ -156,6 +172,8 @@ def _turn_lines(turn: TurnResult) -> Iterator[str]:
         yield from _labelled("expected", turn.ground_truth)
     if turn.response is not None:
         yield from _labelled("response", turn.response)
+    for name, whole in turn.shortened.items():
+        yield f"{name}: {shortened_note(whole)}"
 
 
 def _score_line(score: Score) -> str:
@@ -166,7 +184,7 @@ def _score_line(score: Score) -> str:
 
 
 def _labelled(label: str, text: str) -> Iterator[str]:
-    """Yield the text after its label. Further lines are indented, so that no answer can imitate our lines."""
+    """Yield the text after its label. Further lines are indented, so that no answer can imitate built-in lines."""
     lines = text[:_LONGEST_TEXT].splitlines() or [""]
     if len(text) > _LONGEST_TEXT:
         lines.append(f"… ({len(text) - _LONGEST_TEXT:,} more characters)")

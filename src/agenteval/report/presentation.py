@@ -1,4 +1,4 @@
-"""What users choose about their reports."""
+"""Users' choices about their reports."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where the repository is.
+    """The server and the repository that reports link to.
 
     Attributes:
         server: address of the GitHub instance.
-        repository: the only one that is linked to; empty where any that a results file names may be.
+        repository: the only repository for links; if empty, the repository in the results file.
     """
 
     server: str = GITHUB
@@ -31,7 +31,7 @@ class Site:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Site:
-        """Return the site that the runner's variables describe; github.com outside of a runner."""
+        """Return the site in the runner's variables; github.com without a runner."""
         server = (environment.get("GITHUB_SERVER_URL") or GITHUB).rstrip("/")
         return cls(server, environment.get("GITHUB_REPOSITORY", ""))
 
@@ -50,13 +50,13 @@ class Links:
         inside = bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts
         if not (self._root and inside and _COMMIT.fullmatch(commit)):
             return ""
-        # Paths come from results files: lone surrogates have no bytes to be encoded.
+        # Paths come from results files and may contain lone surrogates, which cannot be encoded.
         written = quote(pure.as_posix(), safe="/", errors="replace")
         return f"{self._root}/blob/{commit}/{written}" + (f"#L{line}" if line and line > 0 else "")
 
     @property
     def workflow_run(self) -> str:
-        """The address of the workflow run that made the results."""
+        """The address of the run's workflow run."""
         number = self.run.workflow_run_id or ""
         return f"{self._root}/actions/runs/{number}" if self._root and number.isascii() and number.isdigit() else ""
 
@@ -70,11 +70,13 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """How reports are made.
+    """The settings of reports.
 
     Attributes:
         comment_template: the user's template of the comment, if there is one.
-        summary_template: the same of the job summary.
+        summary_template: the user's template of the job summary, if there is one.
+        template_texts: the content of the templates and of the files that they name, by path, as it was before user
+            code ran; ``None`` to read the files when they are used.
         site: the target of links.
         reports: names of reporters of other packages.
     """
@@ -83,3 +85,4 @@ class Presentation:
     summary_template: Path | None = None
     site: Site = field(default_factory=Site)
     reports: tuple[str, ...] = ()
+    template_texts: Mapping[str, str] | None = None

@@ -1,7 +1,7 @@
-"""The reporters: which write the files of a report, and how those of other packages are found.
+"""The reporters, which write the files of a report.
 
 A reporter is a function ``report_files(Report, Results)`` that yields the files of one kind of report. Reporters of
-other packages run in our process, so they run only where ``AGENTEVAL_PLUGINS`` names them.
+other packages run in agenteval's process, so they run only if ``AGENTEVAL_PLUGINS`` names them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from agenteval.core import plugins
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.report.report import Render
 
-#: The module of each built-in reporter, in the order in which they run: later ones show the warnings of earlier ones.
-#: A module is imported when a report is written, so that other commands do not pay for it.
+#: The modules of the built-in reporters. They run in this order: later ones show the warnings of earlier ones.
+#: A module is imported when a report is written, so that other commands start faster.
 REPORTERS: Mapping[str, str] = {
     "evaluation": "agenteval.report.evaluation",
     "junit": "agenteval.report.junit",

@@ -1,4 +1,4 @@
-"""What a reporter gets and gives: ``render(Report, Results)`` yields :class:`ReportFile` values."""
+"""The interface of reporters: ``render(Report, Results)`` yields :class:`ReportFile` values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from agenteval.report.presentation import Presentation
 from agenteval.report.view.view import GateView
 from agenteval.results.archive import Archive, InMemory
+from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.history import EarlierRun
-from agenteval.results.model import CaseResult, Results, SuiteResult
+from agenteval.results.model import Results
 
 if TYPE_CHECKING:
     from agenteval.results.analysis.result import AnalysedSuite
@@ -21,9 +22,9 @@ class ReportFile:
     """A file of a report.
 
     Attributes:
-        name: of the file in the report directory.
+        name: name of the file in the report directory.
         text: its content, as one text or piece by piece.
-        warnings: shown with the reports that are written later, and on the terminal.
+        warnings: warnings for the terminal and for reports that are written later.
     """
 
     name: str
@@ -33,14 +34,14 @@ class ReportFile:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a reporter gets besides the results.
+    """The input of a reporter besides the results.
 
     Attributes:
         gate: the gate's decision: ``passed``, ``headline``, ``reasons``, ``warnings``.
-        archive: the run's cases in full; the results of a long run have only outlines of some.
-        earlier: runs of the history, for trends.
-        analyses: of the suites that ask for an evaluation of the run as a whole.
-        presentation: users' templates, the reporters that the configuration asks for, and the target of links.
+        archive: access to the run's full cases; the results of a large run contain only outlines of some cases.
+        earlier: earlier runs, for trends.
+        analyses: analyses of suites that evaluate the run as a whole.
+        presentation: users' templates, the reporters that the configuration names, and the target of links.
     """
 
     gate: GateView
@@ -54,7 +55,7 @@ class Report:
         yield from self.archive.cases(suite)
 
     def with_warnings(self, warnings: Iterable[str]) -> Report:
-        """Return the report with further warnings before those of the gate, each once."""
+        """Return the report with further warnings before the gate's warnings, without duplicates."""
         merged = tuple(dict.fromkeys((*warnings, *self.gate.warnings)))
         return replace(self, gate=replace(self.gate, warnings=merged))
 

@@ -1,6 +1,6 @@
 """Size limits: a report that is too long is rendered again with less detail, never cut.
 
-GitHub refuses a comment above 65,536 characters, and does not show a job summary above 1 MiB.
+GitHub rejects a comment above 65,536 characters, and does not show a job summary above 1 MiB.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def fit(
 
 
 def characters(text: str) -> int:
-    """Return the length of a text in UTF-16 units: no other way of counting characters gives more."""
+    """Return the length of a text in UTF-16 units, which is the highest of all ways to count characters."""
     return len(text.encode("utf-16-le")) // 2
 
 

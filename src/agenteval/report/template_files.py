@@ -1,4 +1,4 @@
-"""The files that reports are made from: the directory of the built-in templates, and what is wrong with a user's."""
+"""Finds the directory of the built-in templates, and defines the error of user templates."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _ALWAYS_THERE = Path("markdown", "comment.md.j2")
 
 
 class UserTemplateError(AgentEvalError):
-    """A user's template cannot be used, so the built-in one is.
+    """A user's template cannot be used, so the built-in one replaces it.
 
     Args:
-        place: the template, perhaps with a line.
-        problem: what is wrong with it, and what to do.
+        place: the template, possibly with a line.
+        problem: the problem and the fix.
     """
 
     def __init__(self, place: Path | str, problem: str) -> None:
@@ -26,7 +26,7 @@ def template_directory() -> Path:
     """Return the directory of the templates: in the installed package, or beside ``src`` in a checkout.
 
     Raises:
-        InfrastructureError: the installation is broken; neither place exists.
+        InfrastructureError: neither directory exists, so the installation is broken.
     """
     places = (_PACKAGE / "templates", _PACKAGE.parents[1] / "templates")
     for directory in places:

@@ -1,11 +1,11 @@
-"""How reports are rendered: one sandbox for every template, built-in or a user's, with the rules of one language.
+"""Renders reports: one sandbox for all templates, built-in and user ones.
 
-A :class:`Language` (Markdown, HTML) says how values are escaped. A user's template is data, not code: it sees the
-report, changes nothing, calls no method of what it is given, and reads no file outside of its own folder. A value
-that is printed without a filter is escaped all the same.
+A :class:`Language` (Markdown, HTML) defines how values are escaped. A user's template is data, not code: it can read
+the report, but cannot change it, call methods of its values, or read files outside of its folder. Values without a
+filter are escaped too.
 
-Compiled templates are kept beside the templates, as Python keeps its modules: compiling them takes longer than
-everything else that a small run does. Users' templates are compiled every time.
+Compiled templates are stored beside the templates, as Python stores compiled modules, because compiling them takes
+longer than the rest of a small run. Users' templates are compiled every time.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace
 from markupsafe import Markup
 
+from agenteval.core.files.reading import read_regular
 from agenteval.report.template_files import template_directory
 
 #: The name under which a user's template is loaded; no file can have it.
 USER_TEMPLATE = "<own>"
 
-_LARGEST = 1_000_000
-# Jinja's own filters that choose, count and sort. Those that make or change text are ours.
+LARGEST_TEMPLATE = 1_000_000
+# Jinja's filters that choose, count and sort. Filters that make or change text are built in here.
 _OF_JINJA = (
     *("abs", "batch", "d", "default", "dictsort", "first", "float", "groupby", "int", "items", "last", "length"),
     *("list", "map", "max", "min", "reject", "rejectattr", "reverse", "round", "select", "selectattr", "slice"),
     *("sort", "sum", "unique"),
 )
 _GLOBALS = ("range", "dict", "cycler", "joiner", "namespace")
-# Everything else in a report is data, and data has no methods here: some of pydantic's read files or run code.
+# All other values in a report are data without methods, because some methods of pydantic read files or run code.
 _WITH_METHODS = (str, int, float, list, tuple, dict, LoopContext, TemplateReference, Macro, Cycler, Joiner, Namespace)
 _DATA = frozenset({str, int, float, bool, type(None)})
-_PARTS_OF_TEXT = "text that is escaped already cannot be put together; write each value in braces of its own"
+_PARTS_OF_TEXT = "escaped texts cannot be joined; write each value in separate braces"
 _REFUSED: dict[type[nodes.Node], str] = {
     nodes.Concat: f"`~` is not available: {_PARTS_OF_TEXT}",
     nodes.FilterBlock: "{% filter %} is not available; end each value in a filter instead",
@@ -56,9 +57,9 @@ class Language:
     """The language of a set of templates.
 
     Attributes:
-        folder: of the built-in templates, below the template directory.
-        escape: turns a value that no filter has escaped into safe text.
-        filters: what expressions may end in, besides those of Jinja's filters that choose, count and sort.
+        folder: folder of the built-in templates, below the template directory.
+        escape: converts a value without a filter to safe text.
+        filters: filters that may end an expression, besides Jinja's filters that choose, count and sort.
         extendable: the built-in templates that a user's template may extend.
     """
 
@@ -69,12 +70,12 @@ class Language:
 
 
 class CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates in ``__pycache__`` of their folder; where nothing can be written, nothing is kept.
+    """Compiled templates in ``__pycache__`` of their folder; if the folder is read-only, nothing is stored.
 
     Jinja compiles a template again when its text has changed.
 
     Args:
-        folder: of the built-in templates.
+        folder: folder of the built-in templates.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -82,12 +83,12 @@ class CompiledTemplates(FileSystemBytecodeCache):
         super().__init__(str(self._folder), f"%s.cpython-{sys.version_info.major}{sys.version_info.minor}.jinja")
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Take the compiled template from the folder, if it can be read."""
+        """Load the compiled template from the folder, if it can be read."""
         with contextlib.suppress(OSError, ValueError, EOFError):
             super().load_bytecode(bucket)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep the compiled template, unless Python keeps no compiled modules either."""
+        """Store the compiled template, unless Python stores no compiled modules either."""
         if not sys.dont_write_bytecode:
             with contextlib.suppress(OSError):
                 self._folder.mkdir(exist_ok=True)
@@ -98,38 +99,44 @@ class _Loader(BaseLoader):
     """Loads the built-in templates of a language, and the files beside a user's template.
 
     Args:
-        language: of the templates.
-        folder: of the built-in templates.
-        user: the user's template; the extendable built-in templates keep their names in it.
+        language: language of the templates.
+        folder: folder of the built-in templates.
+        user: the user's template; the names of extendable built-in templates still refer to the built-in ones.
     """
 
-    def __init__(self, language: Language, folder: Path, user: Path | None) -> None:
+    def __init__(self, language: Language, folder: Path, user: Path | None, texts: Mapping[str, str] | None) -> None:
         self._language = language
         self._folder = folder
         self._user = user
+        self._texts = texts
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
         """Return the text of a template, and the name of its file for messages.
 
         Raises:
-            TemplateNotFound: there is no such file, or it lies elsewhere.
-            TemplateSyntaxError: it uses what no user's template may.
+            TemplateNotFound: the file does not exist, or is outside of the folder.
+            TemplateSyntaxError: the template uses a feature that user templates must not use.
         """
         is_built_in = self._user is None or template in self._language.extendable
         path = self._folder / template if is_built_in else self._beside_user(self._user, template)
         try:
-            is_too_large = path.stat().st_size > _LARGEST
-            source = "" if is_too_large else path.read_text(encoding="utf-8")
+            # The built-in templates belong to the package, which need not be inside the boundary.
+            source = path.read_text("utf-8") if is_built_in else self._text(path)
         except FileNotFoundError:
             ours = " and ".join(self._language.extendable)
             raise TemplateNotFound(template, f"there is no {path}; ours are {ours}") from None
         except (OSError, ValueError) as error:
             raise TemplateNotFound(template, f"{path} cannot be read: {error}") from None
-        if is_too_large:
-            raise TemplateNotFound(template, f"{path} has more than {_LARGEST:,} bytes")
         if not is_built_in:
             _check(environment.parse(source, template, str(path)), template, str(path))
         return source, str(path), lambda: True
+
+    def _text(self, path: Path) -> str:
+        if self._texts is None:
+            return read_regular(path, limit=LARGEST_TEMPLATE).decode("utf-8")
+        if str(path) not in self._texts:
+            raise FileNotFoundError
+        return self._texts[str(path)]
 
     @staticmethod
     def _beside_user(user: Path | None, name: str) -> Path:
@@ -154,7 +161,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"+", "%", "*"})
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        # Most of what a template reads: behind it there is nothing more to get at.
+        # Fast path for the most frequent types, which have no attributes to protect.
         if type(value) in _DATA and not attr.startswith("_") and not isinstance(obj, Markup):
             return True
         if not super().is_safe_attribute(obj, attr, value) or isinstance(obj, Markup):
@@ -167,22 +174,25 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
-def make_environment(language: Language, directory: Path, user: Path | None = None) -> Environment:
-    """Make an environment for the built-in templates, or for one template of the user.
+def make_environment(
+    language: Language, directory: Path, user: Path | None = None, texts: Mapping[str, str] | None = None
+) -> Environment:
+    """Create an environment for the built-in templates, or for one user template.
 
     Args:
-        language: of the templates.
-        directory: with a folder of built-in templates for each language.
+        language: language of the templates.
+        directory: directory with a folder of built-in templates for each language.
         user: the user's template; its name in the environment is ``USER_TEMPLATE``.
+        texts: the content of the user's files by path; ``None`` to read them.
     """
     folder = directory / language.folder
     environment = _Sandbox(
-        loader=_Loader(language, folder, user),
-        # In every language: the text of macros and blocks counts as escaped, because all of its parts are.
+        loader=_Loader(language, folder, user, texts),
+        # The text of macros and blocks counts as escaped in every language, because all of its parts are escaped.
         autoescape=True,
         finalize=language.escape,
         bytecode_cache=CompiledTemplates(folder) if user is None else None,
-        # An unknown name is a mistake, and a tag on a line of its own leaves no line.
+        # An unknown name is an error, and a tag alone on a line leaves no line.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -198,8 +208,8 @@ def built_in_template(language: Language, name: str) -> Template:
     """Return a built-in template, compiled at most once in a process.
 
     Args:
-        language: of the template.
-        name: of its file.
+        language: language of the template.
+        name: name of its file.
     """
     return _built_in_environment(language).get_template(name)
 

@@ -11,8 +11,11 @@ from typing import Literal, TextIO
 from agenteval.core.text import escape
 from agenteval.report.view import view
 from agenteval.report.view.comparison_rows import evidence_rows
+from agenteval.report.view.groups import grouped, others
 from agenteval.report.view.view import GateView
-from agenteval.results.model import ComparedCase, Results
+from agenteval.results.comparison import ComparedCase
+from agenteval.results.model import Results
+from agenteval.results.verdict import Verdict
 
 #: A run with more cases than this lists only those that did not pass.
 MOST_CASES_WITH_PASSED = 30
@@ -28,12 +31,13 @@ _LONGEST_REASON = 300
 _GAP = "  "
 
 _Style = Literal["", "green", "red", "yellow", "dim", "bold"]
+_VERDICTS: dict[Verdict, _Style] = {"passed": "green", "failed": "red", "unproven": "yellow", "error": "red"}
 _STYLES: dict[str, _Style] = {"passed": "green", "failed": "red", "error": "red", "skipped": "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """A table: the first column is styled row by row, the last one takes the remaining width."""
+    """A table: the first column is styled by row, the last one takes the remaining width."""
 
     title: str
     header: tuple[str, ...]
@@ -55,8 +59,8 @@ def print_results(
     """Print the table of cases, the changes against the baseline, the metrics and, last, the verdict.
 
     Args:
-        colour: whether the stream is a terminal that shows colours; only then rich is loaded.
-        width: characters in a line; by default the terminal's own, or 120.
+        colour: whether the stream is a terminal with colours; rich is loaded only in this case.
+        width: characters in a line; default: the terminal's width, or 120.
     """
     columns = max(_NARROWEST, width or shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns)
     parts = list(_parts(results, gate))
@@ -73,11 +77,9 @@ def _parts(results: Results, gate: GateView) -> Iterator[_Grid | _Line]:
     yield from _evidence(results)
     yield _Line(_totals(results))
     yield from _listed([*gate.warnings, *view.metric_errors(results)], "warning: ", "yellow")
-    yield from _listed([reason for reason in gate.reasons if reason != gate.headline], "- ", "")
-    word = "passed" if gate.passed else "FAILED"
+    yield from _listed(gate.further_reasons, "- ", "")
     headline = _text(view.headline(results, gate), _LONGEST_REASON)
-    verdict = f"agenteval: {word}" if headline in {"", "passed", "failed"} else f"agenteval: {word}: {headline}"
-    yield _Line(verdict, "green" if gate.passed else "red")
+    yield _Line(f"agenteval: {view.verdict_line(gate.verdict, headline)}", _VERDICTS[gate.verdict])
 
 
 def _listed(texts: Sequence[str], start: str, style: _Style) -> Iterator[_Line]:
@@ -92,21 +94,22 @@ def _cases(results: Results) -> Iterator[_Grid]:
     several_suites = len(results.suites) > 1
     if len(entries) > MOST_CASES_WITH_PASSED:
         entries = [entry for entry in entries if entry[1].status != "passed"]
-    shown = entries[:_MOST_ROWS]
+    groups = grouped(entries, lambda entry: entry[1])
+    shown = [group[0] for group in groups[:_MOST_ROWS]]
     if not shown:
         return
     rows = []
-    for suite, case in shown:
+    for (suite, case), group in zip(shown, groups, strict=False):
         name = f"{suite.path}: {case.name}" if several_suites else case.name
         why = _text(view.why(case), _LONGEST_REASON)
-        rows.append((case.status, _text(name, _LONGEST_NAME), view.number(case.score), why))
+        rows.append((case.status, f"{_text(name, _LONGEST_NAME)}{others(group)}", view.number(case.score), why))
     yield _Grid(
         "",
         ("status", "case", "score", "why"),
         tuple(rows),
         styles=tuple(_STYLES[case.status] for _, case in shown),
         numbers=frozenset({2}),
-        hidden=_hidden(len(entries) - len(shown)),
+        hidden=_hidden(sum(map(len, groups[_MOST_ROWS:]))),
     )
 
 
@@ -153,7 +156,7 @@ def _metrics(results: Results) -> Iterator[_Grid]:
 
 
 def _evidence(results: Results) -> Iterator[_Grid]:
-    """Yield the statistics of the comparison, metric by metric."""
+    """Yield the statistics of the comparison by metric."""
     if results.comparison is None:
         return
     rows = list(evidence_rows(results.comparison))
@@ -193,6 +196,8 @@ def _totals(results: Results) -> str:
     usage = summary.usage
     if tokens := usage.input_tokens + usage.output_tokens:
         totals += f", {view.count(tokens, 'token')}"
+    if usage.cached_calls:
+        totals += f", {view.count(usage.cached_calls, 'model call')} answered from the cache"
     return f"{totals}, {view.money(usage.cost_usd)}" if usage.cost_usd else totals
 
 
@@ -297,7 +302,7 @@ def _shorten(text: str, width: int) -> tuple[str, int]:
 
 
 def _print_rich(parts: Iterable[_Grid | _Line], stream: TextIO, columns: int) -> None:
-    # Imported here: a run in CI does not pay for it.
+    # Imported here, because runs in CI do not need it.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -320,7 +325,7 @@ def _print_rich(parts: Iterable[_Grid | _Line], stream: TextIO, columns: int) ->
             )
         for number, row in enumerate(part.rows):
             style = part.styles[number] if part.styles else ""
-            # Text, not str: rich must not read foreign brackets as markup.
+            # Use Text instead of str, because rich would parse brackets in untrusted text as markup.
             table.add_row(Text(row[0], style=style), *map(Text, row[1:]))
         console.print(table)
         if part.hidden:

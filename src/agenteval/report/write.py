@@ -9,22 +9,25 @@ from pathlib import Path
 from typing import TextIO
 
 from agenteval.core.errors import AgentEvalError, InfrastructureError
+from agenteval.core.files.lock import LOCK_FILE
+from agenteval.core.files.writing import write_file
 from agenteval.report.registry import built_in, find_reporter
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.view.view import GateView
 from agenteval.results.model import Results
-from agenteval.results.store import RESULTS_FILE, results_json, write_atomic
+from agenteval.results.store import RESULTS_FILE, results_json
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 # Files of a report directory that no reporter writes.
-_RESERVED = frozenset({RESULTS_FILE, "journal.jsonl", "confirmation.jsonl", "evaluation"})
+_CONFIRMATION = re.compile(r"confirmation(-[0-9]+)?\.jsonl", re.IGNORECASE)
+_RESERVED = frozenset({RESULTS_FILE, "journal.jsonl", "evaluation", LOCK_FILE})
 
 
 def write_reports(report: Report, results: Results, path: Path) -> Report:
     """Write the results, then the files rendered from them, so that a rendering error loses no result.
 
     Args:
-        report: what there is besides the results.
+        report: the report without the results.
         results: the run.
         path: the results file; all others are written beside it.
 
@@ -34,38 +37,33 @@ def write_reports(report: Report, results: Results, path: Path) -> Report:
     Raises:
         InfrastructureError: a file cannot be written, or a reporter of another package failed.
     """
-    write_atomic(path, results_json(results, report.archive))
+    write_file(path.parent, path.name, results_json(results, report.archive))
     return _render(report, results, path.parent, {path.name})
 
 
 def render_reports(report: Report, results: Results, directory: Path) -> Report:
-    """Write the files that are rendered from results that are saved already.
+    """Write the files that are rendered from saved results.
 
     Args:
-        report: what there is besides the results.
+        report: the report without the results.
         results: the run.
-        directory: of the files.
+        directory: directory of the files.
 
     Returns:
-        The report, and errors: see :func:`write_reports`.
+        The report. Errors are those of :func:`write_reports`.
     """
     return _render(report, results, directory, set())
 
 
 def write_files(files: Iterable[ReportFile], directory: Path) -> tuple[ReportFile, ...]:
-    """Write files, and make the folders that their names contain.
+    """Write files, and create the folders in their names.
 
     Raises:
         InfrastructureError: a file or folder cannot be written.
     """
     written = []
     for file in files:
-        path = directory / file.name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InfrastructureError(f"cannot make {path.parent}: {error.strerror}") from None
-        write_atomic(path, file.text)
+        write_file(directory, file.name, file.text)
         written.append(ReportFile(file.name, "", file.warnings))
     return tuple(written)
 
@@ -99,18 +97,18 @@ def _render(report: Report, results: Results, directory: Path, taken: set[str]) 
 
 
 def _checked(files: Iterable[ReportFile], names: set[str]) -> Iterable[ReportFile]:
-    """Yield the files of a reporter of another package, each with a new name in the report directory.
+    """Yield the files of a reporter of another package after a check of their names.
 
     Raises:
-        InfrastructureError: a file has another name.
+        InfrastructureError: a name is not allowed or already used.
     """
     for file in files:
         if not isinstance(file, ReportFile):
-            raise InfrastructureError(f"it gives {type(file).__name__} instead of ReportFile")
+            raise InfrastructureError(f"it yields {type(file).__name__} instead of ReportFile")
         if not _PLAIN_NAME.fullmatch(file.name):
             allowed = "letters, digits, '.', '-' and '_', at most 100, without a folder"
             raise InfrastructureError(f"{file.name[:100]!r} is not a plain file name; use {allowed}")
-        if file.name.casefold() in {name.casefold() for name in names}:
-            raise InfrastructureError(f"{file.name!r} is written already; choose another name")
+        if file.name.casefold() in {name.casefold() for name in names} or _CONFIRMATION.fullmatch(file.name):
+            raise InfrastructureError(f"{file.name!r} already exists; choose another name")
         names.add(file.name)
         yield file

@@ -1,4 +1,4 @@
-"""Access to the full cases of a run; in memory, long runs keep only the data that reports show."""
+"""Access to the full cases of a run; for large runs, memory contains only the data that reports show."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from agenteval.results.model import CaseResult, CaseStatus, PoolCase, PoolEntry, Results, SuiteResult
+from agenteval.results.case import CaseResult, CaseStatus, SuiteResult
+from agenteval.results.comparison import PoolCase, PoolEntry
+from agenteval.results.model import Results
 from agenteval.results.rollup import total
 
 
@@ -81,8 +83,8 @@ def in_full(results: Results, archive: Archive) -> Results:
     """Return results with every case and every entry of the pool in full.
 
     Args:
-        results: a run; a long one holds only what reports show.
-        archive: where the rest is.
+        results: a run; for a large run, only the data that reports show.
+        archive: access to the full cases.
     """
     suites = [suite.model_copy(update={"cases": list(archive.cases(suite))}) for suite in results.suites]
     pool = [

@@ -12,12 +12,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agenteval.results.model import SCHEMA_VERSION, Run, Summary
+from agenteval.core.files.reading import LARGEST_RESULTS, below, open_regular
+from agenteval.results.model import SCHEMA_VERSION, Run
+from agenteval.results.summary import Summary
 
 MOST_RUNS = 100
 _MOST_NAMED = 5
 _HEAD = 256 * 1024
-# In our files the summary comes first. Reading a larger file whole could exhaust the memory.
+# The summary comes first in results files. Reading a larger file completely could exhaust the memory.
 _LARGEST = 256 * 1024 * 1024
 _SUITES = re.compile(rb',\s*"suites"\s*:\s*\[')
 
@@ -72,10 +74,8 @@ def read_history(directory: Path | None) -> History:
 
 
 def _files(directory: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(directory):
-        folders.sort()
-        paths = (Path(folder, name) for name in sorted(names) if "results" in name and name.endswith(".json"))
-        yield from filter(Path.is_file, paths)
+    for folder, _, names in below(directory):
+        yield from (folder / name for name in names if "results" in name and name.endswith(".json"))
 
 
 def _read(path: Path) -> EarlierRun:
@@ -85,11 +85,11 @@ def _read(path: Path) -> EarlierRun:
         OSError: it cannot be read.
         ValueError: it is not a results file.
     """
-    with path.open("rb") as file:
+    with open_regular(path, limit=LARGEST_RESULTS) as file:
         head = file.read(_HEAD)
         value = _before_suites(head)
         if value is None:
-            if path.stat().st_size > _LARGEST:
+            if os.fstat(file.fileno()).st_size > _LARGEST:
                 raise ValueError("not a results file of agenteval, and very large")
             value = _parsed(head + file.read())
     if not isinstance(value, dict) or not isinstance(version := value.get("schema_version"), int):

@@ -1,4 +1,4 @@
-"""Makes one run of several: of all shards of a run, or of runs that asked the same cases again."""
+"""Merges several runs into one: all shards of a run, or runs of the same cases."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from typing import TypeVar
 
 from agenteval.core.version import __version__
+from agenteval.results.case import CaseResult, SuiteResult
+from agenteval.results.coverage import Coverage
 from agenteval.results.merge_parts import Part, check_parts
-from agenteval.results.model import CaseResult, Results, Run, RunUsage, SuiteResult, Summary, Tool, UsedPlugin
+from agenteval.results.metric_use import MetricUse
+from agenteval.results.model import Results, Run, Tool, UsedPlugin
 from agenteval.results.rollup import case_status, mean, strict_case_status, summarise
+from agenteval.results.summary import RunUsage, Summary
 from agenteval.suite.model import Fingerprints
 
 ValueT = TypeVar("ValueT")
@@ -19,12 +24,12 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True)
 class Merged:
-    """The run that they make together.
+    """A merged run.
 
     Attributes:
-        results: without its entry in the pool. Criteria are undecided: they are about the run as a whole.
-        fingerprints: by case id, for that entry.
-        warnings: what does not keep the parts from being merged, but must be seen.
+        results: the run without its pool entry. Its criteria are not evaluated, because they concern the whole run.
+        fingerprints: fingerprints by case id, for the pool entry.
+        warnings: differences of the parts that do not prevent the merge.
     """
 
     results: Results
@@ -33,16 +38,16 @@ class Merged:
 
 
 def merge(parts: Sequence[Part]) -> Merged:
-    """Join runs.
+    """Merge runs.
 
-    Shards join their cases, in the order of the suites whatever the order of the parts. Other runs add their
-    iterations to those of the parts before them.
+    Cases of shards are joined in the order of the suites, whatever the order of the parts. Iterations of other runs
+    are appended in the order of the parts.
 
     Args:
-        parts: one or more.
+        parts: one or more runs.
 
     Raises:
-        ConfigError: with every reason why they do not belong together.
+        ConfigError: the parts do not belong together; the message lists every reason.
     """
     check_parts(parts)
     sharded = parts[0].run.shard is not None
@@ -63,7 +68,7 @@ def merge(parts: Sequence[Part]) -> Merged:
 def _warnings(parts: Sequence[Part]) -> Iterator[str]:
     versions = sorted({part.results.tool.version for part in parts})
     if len(versions) > 1:
-        yield f"merged what several versions of agenteval wrote: {', '.join(versions)}"
+        yield f"merged results of several versions of agenteval: {', '.join(versions)}"
 
 
 def _plugins(parts: Iterable[Part]) -> list[UsedPlugin]:
@@ -71,7 +76,7 @@ def _plugins(parts: Iterable[Part]) -> list[UsedPlugin]:
 
 
 def _joined(shards: Sequence[Part]) -> list[SuiteResult]:
-    """The suites with the cases of all shards."""
+    """Return the suites with the cases of all shards."""
     position = {case_id: number for number, case_id in enumerate(shards[0].shard.cases)}
     found: dict[str, list[CaseResult]] = {}
     for part in shards:
@@ -84,7 +89,7 @@ def _joined(shards: Sequence[Part]) -> list[SuiteResult]:
 
 
 def _repeated(runs: Sequence[Part]) -> list[SuiteResult]:
-    """The suites with the iterations of all runs."""
+    """Return the suites with the iterations of all runs."""
     found: dict[str, list[CaseResult]] = {}
     for part in runs:
         for _, case in part.results.cases():
@@ -97,11 +102,15 @@ def _repeated(runs: Sequence[Part]) -> list[SuiteResult]:
 
 def _with_cases(suite: SuiteResult, cases: list[CaseResult]) -> SuiteResult:
     criteria = [criterion.model_copy(update={"met": None, "value": None}) for criterion in suite.criteria]
-    return suite.model_copy(update={"criteria": criteria, "cases": cases})
+    use = MetricUse(suite.threshold)
+    for case in cases:
+        use.add(case)
+    found = {"criteria": criteria, "cases": cases, "unmeasured": use.unmeasured, "undecided": use.undecided}
+    return suite.model_copy(update=found)
 
 
 def _with_iterations(runs: Sequence[CaseResult]) -> CaseResult:
-    """One case with its iterations in all runs, counted on."""
+    """Return one case with its iterations in all runs, numbered consecutively."""
     iterations = [
         iteration.model_copy(update={"index": index})
         for index, iteration in enumerate(iteration for case in runs for iteration in case.iterations)
@@ -117,14 +126,8 @@ def _with_iterations(runs: Sequence[CaseResult]) -> CaseResult:
 
 
 def _summary(suites: Iterable[SuiteResult], parts: Iterable[Part]) -> Summary:
-    taken = [part.results.summary.usage for part in parts]
-    usage = RunUsage(
-        input_tokens=sum(usage.input_tokens for usage in taken),
-        output_tokens=sum(usage.output_tokens for usage in taken),
-        llm_calls=sum(usage.llm_calls for usage in taken),
-        cost_usd=sum(usage.cost_usd for usage in taken),
-    )
-    # What models of ours took is in no case.
+    usage = reduce(RunUsage.plus, (part.results.summary.usage for part in parts))
+    # Cases do not contain the usage of judges.
     return summarise(case for suite in suites for case in suite.cases).model_copy(update={"usage": usage})
 
 
@@ -142,12 +145,29 @@ def _run(parts: Sequence[Part], duration_s: Callable[[Sequence[Part]], float]) -
         repository=runs[0].repository,
         workflow_run_id=_common(run.workflow_run_id for run in runs),
         merged=merged if len(merged) > 1 else [],
+        coverage=_coverage(parts),
         seed=_common(run.seed for run in runs),
     )
 
 
+def _coverage(parts: Sequence[Part]) -> Coverage | None:
+    """Return what all parts covered together; ``None`` if a part does not record it."""
+    found = [part.run.coverage for part in parts if part.run.coverage is not None]
+    if len(found) < len(parts):
+        return None
+    sharded = parts[0].run.shard is not None
+    iterations = [covered.iterations for covered in found]
+    return found[0].model_copy(
+        update={
+            "finished": sum(covered.finished for covered in found) if sharded else found[0].finished,
+            "iterations": iterations[0] if sharded or None in iterations else sum(filter(None, iterations)),
+            "ended_by": next((covered.ended_by for covered in found if covered.ended_by is not None), None),
+        }
+    )
+
+
 def _id(run_ids: Sequence[str]) -> str:
-    """An id that the same runs always make, and that of the only one where there is one."""
+    """Return the run's id: the same for the same parts, and unchanged for a single part."""
     if len(run_ids) == 1:
         return run_ids[0]
     return hashlib.sha256("\n".join(run_ids).encode("utf-8", "surrogatepass")).hexdigest()[:12]
@@ -159,11 +179,11 @@ def _common(values: Iterable[ValueT | None]) -> ValueT | None:
 
 
 def _wall_clock_s(shards: Sequence[Part]) -> float:
-    """Shards run side by side."""
+    """Return the wall time in seconds; shards run in parallel."""
     started = min(datetime.fromisoformat(part.run.started_at) for part in shards)
     return (max(datetime.fromisoformat(part.run.finished_at) for part in shards) - started).total_seconds()
 
 
 def _total_s(runs: Iterable[Part]) -> float:
-    """Further runs come one after the other, perhaps days apart."""
+    """Return the sum of the times in seconds; further iterations run one after the other, perhaps days apart."""
     return sum(part.run.duration_s for part in runs)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.results.model import SCHEMA_VERSION, CaseResult, PoolEntry, Results, Run, RunShard
+from agenteval.results.case import CaseResult
+from agenteval.results.comparison import PoolEntry
+from agenteval.results.model import SCHEMA_VERSION, Results, Run, RunShard
 from agenteval.suite.model import Fingerprints
 
 # Scores over all iterations of a case, which change with the number of iterations.
@@ -31,10 +33,10 @@ class Part:
 
     @property
     def shard(self) -> RunShard:
-        """The shard that it is.
+        """The shard of the run.
 
         Raises:
-            ValueError: it is a whole run.
+            ValueError: the run is not a shard.
         """
         if self.run.shard is None:
             raise ValueError(f"{self.file} is not a shard")
@@ -66,10 +68,10 @@ def check_parts(parts: Sequence[Part]) -> None:
     """Check that runs can be merged.
 
     Args:
-        parts: one or more.
+        parts: one or more runs.
 
     Raises:
-        ConfigError: they cannot; the message lists every reason.
+        ConfigError: they cannot be merged; the message lists every reason.
     """
     problems = list(_unusable(parts)) or list(_foreign(parts))
     if not problems:
@@ -207,7 +209,7 @@ def _is_judged_together(case: CaseResult) -> bool:
 
 
 def _cases(ids: Sequence[str]) -> str:
-    """``2 cases (a, b)``."""
+    """Return a number of cases with their names: ``2 cases (a, b)``."""
     return f"{'1 case' if len(ids) == 1 else f'{len(ids)} cases'} ({_some(ids)})"
 
 

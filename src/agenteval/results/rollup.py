@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.results.model import CaseResult, CaseStatus, MetricSummary, RunUsage, Score, Summary, TurnResult
+from agenteval.results.case import CaseResult, CaseStatus, NotAsked, Score, TurnResult
+from agenteval.results.summary import Judging, MetricSummary, NotJudged, RunUsage, Summary
 
 
 def total(numbers: Sequence[float]) -> float:
@@ -27,8 +28,9 @@ _ROUNDING = 1e-9
 def iteration_status(turns: Sequence[TurnResult], fatal: Collection[tuple[int, str]] = ()) -> CaseStatus:
     """Return the status of an iteration of a case.
 
-    ``error`` if a turn had no answer, a fatal metric has an error, or all metrics have; ``failed`` if a
-    metric failed; ``skipped`` if nothing could be scored; else ``passed``.
+    ``error`` if a turn had no answer, a fatal metric has an error, or a metric has an error and no other gave a
+    verdict; ``failed`` if a metric failed; ``skipped`` if nothing could be scored or a judge was not called; else
+    ``passed``.
 
     Args:
         turns: the turns in order.
@@ -45,7 +47,12 @@ def iteration_status(turns: Sequence[TurnResult], fatal: Collection[tuple[int, s
         return "skipped"
     if len(broken) == len(applied):
         return "error"
-    return "failed" if any(score.passed is False for score in applied) else "passed"
+    verdicts = {score.passed for score in applied} - {None}
+    if not verdicts and any(score.gating for _, score in broken):
+        return "error"
+    if False in verdicts:
+        return "failed"
+    return "skipped" if any(score.not_asked and score.gating for _, score in scores) else "passed"
 
 
 def aggregated_status(turns: Sequence[TurnResult], final: float | None, threshold: float | None) -> CaseStatus:
@@ -53,7 +60,7 @@ def aggregated_status(turns: Sequence[TurnResult], final: float | None, threshol
 
     Args:
         turns: the turns in order.
-        final: the aggregated score; ``None`` without scores.
+        final: the aggregated score; ``None`` if a part of it is missing.
         threshold: the minimum score to pass.
     """
     if any(turn.error is not None for turn in turns):
@@ -67,20 +74,28 @@ def aggregated_status(turns: Sequence[TurnResult], final: float | None, threshol
 def case_status(iterations: Sequence[CaseStatus]) -> CaseStatus:
     """Return the status of a case over its iterations.
 
-    The majority of the iterations that passed or failed decides, and a tie counts against the agent.
-    If more iterations are errors than passed or failed, the case is an error.
+    The majority of the iterations decides, and a tie counts against the agent. Iterations that were not evaluated
+    (``error`` or ``skipped``) are missing votes: the case passes or fails only if they could not change that.
+    Otherwise it is an error, or skipped if no iteration is an error.
     """
-    passed, failed, broken = (iterations.count(name) for name in ("passed", "failed", "error"))
-    if broken > passed + failed:
-        return "error"
-    if passed or failed:
-        return "passed" if passed > failed else "failed"
-    return "skipped"
+    passed, failed = iterations.count("passed"), iterations.count("failed")
+    missing = len(iterations) - passed - failed
+    if passed > failed + missing:
+        return "passed"
+    if failed and failed >= passed + missing:
+        return "failed"
+    return _unevaluated(iterations)
 
 
 def strict_case_status(iterations: Sequence[CaseStatus]) -> CaseStatus:
-    """Return ``failed`` if one iteration failed; else the result of ``case_status``."""
-    return "failed" if "failed" in iterations else case_status(iterations)
+    """Return the status of a case that passes only if every iteration passes; one failed iteration fails it."""
+    if "failed" in iterations:
+        return "failed"
+    return "passed" if iterations and set(iterations) == {"passed"} else _unevaluated(iterations)
+
+
+def _unevaluated(iterations: Sequence[CaseStatus]) -> CaseStatus:
+    return "error" if "error" in iterations else "skipped"
 
 
 def mean_score(turns: Iterable[TurnResult]) -> float | None:
@@ -115,8 +130,9 @@ class Tally:
         self._metered = metered
         self._statuses: Counter[CaseStatus] = Counter()
         self._scores = _Numbers()
-        self._metrics: dict[str, _Numbers] = {}
-        self._verdicts: dict[str, _Verdicts] = {}
+        self._metrics: dict[str, _Metric] = {}
+        self._judging = _Judging()
+        self._incomplete = 0
         self._input_tokens = self._output_tokens = 0
         self._costs_usd = _Numbers()
 
@@ -124,6 +140,8 @@ class Tally:
         """Count a case."""
         self._statuses[case.status] += 1
         self._scores.add(case.score)
+        self._judging.add(case)
+        self._incomplete += not case.is_fully_evaluated
         for iteration in case.iterations:
             for turn in iteration.turns:
                 self._add_scores(turn.scores)
@@ -134,11 +152,10 @@ class Tally:
 
     def _add_scores(self, scores: Iterable[Score]) -> None:
         for score in scores:
-            if score.score is not None:
+            if score.status != "skipped":
                 if score.id not in self._metrics:
-                    self._metrics[score.id], self._verdicts[score.id] = _Numbers(), _Verdicts()
-                self._metrics[score.id].add(score.score)
-                self._verdicts[score.id].add(score.passed)
+                    self._metrics[score.id] = _Metric()
+                self._metrics[score.id].add(score)
 
     def summary(self, models: RunUsage | None = None) -> Summary:
         """Return the summary of the run.
@@ -148,7 +165,9 @@ class Tally:
         """
         counts = self._statuses
         judged = counts["passed"] + counts["failed"] + counts["error"]
-        asked = models or RunUsage()
+        agents = RunUsage(
+            input_tokens=self._input_tokens, output_tokens=self._output_tokens, cost_usd=self._costs_usd.total
+        )
         return Summary(
             cases=counts.total(),
             passed=counts["passed"],
@@ -157,16 +176,10 @@ class Tally:
             skipped=counts["skipped"],
             pass_rate=counts["passed"] / judged if judged else None,
             score=self._scores.mean,
-            metrics={
-                name: MetricSummary(n=found.n, mean=found.mean, pass_rate=self._verdicts[name].rate)
-                for name, found in self._metrics.items()
-            },
-            usage=RunUsage(
-                input_tokens=asked.input_tokens + self._input_tokens,
-                output_tokens=asked.output_tokens + self._output_tokens,
-                llm_calls=asked.llm_calls,
-                cost_usd=asked.cost_usd + self._costs_usd.total,
-            ),
+            metrics={name: found.summary for name, found in self._metrics.items()},
+            usage=(models or RunUsage()).plus(agents),
+            not_fully_evaluated=self._incomplete,
+            judging=self._judging.summary,
         )
 
 
@@ -194,20 +207,60 @@ class _Numbers:
 
 
 @dataclass
-class _Verdicts:
-    """The number of passed verdicts among all verdicts."""
+class _Metric:
+    """The scores, verdicts and errors of one metric."""
 
-    n: int = 0
+    scores: _Numbers = field(default_factory=_Numbers)
+    verdicts: int = 0
     passed: int = 0
+    errors: int = 0
+    gating: bool = False
 
-    def add(self, passed: bool | None) -> None:
-        if passed is not None:
-            self.n += 1
-            self.passed += passed
+    def add(self, score: Score) -> None:
+        self.scores.add(score.score)
+        self.errors += score.status == "error"
+        self.gating |= score.gating
+        if score.passed is not None:
+            self.verdicts += 1
+            self.passed += score.passed
 
     @property
-    def rate(self) -> float | None:
-        return self.passed / self.n if self.n else None
+    def summary(self) -> MetricSummary:
+        return MetricSummary(
+            n=self.scores.n,
+            mean=self.scores.mean,
+            pass_rate=self.passed / self.verdicts if self.verdicts else None,
+            errors=self.errors,
+            gating=self.gating,
+        )
+
+
+@dataclass
+class _Judging:
+    """The number of cases with a judge, and of those whose judge was not called, by reason."""
+
+    cases: int = 0
+    not_judged: Counter[NotAsked] = field(default_factory=Counter)
+
+    def add(self, case: CaseResult) -> None:
+        scores = [score for iteration in case.iterations for turn in iteration.turns for score in turn.scores]
+        reason = next((score.not_asked for score in scores if score.not_asked and score.gating), None)
+        self.cases += reason is not None or any(score.model for score in scores)
+        if reason is not None:
+            self.not_judged[reason] += 1
+
+    @property
+    def summary(self) -> Judging | None:
+        if not self.not_judged:
+            return None
+        reasons = sorted(self.not_judged, key=lambda reason: (reason.cause, reason.limit))
+        return Judging(
+            cases=self.cases,
+            judged=self.cases - self.not_judged.total(),
+            not_judged=[
+                NotJudged(cause=reason.cause, limit=reason.limit, cases=self.not_judged[reason]) for reason in reasons
+            ],
+        )
 
 
 def summarise(cases: Iterable[CaseResult], models: RunUsage | None = None, metered: Collection[str] = ()) -> Summary:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from pydantic import RootModel, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 
-from agenteval.core.errors import ConfigError, Problem, write_error
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.files.reading import LARGEST_RESULTS, read_regular
 from agenteval.core.runtime import gc_paused
 from agenteval.results.archive import Archive
-from agenteval.results.model import SCHEMA_VERSION, PoolCase, PoolEntry, Results
+from agenteval.results.comparison import PoolCase, PoolEntry
+from agenteval.results.migration import upgraded, without_old_fingerprints
+from agenteval.results.model import SCHEMA_VERSION, Results
 
 RESULTS_FILE = "results.json"
-_BUFFER = 1 << 18  # bytes
 _NO_CASES = '"cases": []'
 _NO_POOLED = '"cases": {}'
 _POOL_INDENT = " " * 3
@@ -25,38 +24,17 @@ _OLD_BASELINE = (
     "the baseline was written by an earlier agenteval, which kept no fingerprint of each metric: cases are compared "
     "by their ids, and this run starts a new pool of baseline runs"
 )
+# Separators in a file. They bound its number of values, each of which takes up to 400 bytes of memory.
+_MOST_SEPARATORS = 20_000_000
+# More runs than any pool has.
+_LONGEST_POOL = 1000
 _PoolCases = RootModel[dict[str, PoolCase]]
 
 
-def write_atomic(path: Path, text: str | Iterable[str]) -> None:
-    """Write a file atomically.
+class _Version(BaseModel):
+    """The version of a results file; an invalid one is ``None``."""
 
-    Args:
-        path: the file.
-        text: its content, as one text or in pieces.
-
-    Raises:
-        InfrastructureError: the directory cannot be written, or the disk is full.
-    """
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise write_error(f"cannot write to {path.parent}", path.parent, error) from None
-    try:
-        with os.fdopen(
-            handle, "w", buffering=_BUFFER, encoding="utf-8", errors="backslashreplace", newline=""
-        ) as file:
-            file.writelines([text] if isinstance(text, str) else text)
-        # mkstemp creates files that only their owner can read; reports are for everyone.
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException as error:
-        # Also if producing the text failed, or after Ctrl-C.
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        if isinstance(error, OSError):
-            raise write_error(f"cannot write {path}", path.parent, error) from None
-        raise
+    schema_version: int | None = None
 
 
 def results_json(results: Results, archive: Archive) -> Iterator[str]:
@@ -113,7 +91,7 @@ def read_results(path: Path) -> Results:
 def _content(path: Path) -> tuple[Path, bytes]:
     file = path / RESULTS_FILE if path.is_dir() else path
     try:
-        return file, file.read_bytes()
+        return file, read_regular(file, limit=LARGEST_RESULTS)
     except FileNotFoundError:
         raise ConfigError(Problem("no such results file", file=str(file))) from None
     except OSError as error:
@@ -130,11 +108,28 @@ def parse_results(content: bytes, name: str) -> Results:
     Raises:
         ConfigError: not agenteval results, or from a newer version.
     """
+    if content.count(b",") > _MOST_SEPARATORS:
+        raise ConfigError(
+            Problem(f"has more than {_MOST_SEPARATORS:,} values; divide the run into shards", file=name)
+        )
     try:
         with gc_paused():
-            return _without_old_fingerprints(Results.model_validate_json(content))
+            return without_old_fingerprints(Results.model_validate_json(content))
     except ValidationError as error:
-        raise ConfigError(_unreadable(content, name, error)) from None
+        earlier = _of_earlier_version(content)
+        if earlier is None:
+            raise ConfigError(_unreadable(content, name, error)) from None
+        return earlier
+
+
+def _of_earlier_version(content: bytes) -> Results | None:
+    """Return results with words of an earlier version; ``None`` without such words, and if the rest is not valid."""
+    try:
+        value = json.loads(content)
+        current = upgraded(value)
+        return None if current == value else without_old_fingerprints(Results.model_validate(current))
+    except (ValueError, RecursionError):
+        return None
 
 
 def read_baseline(path: Path) -> tuple[Results, tuple[str, ...]]:
@@ -174,45 +169,22 @@ def parse_baseline(content: bytes, name: str) -> tuple[Results, tuple[str, ...]]
     return results, notes if results.schema_version == SCHEMA_VERSION else (*notes, _OLD_BASELINE)
 
 
-def _without_old_fingerprints(results: Results) -> Results:
-    """Results of version 1 without fingerprints, which covered question and metrics together.
-
-    Cases of earlier runs that differ from the same case of the file's own run are dropped.
-    """
-    if results.schema_version != 1:
-        return results
-    own = next((entry.cases for entry in results.pool if entry.run_id == results.run.id), {})
-    pool = [
-        entry.model_copy(
-            update={
-                "cases": {
-                    case_id: case.model_copy(update={"fingerprint": ""})
-                    for case_id, case in entry.cases.items()
-                    if case_id not in own or case.fingerprint in {"", own[case_id].fingerprint}
-                }
-            }
-        )
-        for entry in results.pool
-    ]
-    return results.model_copy(update={"pool": pool})
-
-
 def _without_broken_pool(content: bytes) -> tuple[Results, tuple[str, ...]] | None:
     """Return the results without damaged pool entries, if the rest is valid."""
     try:
-        value = json.loads(content)
+        value = upgraded(json.loads(content))
         pool = value.pop("pool")
         results = Results.model_validate(value)
     except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
         return None
-    if not isinstance(pool, list):
+    if not isinstance(pool, list) or len(pool) > _LONGEST_POOL:
         return results, ("the baseline's pool of earlier runs is damaged and omitted",)
     sound = [entry for item in pool if (entry := _pool_entry(item)) is not None]
     broken = len(pool) - len(sound)
     if not broken:
         return None
     what = "1 run of the baseline's pool is" if broken == 1 else f"{broken} runs of the baseline's pool are"
-    results = _without_old_fingerprints(results.model_copy(update={"pool": sound}))
+    results = without_old_fingerprints(results.model_copy(update={"pool": sound}))
     return results, (f"{what} damaged and omitted",)
 
 
@@ -224,19 +196,29 @@ def _pool_entry(value: object) -> PoolEntry | None:
 
 
 def _unreadable(content: bytes, file: str, error: ValidationError) -> Problem:
+    # The input of an error can be the whole file.
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        return _invalid_json(content, file, first["msg"])
     try:
-        value = json.loads(content)
-    except json.JSONDecodeError as broken:
-        return Problem(f"not valid JSON: {broken.msg}", file=file, line=broken.lineno)
-    except (ValueError, RecursionError) as broken:
-        return Problem(f"not valid JSON: {broken}", file=file)
-    version = value.get("schema_version") if isinstance(value, dict) else None
+        version = _Version.model_validate_json(content).schema_version
+    except ValidationError:
+        version = None
     if isinstance(version, int) and version > SCHEMA_VERSION:
         return Problem(
             f"written by a newer agenteval (schema_version {version}, this one reads {SCHEMA_VERSION})", file=file
         )
     if version is None:
         return Problem("not a results file of agenteval (it has no schema_version)", file=file)
-    first = error.errors()[0]
     path = ".".join(str(step) for step in first["loc"])
     return Problem(f"not a results file of agenteval: {first['msg']}", file=file, path=path)
+
+
+def _invalid_json(content: bytes, file: str, message: str) -> Problem:
+    try:
+        json.loads(content)
+    except json.JSONDecodeError as broken:
+        return Problem(f"not valid JSON: {broken.msg}", file=file, line=broken.lineno)
+    except (ValueError, RecursionError):
+        pass
+    return Problem(f"not valid JSON: {message.removeprefix('Invalid JSON: ')}", file=file)

@@ -1,1 +1,1 @@
-"""Running cases."""
+"""The execution of suites: resolve, run, compare, decide, report."""

@@ -20,7 +20,7 @@ class SuiteAnalyses:
 
     Attributes:
         results: the run, with the criteria of its suites.
-        warnings: alerts, and what could not be computed.
+        warnings: alerts of the analyses, and the values that could not be computed.
     """
 
     results: Results
@@ -31,11 +31,11 @@ class SuiteAnalyses:
 def evaluate_suites(
     suites: Sequence[Suite], answers: Mapping[str, Sequence[EvaluatedAnswer]], results: Results
 ) -> SuiteAnalyses:
-    """Evaluate every suite that asks for it.
+    """Evaluate every suite that defines an analysis or criteria.
 
     Args:
         suites: the suites of the run.
-        answers: by suite path.
+        answers: the evaluated answers, by suite path.
         results: the run.
     """
     from agenteval.results.analysis.evaluate import evaluate

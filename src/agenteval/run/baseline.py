@@ -1,4 +1,4 @@
-"""Finds the run to compare with: in a file, or by a search for a run of the same cases."""
+"""Finds the baseline: in a file, or by a search for an earlier run of the same cases."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.text.redact import Redactor
+from agenteval.results.case import CaseResult
 from agenteval.results.masking import redacted
 from agenteval.results.model import OWN_NAME, Results
+from agenteval.results.partial import why_no_baseline, why_partial
+from agenteval.results.shortening import MAX_ANSWER_BYTES, shortened
 from agenteval.suite.model import Case, Suite
 
 if TYPE_CHECKING:
@@ -19,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FoundBaseline:
-    """The run to compare with.
+    """The baseline, and how it was found.
 
     Attributes:
         results: the run.
         notes: messages about omitted parts.
-        distance: number of commits between the evaluated one and the start of the search.
+        distance: number of commits between the evaluated commit and the start of the search.
     """
 
     results: Results
@@ -34,14 +37,14 @@ class FoundBaseline:
 
 @dataclass(frozen=True)
 class Search:
-    """The result of a search for a baseline; ``warnings`` list what prevented a result."""
+    """The result of a search for a baseline; ``warnings`` list the reasons if nothing was found."""
 
     found: FoundBaseline | None = None
     warnings: tuple[str, ...] = ()
 
 
 class BaselineSource(Protocol):
-    """Searches for a baseline outside files."""
+    """A place outside files that can be searched for a baseline, such as a CI host's artifacts."""
 
     def search(self, cases: Collection[str]) -> Search:
         """Find the latest run that has at least one of these cases.
@@ -53,20 +56,20 @@ class BaselineSource(Protocol):
 
 
 def read_baseline(path: Path, suites: Iterable[KnownSuite]) -> FoundBaseline:
-    """Read the run to compare with.
+    """Read the baseline from a file.
 
     Args:
         path: results.json, a report directory, or a file of HoloDeck, FluxLoop or promptfoo.
         suites: the suites of this run, which identify the cases of other tools.
 
     Raises:
-        ConfigError: the file cannot be read, or contains only a shard of a run.
+        ConfigError: the file cannot be read, or its run cannot be a baseline.
     """
     from agenteval.results.importers.detect import read_run
 
     try:
         results, notes = read_run(path, tuple(suites))
-        _check_whole(results, path)
+        check_baseline(results, path)
     except ConfigError as error:
         raise ConfigError(
             replace(problem, message=f"--baseline: {problem.message}") for problem in error.problems
@@ -75,30 +78,40 @@ def read_baseline(path: Path, suites: Iterable[KnownSuite]) -> FoundBaseline:
 
 
 def search_baseline(source: BaselineSource, cases: Collection[str]) -> Search:
-    """Find the run to compare with.
+    """Search for a baseline.
 
     Args:
         source: the source to search.
         cases: ids of the cases of this run.
 
     Raises:
-        ConfigError: there is no baseline and one is required, or the one found is only a shard of a run.
+        ConfigError: no baseline was found but one is required, or the run cannot be a baseline.
     """
     search = source.search(cases)
     if search.found is not None:
-        _check_whole(search.found.results, None)
+        check_baseline(search.found.results, None)
     return search
 
 
-def _check_whole(results: Results, file: Path | None) -> None:
-    """Check that a baseline is a whole run.
+def check_baseline(results: Results, file: Path | None) -> None:
+    """Check that a run can be a baseline.
+
+    Raises:
+        ConfigError: it covers only a part of its suites (a shard, a selection, or a run that ended early), or most of
+            its cases were not evaluated.
+    """
+    if why := why_no_baseline(results):
+        raise ConfigError(Problem(f"this run cannot be a baseline: {why}", file=str(file or "")))
+
+
+def check_not_shard(results: Results, file: Path | None) -> None:
+    """Check that a run to compare is not a shard.
 
     Raises:
         ConfigError: it is a shard.
     """
-    part = results.run.shard
-    if part is not None:
-        message = f"this is shard {part.index} of {part.count} of a run; merge them first, with agenteval merge"
+    if results.run.shard is not None:
+        message = f"this run cannot be compared: {why_partial(results.run)}"
         raise ConfigError(Problem(message, file=str(file or "")))
 
 
@@ -127,13 +140,23 @@ def known_suites(suites: Iterable[Suite]) -> list[KnownSuite]:
     ]
 
 
-def masked(found: FoundBaseline, redact: Redactor) -> FoundBaseline:
-    """Return a baseline without secrets; agenteval writes none into its own results."""
+def masked(found: FoundBaseline, redact: Redactor, max_answer_bytes: int = MAX_ANSWER_BYTES) -> FoundBaseline:
+    """Return a baseline with its secrets masked and its texts shortened, which results of other tools are not.
+
+    Args:
+        found: the baseline.
+        redact: masks secrets; files of agenteval are already masked.
+        max_answer_bytes: bytes of one text that are kept.
+    """
     results = found.results
-    if results.tool.name == OWN_NAME:
-        return found
-    suites = [
-        suite.model_copy(update={"cases": [redacted(case, redact)[0] for case in suite.cases]})
-        for suite in results.suites
-    ]
-    return replace(found, results=results.model_copy(update={"suites": suites}))
+    own = results.tool.name == OWN_NAME
+
+    def kept(case: CaseResult) -> CaseResult:
+        clean, text = (case, case.model_dump_json()) if own else redacted(case, redact)
+        return shortened(clean, text, max_answer_bytes)[0]
+
+    suites = [suite.model_copy(update={"cases": list(map(kept, suite.cases))}) for suite in results.suites]
+    # Anybody can name a branch.
+    run = results.run.model_copy(update={"ref": redact.data(results.run.ref)})
+    notes = tuple(map(redact, found.notes))
+    return replace(found, results=results.model_copy(update={"run": run, "suites": suites}), notes=notes)

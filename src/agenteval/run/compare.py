@@ -1,34 +1,41 @@
-"""Compares a finished run with its baseline, and confirms suspected regressions with further runs."""
+"""Compares a finished run with its baseline, and confirms suspected regressions with a confirmation run."""
 
 from __future__ import annotations
 
-import contextlib
-import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.results.model import Comparison, Results, RunUsage
+from agenteval.results.comparison import Comparison
+from agenteval.results.model import OWN_NAME, Results
+from agenteval.results.partial import why_no_baseline
+from agenteval.results.summary import RunUsage
 from agenteval.run.resolve.spec import GateSpec, RunSpec
-from agenteval.run.runner.execution import Execution
-from agenteval.suite.model import AgentSpec
+from agenteval.run.resolve.suites import place_of
+from agenteval.run.runner.execution import RunExecution
 
 if TYPE_CHECKING:
+    from agenteval.compare.baseline_runs import RunScores
     from agenteval.compare.comparer import Comparer
     from agenteval.compare.samples import Confirmation
+    from agenteval.compare.statistics.decision import FirstStage
+    from agenteval.run.confirm.control import PreparedControl
+    from agenteval.run.confirm.requests import Answer, Side
+    from agenteval.run.confirm.runs import ConfirmingRuns
 
 _PULL_REQUEST = "refs/pull/"
 
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """A run with its comparison and its pool.
+    """A run with its comparison and its pool of earlier runs.
 
     Attributes:
         results: the run.
         warnings: about the comparison.
-        signal: the signal that ended the confirmation run early.
+        signal: number of the signal that interrupted the confirmation run.
     """
 
     results: Results
@@ -42,8 +49,8 @@ class FirstComparison:
 
     Attributes:
         compared: the run with this comparison.
-        comparer: compares it again with the scores of a confirmation run; ``None`` without a baseline.
-        needs_confirmation: suspected regressions are to be run again.
+        comparer: repeats the comparison with the scores of a confirmation run; ``None`` without a baseline.
+        needs_confirmation: whether suspected regressions must be re-run.
     """
 
     compared: ComparedRun
@@ -51,23 +58,29 @@ class FirstComparison:
     needs_confirmation: bool = False
 
 
-def compare_first(results: Results, spec: GateSpec, execution: Execution) -> FirstComparison:
-    """Compare a run with its baseline, without running anything.
+def compare_first(results: Results, spec: GateSpec, execution: RunExecution) -> FirstComparison:
+    """Compare a run with its baseline without re-running any case.
 
     Args:
-        results: the run, with its own entry in its pool.
-        spec: has the baseline, if there is one, and how to compare.
-        execution: of the run.
+        results: the run, with its own entry in the pool.
+        spec: contains the baseline, if there is one, and the comparison policy.
+        execution: the execution of the run.
     """
     baseline = spec.baseline
     if baseline is None:
         return FirstComparison(ComparedRun(results))
-    # Imported here: most runs compare nothing.
+    # Imported here: most runs have no baseline.
     from agenteval.compare.comparer import Comparer
 
     known = spec.known | {case.id for _, case in results.cases()}
     comparer = Comparer(
-        results, baseline.results, known, spec.compare, notes=baseline.notes, distance=baseline.distance
+        results,
+        baseline.results,
+        known,
+        spec.compare,
+        notes=baseline.notes,
+        gone=_gone(results, baseline.results),
+        distance=baseline.distance,
     )
     first = comparer.first_stage
     confirms = spec.compare.parameters.confirm != "off"
@@ -76,49 +89,103 @@ def compare_first(results: Results, spec: GateSpec, execution: Execution) -> Fir
     return FirstComparison(_noted(compared), comparer, needs_confirmation=wanted and execution.complete)
 
 
-def confirm_and_compare(look: FirstComparison, spec: RunSpec, execution: Execution) -> ComparedRun:
-    """Run again what a first comparison suspects, within what the first run left of the limits, and compare again.
+def _gone(results: Results, baseline: Results) -> frozenset[str]:
+    """Return the paths of the baseline's suites whose files do not exist any more.
 
-    If the runs cannot be made, the comparison stays undecided and contains the reason.
+    Suites that the caller has built, and those of other tools, have no files.
+    """
+    if baseline.tool.name != OWN_NAME or any(place_of(suite.path) is None for suite in results.suites):
+        return frozenset()
+    return frozenset(suite.path for suite in baseline.suites if place_of(suite.path) is None)
+
+
+@contextmanager
+def prepared_control(spec: RunSpec) -> Iterator[PreparedControl | AgentEvalError | None]:
+    """Find the control before user code runs; see ``run.confirm.control``.
+
+    Yields:
+        The control, or why it cannot be used; ``None`` if the run needs none.
+    """
+    if spec.baseline is None or not spec.compare.confirms_beside_base:
+        yield None
+        return
+    # Imported here: most runs need none.
+    from agenteval.run.confirm.control import prepared_control as prepared
+
+    with prepared(spec, spec.baseline.results.run.commit) as control:
+        yield control
+
+
+def confirm_and_compare(
+    first: FirstComparison,
+    spec: RunSpec,
+    execution: RunExecution,
+    control: PreparedControl | AgentEvalError | None,
+) -> ComparedRun:
+    """Re-run suspected regressions within the remaining limits of the first run, and compare again.
+
+    If the confirmation run is impossible, the comparison stays undecided and contains the reason.
 
     Args:
-        look: the first comparison.
-        spec: of the first run.
-        execution: of the first run.
+        first: the first comparison.
+        spec: the specification of the first run.
+        execution: the execution of the first run.
+        control: the control, from ``prepared_control``.
     """
-    comparer = look.comparer
+    comparer = first.comparer
     if comparer is None or comparer.first_stage is None:
-        return look.compared
-    from agenteval.compare.samples import Confirmation
-    from agenteval.run.confirm.rerun import Request, cases_again, confirm
+        return first.compared
+    from agenteval.run.confirm.runs import confirming_runs
 
-    left = spec.limits.minus(execution.asked, execution.duration_s - execution.earlier_s)
-    if left.models_are_used_up and execution.asked.llm_calls > 0:
-        return _decided(comparer, spec, Confirmation(obstacle="the budget for models is used up"))
-    if left.time_is_up:
-        return _decided(comparer, spec, Confirmation(obstacle="the time is up"))
-    try:
-        with _base_agents(comparer, spec) as agents:
-            again = cases_again(spec.cases, Request(comparer.first_stage, agents))
-            done = confirm(spec.confirming(again, left), comparer.current)
-    except KeyboardInterrupt:
-        # The signal came while git worked: the runner handles those that come during the run.
-        compared = _decided(comparer, spec, Confirmation(obstacle="the confirming runs were interrupted"))
-        return replace(compared, signal=int(signal.SIGINT))
-    except AgentEvalError as error:
-        compared = _decided(comparer, spec, Confirmation(obstacle=spec.redact(str(error))))
-        return replace(compared, warnings=(f"nothing was run again: {error}", *compared.warnings))
-    compared = _decided(comparer, spec, done.scores)
+    sides: tuple[Side, ...] = ("current", "control") if spec.compare.confirms_beside_base else ("current",)
+    with confirming_runs(spec, execution, control) as runs:
+        confirmation = _confirmation(runs, comparer.first_stage, sides, comparer.current)
+        runs.close()
+    compared = _noted(ComparedRun(_with(comparer.decide(confirmation), comparer.current, spec)))
     return replace(
         compared,
-        results=_with_usage(compared.results, done.execution.summary.usage),
-        warnings=(*done.execution.warnings, *compared.warnings),
-        signal=done.execution.signal,
+        results=_with_usage(compared.results, runs.usage),
+        warnings=(*runs.warnings, *compared.warnings),
+        signal=runs.signal,
     )
 
 
-def _decided(comparer: Comparer, spec: GateSpec, confirmation: Confirmation) -> ComparedRun:
-    return _noted(ComparedRun(_with(comparer.decide(confirmation), comparer.current, spec)))
+def _confirmation(runs: ConfirmingRuns, first: FirstStage, sides: tuple[Side, ...], results: Results) -> Confirmation:
+    """Make the runs that the first comparison asks for, and return their scores."""
+    from agenteval.compare.samples import Confirmation
+    from agenteval.run.confirm.requests import Answer, CaseRuns, WholeRun
+
+    second = runs.answer(WholeRun(sides)) if first.second_run else Answer()
+    stopped = bool(second.unavailable)
+    reruns = runs.answer(CaseRuns(sides, first.reruns)) if first.reruns and not stopped else Answer()
+    return Confirmation(
+        second=_scores(second, "current", results),
+        control=_scores(second, "control", results),
+        reruns=_scores(reruns, "current", results),
+        control_reruns=_scores(reruns, "control", results),
+        not_run_because=second.unavailable or reruns.unavailable or _broken((second, reruns)),
+    )
+
+
+def _scores(answer: Answer, side: Side, results: Results) -> RunScores:
+    from agenteval.compare.samples import run_scores
+
+    suites = {suite.path: suite for suite in results.suites}
+    return run_scores((suites[path], case) for path, case in answer.side(side))
+
+
+def _broken(answers: Iterable[Answer]) -> str:
+    """Return how many cases could not be evaluated, with the first error; empty if all could."""
+    cases = [case for answer in answers for found in answer.cases.values() for _, case in found]
+    broken = [case for case in cases if case.status == "error"]
+    if not broken:
+        return ""
+    errors = (
+        turn.error for case in broken for iteration in case.iterations for turn in iteration.turns if turn.error
+    )
+    first = next(errors, "")
+    message = f"{len(broken)} of {len(cases)} cases of the confirmation run could not be evaluated"
+    return f"{message}: {first}" if first else message
 
 
 def _noted(compared: ComparedRun) -> ComparedRun:
@@ -126,26 +193,11 @@ def _noted(compared: ComparedRun) -> ComparedRun:
     return replace(compared, warnings=tuple(comparison.notes) if comparison else ())
 
 
-@contextlib.contextmanager
-def _base_agents(comparer: Comparer, spec: RunSpec) -> Iterator[Mapping[str, AgentSpec]]:
-    """Yield the agents that run beside the current ones, by case id; none if only earlier runs are compared with."""
-    if not spec.compare.confirms_beside_base:
-        yield {}
-    elif spec.base_agent is not None:
-        yield {item.case.id: spec.base_agent for item in spec.cases}
-    else:
-        from agenteval.run.confirm.base_agent import base_agents
-
-        commit = comparer.baseline.run.commit
-        with base_agents(spec.sources, commit, spec.setup.commands, spec.redact) as agents:
-            yield agents
-
-
 def _with(comparison: Comparison, results: Results, spec: GateSpec) -> Results:
-    """Return the run with its comparison, and with the pool that later runs are compared with."""
+    """Return the run with its comparison and the updated pool for later runs."""
     results = results.model_copy(update={"comparison": comparison})
-    # The pool has runs of the base branch only.
-    if not results.pool or (results.run.ref or "").startswith(_PULL_REQUEST):
+    # The pool contains only runs of the base branch that can be baselines.
+    if not results.pool or (results.run.ref or "").startswith(_PULL_REQUEST) or why_no_baseline(results):
         return results
     from agenteval.compare.pool import extended_pool
 
@@ -155,12 +207,6 @@ def _with(comparison: Comparison, results: Results, spec: GateSpec) -> Results:
 
 
 def _with_usage(results: Results, taken: RunUsage) -> Results:
-    """Return the run with the usage of the confirmation run added."""
-    own = results.summary.usage
-    usage = RunUsage(
-        input_tokens=own.input_tokens + taken.input_tokens,
-        output_tokens=own.output_tokens + taken.output_tokens,
-        llm_calls=own.llm_calls + taken.llm_calls,
-        cost_usd=own.cost_usd + taken.cost_usd,
-    )
+    """Return the run with the usage of the confirmation run added to its own."""
+    usage = results.summary.usage.plus(taken)
     return results.model_copy(update={"summary": results.summary.model_copy(update={"usage": usage})})

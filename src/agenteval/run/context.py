@@ -1,10 +1,12 @@
-"""What the place of a run contributes besides what its caller asks for."""
+"""Values that the environment of a run contributes, such as a CI host."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from agenteval.run.control_commit import ControlHost, LocalHost
 
 if TYPE_CHECKING:
     from agenteval.run.baseline import BaselineSource
@@ -13,14 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a CI host or a program adds to a run; the command line adds nothing.
+    """Additions of a CI host or a program to a run; the command line adds nothing.
 
     Attributes:
-        provenance: the commit under evaluation; detected if ``None``.
-        baseline: finds a baseline where the settings name no file.
-        setup: shell commands that install what user code needs; empty for none.
-        warnings: for the reports, before those of the run.
-        scratch: directory of the journal where no reports are written.
+        provenance: the evaluated commit; detected if ``None``.
+        baseline: searches for a baseline if the settings name no file.
+        setup: shell commands that install the requirements of user code; empty for none.
+        warnings: warnings for the reports, shown before those of the run.
+        scratch: directory of the journal if no reports are written.
+        control: what the host knows about the control commit.
     """
 
     provenance: Provenance | None = None
@@ -28,3 +31,4 @@ class RunContext:
     setup: str = field(default="", repr=False)
     warnings: tuple[str, ...] = ()
     scratch: Path = Path()
+    control: ControlHost = field(default_factory=LocalHost)

@@ -1,20 +1,26 @@
-"""``evaluate``: one run as a function call, without a report, a message or an exit."""
+"""``evaluate``: a run as a function call, without an exit or output to a terminal."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import signal
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
+from typing import Annotated, ParamSpec, TypeVar
+
+from pydantic import Field, InstanceOf
 
 from agenteval.agents.callable import AgentFunction, callable_spec, in_loop
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.arguments import FilePath, Name, checked
 from agenteval.core.llm.budget import Limits
+from agenteval.core.masking import masking
+from agenteval.core.paths import working_directory
 from agenteval.core.process.interrupt import Interrupter, handlers_restored, interruptible
-from agenteval.metrics.base import CaseMetric, Metric
-from agenteval.metrics.given import given_metric
+from agenteval.metrics.given import GivenMetric, given_metric
 from agenteval.results.archive import InMemory, in_full
 from agenteval.results.model import Results
 from agenteval.run.baseline import FoundBaseline, Search
@@ -22,115 +28,132 @@ from agenteval.run.context import RunContext
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
 from agenteval.run.settings import Settings
-from agenteval.suite.model import AgentSpec, MetricConfig, Suite
+from agenteval.suite.model import AgentSpec, Count, Suite
 
-# Exit statuses above are signals.
+# Exit statuses above this number are signals.
 _SIGNALS = 128
 
 
-def evaluate(
-    *suites: str | Path | Suite,
-    agent: str | AgentSpec | AgentFunction | None = None,
-    config: str | Path | None = None,
-    baseline: str | Path | Results | None = None,
-    iterations: int | None = None,
+@dataclass(frozen=True)
+class _Asked:
+    """The arguments of ``evaluate``; a baseline of the caller is beside the settings, which name files."""
+
+    settings: Settings
+    baseline: Results | None
+
+
+@checked
+def _asked(
+    *suites: FilePath | Suite,
+    agent: Name | AgentSpec | AgentFunction | None = None,
+    config: FilePath | None = None,
+    baseline: FilePath | InstanceOf[Results] | None = None,
+    iterations: Count | None = None,
     filter: str | None = None,  # noqa: A002 - named as the option
     tags: Iterable[str] = (),
-    metrics: Iterable[Metric | CaseMetric | MetricConfig] = (),
+    metrics: Iterable[GivenMetric] = (),
     limits: Limits | None = None,
-    seed: int | None = None,
-    out: str | Path | None = None,
+    seed: Annotated[int, Field(ge=0)] | None = None,
+    out: FilePath | None = None,
     progress: bool = False,
-) -> RunOutcome:
+) -> _Asked:
+    """The arguments of ``evaluate`` and ``evaluate_async``.
+
+    Raises:
+        ConfigError: with every argument that is wrong.
+    """
+    # An agent or metric of the caller can change the working directory during the run.
+    here = working_directory()
+    settings = Settings(
+        suites=tuple(suite if isinstance(suite, Suite) else here / suite for suite in suites),
+        config=None if config is None else here / config,
+        agent=callable_spec(agent) if callable(agent) else agent,
+        baseline=None if baseline is None or isinstance(baseline, Results) else here / baseline,
+        iterations=iterations,
+        filter=filter,
+        tags=tuple(tags),
+        metrics=tuple(map(given_metric, metrics)),
+        max_llm_calls=limits.max_calls if limits else None,
+        max_cost_usd=limits.max_cost_usd if limits else None,
+        seed=seed,
+        out=None if out is None else here / out,
+        quiet=not progress,
+    )
+    return _Asked(settings, baseline if isinstance(baseline, Results) else None)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _with_arguments_of(
+    ask: Callable[P, _Asked],
+) -> Callable[[Callable[[_Asked], R]], Callable[P, R]]:
+    """Give a function of the asked run the arguments that describe the run."""
+
+    def decorate(function: Callable[[_Asked], R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **given: P.kwargs) -> R:
+            return function(ask(*args, **given))
+
+        returned = inspect.signature(function).return_annotation
+        call.__signature__ = inspect.signature(ask).replace(return_annotation=returned)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+@_with_arguments_of(_asked)
+def evaluate(asked: _Asked) -> RunOutcome:
     """Run suites, compare with the baseline, and let the gate decide.
 
-    A signal ends the run and takes effect as without it: Ctrl-C raises ``KeyboardInterrupt``. In a thread other than
-    the main one, no signal is handled.
+    A signal interrupts the run and then has its usual effect: Ctrl-C raises ``KeyboardInterrupt``. In a thread other
+    than the main thread, no signal is handled.
 
     Args:
-        *suites: files, directories or suites; those at the conventional places of the working directory by default.
-        agent: answers instead of the agents that suites name: as ``--agent``, a specification, or a function of this
-            process.
-        config: the ``agenteval.yaml``; the nearest one by default.
+        *suites: files, directories or suites; by default those in the conventional places of the working directory.
+        agent: replaces the agents that suites name: a specification as for ``--agent``, or a function.
+        config: the ``agenteval.yaml``; by default the nearest one.
         baseline: the run to compare with, or its file.
-        iterations: how often every case runs.
-        filter: runs only cases whose name or id contains this text.
-        tags: runs only cases with one of these tags.
-        metrics: measured on every case besides its own.
-        limits: what models may cost.
-        seed: of everything random.
+        iterations: number of times every case runs.
+        filter: run only cases whose name or id contains this text.
+        tags: run only cases with one of these tags.
+        metrics: metrics to add to every case.
+        limits: limits of the calls and cost of models.
+        seed: the random seed.
         out: a directory for the reports that ``agenteval run`` writes; none are written by default.
         progress: show the progress on standard error.
 
     Raises:
-        ConfigError: a suite, the configuration or an argument is wrong; nothing was run.
-        InfrastructureError: the reports or the journal cannot be written.
+        ConfigError: a suite, the configuration or an argument is invalid; no case was run.
+        InfrastructureError: the reports or the journal cannot be written, or the working directory is gone.
         RuntimeError: an event loop is running in this thread.
     """
     if _in_event_loop():
         raise RuntimeError("evaluate() cannot be called in a running event loop; use `await evaluate_async(...)`")
-    settings = _settings(
-        suites=suites,
-        agent=agent,
-        config=config,
-        baseline=baseline,
-        iterations=iterations,
-        filter_=filter,
-        tags=tags,
-        metrics=metrics,
-        limits=limits,
-        seed=seed,
-        out=out,
-        progress=progress,
-    )
     with handlers_restored():
-        outcome = _run(settings, baseline)
+        outcome = _run(asked)
     if outcome.exit_status > _SIGNALS:
         signal.raise_signal(outcome.exit_status - _SIGNALS)
     return outcome
 
 
-async def evaluate_async(
-    *suites: str | Path | Suite,
-    agent: str | AgentSpec | AgentFunction | None = None,
-    config: str | Path | None = None,
-    baseline: str | Path | Results | None = None,
-    iterations: int | None = None,
-    filter: str | None = None,  # noqa: A002 - named as the option
-    tags: Iterable[str] = (),
-    metrics: Iterable[Metric | CaseMetric | MetricConfig] = (),
-    limits: Limits | None = None,
-    seed: int | None = None,
-    out: str | Path | None = None,
-    progress: bool = False,
-) -> RunOutcome:
-    """Do the same as ``evaluate`` in a running event loop, which stays free meanwhile.
+@_with_arguments_of(_asked)
+async def evaluate_async(asked: _Asked) -> RunOutcome:
+    """Do the same as ``evaluate`` inside a running event loop, without blocking it.
 
-    The run has a thread and an event loop of its own. An asynchronous agent function runs in the caller's loop.
+    The run uses a separate thread and event loop. An asynchronous agent function runs in the caller's loop.
     Cancelling this task ends the run.
 
-    Args and errors are those of :func:`evaluate`.
+    Arguments and errors are those of :func:`evaluate`.
     """
-    loop = asyncio.get_running_loop()
-    if callable(agent):
-        agent = callable_spec(in_loop(agent, loop))
-    settings = _settings(
-        suites=suites,
-        agent=agent,
-        config=config,
-        baseline=baseline,
-        iterations=iterations,
-        filter_=filter,
-        tags=tags,
-        metrics=metrics,
-        limits=limits,
-        seed=seed,
-        out=out,
-        progress=progress,
-    )
+    agent = asked.settings.agent
+    if isinstance(agent, AgentSpec) and agent.function is not None:
+        agent = replace(agent, function=in_loop(agent.function, asyncio.get_running_loop()))
+        asked = replace(asked, settings=replace(asked.settings, agent=agent))
     interrupter = Interrupter()
     with interruptible(interrupter):
-        work = asyncio.ensure_future(asyncio.to_thread(_run, settings, baseline))
+        work = asyncio.ensure_future(asyncio.to_thread(_run, asked))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -141,7 +164,7 @@ async def evaluate_async(
 
 @dataclass(frozen=True)
 class _GivenBaseline:
-    """A run of the caller, as a source of baselines."""
+    """A baseline that the caller passes as a value."""
 
     results: Results
 
@@ -150,60 +173,11 @@ class _GivenBaseline:
         return Search(FoundBaseline(self.results))
 
 
-def _settings(
-    *,
-    suites: Iterable[str | Path | Suite],
-    agent: str | AgentSpec | AgentFunction | None,
-    config: str | Path | None,
-    baseline: str | Path | Results | None,
-    iterations: int | None,
-    filter_: str | None,
-    tags: Iterable[str],
-    metrics: Iterable[Metric | CaseMetric | MetricConfig],
-    limits: Limits | None,
-    seed: int | None,
-    out: str | Path | None,
-    progress: bool,
-) -> Settings:
-    """The arguments as settings.
-
-    Raises:
-        ConfigError: with every argument that is out of range.
-    """
-    problems = list(_out_of_range(iterations, limits))
-    if problems:
-        raise ConfigError(problems)
-    return Settings(
-        suites=tuple(suite if isinstance(suite, Suite) else Path(suite) for suite in suites),
-        config=None if config is None else Path(config),
-        agent=callable_spec(agent) if callable(agent) else agent,
-        baseline=None if baseline is None or isinstance(baseline, Results) else Path(baseline),
-        iterations=iterations,
-        filter=filter_,
-        tags=tuple(tags),
-        metrics=tuple(map(given_metric, metrics)),
-        max_llm_calls=limits.max_calls if limits else None,
-        max_cost_usd=limits.max_cost_usd if limits else None,
-        seed=seed,
-        out=None if out is None else Path(out),
-        quiet=not progress,
-    )
-
-
-def _out_of_range(iterations: int | None, limits: Limits | None) -> Iterator[Problem]:
-    if iterations is not None and iterations < 1:
-        yield Problem(f"iterations: {iterations} is less than 1")
-    for name in ("max_calls", "max_cost_usd"):
-        value = getattr(limits, name, None)
-        if value is not None and value < 0:
-            yield Problem(f"limits: {name}: {value} is negative")
-
-
-def _run(settings: Settings, baseline: object) -> RunOutcome:
-    """Run with a journal that is gone afterwards, unless there is a directory for reports."""
-    source = _GivenBaseline(baseline) if isinstance(baseline, Results) else None
-    with tempfile.TemporaryDirectory(prefix="agenteval-") as scratch:
-        outcome = run(settings, RunContext(baseline=source, scratch=Path(scratch)))
+def _run(asked: _Asked) -> RunOutcome:
+    """Run with a temporary journal, unless a report directory is given."""
+    source = None if asked.baseline is None else _GivenBaseline(asked.baseline)
+    with masking(), tempfile.TemporaryDirectory(prefix="agenteval-") as scratch:
+        outcome = run(asked.settings, RunContext(baseline=source, scratch=Path(scratch)))
         return replace(outcome, results=in_full(outcome.results, outcome.archive), archive=InMemory())
 
 

@@ -1,25 +1,30 @@
-"""Functions of the public API that run nothing: read results, compare two runs, load suites."""
+"""Functions of the public API that run no case: read results, compare two runs, load suites."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from agenteval.compare.gate import GatePolicy
-    from agenteval.results.model import Comparison, Results
-    from agenteval.suite.model import Suite
+from pydantic import InstanceOf
+
+from agenteval.compare.gate import GatePolicy
+from agenteval.core.arguments import FilePath, checked
+from agenteval.core.paths import working_directory
+from agenteval.results.comparison import Comparison
+from agenteval.results.model import Results
+from agenteval.run.baseline import check_baseline, check_not_shard
+from agenteval.suite.model import Suite
 
 
-def read_results(path: str | Path, *, like: Results | None = None) -> Results:
-    """Read a finished run: a ``results.json``, or the results of HoloDeck, FluxLoop or promptfoo.
+@checked
+def read_results(path: FilePath, *, like: InstanceOf[Results] | None = None) -> Results:
+    """Read a finished run: a ``results.json``, or a results file of HoloDeck, FluxLoop or promptfoo.
 
     Args:
         path: the file, or the directory that contains it.
-        like: a run of the same suites; cases of another tool's results get the ids that they have there.
+        like: a run of the same suites; cases of another tool's file get the ids of its cases.
 
     Raises:
-        ConfigError: the file does not exist, is broken, or is of no known tool.
+        ConfigError: the file does not exist, is damaged, or has an unknown format, or an argument is wrong.
     """
     from agenteval.results.importers.detect import read_run
     from agenteval.results.importers.known_cases import suites_of
@@ -28,40 +33,58 @@ def read_results(path: str | Path, *, like: Results | None = None) -> Results:
     return results
 
 
-def compare(current: Results, baseline: Results, *, gate: GatePolicy | None = None) -> Comparison:
-    """Compare two finished runs by the statistics of the gate, without reading a file or running a case.
+@checked
+def compare(
+    current: InstanceOf[Results], baseline: InstanceOf[Results], *, gate: GatePolicy | None = None
+) -> Comparison:
+    """Compare two finished runs with the statistics of the gate; no file is read and no case runs.
 
     Args:
-        current: the run in question.
-        baseline: the run before it.
-        gate: its quarantined cases do not count; without it every case counts.
+        current: the run to check.
+        baseline: the earlier run.
+        gate: its quarantined cases are excluded; without it every case counts.
 
     Returns:
-        The verdict, with every compared metric and case. A regression that a further run would have to confirm is
-        decided by this one run, as with ``confirm: off``.
-    """
-    from agenteval.compare.comparer import Comparer
-    from agenteval.compare.policy import ComparePolicy
-    from agenteval.compare.statistics.parameters import GateParameters
-
-    policy = ComparePolicy(parameters=GateParameters(confirm="off"), quarantine=gate.quarantine if gate else ())
-    return Comparer(current, baseline, {case.id for _, case in current.cases()}, policy).decide()
-
-
-def load_suites(*paths: str | Path) -> list[Suite]:
-    """Load suites of any known format.
-
-    Args:
-        *paths: suite files, or directories whose suites lie at the conventional places.
+        The verdict, with every compared metric and case. Regressions that would need a confirmation run are decided
+        from this one run, as with ``confirm: off``.
 
     Raises:
-        ConfigError: with every problem of every file.
+        ConfigError: an argument is wrong, the current run is a shard, or the earlier run cannot be a baseline.
+    """
+    check_not_shard(current, None)
+    check_baseline(baseline, None)
+    from agenteval.compare.policy import ComparePolicy
+    from agenteval.compare.statistics.parameters import GateParameters
+    from agenteval.run.finished_runs import compare_finished
+
+    policy = ComparePolicy(parameters=GateParameters(confirm="off"), quarantine=gate.quarantine if gate else ())
+    return compare_finished(current, baseline, policy)
+
+
+@checked
+def load_suites(*paths: FilePath) -> list[Suite]:
+    """Load suites of any supported format.
+
+    The ``agenteval.yaml`` of each suite lists the secret-like variables that its texts may use (``allow_env``).
+
+    Args:
+        *paths: suite files, or directories with suites in the conventional places.
+
+    Raises:
+        ConfigError: files are not valid; the error contains every problem of every file.
     """
     from agenteval.core.errors import ConfigError, Problem
-    from agenteval.suite.formats import registry
+    from agenteval.run.config.allow_env import read_allowed
+    from agenteval.run.resolve import suites
+    from agenteval.run.resolve.sources import Sources
 
+    if not paths:
+        return []
     problems: list[Problem] = []
-    suites = registry.load_suites([Path(path) for path in paths], problems)
+    loaded = suites.load_suites(Sources(working_directory(), tuple(Path(path) for path in paths)), problems)
+    for file in loaded.places.files:
+        with suites.collected(problems):
+            read_allowed(file)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
-    return suites
+    return list(loaded.suites)

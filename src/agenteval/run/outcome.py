@@ -1,26 +1,31 @@
-"""The outcome of a run: the gate's decision, in words and as an exit status."""
+"""The outcome of a run: the gate's decision, as text and as an exit status."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agenteval.compare.gate import BROKEN, PASSED, Gate, GatePolicy, decide_gate, quarantined
-from agenteval.core.errors import ConfigError, InfrastructureError
+from agenteval.compare.gate import decide_gate, quarantined
+from agenteval.core.errors import ConfigError
+from agenteval.core.files.lock import locked
+from agenteval.core.files.writing import make_directory
 from agenteval.report.presentation import Presentation
 from agenteval.report.report import Report
-from agenteval.report.view.view import GateView, count
+from agenteval.report.view.view import GateView
 from agenteval.results.archive import Archive
 from agenteval.results.history import EarlierRun
 from agenteval.results.model import Results
+from agenteval.results.verdict import Gate
 from agenteval.run.analyse import SuiteAnalyses
 from agenteval.run.compare import ComparedRun
-from agenteval.run.journal.journal import CONFIRMATION_FILE
+from agenteval.run.journal.journal import remove_confirmations
 from agenteval.run.resolve.spec import GateSpec
-from agenteval.run.runner.execution import Execution
+from agenteval.run.runner.execution import RunExecution
+
+# The exit status for a signal is above this number.
+_SIGNALS = 128
 
 
 @dataclass(frozen=True)
@@ -28,10 +33,10 @@ class RunOutcome:
     """The results of a run and the gate's decision on them.
 
     Attributes:
-        view: the decision in words.
-        archive: the cases of the results in full.
-        quarantined: ids of the cases that do not count.
-        presentation: how comment and summary look.
+        view: the decision as text.
+        archive: reads the cases of the results in full.
+        quarantined: ids of the cases that do not affect the gate.
+        presentation: templates and links of comment and summary.
     """
 
     results: Results
@@ -43,92 +48,93 @@ class RunOutcome:
     presentation: Presentation = field(default_factory=Presentation)
 
     def report(self, earlier: Sequence[EarlierRun], analyses: SuiteAnalyses | None = None) -> Report:
-        """Return what reporters get besides the results.
+        """Return the input of reporters besides the results.
 
         Args:
             earlier: runs of the history.
-            analyses: of suites; without them no report on an analysis is written.
+            analyses: the analyses of suites; without them no analysis report is written.
         """
         suites = analyses.of_suites if analyses else ()
         return Report(self.view, self.archive, tuple(earlier), suites, self.presentation)
 
 
-def decide(compared: ComparedRun, spec: GateSpec, execution: Execution, further: Sequence[str]) -> RunOutcome:
-    """Let the gate decide.
+def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, further: Sequence[str]) -> RunOutcome:
+    """Apply the gate to a run.
 
     Args:
-        compared: the run, with its comparison if there is one.
-        spec: what fails the gate.
+        compared: the run, with its comparison if there is a baseline.
+        spec: the policy of the gate.
         execution: how the run ended.
-        further: warnings besides those of these.
+        further: additional warnings.
     """
     results = compared.results
-    gate = _gate(results, spec.gate)
-    status = gate.exit_status
-    signal = execution.signal or compared.signal
-    if signal is not None:
-        status = 128 + signal
-    elif execution.nothing_to_check and results.run.shard is None:
-        status = ConfigError.exit_status
-    elif execution.unfinished and "errors" in spec.gate.fail_on and status == PASSED:
-        status = BROKEN
-    headline, reasons = gate.headline, gate.reasons
-    if execution.signal is not None:
-        headline = f"{results.summary.cases} of {execution.total} cases had finished"
-        reasons = gate.reasons if results.summary.cases else ()
-    elif execution.unfinished:
-        cases = count(execution.total, "case")
-        headline = f"the time is up: {execution.unfinished} of {cases} did not come to an end"
-        reasons = tuple(dict.fromkeys((gate.headline, *gate.reasons)))
-    elif compared.signal is not None:
-        headline = "interrupted while what looks worse was run again"
-    warnings = (*spec.warnings, *execution.warnings, *further, *compared.warnings)
-    view = GateView(
-        passed=status == 0,
-        headline=headline,
-        reasons=reasons,
-        warnings=tuple(spec.redact(text) for text in warnings),
-    )
+    gate = _ended(decide_gate(results, spec.gate), execution, compared.signal)
+    of_execution = execution.warnings
+    if execution.nothing_to_check and results.run.shard is None and gate.exit_status < _SIGNALS:
+        gate = _uncheckable(gate, [spec.redact(text) for text in execution.warnings])
+        of_execution = ()
+    results = results.model_copy(update={"gate": gate})
+    warnings = (*spec.warnings, *of_execution, *further, *compared.warnings)
+    view = GateView.of(gate, tuple(spec.redact(text) for text in warnings))
     return RunOutcome(
         results=results,
         gate=gate,
         view=view,
-        exit_status=status,
+        exit_status=gate.exit_status,
         archive=execution.archive,
         quarantined=quarantined(results, spec.gate),
         presentation=spec.presentation,
     )
 
 
-def _gate(results: Results, policy: GatePolicy) -> Gate:
-    """Return the gate's decision; a shard passes, since only the whole run is decided on."""
-    part = results.run.shard
-    if part is None:
-        return decide_gate(results, policy)
-    cases = f"{results.summary.cases} of {count(len(part.cases), 'case')}"
-    return Gate(PASSED, f"shard {part.index} of {part.count}, {cases}; agenteval merge decides", ())
+def _ended(gate: Gate, execution: RunExecution, confirming: int | None) -> Gate:
+    """Return the decision on a run that a signal ended, if one did.
 
-
-def make_directory(path: Path) -> None:
-    """Make the report directory.
-
-    Raises:
-        InfrastructureError: it cannot be made or written.
+    Args:
+        gate: the decision on the results.
+        execution: how the run ended.
+        confirming: number of the signal that interrupted the confirmation run.
     """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InfrastructureError(f"cannot make the report directory {path}: {error.strerror}") from None
-    if not os.access(path, os.W_OK):
-        raise InfrastructureError(f"cannot write to the report directory {path}: permission denied")
+    if execution.signal is not None:
+        return gate.model_copy(update={"exit_status": _SIGNALS + execution.signal})
+    if confirming is None:
+        return gate
+    return Gate(
+        verdict="error",
+        exit_status=_SIGNALS + confirming,
+        headline="interrupted during the confirmation run",
+        reasons=gate.reasons,
+    )
 
 
-def make_directory_of_run(path: Path) -> None:
-    """Make the report directory of a run, without the confirmation of an earlier one.
+def _uncheckable(gate: Gate, causes: Sequence[str]) -> Gate:
+    """Return the decision on a run in which no metric applies to any case.
+
+    Args:
+        gate: the decision on the results.
+        causes: why nothing could be checked, in one sentence for each suite; empty after a merge.
+    """
+    named = [f"nothing was checked: {cause}" for cause in causes] or [gate.headline]
+    reasons = (*named, *gate.reasons[1:])
+    error = {"verdict": "error", "exit_status": ConfigError.exit_status, "headline": named[0], "reasons": reasons}
+    return gate.model_copy(update=error)
+
+
+@contextmanager
+def report_directory(path: Path) -> Iterator[None]:
+    """Create a report directory and lock it inside the block.
 
     Raises:
-        InfrastructureError: it cannot be made or written.
+        InfrastructureError: it cannot be created, is not writable, or another program writes to it.
     """
     make_directory(path)
-    with contextlib.suppress(OSError):
-        (path / CONFIRMATION_FILE).unlink(missing_ok=True)
+    with locked(path):
+        yield
+
+
+@contextmanager
+def report_directory_of_run(path: Path) -> Iterator[None]:
+    """Do the same for a run, and delete the journals of an earlier run's confirmation in it."""
+    with report_directory(path):
+        remove_confirmations(path)
+        yield

@@ -1,62 +1,107 @@
-"""One run from what is asked to the exit status: resolve, plan, run, compare, confirm, decide, report."""
+"""One run from settings to exit status: resolve, plan, run, compare, confirm, decide, report."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from agenteval.core.errors import AgentEvalError
+from agenteval.core.process.confinement import under_rules, withheld_hint
 from agenteval.report.report import Report
 from agenteval.report.write import write_reports
+from agenteval.results.case import CaseResult
 from agenteval.results.model import Results
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.analyse import SuiteAnalyses
-from agenteval.run.compare import compare_first, confirm_and_compare
+from agenteval.run.compare import compare_first, confirm_and_compare, prepared_control
+from agenteval.run.config.model import CONFIG_FILE
 from agenteval.run.context import RunContext
-from agenteval.run.outcome import RunOutcome, decide, make_directory_of_run
+from agenteval.run.outcome import RunOutcome, decide, report_directory, report_directory_of_run
 from agenteval.run.resolve.plan import make_plan
 from agenteval.run.resolve.run import resolve_run
-from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.results import make_results
+from agenteval.run.resolve.spec import RunSpec, SuiteSpec
+from agenteval.run.results import make_results, unscored_metrics
 from agenteval.run.runner.execute import execute
-from agenteval.run.runner.execution import Execution
+from agenteval.run.runner.execution import RunExecution
 from agenteval.run.settings import Settings
 from agenteval.run.setup import users_code
 
+if TYPE_CHECKING:
+    from agenteval.run.confirm.control import PreparedControl
+
+# Other agents run elsewhere, with the judges' keys, or are recordings.
+_USER_CODE = frozenset({"command", "command_tool", "python", "python_tool", "plugin", "framework"})
+
 
 def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
-    """Run suites, compare with the baseline, let the gate decide, and write the reports that are asked for.
+    """Run suites, compare with the baseline, apply the gate, and write the requested reports.
 
     Args:
-        settings: what the caller asks for.
-        context: what the place of the run contributes; nothing by default.
+        settings: the caller's settings.
+        context: additions of the environment; none by default.
 
     Raises:
-        ConfigError: a suite, the configuration or an option is wrong; nothing was run.
+        ConfigError: a suite, the configuration or an option is invalid; no case was run.
         InfrastructureError: the reports cannot be written, or a command of ``setup`` failed.
     """
     spec = resolve_run(settings, context)
-    make_directory_of_run(spec.journal.parent)
-    with users_code(spec.setup, spec.redact):
-        return _run(spec)
+    # A resumed run finishes the confirmation of the run that it resumes.
+    own_directory = report_directory if spec.resume else report_directory_of_run
+    with (
+        prepared_control(spec) as control,
+        own_directory(spec.journal.parent),
+        users_code(spec.setup, spec.redact),
+    ):
+        return _run(spec, control)
 
 
-def _run(spec: RunSpec) -> RunOutcome:
-    """Run the cases, compare and report; confirm what looks worse, and report again."""
+def _run(spec: RunSpec, control: PreparedControl | AgentEvalError | None) -> RunOutcome:
+    """Run the cases, compare and report; then confirm suspected regressions and report again."""
     execution = execute(make_plan(spec))
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, execution)
-    outcome = decide(first.compared, spec, execution, analyses.warnings)
+    warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
+    outcome = decide(first.compared, spec, execution, warnings)
     outcome = _reported(outcome, outcome.report(spec.earlier, analyses), spec.out)
     if not first.needs_confirmation:
         return outcome
-    # The reports of the first run exist by now, whatever happens to the confirmation run.
-    confirmed = confirm_and_compare(first, spec, execution)
-    outcome = decide(confirmed, spec, execution, analyses.warnings)
+    # The reports of the first run are already written, so a failed confirmation run loses nothing.
+    confirmed = confirm_and_compare(first, spec, execution, control)
+    outcome = decide(confirmed, spec, execution, warnings)
     return _reported(outcome, outcome.report(spec.earlier), spec.out)
 
 
-def _analyse(spec: RunSpec, execution: Execution, results: Results) -> SuiteAnalyses:
-    """Analyse each suite as a whole; a shard leaves its criteria open."""
+def _hints(spec: RunSpec, execution: RunExecution) -> Iterable[str]:
+    """Return which variables agents with errors did not receive: a newcomer's agent usually has no key."""
+    if not execution.summary.errors:
+        return ()
+    kinds = {item.case.id: item.agent.kind for item in spec.cases}
+    broken = [
+        path
+        for path, cases in execution.cases.items()
+        if any(_is_of_user_code(case, kinds.get(case.id)) for case in cases if case.status == "error")
+    ]
+    return [hint for hint in dict.fromkeys(_hint(spec.settings[path]) for path in broken) if hint]
+
+
+def _is_of_user_code(case: CaseResult, kind: str | None) -> bool:
+    """Return whether user code caused the error of a case: its agent, or a code grader."""
+    turns = [turn for iteration in case.iterations for turn in iteration.turns]
+    if any(score.kind == "code" and score.status == "error" for turn in turns for score in turn.scores):
+        return True
+    # Cases of long runs are kept without their turns.
+    return kind in _USER_CODE and (not turns or any(turn.error for turn in turns))
+
+
+def _hint(settings: SuiteSpec) -> str:
+    with under_rules(settings.rules):
+        return withheld_hint(settings.config or CONFIG_FILE)
+
+
+def _analyse(spec: RunSpec, execution: RunExecution, results: Results) -> SuiteAnalyses:
+    """Analyse each suite as a whole; in a shard the criteria stay undecided."""
     if spec.shard is not None:
         from agenteval.run.shard import with_open_criteria
 
@@ -69,7 +114,7 @@ def _analyse(spec: RunSpec, execution: Execution, results: Results) -> SuiteAnal
 
 
 def _reported(outcome: RunOutcome, report: Report, directory: Path | None) -> RunOutcome:
-    """Write the reports that are asked for; the outcome then warns of each template that could not be used."""
+    """Write the requested reports; return the outcome with a warning for each template that could not be used."""
     if directory is None:
         return outcome
     return replace(outcome, view=write_reports(report, outcome.results, directory / RESULTS_FILE).gate)

@@ -1,4 +1,4 @@
-"""What is run: data only."""
+"""The plan of a run, as data only."""
 
 from __future__ import annotations
 
@@ -8,36 +8,61 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agenteval.agents.base import Agent
-from agenteval.core.llm.budget import Limits
+from agenteval.core.process.confinement import UserCodeRules
 from agenteval.core.text.redact import Redactor
+from agenteval.metrics.resources.shared import RunResources
 from agenteval.metrics.scoring import MetricCatalog
-from agenteval.results.model import CaseResult, IterationResult, RunUsage
+from agenteval.results.case import CaseResult, IterationResult
+from agenteval.results.shortening import MAX_ANSWER_BYTES
+from agenteval.results.summary import RunUsage
 from agenteval.run.progress import Progress
 from agenteval.suite.model import AgentSpec, Case, Suite
 
 if TYPE_CHECKING:
     from agenteval.agents.replay.cases import RecordedAnswer
+    from agenteval.core.llm.errors import NotAskedError
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSlot:
-    """A started agent with what the scheduler must know of its definition."""
+    """A started agent with its definition."""
 
     agent: Agent
     spec: AgentSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A case of a suite, with the agent that answers it; further runs of a case count their iterations on.
+@dataclass(frozen=True)
+class SuitePlan:
+    """What the cases of a suite share in a run; suites with the same configuration share it too.
 
     Attributes:
+        catalog: their metrics.
+        rules: variables and limits of their agents and tools.
+        case_s: limit for the conversation of one iteration, in seconds; ``None`` is no limit.
+        config: name of the configuration, for messages.
+    """
+
+    catalog: MetricCatalog
+    rules: UserCodeRules = field(default_factory=UserCodeRules)
+    case_s: float | None = None
+    config: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A case of a suite, with the agent that answers it. A re-run of a case continues its iteration numbers.
+
+    Attributes:
+        plan: what the cases of the suite share.
         done: iterations that an interrupted run had finished.
-        position: of the case in the plan.
-        recorded: the answer of the trace that the case was made from; no agent is asked.
+        position: position of the case in the plan.
+        recorded: the answer of the trace that the case was made from; the agent is not called.
+        unjudged: why judges do not score the case, if the suite's limits leave it out.
+        beside: the agent that this case's agent takes turns with; ``None`` for no other.
     """
 
     suite: Suite
+    plan: SuitePlan
     case: Case
     agent: AgentSlot
     iterations: int
@@ -45,33 +70,48 @@ class Job:
     done: tuple[IterationResult, ...] = ()
     position: int = 0
     recorded: RecordedAnswer | None = field(default=None, repr=False)
+    unjudged: NotAskedError | None = None
+    beside: AgentSpec | None = None
 
     @property
     def left(self) -> Sequence[int]:
-        """The numbers of the iterations that are still to run."""
+        """The numbers of the iterations that have not run."""
         wanted = range(self.first_iteration, self.first_iteration + self.iterations)
         done = {iteration.index for iteration in self.done}
         return [index for index in wanted if index not in done] if done else wanted
 
 
 @dataclass(frozen=True)
-class ResumedRun:
-    """What an interrupted run left.
+class KeptLines:
+    """The beginning of a journal that a resumed run keeps.
 
     Attributes:
-        run_id: which run it is.
-        active_s: how long it ran, in seconds.
-        end: bytes of the journal that are whole lines.
-        complete: by case id, the byte of the journal where a case stands that had finished with all its iterations.
-        iterations: by case id, what had finished of others.
-        done: how many iterations had finished in all.
-        asked: what asking models took.
-        judged: how many answers of judges counted, by suite.
+        size: its length in bytes.
+        digest: its SHA-256.
+    """
+
+    size: int
+    digest: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ResumedRun:
+    """The content of an interrupted run's journal.
+
+    Attributes:
+        run_id: id of the run.
+        active_s: duration of the run so far, in seconds.
+        kept: the journal's complete lines.
+        complete: byte offsets of the cases that had finished all iterations, by case id.
+        iterations: finished iterations of the other cases, by case id.
+        done: number of finished iterations of all cases.
+        asked: usage of models.
+        judged: number of judged answers, by suite.
     """
 
     run_id: str
     active_s: float
-    end: int
+    kept: KeptLines
     complete: Mapping[str, int] = field(default_factory=dict)
     iterations: Mapping[str, tuple[IterationResult, ...]] = field(default_factory=dict)
     done: int = 0
@@ -81,45 +121,23 @@ class ResumedRun:
 
 @dataclass(frozen=True)
 class RunLimits:
-    """How much runs at once, for how long, and what models may cost; ``None`` is no limit.
+    """Limits of concurrency and time; ``None`` is no limit.
 
     Attributes:
-        concurrency: iterations under way at once, of all agents together.
-        case_s: limit for the conversation of one iteration, in seconds.
+        concurrency: number of iterations at the same time, over all agents.
         run_s: limit for the whole run, in seconds; 0 or less leaves no time.
-        models: calls and cost of models.
     """
 
     concurrency: int
-    case_s: float | None = None
     run_s: float | None = None
-    models: Limits = field(default_factory=Limits)
 
-    def minus(self, usage: RunUsage, seconds: float) -> RunLimits:
-        """Return what is left.
-
-        Args:
-            usage: calls and cost of models so far.
-            seconds: time so far.
-        """
-        calls, cost_usd = self.models.max_calls, self.models.max_cost_usd
-        return replace(
-            self,
-            run_s=None if self.run_s is None else self.run_s - seconds,
-            models=Limits(
-                max_calls=None if calls is None else max(0, calls - usage.llm_calls),
-                max_cost_usd=None if cost_usd is None else max(0.0, cost_usd - usage.cost_usd),
-            ),
-        )
+    def minus(self, seconds: float) -> RunLimits:
+        """Return the remaining limits after a time in seconds."""
+        return self if self.run_s is None else replace(self, run_s=self.run_s - seconds)
 
     @property
-    def models_are_used_up(self) -> bool:
-        """Whether no model can be called any more."""
-        return self.models.max_calls == 0 or self.models.max_cost_usd == 0
-
-    @property
-    def time_is_up(self) -> bool:
-        """Whether no time is left."""
+    def time_limit_reached(self) -> bool:
+        """Whether the time limit is reached."""
         return self.run_s is not None and self.run_s <= 0
 
 
@@ -128,8 +146,10 @@ class PlannedCase:
     """A case with its agent and its iterations.
 
     Attributes:
-        follow_recording: nobody asked for a number of iterations, so that a replay agent answers all it has recorded.
-        recorded: the answer of the trace that the case was made from; no agent is asked.
+        follow_recording: run as many iterations as a replay agent has recorded, because no number was requested.
+        recorded: the answer of the trace that the case was made from; the agent is not called.
+        origin: id of the case that this one repeats; ``None`` if it repeats no other.
+        beside: the agent that this case's agent takes turns with: their cases wait in one queue.
     """
 
     suite: Suite
@@ -139,37 +159,63 @@ class PlannedCase:
     first_iteration: int = 0
     follow_recording: bool = False
     recorded: RecordedAnswer | None = field(default=None, repr=False)
+    origin: str | None = None
+    beside: AgentSpec | None = None
+
+
+def needs_whole_answers(suite: Suite, case: Case) -> bool:
+    """Return whether a metric of the whole case, or the suite's analysis, reads answers of finished iterations."""
+    return bool(case.metrics) or suite.evaluation is not None
 
 
 class CaseSource(Protocol):
-    """Cases that are planned one by one, as the run gets to them; every iteration starts anew."""
+    """A source of cases that are planned lazily, one by one; each iteration over it starts at the first case."""
 
     def __iter__(self) -> Iterator[PlannedCase]: ...
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the last iteration left out."""
+        """Warnings about what the last iteration left out."""
         ...
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The cases of a run, with everything that the runner needs.
+    """The cases of a run, with all the data that the runner needs.
 
     Attributes:
         cases: in a fixed order.
-        compared: the cases stay in memory, because they are compared with a baseline.
-        named: whether the quarantine names a case, so that reports list it whatever its status is.
-        earlier: the interrupted run that this one finishes.
+        suites: what the cases of each suite share, by its path.
+        resources: the resources of all metrics.
+        seed: the random seed; ``None`` for a random one.
+        compared: keep all cases in memory, because they are compared with a baseline.
+        is_quarantined_by_name: returns whether the quarantine names a case; reports list it with any status.
+        max_answer_bytes: bytes of one text of an answer that results keep.
+        earlier: the interrupted run that this run resumes.
+        conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
     """
 
     run_id: str
     cases: Sequence[PlannedCase] | CaseSource
+    suites: Mapping[str, SuitePlan]
     limits: RunLimits
-    catalog: MetricCatalog
+    resources: RunResources
     journal: Path
     redact: Redactor = field(repr=False)
     progress: Progress
     compared: bool
-    named: Callable[[CaseResult], bool]
+    is_quarantined_by_name: Callable[[CaseResult], bool]
+    max_answer_bytes: int = MAX_ANSWER_BYTES
+    seed: int | None = None
     earlier: ResumedRun | None = None
+    conditions: Mapping[str, str] | None = None
+
+    @property
+    def known_cases(self) -> Sequence[PlannedCase] | None:
+        """All cases, if they are known before the run; ``None`` if a source plans them one by one."""
+        return self.cases if isinstance(self.cases, Sequence) else None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the source of the cases left out."""
+        return () if isinstance(self.cases, Sequence) else self.cases.warnings

@@ -4,16 +4,45 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, TextIO
 
 from agenteval.report.view.view import count, duration, money
-from agenteval.results.model import CaseResult
+from agenteval.results.case import CaseResult
 
 # Seconds between two lines in a log.
 _LOG_INTERVAL_S = 10.0
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What a run does, and what it counts.
+
+    Attributes:
+        doing: the activity, such as ``running``.
+        unit: noun of what is counted.
+        statuses: returns the status of each unit of a finished case.
+    """
+
+    doing: str
+    unit: str
+    statuses: Callable[[CaseResult], Iterable[str]]
+
+
+def _of_case(case: CaseResult) -> Iterable[str]:
+    return (case.status,)
+
+
+def _of_iterations(case: CaseResult) -> Iterable[str]:
+    return (iteration.status for iteration in case.iterations)
+
+
+RUNNING = Activity("running", "case", _of_case)
+SCORING = Activity("scoring", "trace", _of_case)
+# A confirmation run contains a case several times.
+CONFIRMING = Activity("confirming with", "iteration", _of_iterations)
 
 
 class Progress(Protocol):
@@ -33,7 +62,7 @@ class Progress(Protocol):
 def make_progress(
     total: int | None,
     stream: TextIO,
-    doing: str,
+    activity: Activity,
     *,
     bar: bool,
     quiet: bool,
@@ -42,9 +71,9 @@ def make_progress(
     """Return the progress display for a stream.
 
     Args:
-        total: cases to run; ``None`` if unknown.
+        total: number of units to run; ``None`` if unknown.
         stream: where to write; progress belongs on stderr.
-        doing: the activity, such as ``running``.
+        activity: the activity, and its units.
         bar: draw a bar; otherwise write lines.
         quiet: show nothing.
         clock: monotonic, in seconds.
@@ -52,7 +81,7 @@ def make_progress(
     if quiet:
         return SilentProgress()
     kind = BarProgress if bar else LineProgress
-    return kind(total, stream, doing, clock)
+    return kind(total, stream, activity, clock)
 
 
 class SilentProgress:
@@ -75,13 +104,15 @@ class Tally:
     """The number, time and cost of finished cases.
 
     Attributes:
-        total: cases to run; ``None`` if unknown.
+        total: number of units to run; ``None`` if unknown.
+        activity: the units.
         started: start of the first case, in seconds of the clock.
         clock: monotonic, in seconds.
         cost_usd: cost of agents, as they report it, and of judges.
     """
 
     total: int | None
+    activity: Activity
     started: float
     clock: Callable[[], float] = time.monotonic
     counts: Counter[str] = field(default_factory=Counter)
@@ -89,7 +120,7 @@ class Tally:
 
     def add(self, case: CaseResult) -> None:
         """Count a finished case."""
-        self.counts[case.status] += 1
+        self.counts.update(self.activity.statuses(case))
         for iteration in case.iterations:
             for turn in iteration.turns:
                 self.cost_usd += (turn.usage.cost_usd or 0.0) if turn.usage else 0.0
@@ -97,7 +128,7 @@ class Tally:
 
     @property
     def done(self) -> int:
-        """The number of finished cases."""
+        """The number of finished units."""
         return self.counts.total()
 
     @property
@@ -135,18 +166,19 @@ class Tally:
 class LineProgress:
     """Progress for logs: a periodic line."""
 
-    def __init__(self, total: int | None, stream: TextIO, doing: str, clock: Callable[[], float]) -> None:
+    def __init__(self, total: int | None, stream: TextIO, activity: Activity, clock: Callable[[], float]) -> None:
         self._total = total
-        self._doing = doing
+        self._activity = activity
         self._stream = stream
         self._clock = clock
-        self._tally = Tally(total, clock(), clock)
+        self._tally = Tally(total, activity, clock(), clock)
         self._last = 0.0
 
     def __enter__(self) -> LineProgress:
         self._last = self._clock()
-        self._tally = Tally(self._total, self._last, self._clock)
-        self._write(f"{self._doing} {'traces' if self._total is None else count(self._total, 'case')}")
+        self._tally = Tally(self._total, self._activity, self._last, self._clock)
+        unit = self._activity.unit
+        self._write(f"{self._activity.doing} {f'{unit}s' if self._total is None else count(self._total, unit)}")
         return self
 
     def __exit__(
@@ -163,7 +195,8 @@ class LineProgress:
             self._last = now
             of_all = f"{tally.done:,}" if self._total is None else f"{tally.done:,}/{self._total:,}"
             rest = (tally.outcomes, duration(tally.elapsed_s), tally.rate, tally.left, tally.cost)
-            self._write(f"{of_all} {'case' if self._total == 1 else 'cases'}, {', '.join(filter(None, rest))}")
+            unit = self._activity.unit if self._total == 1 else f"{self._activity.unit}s"
+            self._write(f"{of_all} {unit}, {', '.join(filter(None, rest))}")
 
     def _write(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
@@ -172,15 +205,15 @@ class LineProgress:
 class BarProgress:
     """Progress for terminals: a bar with rate, remaining time and cost."""
 
-    def __init__(self, total: int | None, stream: TextIO, doing: str, clock: Callable[[], float]) -> None:
+    def __init__(self, total: int | None, stream: TextIO, activity: Activity, clock: Callable[[], float]) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
         self._clock = clock
-        self._tally = Tally(total, clock(), clock)
+        self._tally = Tally(total, activity, clock(), clock)
         self._display = RichProgress(
-            TextColumn(doing),
+            TextColumn(activity.doing),
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TextColumn("{task.fields[outcome]}"),
@@ -188,7 +221,7 @@ class BarProgress:
             console=Console(file=stream),
             transient=True,
         )
-        self._task = self._display.add_task("cases", total=total, outcome="")
+        self._task = self._display.add_task(f"{activity.unit}s", total=total, outcome="")
 
     def __enter__(self) -> BarProgress:
         self._tally.started = self._clock()
@@ -205,4 +238,4 @@ class BarProgress:
         tally = self._tally
         tally.add(case)
         parts = (tally.outcomes, tally.rate, tally.left, tally.cost)
-        self._display.update(self._task, advance=1, outcome=" · ".join(filter(None, parts)))
+        self._display.update(self._task, completed=tally.done, outcome=" · ".join(filter(None, parts)))

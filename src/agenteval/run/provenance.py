@@ -13,7 +13,7 @@ from agenteval.core.process.run_confined import run_confined
 
 @dataclass(frozen=True)
 class Provenance:
-    """The repository, commit and environment of a run; ``None`` for unknown values."""
+    """The repository, commit and environment of a run; ``None`` is unknown."""
 
     commit: str | None = None
     ref: str | None = None
@@ -22,7 +22,7 @@ class Provenance:
 
 
 def provenance(environment: Mapping[str, str], directory: Path) -> Provenance:
-    """Read the provenance from GitHub's variables in a workflow, else from git in the directory."""
+    """Return the provenance: in a workflow from GitHub's variables, else from git in the directory."""
     if environment.get("GITHUB_ACTIONS") == "true":
         return Provenance(
             commit=environment.get("GITHUB_SHA") or None,

@@ -1,4 +1,4 @@
-"""Makes the results of a run of its specification and its execution."""
+"""Builds the results of a run from its specification and its execution."""
 
 from __future__ import annotations
 
@@ -6,24 +6,19 @@ from datetime import UTC, datetime
 
 from agenteval.compare.pairing import entry_without_cases
 from agenteval.core.version import __version__
-from agenteval.results.model import PoolEntry, Results, Run, SuiteResult, Tool
+from agenteval.results.case import SuiteResult
+from agenteval.results.comparison import PoolEntry
+from agenteval.results.coverage import Coverage, EndedBy
+from agenteval.results.metric_use import MetricUse
+from agenteval.results.model import Results, Run, Tool
 from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.runner.execution import Execution
+from agenteval.run.runner.execution import RunExecution
+from agenteval.suite.model import Suite
 
 
-def make_results(spec: RunSpec, execution: Execution) -> Results:
-    """Return the results of a run with its own entry in its pool, before any comparison."""
-    suites = [
-        SuiteResult(
-            path=suite.path,
-            name=spec.redact(suite.name),
-            format=suite.format,
-            fingerprint=suite.fingerprint,
-            threshold=suite.aggregate.threshold if suite.aggregate else None,
-            cases=list(execution.cases.get(suite.path, ())),
-        )
-        for suite in spec.suites
-    ]
+def make_results(spec: RunSpec, execution: RunExecution) -> Results:
+    """Return the results of a run before any comparison; its pool contains only the run itself."""
+    suites = [_suite_result(suite, spec, execution) for suite in spec.suites]
     results = Results(
         tool=Tool(version=__version__, plugins=list(execution.plugins)),
         run=Run(
@@ -33,9 +28,10 @@ def make_results(spec: RunSpec, execution: Execution) -> Results:
             duration_s=round(execution.duration_s, 3),
             complete=execution.complete,
             commit=spec.provenance.commit,
-            ref=spec.provenance.ref,
+            ref=spec.redact.data(spec.provenance.ref),
             repository=spec.provenance.repository,
             workflow_run_id=spec.provenance.workflow_run_id,
+            coverage=_coverage(spec, execution),
             shard=spec.shard,
             seed=spec.seed,
         ),
@@ -49,10 +45,58 @@ def make_results(spec: RunSpec, execution: Execution) -> Results:
     )
 
 
-def _own_entry(spec: RunSpec, execution: Execution, results: Results) -> PoolEntry:
+def _suite_result(suite: Suite, spec: RunSpec, execution: RunExecution) -> SuiteResult:
+    use = execution.metric_use.get(suite.path, MetricUse())
+    return SuiteResult(
+        path=suite.path,
+        name=spec.redact(suite.name),
+        format=suite.format,
+        fingerprint=suite.fingerprint,
+        threshold=suite.aggregate.threshold if suite.aggregate else None,
+        # Only the whole run shows whether a metric measured nothing.
+        unmeasured=use.unmeasured if spec.shard is None else [],
+        undecided=use.undecided,
+        cases=list(execution.cases.get(suite.path, ())),
+    )
+
+
+def _coverage(spec: RunSpec, execution: RunExecution) -> Coverage:
+    """Return what the run covered, and what ended it."""
+    ended_by: EndedBy | None = "budget" if execution.refused_calls else None
+    if execution.signal is not None:
+        ended_by = "signal"
+    elif execution.unfinished:
+        ended_by = "time"
+    # Traces are counted when they are read.
+    selected = execution.total if spec.traces else spec.coverage.selected
+    finished = execution.summary.cases - execution.unfinished
+    return spec.coverage.model_copy(update={"selected": selected, "finished": finished, "ended_by": ended_by})
+
+
+def unscored_metrics(spec: RunSpec, execution: RunExecution) -> tuple[str, ...]:
+    """Return a warning for each added metric that is only reported and scored no reply of a whole run.
+
+    The gate decides about other metrics without a score. A shard sees only some cases.
+    """
+    if spec.shard is not None or not execution.complete:
+        return ()
+    by_case = (metric for item in spec.cases for metric in item.case.all_metrics)
+    on_traces = (metric for suite in spec.suites for metric in suite.metrics) if spec.traces else ()
+    scored = {name for name, metric in execution.summary.metrics.items() if metric.n}
+    added = dict.fromkeys(
+        metric.id for metric in (*by_case, *on_traces) if metric.requested_by == "config" and not metric.gating
+    )
+    return tuple(
+        f"metric {name!r} has no score in this run: it was skipped or failed for every reply"
+        for name in added
+        if name not in scored
+    )
+
+
+def _own_entry(spec: RunSpec, execution: RunExecution, results: Results) -> PoolEntry:
     """Return the run's own entry in its pool.
 
-    Only a comparison needs the cases of the entry in memory; reports read them from the archive.
+    Only a comparison needs the entry's cases in memory; reports read them from the archive.
     """
     entry = entry_without_cases(results)
     if spec.baseline is None:

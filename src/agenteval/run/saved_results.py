@@ -7,43 +7,43 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from agenteval.compare.comparer import Comparer
-from agenteval.compare.gate import Gate, decide_gate
+from agenteval.compare.gate import decide_gate
 from agenteval.report.report import Report
-from agenteval.report.view.view import GateView
+from agenteval.report.view.view import view_of
 from agenteval.report.write import print_table, render_reports
-from agenteval.results.model import Results
 from agenteval.results.store import read_results
-from agenteval.run.outcome import make_directory
+from agenteval.run.baseline import check_baseline, check_not_shard
+from agenteval.run.finished_runs import compare_finished
+from agenteval.run.outcome import report_directory
 from agenteval.run.resolve.saved import resolve_saved
 from agenteval.run.settings import Settings
 
 
 def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
-    """Compare two results files, and decide on the first.
+    """Compare two results files, and apply the gate to the first.
 
     Args:
         current: the file to decide on, or its report directory.
-        baseline: the same of the earlier run.
-        settings: name what fails the gate.
+        baseline: the file or report directory of the earlier run.
+        settings: what fails the gate.
 
     Returns:
         The exit status of the gate.
 
     Raises:
-        ConfigError: a file cannot be read.
+        ConfigError: a file cannot be read, the first is a shard, or the earlier run cannot be a baseline.
     """
     from agenteval.results.importers.detect import read_run
     from agenteval.results.importers.known_cases import suites_of
 
-    spec = resolve_saved(settings, os.environ)
     now, _ = read_run(current)
+    spec = resolve_saved(now, settings, os.environ)
     then, notes = read_run(baseline, suites_of(now))
-    known = {case.id for _, case in now.cases()}
-    comparison = Comparer(now, then, known, spec.compare, notes=notes).decide()
-    results = now.model_copy(update={"comparison": comparison})
+    check_not_shard(now, current)
+    check_baseline(then, baseline)
+    results = now.model_copy(update={"comparison": compare_finished(now, then, spec.compare, notes)})
     gate = decide_gate(results, spec.gate)
-    print_table(results, _view(gate, results), sys.stdout)
+    print_table(results, view_of(gate, results), sys.stdout)
     return gate.exit_status
 
 
@@ -52,24 +52,21 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
 
     Args:
         path: the file, or its report directory.
-        settings: name the history and the templates.
-        out: the directory to write to; that of the file by default.
+        settings: the history and the templates.
+        out: the directory to write to; by default that of the file.
 
     Raises:
         ConfigError: the file or a template cannot be read.
         InfrastructureError: the reports cannot be written.
     """
     results = read_results(path)
-    spec = resolve_saved(settings, os.environ)
+    spec = resolve_saved(results, settings, os.environ)
     directory = out or (path if path.is_dir() else path.parent)
-    make_directory(directory)
-    view = _view(decide_gate(results, spec.gate), results)
+    gate = decide_gate(results, spec.gate)
+    view = view_of(gate, results)
     view = replace(view, warnings=(*view.warnings, *spec.warnings))
     report = Report(view, earlier=spec.earlier, presentation=spec.presentation)
-    print_table(results, render_reports(report, results, directory).gate, sys.stdout)
+    with report_directory(directory):
+        report = render_reports(report, results, directory)
+    print_table(results, report.gate, sys.stdout)
     return 0
-
-
-def _view(gate: Gate, results: Results) -> GateView:
-    notes = tuple(results.comparison.notes) if results.comparison else ()
-    return GateView(passed=gate.passed, headline=gate.headline, reasons=gate.reasons, warnings=notes)

@@ -1,4 +1,4 @@
-"""What the caller of a run asks for, before anything is resolved."""
+"""The caller's settings of a run, before they are resolved."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a caller asks of a run, a merge or saved results; ``None`` leaves a choice to the files.
+    """Settings of a run, a merge or a command on saved results; ``None`` means the default of the files.
 
     Attributes:
-        suites: files, directories, or suites that the caller has made.
-        metrics: measured on every case besides its own.
+        suites: files, directories, or suites that the caller has built.
+        metrics: metrics to add to every case.
         out: the directory of the reports; ``None`` writes none.
     """
 
@@ -37,7 +37,7 @@ class Settings:
     fail_on: frozenset[FailOn] | None = None
     max_llm_calls: int | None = None
     max_cost_usd: float | None = None
-    max_time_s: float | None = None
+    time_limit_s: float | None = None
     seed: int | None = None
     resume: bool = False
     use_cache: bool = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import os
 import secrets
 import shutil
@@ -16,16 +17,25 @@ from pathlib import Path
 
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.process.child import Child, ending
-from agenteval.core.process.confinement import confined, confinement, user_environment
+from agenteval.core.process.confinement import (
+    UserCodeRules,
+    confined,
+    confinement,
+    owner_in,
+    under_rules,
+    user_environment,
+    withheld_hint,
+)
 from agenteval.core.process.interrupt import until_signal
 from agenteval.core.text.escape import terminal
-from agenteval.core.text.redact import Redactor
+from agenteval.core.text.redact import MASK, Redactor
 
 TIME_LIMIT_S = 1800.0
 _SHELL = ("bash", "--noprofile", "--norc", "-eu", "-o", "pipefail", "-c")
 # Line numbers start at the first command.
 _SCRIPT = """trap 'printf "{token} %s\\n" "$LINENO" >&2' ERR; set -E; eval "$1" """
 _LONGEST_LINE = 4000
+_MOST_WAITING = 256 * 1024
 _MOST_SHOWN = 4 * 10**6
 _LAST_LINES = 15
 
@@ -40,15 +50,11 @@ class Setup:
 
     Attributes:
         commands: a bash script that installs its requirements; empty for none.
-        pass_env: patterns of the secret variables to pass; ``None`` for all except the runner's.
-        memory_mb: data of one process in memory, in MB (10^6 bytes); ``None`` is no limit.
-        cpu_s: processor time of one process, in seconds; ``None`` is no limit.
+        rules: its variables and limits, by the configuration of the run.
     """
 
     commands: str = field(default="", repr=False)
-    pass_env: tuple[str, ...] | None = None
-    memory_mb: int | None = None
-    cpu_s: int | None = None
+    rules: UserCodeRules = field(default_factory=UserCodeRules)
 
 
 @contextmanager
@@ -63,7 +69,7 @@ def users_code(setup: Setup, redact: Redactor) -> Iterator[None]:
         SetupError: a command failed.
     """
     with (
-        confined(pass_env=setup.pass_env, memory_mb=setup.memory_mb, cpu_s=setup.cpu_s),
+        under_rules(setup.rules),
         provisioned(setup.commands, Path.cwd(), redact) as variables,
         confined(variables={**confinement().variables, **variables}),
     ):
@@ -80,18 +86,18 @@ def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Ma
         redact: masks secrets in its output.
 
     Yields:
-        The environment variables by which user code finds the virtual environment.
+        Environment variables that make user code use the virtual environment.
 
     Raises:
-        SetupError: a command failed, or took too long.
+        SetupError: a command failed or exceeded the time limit.
     """
     if not commands.strip():
         yield {}
         return
     folder = Path(tempfile.mkdtemp(prefix="agenteval-setup-")).resolve()
     try:
-        give_to_user(folder)
-        # The limits are for agents, and compilers need more; the environment of another setup is not inherited.
+        give_to_user(folder, directory)
+        # User code's resource limits do not apply: compilers need more. Another setup's environment is not inherited.
         others = {key: value for key, value in confinement().variables.items() if key not in {"PATH", "VIRTUAL_ENV"}}
         with confined(memory_mb=None, cpu_s=None, variables=others):
             variables = _install(commands, directory, folder / "venv", redact)
@@ -100,9 +106,9 @@ def provisioned(commands: str, directory: Path, redact: Redactor) -> Iterator[Ma
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def give_to_user(path: Path) -> None:
-    """Change the owner of a file or directory to the user that runs user code."""
-    owner = confinement().owner
+def give_to_user(path: Path, directory: Path) -> None:
+    """Change the owner of a file or directory to the user that runs user code in a working directory."""
+    owner = owner_in(directory)
     if owner is not None:
         os.chown(path, owner.uid, owner.gid)
 
@@ -120,7 +126,9 @@ def _install(commands: str, directory: Path, venv: Path, redact: Redactor) -> di
     argv = (bash, *_SHELL[1:], _SCRIPT.format(token=output.token), "setup", commands)
     status = _run(argv, directory, environment | variables, output)
     if status != 0:
-        raise SetupError(f"setup: {_failed_command(commands, output.failed_line)}{output.failure(status)}")
+        hint = withheld_hint()
+        failed = f"setup: {_failed_command(commands, output.failed_line)}{output.failure(status)}"
+        raise SetupError(f"{failed}\n{hint}" if hint else failed)
     return variables
 
 
@@ -142,7 +150,7 @@ def _run(argv: Sequence[str], directory: Path, environment: Mapping[str, str], o
     """Run a program, show its output line by line, and return its exit status.
 
     Raises:
-        SetupError: it cannot be started, or takes too long.
+        SetupError: the program cannot be started, or exceeds the time limit.
         SystemExit: a signal ended it.
     """
     status: list[int | None] = []
@@ -173,40 +181,54 @@ async def _to_its_end(
 
 @dataclass
 class _Output:
-    """The output of a program: shown immediately, without secrets and workflow commands; its end is kept."""
+    """The output of a program: shown immediately, without secrets and workflow commands; the last lines are kept."""
 
     redact: Redactor
     token: str = field(default_factory=lambda: f"setup-{secrets.token_hex(16)}")
     failed_line: int | None = None
-    _rest: bytearray = field(default_factory=bytearray)
+    _decode: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
+    )
+    _waiting: str = ""
+    _line: str = ""
     _last: deque[str] = field(default_factory=lambda: deque(maxlen=_LAST_LINES))
     _shown: int = 0
 
     def receive(self, data: bytes) -> None:
-        """Show more output."""
-        *lines, rest = data.split(b"\n")
-        for line in lines:
-            self._add(bytes(self._rest[:_LONGEST_LINE]) + line)
-            self._rest.clear()
-        if len(self._rest) <= _LONGEST_LINE:
-            self._rest += rest
+        """Show more output, except for an end that may be the beginning of a secret."""
+        self._waiting += self._decode.decode(data)
+        if len(self._waiting) > _MOST_WAITING:
+            # Only who hides a secret writes as many separators into it.
+            self._show(MASK)
+            self._waiting = ""
+        complete = self.redact.complete(self._waiting)
+        text, self._waiting = self._waiting[:complete], self._waiting[complete:]
+        self._show(self.redact(text))
 
     def end(self) -> None:
         """Show the rest at the end of the output."""
-        if self._rest:
-            self.receive(b"\n")
+        text, self._waiting = self._waiting + self._decode.decode(b"", final=True), ""
+        self._show(self.redact(text))
+        if self._line:
+            self._show("\n")
 
     def failure(self, status: int | None) -> str:
         """Return how the program ended, and its last lines."""
         return "\n".join((f"{ending(status)}:" if self._last else ending(status), *self._last))
 
-    def _add(self, line: bytes) -> None:
-        text = line[:_LONGEST_LINE].decode("utf-8", "replace")
+    def _show(self, masked: str) -> None:
+        *lines, rest = masked.split("\n")
+        for line in lines:
+            self._add((self._line + line)[:_LONGEST_LINE])
+            self._line = ""
+        self._line = (self._line + rest)[:_LONGEST_LINE]
+
+    def _add(self, text: str) -> None:
         token, _, number = text.partition(" ")
         if token == self.token:
             self.failed_line = int(number) if number.isdigit() and self.failed_line is None else self.failed_line
             return
-        clean = terminal(self.redact(text))
+        clean = terminal(text)
         self._last.append(clean)
         if self._shown <= _MOST_SHOWN:
             self._shown += len(clean)

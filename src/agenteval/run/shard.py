@@ -7,7 +7,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agenteval.results.model import Criterion, Results
+from agenteval.results.case import Criterion
+from agenteval.results.model import Results
 from agenteval.suite.evaluation import Aggregate, Analyses
 from agenteval.suite.model import Suite
 

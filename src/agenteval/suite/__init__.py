@@ -1,1 +1,1 @@
-"""Suites: the model, and one loader per format."""
+"""Suites: their model, and one loader per format."""

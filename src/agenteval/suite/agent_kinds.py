@@ -13,11 +13,17 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from agenteval.suite.response_path import check_response_path
+from agenteval.core.paths import is_too_long
+from agenteval.suite.command_line import check_arguments
+from agenteval.suite.http_keys import HttpKeys, http_options
+from agenteval.suite.reply_keys import Reply, Response, ResponsePath, reply_options
+
+#: The kind that answers from a recording.
+REPLAY = "replay"
 
 _INTERPRETER = "python, kind: the interpreter of the agent's environment"
 Target = str | tuple[str, ...]
-_CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_CALLABLE = re.compile(r"([A-Za-z_][\w.]*|[^:]*[^:/]\.py):[A-Za-z_][\w.]*")
 
 
 class _Keys(BaseModel):
@@ -27,7 +33,13 @@ class _Keys(BaseModel):
 class CommandKeys(_Keys):
     """Keys of a program that is started for every turn."""
 
-    command: list[str] | None = Field(None, description="argv; one JSON request on stdin, the reply on stdout")
+    command: list[str] | None = Field(
+        None,
+        description="argv; `{input}` in an argument is the input, else stdin has the JSON request; reply on stdout",
+    )
+    reply: Reply = None
+    response: Response = None
+    response_path: ResponsePath = None
 
     @field_validator("command", mode="before")
     @classmethod
@@ -38,40 +50,31 @@ class CommandKeys(_Keys):
             raise ValueError("must name a program")
         return value
 
-
-class HttpKeys(_Keys):
-    """Keys of an address that requests are sent to."""
-
-    http: str | None = Field(None, description="URL that requests are POSTed to")
-    url: str | None = Field(None, description="the same as `http`")
-    headers: dict[str, str] | None = Field(None, repr=False, description="http: request headers")
-    response_path: str | None = Field(None, description="http: path of the answer in a response of another form")
-
-    @field_validator("http", "url")
+    @field_validator("command")
     @classmethod
-    def _url(cls, value: str | None) -> str | None:
-        if value is not None and not re.match(r"https?://[^\s/]", value):
-            raise ValueError(f"{value!r} is not an http:// or https:// address")
+    def _placeholders(cls, value: list[str] | None) -> list[str] | None:
+        check_arguments(value or ())
         return value
-
-    @field_validator("response_path")
-    @classmethod
-    def _path(cls, value: str | None) -> str | None:
-        return value if value is None else check_response_path(value)
 
 
 class PythonKeys(_Keys):
     """Keys of a Python callable."""
 
-    python: str | None = Field(None, description="`module:callable`, run in a worker process")
+    python: str | None = Field(
+        None,
+        description="`module:name` or `path/file.py:name` of a function, class or agent, run in a worker process",
+    )
+    reply: Reply = None
+    response: Response = None
+    response_path: ResponsePath = None
     interpreter: str | None = Field(None, description=_INTERPRETER)
 
     @field_validator("python")
     @classmethod
     def _callable(cls, value: str | None) -> str | None:
         if value is not None and not _CALLABLE.fullmatch(value):
-            example = "for instance agent:reply for the function reply in agent.py"
-            raise ValueError(f"{value!r} is not of the form module:callable, {example}")
+            example = "for instance agent:reply or agent.py:reply for the function reply in agent.py"
+            raise ValueError(f"{value!r} is not of the form module:name, {example}")
         return value
 
 
@@ -82,6 +85,15 @@ class ReplayKeys(_Keys):
         None,
         description="recorded answers: results.json or its folder, JSON Lines of replies, or OpenTelemetry traces",
     )
+
+    @field_validator("replay")
+    @classmethod
+    def _file(cls, value: str | None) -> str | None:
+        if value == "":
+            raise ValueError("needs a file or a folder with recorded answers, for instance answers.jsonl")
+        if value is not None and is_too_long(value):
+            raise ValueError("is too long for a path")
+        return value
 
 
 class PluginKeys(_Keys):
@@ -107,15 +119,15 @@ class AgentKind:
     """A way to reach an agent.
 
     Attributes:
-        name: as ``AgentSpec.kind`` and ``type`` name it.
-        agent: ``module:class`` of the ``Agent``; called with the specification and, where its parameters name them,
-            ``concurrency`` and ``gateway``.
+        name: value of ``AgentSpec.kind`` and of ``type`` in files.
+        agent: ``module:class`` of the ``Agent``; the arguments are the specification and, if parameters have these
+            names, ``concurrency``, ``gateway`` and ``listener``.
         keys: its keys in YAML; the first one gives the target. ``None``: files cannot name this kind.
-        target: makes the target of the keys' values and the file's directory; by default the first key's value.
-        options: makes ``AgentSpec.options`` of the same.
+        target: makes the target from the keys' values and the file's directory; default: the first key's value.
+        options: makes ``AgentSpec.options`` from the same values.
         aliases: other names of that first key.
-        tool: ``module:class`` of the ``Caller`` for tools under test; ``None``: it cannot be a tool.
-        is_local: starting the agent checks it before a run, and reaches nothing outside this machine.
+        tool: ``module:class`` of the ``Caller`` for tools under test; ``None``: the kind cannot be a tool.
+        is_local: whether starting the agent checks it before a run and connects to no other machine.
     """
 
     name: str
@@ -139,7 +151,7 @@ class AgentKind:
 
 
 def _interpreter(keys: Any, directory: Path) -> dict[str, Any]:
-    """A path is relative to the file; a name without a slash is looked up on PATH."""
+    """Return the path of an interpreter, relative to the file; a name without a slash is searched on PATH."""
     name = keys.interpreter
     return {"interpreter": str(directory / name) if "/" in name else name} if name else {}
 
@@ -150,6 +162,7 @@ KINDS = (
         "agenteval.agents.command:CommandAgent",
         CommandKeys,
         target=lambda keys, _directory: tuple(keys.command),
+        options=lambda keys, _directory: reply_options(keys),
         tool="agenteval.agents.tool:CommandCaller",
         is_local=True,
     ),
@@ -159,19 +172,19 @@ KINDS = (
         HttpKeys,
         aliases=("url",),
         target=lambda keys, _directory: keys.http or keys.url,
-        options=lambda keys, _directory: {"headers": keys.headers or {}, "response_path": keys.response_path},
+        options=lambda keys, _directory: http_options(keys),
         tool="agenteval.agents.tool:HttpCaller",
     ),
     AgentKind(
         "python",
         "agenteval.agents.python:PythonAgent",
         PythonKeys,
-        options=_interpreter,
+        options=lambda keys, directory: {**reply_options(keys), **_interpreter(keys, directory)},
         tool="agenteval.agents.tool:PythonCaller",
         is_local=True,
     ),
     AgentKind(
-        "replay",
+        REPLAY,
         "agenteval.agents.replay.agent:ReplayAgent",
         ReplayKeys,
         target=lambda keys, directory: str(directory / keys.replay),
@@ -184,7 +197,7 @@ KINDS = (
         options=lambda keys, directory: {"options": keys.options or {}, **_interpreter(keys, directory)},
         is_local=True,
     ),
-    # Suites, source code and callers of the library describe these, not agenteval.yaml.
+    # Suites, source code and library callers define these kinds; agenteval.yaml cannot.
     AgentKind("model", "agenteval.agents.model.agent:ModelAgent"),
     AgentKind("framework", "agenteval.agents.framework:FrameworkAgent"),
     AgentKind("callable", "agenteval.agents.callable:CallableAgent"),

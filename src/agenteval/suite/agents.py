@@ -3,7 +3,7 @@
 Canonical forms, each with optional ``timeout``, ``concurrency``, ``retries``, ``config`` and ``env``::
 
     {command: [python, agent.py]}
-    {http: "https://…", headers: {…}, response_path: data.answer}
+    {http: "https://…", headers: {…}, body: {…}, response: {answer: data.answer}}
     {python: "module:callable", interpreter: .venv/bin/python}
     {replay: answers.jsonl}
     {kind: acme.a2a, options: {…}}
@@ -20,21 +20,32 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from agenteval.core.documents.document import Document, KeyPath
+from agenteval.core.documents.durations import Duration
 from agenteval.core.documents.validation import join_choices, validate
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.suite.agent_kinds import BY_KEY, KINDS, TOOL_SUFFIX, AgentKind
+from agenteval.suite.command_line import INPUT, takes_input
+from agenteval.suite.http_keys import FOREIGN_KEYS
 from agenteval.suite.model import AgentSpec
+from agenteval.suite.reply_keys import reply_problem
+from agenteval.suite.request_template import placeholders
 
 _TEXT_KEYS = ("command", "env", "headers")
+
+#: Keys of an agent or tool under test that take credentials.
+CREDENTIALS = ("env.*", "headers.*")
 
 
 class _CommonKeys(BaseModel):
     """Keys of every agent."""
 
-    timeout: float | None = Field(None, gt=0, description="seconds for one turn (60)")
+    timeout: Duration | None = Field(None, description="time for one turn, in seconds or as in 500ms (60)")
     concurrency: int | None = Field(None, ge=1, description="conversations with it at once (as many as the run)")
     retries: int | None = Field(
         None, ge=0, le=10, description="retries after a transient failure; default: 2 for http, else 0"
+    )
+    control: str | None = Field(
+        None, description="agent that is a deployment of the base commit, to run beside this one; empty for none"
     )
     config: dict[str, Any] = Field(default_factory=dict, description="free-form values sent with every request")
     env: dict[str, str] = Field(default_factory=dict, repr=False, description="further environment variables")
@@ -68,6 +79,8 @@ class AgentEntry(_AllKeys):
             owners = _owners(key)
             if owners and key not in own and getattr(self, key) is not None:
                 raise ValueError(f"`{key}` is for agents of type {' or '.join(owners)}, not {kind.name}")
+        if problem := reply_problem(self):
+            raise ValueError(problem)
         return self
 
     def _kinds(self) -> Iterator[AgentKind]:
@@ -86,7 +99,7 @@ def _owners(key: str) -> list[str]:
 
 
 def read_agent(value: Any, document: Document, at: KeyPath) -> tuple[AgentSpec | None, list[Problem]]:
-    """One agent entry of a document, or its problems."""
+    """Return one agent entry of a document, or its problems."""
     try:
         written = _long_form(_as_written(value, document, at))
     except ValueError as error:
@@ -100,29 +113,33 @@ def read_agent(value: Any, document: Document, at: KeyPath) -> tuple[AgentSpec |
 
 
 def read_tool(value: Any, document: Document, at: KeyPath) -> tuple[AgentSpec | None, list[Problem]]:
-    """One entry of ``tools:``, written as an agent is; or its problems."""
+    """Return one entry of ``tools:``, in the form of an agent entry, or its problems."""
     spec, problems = read_agent(value, document, at)
     if spec is None:
         return None, problems
     tools = [kind.name for kind in KINDS if kind.tool is not None]
     if spec.kind not in tools:
         return None, [document.problem(at, f"a tool is one of {join_choices(tools)}, not {spec.kind}")]
-    if spec.options.get("response_path"):
-        return None, [
-            document.problem((*at, "response_path"), "this key is for agents; all of a tool's result counts")
-        ]
+    if keys := [key for key in FOREIGN_KEYS if spec.options.get(key) is not None]:
+        why = "this key is for agents; a tool receives its arguments as JSON, and all of its result counts"
+        return None, [document.problem((*at, key), why) for key in keys]
+    if spec.kind == "http" and next(placeholders(spec.target), None):
+        return None, [document.problem(at, "the address of a tool cannot contain placeholders")]
+    if spec.kind == "command" and takes_input(spec.target):
+        message = f"{INPUT} is for agents; a tool reads its arguments as JSON from standard input"
+        return None, [document.problem((*at, "command"), message)]
     return replace(spec, kind=spec.kind + TOOL_SUFFIX), []
 
 
 def agent_from_text(text: str, directory: Path) -> AgentSpec:
-    """An agent given on the command line.
+    """Return the agent in a command-line option.
 
     Args:
         text: ``replay:FILE``, ``python:module:callable``, ``command:ARGS``, ``kind:NAME``, or a URL.
-        directory: where relative paths start.
+        directory: base of relative paths.
 
     Raises:
-        ConfigError: none of these.
+        ConfigError: the text has none of these forms.
     """
     document = Document(file="--agent", directory=directory, data=None)
     spec, problems = read_agent(text, document, ())
@@ -132,12 +149,12 @@ def agent_from_text(text: str, directory: Path) -> AgentSpec:
 
 
 def is_inline_agent(text: str) -> bool:
-    """Whether a text describes an agent itself, and is not the name of one."""
+    """Return whether a text describes an agent itself, and is not the name of an agent."""
     return text.startswith(("http://", "https://")) or (text.partition(":")[0] in BY_KEY and ":" in text)
 
 
 def _as_written(value: Any, document: Document, at: KeyPath) -> Any:
-    """Arguments, variables and headers that YAML took for numbers or booleans as they are written."""
+    """Return an entry in which arguments, variables and headers have their written form."""
     if isinstance(value, list):
         return document.as_written(value, at)
     if not isinstance(value, dict):
@@ -171,4 +188,5 @@ def _spec(entry: Any, directory: Path, where: str) -> AgentSpec:
         env=entry.env,
         options=kind.options(entry, directory),
         where=where,
+        control=entry.control or None,
     )

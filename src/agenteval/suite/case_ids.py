@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from agenteval.core.masking import mask
+
 #: What the tag of a persona starts with.
 PERSONA_TAG = "persona:"
 
@@ -29,10 +31,28 @@ def persona_tag(persona: str) -> str:
     return f"{PERSONA_TAG}{persona}"
 
 
+def asked_by(name: str, persona: str | None) -> str:
+    """Return the name of a case that a persona asks; a name that ends with the persona stays as it is."""
+    suffix = f" [{persona}]"
+    return name if not persona or name.endswith(suffix) else name + suffix
+
+
+class DistinctNames:
+    """Makes names distinguishable: a second ``name`` becomes ``name (2)``."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def distinct(self, name: str) -> str:
+        """Return the name, with a number if it was given before."""
+        number = self._seen[name] = self._seen.get(name, 0) + 1
+        return name if number == 1 else f"{name} ({number})"
+
+
 def excerpt(text: str) -> str:
-    """Return a text as a name: one line, cut if it is long."""
+    """Return a text as a name: one line, cut if it is long, with masked secrets: half a secret is not recognised."""
     line = " ".join(text.split())
-    return line if len(line) <= _NAME_LENGTH else line[: _NAME_LENGTH - 1] + "…"
+    return line if len(line) <= _NAME_LENGTH else mask(line)[: _NAME_LENGTH - 1] + "…"
 
 
 def _digest(text: str) -> str:

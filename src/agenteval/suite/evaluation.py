@@ -40,7 +40,8 @@ Section = Literal[
 class Aggregate:
     """Aggregation of the scores of an answer into one score with a threshold.
 
-    Absent scores (skipped, or an error) and their weights are ignored.
+    Scores of metrics that do not apply are ignored, with their weights. Without a score that is missing because of an
+    error or a limit, there is no aggregated score.
 
     Attributes:
         method: ``weighted_sum``: Σ(score·weight) / Σ(weight); ``average``: the mean of scores with weight above 0.

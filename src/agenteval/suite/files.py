@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from agenteval.suite.model import FileKind
 
@@ -75,9 +74,3 @@ def decode_text(data: bytes) -> tuple[str, str]:
         return data.decode("cp1252"), "cp1252"
     except UnicodeDecodeError:
         raise ValueError("is neither UTF-8 nor Windows-1252 text") from None
-
-
-def display_url(url: str) -> str:
-    """Return an address without user, query and fragment, which may contain secrets."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

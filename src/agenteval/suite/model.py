@@ -12,14 +12,16 @@ from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
 
 if TYPE_CHECKING:
-    from agenteval.suite.evaluation import Aggregate, Evaluation
+    from agenteval.suite.evaluation import Aggregate, Evaluation, JudgeLimits
 
 DEFAULT_TURN_TIMEOUT_S = 60.0
 
-#: Id of the one score that an `Aggregate` makes of the scores of a case.
+#: Id of the score into which an `Aggregate` combines the scores of a case.
 OVERALL = "score"
 
 # Digits of the hashes that results.json keeps for each case and metric.
@@ -30,6 +32,10 @@ _DEFAULT_RETRIES = {"http": 2, "http_tool": 2}
 
 # The same text for the same values, in every process.
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+
+# The constraints hold for suites that programs make; formats report their mistakes with file and line.
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Seconds = Annotated[float, Field(gt=0)]
 
 Scope = Literal["suite", "case", "turn", "config"]
 
@@ -63,18 +69,18 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class CaseFilter:
-    """Which cases a metric is for; ``*`` stands for any text.
+    """Which cases a metric is for; ``*`` matches any text.
 
     Attributes:
-        cases: names or ids; empty is all.
-        tags: one of the case's tags must match; empty is all.
+        cases: names or ids; empty means all.
+        tags: one of the case's tags must match; empty means all.
     """
 
     cases: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
 
     def allows(self, case_id: str, name: str, tags: Iterable[str]) -> bool:
-        """Whether a case is among them."""
+        """Return whether the metric scores a case."""
         named = not self.cases or any(fnmatchcase(text, item) for item in self.cases for text in (name, case_id))
         return named and (not self.tags or any(fnmatchcase(tag, item) for tag in tags for item in self.tags))
 
@@ -90,7 +96,7 @@ class MetricConfig:
         threshold: score required to pass, 0..1; with ``None`` the metric decides.
         options: constructor arguments of the metric.
         response_path: leaf of a JSON response that is scored instead of the whole text.
-        fail_on_error: an error of the metric makes the case an error; otherwise it is a warning.
+        fail_on_error: an error of the metric makes the case an error; otherwise the other metrics decide.
         retries: retries after an error of the metric.
         timeout_s: limit for one attempt, in seconds.
         requested_by: level of the suite that lists this metric; ``config`` is ``agenteval.yaml``.
@@ -103,12 +109,12 @@ class MetricConfig:
     id: str
     type: str
     kind: MetricKind
-    threshold: float | None = None
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     response_path: str | None = None
-    fail_on_error: bool = False
-    retries: int = 0
-    timeout_s: float | None = None
+    fail_on_error: bool = True
+    retries: Annotated[int, Field(ge=0)] = 0
+    timeout_s: Seconds | None = None
     requested_by: Scope = "suite"
     gating: bool = True
     only: CaseFilter | None = None
@@ -116,8 +122,19 @@ class MetricConfig:
     metric: Any = field(default=None, repr=False, compare=False)
 
     def is_for(self, case_id: str, name: str, tags: Iterable[str]) -> bool:
-        """Whether it scores a case."""
+        """Return whether the metric scores a case."""
         return self.only is None or self.only.allows(case_id, name, tags)
+
+    @property
+    def judge_limits(self) -> JudgeLimits | None:
+        """The limits that the metric shares with the other judges of its suite, if it has such limits."""
+        limits = self.options.get("limits")
+        if limits is None:
+            return None
+        # Imported here: few suites have such judges.
+        from agenteval.suite.evaluation import JudgeLimits
+
+        return limits if isinstance(limits, JudgeLimits) else None
 
     @cached_property
     def content(self) -> str:
@@ -188,6 +205,13 @@ class Turn:
     metrics: tuple[MetricConfig, ...] = ()
     exception_is_answer: bool = False
 
+    @property
+    def expects_json(self) -> bool:
+        """Whether a JSON object is the expected answer, or a metric reads the answer as JSON."""
+        if any(metric.kind == "schema" or metric.response_path is not None for metric in self.metrics):
+            return True
+        return self.ground_truth is not None and _is_json_object(self.ground_truth)
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -210,11 +234,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """Short hashes that tell which parts of two runs of a case can be compared.
+    """Short hashes that show which parts of two runs of a case can be compared.
 
     Attributes:
-        question: hash of what is sent to the agent in every turn.
-        metrics: metric id → hash of its configuration and of what it compares with, in every turn that it scores.
+        question: hash of the input to the agent in every turn.
+        metrics: metric id → hash of its configuration and expected values, in every turn that it scores.
     """
 
     question: str = ""
@@ -231,8 +255,6 @@ class Case:
         target: agent or tool that answers; ``None`` means the suite's agent.
         persona: persona that asks, in suites with personas.
         aggregate: combines all scores into the one that decides; with ``None`` every metric must pass.
-        fingerprint: hash of the question and the metrics, without the agent. Runs can be resumed or merged only
-            if it is equal; see `fingerprints` for comparisons.
     """
 
     id: str
@@ -241,21 +263,29 @@ class Case:
     tags: tuple[str, ...] = ()
     cluster: str | None = None
     line: int | None = None
-    iterations: int | None = None
+    iterations: Count | None = None
     metrics: tuple[MetricConfig, ...] = ()
     strict: bool = False
     target: Target | None = None
     persona: str | None = None
     aggregate: Aggregate | None = None
-    fingerprint: str = field(init=False, compare=False)
+    # Computed on first use: most copies of a case are never asked for it. A copy with changes computes its own.
+    _fingerprint: str | None = field(default=None, init=False, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        content = [*map(_turn_content, self.turns), *(metric.content for metric in self.metrics)]
-        object.__setattr__(self, "fingerprint", _digest(content))
+    @property
+    def fingerprint(self) -> str:
+        """The hash of the question and the metrics, without the agent.
+
+        Runs can be resumed or merged only if it is equal; see `fingerprints` for comparisons.
+        """
+        if self._fingerprint is None:
+            content = [*map(_turn_content, self.turns), *(metric.content for metric in self.metrics)]
+            object.__setattr__(self, "_fingerprint", _digest(content))
+        return str(self._fingerprint)
 
     @property
     def fingerprints(self) -> Fingerprints:
-        """The hashes of the question and of each metric; no metric takes part in the hash of another one."""
+        """The hashes of the question and of each metric; a metric does not affect the hashes of others."""
         contents: dict[str, list[str]] = {}
         weighed: list[str] = []
         for index, turn in enumerate(self.turns):
@@ -297,19 +327,21 @@ class AgentSpec:
         options: options of this kind (``headers``, ``response_path``, ``interpreter``, ...).
         where: ``file:line`` of the definition, for messages.
         function: called in this process; for ``callable`` alone.
+        control: name of the agent that is a deployment of the base commit.
     """
 
     kind: str
     target: str | tuple[str, ...]
     directory: str
-    timeout_s: float | None = None
-    concurrency: int | None = None
-    retries: int | None = None
+    timeout_s: Seconds | None = None
+    concurrency: Count | None = None
+    retries: Annotated[int, Field(ge=0)] | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     where: str = ""
     function: Callable[..., Any] | None = field(default=None, repr=False)
+    control: str | None = None
 
     @property
     def limit_s(self) -> float:
@@ -348,9 +380,9 @@ class Suite:
     root: str = ""
     agent: AgentSpec | str | None = None
     fallback_agent: AgentSpec | None = None
-    iterations: int | None = None
-    concurrency: int | None = None
-    turn_timeout_s: float | None = None
+    iterations: Count | None = None
+    concurrency: Count | None = None
+    turn_timeout_s: Seconds | None = None
     retrieval_tools: frozenset[str] = frozenset()
     metrics: tuple[MetricConfig, ...] = ()
     aggregate: Aggregate | None = None
@@ -380,7 +412,7 @@ def _question_content(turn: Turn) -> tuple[str, ...]:
 
 
 def _expected_content(turn: Turn) -> tuple[str, ...]:
-    """What metrics compare an answer with and the agent does not see, as JSON."""
+    """Return the expected values, which metrics read and the agent does not see, as JSON."""
     return (
         _json(turn.ground_truth),
         _json(turn.retrieval_context),
@@ -402,6 +434,15 @@ def _json(value: Any) -> str:
 def _array(items: Iterable[str]) -> str:
     """Return the JSON of a list of JSON items."""
     return f"[{','.join(items)}]"
+
+
+def _is_json_object(text: str) -> bool:
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _digest(items: Iterable[str]) -> str:

@@ -26,14 +26,14 @@ class ModelAgentSpec:
     Attributes:
         instructions: the system prompt.
         response_schema: JSON Schema of every answer; ``None`` for free text.
-        obstacles: why it cannot run here, though its suite may be run with another agent.
+        problems: why it cannot run here, though its suite may be run with another agent.
     """
 
     model: ModelSpec
     instructions: str
     tools: tuple[Tool, ...] = ()
     response_schema: Mapping[str, Any] | None = None
-    obstacles: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 def model_agent_of(spec: AgentSpec) -> ModelAgentSpec:

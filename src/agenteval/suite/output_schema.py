@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agenteval.core.text.pattern import matches_everything
+
 Strategy = Literal["exact", "contains", "contains_any", "startswith", "endswith", "match", "similar"]
+_PARTS = frozenset({"contains_any", "startswith", "endswith"})
 TypeName = Literal["str", "int", "float", "bool", "dict", "list", "set", "any"]
 
 
@@ -18,8 +21,8 @@ class TextMatch:
     """A strategy for matching a text.
 
     Attributes:
-        strategy: ``contains`` wants all of the expected texts; ``contains_any``, ``startswith`` and ``endswith`` one
-            of them; ``match`` is a regular expression that is searched for; ``similar`` compares the meaning.
+        strategy: ``contains`` requires all of the expected texts; ``contains_any``, ``startswith`` and ``endswith``
+            require one of them; ``match`` searches for a regular expression; ``similar`` compares the meaning.
         expected: texts, a pattern, or the text to resemble.
         case_sensitive: whether case and surrounding white space count.
         threshold: for ``similar``: the required cosine similarity, 0..1.
@@ -29,6 +32,16 @@ class TextMatch:
     expected: tuple[str, ...]
     case_sensitive: bool = False
     threshold: float | None = None
+
+    @property
+    def matches_everything(self) -> bool:
+        """Whether every text matches, so that nothing is checked."""
+        if self.strategy == "match":
+            return matches_everything(self.expected[0])
+        is_empty = [not (text if self.case_sensitive else text.strip()) for text in self.expected]
+        if self.strategy == "contains":
+            return all(is_empty)
+        return self.strategy in _PARTS and any(is_empty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,6 @@ class FieldSpec:
 
     Attributes:
         types: allowed types; empty allows all.
-        default: value for a missing field, with ``has_default``.
         text: how the text of the value must match.
         enum: allowed values.
         fields: fields of an object; additional ones are allowed.
@@ -59,8 +71,6 @@ class FieldSpec:
 
     types: tuple[FieldType, ...] = ()
     required: bool = True
-    default: Any = None
-    has_default: bool = False
     text: TextMatch | None = None
     enum: tuple[Any, ...] | None = None
     min_length: int | None = None

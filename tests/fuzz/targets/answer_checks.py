@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from agenteval.core.text.refusal import is_refusal
 from agenteval.metrics.base import MetricError
-from agenteval.metrics.safety.refusal import is_refusal
 from agenteval.metrics.schema import check, parsed
 from agenteval.metrics.text.patterns import found, full_match
 from agenteval.suite.output_schema import FieldSpec, FieldType

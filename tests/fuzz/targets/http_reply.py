@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
-from agenteval.agents.http.agent import HttpAgent
+from agenteval.agents.base import Request
+from agenteval.agents.calls_elsewhere import find_mapping
+from agenteval.agents.http.reply import ReplyReader
 from agenteval.agents.http.response import HttpResponse
+from agenteval.agents.http.shapes.registry import SHAPES
 from agenteval.core.errors import AgentError
-from agenteval.suite.model import AgentSpec
 
-
-def _agent(response_path: str | None) -> HttpAgent:
-    options = {} if response_path is None else {"response_path": response_path}
-    return HttpAgent(AgentSpec(kind="http", target="http://agent", directory=".", where="", options=options), 1)
-
-
-_AGENTS = tuple(map(_agent, (None, "choices[0].message.content", "answer")))
+_OPTIONS: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"reply": "text"},
+    {"response_path": "choices[0].message.content"},
+    {"response": {"answer": "steps[*].text", "tool_calls": "steps", "retrieval_context": "$", "error": "error"}},
+    {"response": {"tool_calls": {"path": "steps", "name": "tool.name", "args": "tool.args", "result": "output"}}},
+    *({"shape": name} for name in SHAPES),
+)
+_READERS = tuple(map(ReplyReader.of, _OPTIONS))
+_REQUESTS = tuple(
+    Request(input="", case="", turn=0, session="", expects_json=expects_json) for expects_json in (False, True)
+)
 
 
 def target(data: bytes) -> None:
     kind, _, content = data.partition(b"\n")
     response = HttpResponse(200, "OK", {"content-type": kind.strip().decode("latin-1")}, content)
-    for agent in _AGENTS:
+    for reader in _READERS:
         with suppress(AgentError):
-            agent._read(response).response.encode()
+            received = reader.received(response)
+            list(reader.missing(received))
+            find_mapping(received.documents)
+            for request in _REQUESTS:
+                with suppress(AgentError):
+                    reader.reply(received, request).response.encode()

@@ -13,4 +13,4 @@ from agenteval.run.journal.resume import _read
 def target(data: bytes) -> None:
     with suppress(ConfigError):
         earlier, _ = _read(as_file(data, "journal/journal.jsonl"))
-        assert earlier.end <= len(data)
+        assert earlier.kept.size <= len(data)

@@ -16,8 +16,8 @@ def target(data: bytes) -> None:
         worker = _Worker("python")
         waiting = worker._pending = {number: loop.create_future() for number in range(3)}
         # In two pieces, as pipes deliver.
-        worker._receive(data[: len(data) // 2])
-        worker._receive(data[len(data) // 2 :] + b"\n")
+        worker._lines.add(data[: len(data) // 2])
+        worker._lines.add(data[len(data) // 2 :] + b"\n")
         for future in waiting.values():
             if future.done():
                 with suppress(_CallError, AgentError):

@@ -1,4 +1,4 @@
-"""Builds runs with a history: what the gate compares."""
+"""Builds runs with a history, as input of the gate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tests.unit.runs import case, results
 from agenteval.compare.comparer import Comparer
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.statistics.parameters import GateParameters
-from agenteval.results.model import CaseResult, ComparedCase, Comparison, Results
+from agenteval.results.case import CaseResult
+from agenteval.results.comparison import ComparedCase, Comparison
+from agenteval.results.model import Results
 
 TODAY = date(2026, 3, 1)
 K = 3
@@ -65,7 +67,7 @@ def comparer(now: Results, then: Results, chosen: ComparePolicy | None = None) -
 
 
 def compared(now: Results, then: Results, chosen: ComparePolicy | None = None) -> Comparison:
-    """A comparison without any confirming run."""
+    """A comparison without any confirmation run."""
     return comparer(now, then, chosen).decide()
 
 

@@ -11,7 +11,9 @@ from agenteval.compare.comparer import Comparer
 from agenteval.compare.pairing import pair_cases, pool_entry
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.statistics.parameters import GateParameters
-from agenteval.results.model import CaseChange, CaseResult, CaseStatus, Comparison, Results, TurnResult
+from agenteval.results.case import CaseResult, CaseStatus, TurnResult
+from agenteval.results.comparison import CaseChange, Comparison
+from agenteval.results.model import Results
 from agenteval.suite.model import Fingerprints
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]
@@ -68,7 +70,7 @@ class TestChanges:
         (only,) = comparison.cases
         assert (only.change, only.metrics, only.answers) == ("changed", [], [])
         assert (only.status_before, only.status_after) == ("passed", "failed")
-        assert (comparison.verdict, comparison.metrics) == ("inconclusive", [])
+        assert (comparison.verdict, comparison.metrics) == ("unproven", [])
 
     def test_a_baseline_without_fingerprints_is_compared(self) -> None:
         before = results(case("a", "passed")).model_copy(update={"pool": []})
@@ -92,7 +94,7 @@ class TestMetricsOfACase:
         assert (changes["rouge"].before, changes["rouge"].after) == (None, 0.7)
         assert (changes["bleu"].before, changes["bleu"].after) == (0.2, None)
 
-    def test_what_was_not_scored_is_no_zero(self) -> None:
+    def test_unscored_metrics_are_not_zero(self) -> None:
         before = results(with_turns("a", "passed", turn(score(), skipped("bleu"))))
         after = results(with_turns("a", "passed", turn(score(), broken("bleu"))))
         comparison = compared(before, after)
@@ -111,7 +113,7 @@ class TestMetricsOfACase:
 
 
 class TestAnswers:
-    def test_both_answers_of_what_got_worse(self) -> None:
+    def test_a_regressed_case_shows_both_answers(self) -> None:
         before = results(case("a", "passed", response="old"), case("b", response="same"))
         after = results(case("a", "failed", [{"numeric": 0.0}], response="new"), case("b", response="other"))
         worse, same = compared(before, after).cases
@@ -205,10 +207,11 @@ class TestVerdict:
         assert (comparison.verdict, comparison.policy["reason"]) == (verdict, reason)
 
     @pytest.mark.parametrize("after", [results(), results(case("b"))])
-    def test_without_common_cases_it_is_inconclusive(self, after: Results) -> None:
+    def test_without_common_cases_it_is_unproven(self, after: Results) -> None:
         comparison = compared(results(case("a")), after)
-        assert comparison.verdict == "inconclusive"
-        assert comparison.policy["reason"] == "no case is in both runs with the same question and metrics"
+        assert comparison.verdict == "unproven"
+        lost = "1 of 1 case of the baseline cannot be compared: 1 removed (a)"
+        assert comparison.policy["reason"] == f"{lost}; no case is in both runs with the same question and metrics"
 
     def test_the_baseline_is_named(self) -> None:
         comparison = compared(results(case("a"), run_id="base"), results(case("a")))
@@ -229,20 +232,20 @@ class TestVerdict:
         first = compared(before, results(*after)).verdict
         after[index] = case(str(index), "failed")
         second = compared(before, results(*after)).verdict
-        order = ["improved", "unchanged", "regressed"]
+        order = ["improved", "unchanged", "unproven", "regressed"]
         assert order.index(second) >= order.index(first) or statuses[index][1] == "failed"
 
     @given(statuses=st.lists(st.sampled_from(STATUSES), max_size=6))
     def test_a_run_compared_with_itself_is_unchanged(self, statuses: list[CaseStatus]) -> None:
         run = results(*(case(str(number), status) for number, status in enumerate(statuses)))
         comparison = compared(run, run)
-        assert comparison.verdict == ("unchanged" if statuses else "inconclusive")
+        assert comparison.verdict == "unchanged"
         assert {item.change for item in comparison.cases} <= {"unchanged"}
         assert {item.difference for item in comparison.metrics} <= {0.0}
 
 
 class TestPool:
-    def test_it_holds_the_scores_of_every_iteration(self) -> None:
+    def test_it_contains_the_scores_of_every_iteration(self) -> None:
         unanswered = iteration("error", turn(score()), turn(error="boom", response=None, index=1))
         spread = [
             turn(score(value=1.0), broken("bleu")),

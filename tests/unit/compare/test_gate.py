@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import date
+from typing import Any
+
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.runs import case, results
 
+from agenteval.ci.github.publish.publisher import PublishOptions, content_of
 from agenteval.compare.comparer import Comparer
 from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy, decide_gate, parse_fail_on
-from agenteval.compare.policy import ComparePolicy
-from agenteval.results.model import CaseStatus, Criterion, Results
+from agenteval.compare.policy import ComparePolicy, Quarantine
+from agenteval.report.markdown.render import render_comment
+from agenteval.report.view.view import GateView
+from agenteval.results.archive import InMemory
+from agenteval.results.case import CaseStatus, Criterion, NotAskedCause
+from agenteval.results.coverage import Coverage, EndedBy
+from agenteval.results.model import Results, RunShard
+from agenteval.results.summary import Judging, NotJudged
+from agenteval.results.verdict import MendedBy, Unproven
 
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]
 NAMES: dict[str, CaseStatus] = {name[0]: name for name in STATUSES}
@@ -42,20 +53,21 @@ class TestExitStatus:
         ("now", "before", "status", "headline"),
         [
             ("pp", None, 0, "2 of 2 cases passed"),
-            ("ps", None, 0, "1 of 2 cases passed"),
-            ("pf", None, 1, "1 case failed"),
-            ("ff", None, 1, "2 cases failed"),
-            ("pe", None, 3, "1 case could not be evaluated"),
-            ("e", None, 3, "1 case could not be evaluated"),
-            ("fe", None, 3, "1 case could not be evaluated"),
-            ("p" * 9 + "e", None, 3, "1 case could not be evaluated"),
-            ("p" * 8 + "ef", None, 1, "1 case failed"),
+            ("ps", None, 0, "1 of 2 cases passed; 1 case skipped"),
+            ("pf", None, 1, "1 of 2 cases failed"),
+            ("ff", None, 1, "2 of 2 cases failed"),
+            ("pe", None, 3, "1 of 2 cases could not be evaluated"),
+            ("e", None, 3, "1 of 1 case could not be evaluated"),
+            ("fe", None, 3, "1 of 2 cases could not be evaluated"),
+            ("p" * 9 + "e", None, 3, "1 of 10 cases could not be evaluated"),
+            ("p" * 8 + "ef", None, 1, "1 of 10 cases failed"),
             ("s", None, 1, "nothing was checked: every case was skipped"),
             ("", None, 1, "nothing was checked: there is no case"),
             ("pp", "pp", 0, "2 of 2 cases passed"),
-            ("pf", "pp", 1, "1 case got worse"),
-            ("ff", "pf", 1, "1 case got worse"),
-            ("pf", "pf", 1, "1 case failed"),
+            ("pf", "pp", 1, "1 of 2 cases got worse"),
+            ("ff", "pf", 1, "1 of 2 cases got worse"),
+            ("pf", "pf", 1, "1 of 2 cases failed"),
+            ("p", "pp", 1, "1 of 2 cases of the baseline cannot be compared: 1 removed (1)"),
             ("pp", "", 0, "2 of 2 cases passed"),
         ],
     )
@@ -63,7 +75,8 @@ class TestExitStatus:
         gate = decide_gate(run(now, before), GatePolicy())
         assert (gate.exit_status, gate.headline) == (status, headline)
         assert gate.passed is (status == 0)
-        assert gate.verdict == {0: "passed", 1: "failed", 3: "error"}[status]
+        is_unproven = "nothing was checked" in headline or "cannot be compared" in headline
+        assert gate.verdict == ("unproven" if is_unproven else {0: "passed", 1: "failed", 3: "error"}[status])
         assert bool(gate.reasons) is (status != 0)
 
     @pytest.mark.parametrize(
@@ -77,13 +90,15 @@ class TestExitStatus:
             (["errors"], "pf", "pp", 0),
             (["failures"], "p" * 19 + "e", None, 0),
             (["failures"], "pe", None, 3),
-            (["inconclusive"], "pp", "", 1),
+            (["unproven"], "pp", "", 0),
+            (["unproven"], "p", "pp", 1),
+            (["failures"], "p", "pp", 0),
             (["failures"], "pp", "", 0),
             ([], "ff", "pp", 0),
             ([], "s", None, 0),
             ([], "", None, 0),
             ([], "pe", None, 3),
-            (["inconclusive"], "s", None, 1),
+            (["unproven"], "s", None, 1),
         ],
     )
     def test_by_policy(self, fail_on: list[FailOn], now: str, before: str | None, status: int) -> None:
@@ -108,14 +123,43 @@ class TestExitStatus:
         self, errors: int, others: int, skipped: int, limit: float, broken: bool
     ) -> None:
         gate = decide_gate(run("e" * errors + "p" * others + "s" * skipped), policy("failures", max_error_rate=limit))
-        assert (gate.exit_status == 3) is broken
+        assert (gate.verdict == "error") is broken
+
+    @pytest.mark.parametrize(
+        ("now", "fail_on", "verdict", "status", "headline"),
+        [
+            ("p" * 19 + "e", FAIL_ON, "error", 3, "1 of 20 cases could not be evaluated"),
+            ("p" * 18 + "ef", FAIL_ON, "failed", 1, "1 of 20 cases failed"),
+            ("p" * 16 + "eeef", FAIL_ON, "error", 3, "3 of 20 cases could not be evaluated"),
+            (
+                "p" * 19 + "e",
+                ["failures"],
+                "passed",
+                0,
+                "19 of 20 cases passed; 1 of 20 cases could not be evaluated; only failures fail this gate",
+            ),
+            (
+                "p" * 16 + "eeef",
+                ["failures"],
+                "error",
+                3,
+                "3 of 20 cases could not be evaluated, and max_error_rate allows 10%",
+            ),
+        ],
+    )
+    def test_errors_fail_by_fail_on_or_by_their_share(
+        self, now: str, fail_on: list[FailOn], verdict: str, status: int, headline: str
+    ) -> None:
+        gate = decide_gate(run(now), policy(*fail_on))
+        assert (gate.verdict, gate.exit_status, gate.headline) == (verdict, status, headline)
 
     def test_a_run_of_which_nothing_could_be_evaluated_does_not_pass(self) -> None:
         gate = decide_gate(run("es"), policy("failures", max_error_rate=1.0))
-        assert gate.exit_status == 1
+        assert (gate.verdict, gate.exit_status) == ("unproven", 3)
         assert gate.reasons == (
             "nothing was checked: no case could be evaluated",
-            "1 case could not be evaluated",
+            "1 of 2 cases could not be evaluated",
+            "0 of 2 cases passed",
         )
 
 
@@ -137,35 +181,71 @@ class TestReasons:
             }
         )
         assert decide_gate(now, GatePolicy()).reasons == (
-            "1 case got worse",
-            "the mean of rouge fell from 0.90 to 0.20",
-            "1 case failed",
+            "1 of 11 cases got worse",
+            "the mean of rouge dropped from 0.90 to 0.20",
+            "1 of 11 cases failed",
             "criterion not met: latency",
-            "1 case could not be evaluated",
+            "criterion unchecked: cost",
+            "1 of 11 cases could not be evaluated",
         )
+
+    @pytest.mark.parametrize(
+        ("met", "policy", "status"),
+        [
+            (None, GatePolicy(), 1),
+            (None, GatePolicy(on_unchecked="warn"), 0),
+            (None, policy("regressions"), 0),
+            (False, GatePolicy(on_unchecked="warn"), 1),
+            (True, GatePolicy(), 0),
+        ],
+    )
+    def test_a_criterion_without_data_fails_the_gate(self, met: bool | None, policy: GatePolicy, status: int) -> None:
+        now = run("pp")
+        criteria = [Criterion(name="tool_calling.proper_timing", met=met)]
+        now = now.model_copy(update={"suites": [now.suites[0].model_copy(update={"criteria": criteria})]})
+        gate = decide_gate(now, policy)
+        assert gate.exit_status == status
+        # A passed gate names it too.
+        assert ("criterion unchecked: tool_calling.proper_timing" in gate.headline) is (met is None)
+
+    @pytest.mark.parametrize(
+        ("cause", "policy", "status"),
+        [
+            ("limit", GatePolicy(), 0),
+            ("limit", GatePolicy(on_unjudged="fail"), 1),
+            ("sample", GatePolicy(on_unjudged="fail"), 1),
+        ],
+    )
+    def test_cases_beyond_a_limit_of_their_suite_fail_the_gate_on_request(
+        self, cause: NotAskedCause, policy: GatePolicy, status: int
+    ) -> None:
+        now = run("pps")
+        judging = Judging(cases=3, judged=2, not_judged=[NotJudged(cause=cause, limit="limit of 2 calls", cases=1)])
+        gate = decide_gate(
+            now.model_copy(update={"summary": now.summary.model_copy(update={"judging": judging})}), policy
+        )
+        said = "1 of 3 cases unjudged" if status else "2 of 3 cases passed; 1 case skipped"
+        assert (gate.exit_status, gate.headline) == (status, f"{said}; judged 2 of 3 cases (limit of 2 calls)")
 
     def test_a_fallen_mean_alone_is_a_regression(self) -> None:
         now, then = results(case("a", scores=[{"rouge": 0.7}])), results(case("a", scores=[{"rouge": 0.9}]))
         gate = decide_gate(compared(now, then), GatePolicy())
         assert gate.exit_status == 1
-        assert gate.headline == "the mean of rouge fell"
+        assert gate.headline == "the mean of rouge dropped"
 
 
 class TestMonotony:
     @given(
-        statuses=st.lists(st.sampled_from("pfes"), min_size=1, max_size=8),
-        before=st.none() | st.text("pfes", max_size=8),
-        index=st.integers(0, 7),
+        first=st.text("pfes", max_size=4),
+        last=st.text("pfes", max_size=4),
+        before=st.none() | st.text("pfes", max_size=9),
         chosen=POLICIES,
     )
     def test_one_more_failure_never_turns_fail_into_pass(
-        self, statuses: list[str], before: str | None, index: int, chosen: GatePolicy
+        self, first: str, last: str, before: str | None, chosen: GatePolicy
     ) -> None:
-        index %= len(statuses)
-        assume(statuses[index] == "p")
-        worse = [*statuses[:index], "f", *statuses[index + 1 :]]
-        if not decide_gate(run("".join(statuses), before), chosen).passed:
-            assert not decide_gate(run("".join(worse), before), chosen).passed
+        if not decide_gate(run(f"{first}p{last}", before), chosen).passed:
+            assert not decide_gate(run(f"{first}f{last}", before), chosen).passed
 
     @given(
         statuses=st.text("pfes", max_size=8),
@@ -192,7 +272,8 @@ class TestParsing:
         [
             ("failures", {"failures"}),
             ("failures,errors", {"failures", "errors"}),
-            (" failures , regressions,errors ,inconclusive", set(FAIL_ON)),
+            (" failures , regressions,errors ,unproven", set(FAIL_ON)),
+            ("failures,inconclusive", {"failures", "unproven"}),
             ("failures,,failures,", {"failures"}),
             ("none", set()),
             (" none ", set()),
@@ -214,10 +295,148 @@ class TestParsing:
     )
     def test_mistakes(self, text: str, named: str) -> None:
         with pytest.raises(
-            ValueError, match="not allowed; allowed: failures, regressions, errors, inconclusive"
+            ValueError, match="not allowed; allowed: failures, regressions, unproven, errors"
         ) as caught:
             parse_fail_on(text)
         assert str(caught.value).startswith(named)
 
     def test_the_default(self) -> None:
-        assert GatePolicy().fail_on == DEFAULT_FAIL_ON == parse_fail_on("failures,regressions,errors")
+        assert GatePolicy().fail_on == DEFAULT_FAIL_ON == parse_fail_on("failures,regressions,unproven,errors")
+
+
+COVERAGE = Coverage(cases=10, selected=2, finished=2, filter="refund")
+ICONS = {"passed": "✅", "failed": "❌", "unproven": "⚪", "error": "💥"}
+
+
+def covered(run: Results, coverage: Coverage, **more: Any) -> Results:
+    """A run that covered only a part."""
+    return run.model_copy(update={"run": run.run.model_copy(update={"coverage": coverage, **more})})
+
+
+class TestVerdict:
+    @pytest.mark.parametrize(
+        ("fail_on", "now", "before", "headline"),
+        [
+            (["regressions"], "f", "f", "1 of 1 case fails as it does on main; only regressions fail this gate"),
+            (["regressions"], "pff", "pff", "1 of 3 cases passed; 2 of 3 cases fail as they do on main; "),
+            (
+                ["regressions", "errors"],
+                "pff",
+                "pfs",
+                "1 of 3 cases passed; 2 of 3 cases fail, 1 of them as on main; ",
+            ),
+            (
+                ["regressions"],
+                "ff",
+                None,
+                "2 of 2 cases fail; no baseline, so nothing was compared; only regressions fail this gate",
+            ),
+            (["errors"], "pf", None, "1 of 2 cases passed; 1 of 2 cases fails; only errors fail this gate"),
+            (
+                ["regressions", "unproven", "errors"],
+                "pf",
+                None,
+                "1 of 2 cases passed; 1 of 2 cases fails; no baseline, so nothing was compared; "
+                "only regressions, unproven and errors fail this gate",
+            ),
+            (["failures"], "p" * 19 + "e", None, "19 of 20 cases passed; 1 of 20 cases could not be evaluated; "),
+            ([], "f", "p", "1 of 1 case got worse; 1 of 1 case fails; nothing fails this gate"),
+        ],
+    )
+    def test_a_passed_gate_says_what_fails_and_why_it_passes(
+        self, fail_on: list[FailOn], now: str, before: str | None, headline: str
+    ) -> None:
+        gate = decide_gate(run(now, before), policy(*fail_on))
+        assert gate.verdict == "passed"
+        assert gate.headline.startswith(headline)
+
+    def test_cases_in_quarantine_are_named(self) -> None:
+        held = GatePolicy(quarantine=(Quarantine("1", date(2030, 1, 1)),))
+        gate = decide_gate(run("pf"), held, date(2029, 1, 1))
+        assert (gate.verdict, gate.headline) == ("passed", "1 of 1 case passed; 1 case in quarantine did not pass")
+
+    @given(
+        statuses=st.text("pfes", max_size=6),
+        before=st.none() | st.text("pfes", max_size=6),
+        chosen=POLICIES,
+        ended_by=st.sampled_from([None, "signal", "time", "budget"]),
+        selected=st.integers(0, 8),
+    )
+    def test_green_means_passed_and_no_text_contradicts_it(
+        self,
+        statuses: str,
+        before: str | None,
+        chosen: GatePolicy,
+        ended_by: EndedBy | None,
+        selected: int,
+    ) -> None:
+        coverage = Coverage(cases=8, selected=max(selected, len(statuses)), finished=len(statuses), ended_by=ended_by)
+        checked = covered(run(statuses, before), coverage, complete=ended_by in {None, "budget"})
+        gate = decide_gate(checked, chosen)
+        view = GateView.of(gate, ())
+        comment = render_comment(checked, view)
+        first = comment.split("\n", 1)[0]
+        # One icon and one word, everywhere.
+        assert first.startswith(f"### {ICONS[gate.verdict]} agenteval: {gate.verdict}")
+        assert ("✅" in first) is (gate.verdict == "passed")
+        assert (content_of(checked, view, PublishOptions(), InMemory(), ()).conclusion == "success") is gate.passed
+        assert not gate.passed or gate.exit_status == 0
+        if gate.passed:
+            assert "p" in statuses or "f" in statuses
+            assert not gate.headline.startswith("0 of")
+            assert "f" not in statuses or "fail" in gate.headline
+            assert "e" not in statuses or "could not be evaluated" in gate.headline
+            assert ended_by is None
+        else:
+            assert gate.exit_status != 0 or gate.verdict == "unproven"
+            assert gate.headline not in {"", "passed"}
+
+    @pytest.mark.parametrize(
+        ("mended_by", "fail_on", "status"),
+        [
+            (["change"], FAIL_ON, 1),
+            (["outside"], FAIL_ON, 3),
+            (["outside", "change"], FAIL_ON, 1),
+            (["outside"], ["failures"], 0),
+            (["outside"], ["unproven"], 3),
+            (["change"], [], 0),
+        ],
+    )
+    def test_who_can_mend_it_decides_the_exit_status(
+        self, mended_by: list[MendedBy], fail_on: list[FailOn], status: int
+    ) -> None:
+        compared = run("pp", "pp")
+        assert compared.comparison is not None
+        points = [Unproven(what="confirmation", text=f"by {who}", mended_by=who) for who in mended_by]
+        comparison = compared.comparison.model_copy(update={"unproven": points, "verdict": "unproven"})
+        gate = decide_gate(compared.model_copy(update={"comparison": comparison}), policy(*fail_on))
+        assert (gate.verdict, gate.exit_status) == ("unproven", status)
+        assert gate.reasons == (*(point.text for point in points), "2 of 2 cases passed")
+
+    def test_the_headline_says_of_how_many(self) -> None:
+        gate = decide_gate(covered(run("pp"), COVERAGE), GatePolicy())
+        assert gate.headline == "2 of 2 cases passed; 2 of 10 cases selected (filter 'refund')"
+
+    @pytest.mark.parametrize(
+        ("statuses", "verdict", "status", "headline"),
+        [
+            ("ppe", "unproven", 3, "the time limit was reached: 1 of 3 cases did not finish"),
+            # More errors than the limit come before failures, whatever caused the errors.
+            ("pfe", "unproven", 3, "the time limit was reached: 1 of 3 cases did not finish"),
+            ("p" * 9 + "fe", "failed", 1, "1 of 11 cases failed"),
+        ],
+    )
+    def test_a_time_limit_proves_nothing_but_hides_no_failure(
+        self, statuses: str, verdict: str, status: int, headline: str
+    ) -> None:
+        count = len(statuses)
+        coverage = Coverage(cases=count, selected=count, finished=count - 1, ended_by="time")
+        gate = decide_gate(covered(run(statuses), coverage, complete=False), GatePolicy())
+        assert (gate.verdict, gate.exit_status, gate.headline) == (verdict, status, headline)
+        assert (f"1 of {count} cases failed" in gate.reasons) is ("f" in statuses)
+
+    def test_a_shard_decides_nothing(self) -> None:
+        shard = RunShard(index=1, count=3, cases=["a", "b", "c"])
+        gate = decide_gate(covered(run("f"), COVERAGE, shard=shard), GatePolicy())
+        assert (gate.verdict, gate.exit_status) == ("unproven", 0)
+        assert gate.headline == "shard 1 of 3, 1 of 3 cases; agenteval merge decides"

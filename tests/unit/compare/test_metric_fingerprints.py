@@ -1,4 +1,4 @@
-"""Runs are compared metric by metric: what changes in one metric says nothing about another one."""
+"""Runs are compared metric by metric: a change of one metric does not affect others."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.compare.gate_runs import TODAY, base_run, dated, history, past, scored, steady
-from tests.unit.runs import case, results
+from tests.unit.runs import case, iteration, not_asked, results, score, turn
 
 from agenteval.compare.comparer import Comparer
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.samples import Sides
 from agenteval.compare.statistics.model import MetricRuns
-from agenteval.results.model import CaseResult, Comparison, Results
+from agenteval.results.case import CaseResult
+from agenteval.results.comparison import Comparison
+from agenteval.results.model import Results
+from agenteval.suite.model import OVERALL
 
 NAMES = ("kept", "other", "edited")
 CASES = [f"c{number:02}" for number in range(6)]
@@ -75,7 +78,9 @@ def test_simple_rules_decide_by_the_metrics_that_stayed(
     rule = ComparePolicy(name=policy)  # type: ignore[arg-type]
     edited = compared(with_statuses(run(9, now, after, "now")), with_statuses(run(1, then, before)), rule)
     plain = compared(with_statuses(run(9, now, same, "now")), with_statuses(run(1, then, same)), rule)
-    assert edited.verdict == plain.verdict
+    # A changed or removed metric decided about cases of the baseline.
+    withdrawn = edit != "add" and plain.verdict != "regressed"
+    assert edited.verdict == ("unproven" if withdrawn else plain.verdict)
     assert edited.metrics == plain.metrics
     assert [item.change for item in edited.cases] == [item.change for item in plain.cases]
 
@@ -112,7 +117,8 @@ def test_a_changed_metric_is_named_and_leaves_the_run_undecided() -> None:
     found = compared(run(9, STEADY, {"kept": "1", "edited": "3"}, "now"), before)
     assert [metric.id for metric in found.metrics] == ["kept"]
     assert found.notes == ["edited changed since the baseline runs in 6 cases (metric): not compared"]
-    assert found.verdict == "inconclusive"
+    assert found.verdict == "unproven"
+    assert [(point.what, point.mended_by) for point in found.unproven] == [("metric", "change")]
     assert all([change.id for change in item.metrics] == ["kept"] for item in found.cases)
 
 
@@ -126,3 +132,20 @@ def test_runs_without_fingerprints_of_metrics_are_compared() -> None:
     before = base_run(1, [scored("a", 1)])
     found = sides(results(scored("a", 0), metrics={"a": {"numeric": "1"}}), before)
     assert found["numeric"].cases[0].baseline == ((1.0,),)
+
+
+def test_an_answer_that_failed_without_its_judge_is_a_regression_beside_an_added_metric() -> None:
+    low = turn(score("rule", 0.0, None), not_asked("judge"), score("added", 1.0))
+    failed = iteration("failed", low).model_copy(update={"score": None})
+    before = case("a", "passed", [{"rule": 1.0, "judge": 1.0}])
+    after = before.model_copy(update={"status": "failed", "score": None, "iterations": [failed]})
+    same = {"rule": "1", "judge": "2", OVERALL: "3"}
+    baseline, current = (
+        results(item, run_id=run_id, metrics={"a": prints})
+        for item, run_id, prints in ((before, "then", same), (after, "now", {**same, "added": "4"}))
+    )
+    now, then = (
+        item.model_copy(update={"suites": [suite.model_copy(update={"threshold": 0.7}) for suite in item.suites]})
+        for item in (current, baseline)
+    )
+    assert [item.change for item in compared(now, then, ComparePolicy(name="any-flip")).cases] == ["regressed"]

@@ -1,4 +1,4 @@
-"""The simple rules, what does not count, and for how long."""
+"""The simple rules, and quarantine entries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.unit.runs import SUITE, case, iteration, results, score, turn
 
 from agenteval.compare.gate import GatePolicy, decide_gate
 from agenteval.compare.policy import ComparePolicy, Quarantine, quarantine_warnings
-from agenteval.results.model import CaseResult, Results
+from agenteval.results.case import CaseResult
+from agenteval.results.model import Results
 
 SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=5)
 REGRESSIONS = GatePolicy(frozenset({"regressions"}))
@@ -54,15 +55,17 @@ def test_the_gate_names_the_mean_where_that_is_the_rule() -> None:
     now, then = run(1, 0), run(1, 1, run_id="then")
     comparison = compared(now, then, policy(name="mean-drop"))
     gate = decide_gate(now.model_copy(update={"comparison": comparison}), REGRESSIONS)
-    assert gate.headline == "the mean of numeric fell"
+    assert gate.headline == "the mean of numeric dropped"
 
 
 @given(SCORES, SCORES)
-def test_what_fell_one_way_rose_the_other(before: list[float], after: list[float]) -> None:
+def test_a_swapped_comparison_has_the_opposite_result(before: list[float], after: list[float]) -> None:
     opposite = {"regressed": "improved", "improved": "regressed", "unchanged": "unchanged"}
     there = compared(run(*after), run(*before), policy(name="mean-drop")).verdict
     back = compared(run(*before), run(*after), policy(name="mean-drop")).verdict
-    assert back == opposite[there]
+    # A run with fewer cases than its baseline proves too little.
+    if "unproven" not in {there, back}:
+        assert back == opposite[there]
 
 
 # threshold
@@ -89,9 +92,9 @@ def test_the_gate_names_the_share_where_that_is_the_rule() -> None:
     assert (gate.exit_status, gate.headline) == (1, "33.3% of the cases passed, 90.0% are needed")
 
 
-def test_threshold_without_any_verdict_is_inconclusive() -> None:
+def test_threshold_without_any_verdict_is_unchanged() -> None:
     now = results(case("a", "skipped", [{}]))
-    assert compared(now, now, policy(name="threshold", min_pass_rate=0.5)).verdict == "inconclusive"
+    assert compared(now, now, policy(name="threshold", min_pass_rate=0.5)).verdict == "unchanged"
 
 
 @given(SCORES, st.floats(0, 1), st.floats(0, 1))
@@ -110,7 +113,7 @@ def test_a_higher_threshold_never_passes_more(scores: list[float], one: float, o
 @pytest.mark.parametrize(
     ("gating", "verdict"), [({}, "unchanged"), ({"bleu": True}, "regressed"), ({"bleu": False}, "unchanged")]
 )
-def test_a_metric_without_a_verdict_of_its_own_only_counts_if_asked(
+def test_a_metric_without_a_verdict_gates_only_if_configured(
     name: str, gating: dict[str, bool], verdict: str
 ) -> None:
     now, then = results(informational("a", 0.2)), results(informational("a", 0.9))
@@ -131,7 +134,7 @@ def test_a_metric_that_shall_not_count_does_not() -> None:
 
 @pytest.mark.parametrize(("rule", "least"), [("any-flip", None), ("mean-drop", None), ("threshold", 1.0)])
 @pytest.mark.parametrize(("until", "verdict"), [(TODAY, "unchanged"), (TODAY - timedelta(days=1), "regressed")])
-def test_what_is_in_quarantine_is_shown_and_does_not_count(
+def test_quarantined_cases_are_shown_and_do_not_count(
     rule: str, least: float | None, until: date, verdict: str
 ) -> None:
     now, then = run(1, 0), run(1, 1, run_id="then")

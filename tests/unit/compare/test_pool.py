@@ -15,7 +15,8 @@ from tests.unit.runs import SUITE, results
 from agenteval.compare.pool import MOVED_MEANS, REGRESSED_CASES, baseline_pool, extended_pool
 from agenteval.core.errors import ConfigError
 from agenteval.results.archive import InMemory
-from agenteval.results.model import BaselineInfo, Comparison, PoolEntry, Results, RunVerdict
+from agenteval.results.comparison import BaselineInfo, Comparison, PoolEntry, RunVerdict
+from agenteval.results.model import Results
 from agenteval.results.store import read_baseline, results_json
 
 
@@ -44,18 +45,18 @@ def test_the_newest_runs_in_their_order() -> None:
     assert ids(baseline_pool(history(*runs), "now", 2).runs) == ["base-2", "base-3"]
 
 
-def test_a_baseline_without_an_entry_of_its_own_counts_itself() -> None:
+def test_a_baseline_without_a_pool_entry_is_added_to_the_pool() -> None:
     bare = base_run(1, [scored("a", 1, 0, 1)]).model_copy(update={"pool": []})
     (entry,) = baseline_pool(bare, "now", 10).runs
     assert (entry.run_id, entry.cases[f"{SUITE}::a"].scores) == ("base-1", {"numeric": [1, 0, 1]})
 
 
-def test_a_run_that_is_there_twice_counts_once_and_is_told() -> None:
+def test_a_duplicate_run_counts_once_with_a_note() -> None:
     once = past(2, steady(2))
     twice = once.model_copy(update={"pool": [*once.pool, once.pool[0]]})
     pool = baseline_pool(twice, "now", 10)
     assert ids(pool.runs) == ["base-1", "base-2"]
-    assert pool.notes == ("the baseline's pool names 1 of its runs more than once; each counts once",)
+    assert pool.notes == ("the baseline's pool contains 1 of its runs more than once; each counts once",)
     assert baseline_pool(once, "now", 10).notes == ()
 
 
@@ -64,13 +65,13 @@ def test_a_run_is_not_compared_with_itself() -> None:
     assert ids(baseline_pool(later, "base-2", 10).runs) == ["base-1", "base-3"]
 
 
-def test_unless_that_is_what_was_asked_for() -> None:
+def test_a_run_can_be_compared_with_itself() -> None:
     run = past(1, steady(30))
     assert ids(baseline_pool(run, "base-1", 10).runs) == ["base-1"]
     assert compared(run, run).verdict == "unchanged"
 
 
-# What a run hands on
+# The pool of a run
 
 
 def test_a_first_run_hands_on_itself() -> None:
@@ -78,7 +79,7 @@ def test_a_first_run_hands_on_itself() -> None:
 
 
 @given(earlier=st.integers(1, 14), window=st.integers(1, 12))
-def test_so_many_runs_are_kept_and_the_own_comes_last(earlier: int, window: int) -> None:
+def test_the_window_limits_the_pool_and_the_run_comes_last(earlier: int, window: int) -> None:
     kept = extended_pool(OWN, past(earlier, steady(1)), comparison(**statistics()), window)
     earlier_ids = [f"base-{day}" for day in range(1, earlier + 1)]
     assert ids(kept) == [*earlier_ids, OWN.run_id][-window:]
@@ -99,14 +100,14 @@ def test_where_a_case_broke_its_past_is_forgotten_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "begins"), [("regressed", True), ("improved", True), ("unchanged", False), ("inconclusive", False)]
+    ("verdict", "begins"), [("regressed", True), ("improved", True), ("unchanged", False), ("unproven", False)]
 )
-def test_a_simple_rule_knows_runs_only_as_a_whole(verdict: RunVerdict, begins: bool) -> None:
+def test_a_simple_rule_restarts_the_pool_as_a_whole(verdict: RunVerdict, begins: bool) -> None:
     kept = extended_pool(OWN, past(2), comparison(verdict, name="any-flip"), 10)
     assert (len(kept) == 1) is begins
 
 
-def test_a_run_that_is_repeated_takes_its_own_place() -> None:
+def test_a_repeated_run_replaces_its_pool_entry() -> None:
     again = base_run(2, steady(2)).pool[0]
     assert ids(extended_pool(again, past(2), comparison(**statistics()), 10)) == ["base-1", "base-2"]
 
@@ -131,7 +132,7 @@ def written(folder: Path, run: Results, change: Any) -> Path:
     return path
 
 
-def test_broken_runs_of_a_pool_are_left_out_and_told(tmp_path: Path) -> None:
+def test_broken_runs_of_a_pool_are_omitted_with_a_note(tmp_path: Path) -> None:
     def change(content: dict[str, Any]) -> None:
         content["pool"][0] = "nonsense"
         content["pool"][1]["cases"][f"{SUITE}::c00"]["scores"]["numeric"] = ["high"]
@@ -157,7 +158,7 @@ def test_a_sound_baseline_needs_no_note(tmp_path: Path) -> None:
     assert read_baseline(written(tmp_path, run, lambda _: None)) == (run, ())
 
 
-def test_what_is_broken_elsewhere_is_an_error_all_the_same(tmp_path: Path) -> None:
+def test_damage_outside_the_pool_is_an_error(tmp_path: Path) -> None:
     def change(content: dict[str, Any]) -> None:
         content["pool"] = "x"
         content["suites"][0]["cases"][0]["status"] = "fine"

@@ -1,4 +1,4 @@
-"""Which scores the statistics are given, and what is left out and told."""
+"""The scores that the statistics get, and notes about omitted ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tests.unit.runs import SUITE, broken, case, iteration, results, score, skip
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.samples import Confirmation, Sides
 from agenteval.compare.statistics.model import CaseRuns, ErrorCounts, MetricRuns
-from agenteval.results.model import CaseResult, CaseStatus, IterationResult, Results, Score, ScoreKind
-from agenteval.suite.model import OVERALL
+from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score
+from agenteval.results.model import Results
+from agenteval.suite.model import OVERALL, MetricKind
 
 
 def sides(
@@ -107,7 +108,7 @@ def test_every_turn_of_a_conversation_has_to_pass(turns: int) -> None:
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("standard", True), ("judge", False), ("geval", False)])
-def test_what_a_model_judges_is_not_deterministic(kind: ScoreKind, expected: bool) -> None:
+def test_judged_metrics_are_not_deterministic(kind: MetricKind, expected: bool) -> None:
     judged = Score(id="numeric", kind=kind, score=1.0, passed=True, status="scored")
     now = results(made_of("a", answered(judged)))
     for chosen in (policy(deterministic=True), policy(recorded=frozenset({f"{SUITE}::a"}))):
@@ -145,7 +146,7 @@ def test_runs_that_asked_something_else_do_not_count_for_that_case() -> None:
     assert given.earlier.notes == ("1 case changed since the baseline runs (question): not compared",)
 
 
-def test_a_case_that_is_gone_is_no_foreign_one() -> None:
+def test_a_removed_case_is_not_an_imported_one() -> None:
     then = past(1, [scored("a", 1), scored("gone", 1)], fingerprints={"gone": "other"})
     assert sides(results(scored("a", 1)), then).earlier.notes == ()
 
@@ -157,7 +158,7 @@ def test_without_fingerprints_cases_are_taken_for_the_same() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -0.1, 1.1, 1e300])
-def test_numbers_that_are_no_scores_are_left_out_and_told(value: float) -> None:
+def test_invalid_scores_are_omitted_with_a_note(value: float) -> None:
     then = past(1, [scored("a", 1, 1)])
     then.pool[0].cases[f"{SUITE}::a"].scores["numeric"].append(value)
     given = sides(results(scored("a", 1, 1)), then)
@@ -187,7 +188,7 @@ def errors_of(now: Results, then: Results, quarantined: frozenset[str] = frozens
     return found
 
 
-def test_an_answer_that_is_missing_is_no_failure() -> None:
+def test_a_missing_answer_is_an_error() -> None:
     now = results(made_of("a", answered(score()), CRASH, CRASH), made_of("b", CRASH, status="error"))
     metric = metric_of(sides(now, past(1, [scored("a", 1), scored("b", 1)])))
     assert case_of(metric, "a").current == (1,)
@@ -221,13 +222,13 @@ def test_a_metric_that_only_broke_is_not_forgotten() -> None:
     assert not metric_of(sides(now, then, policy(gating={"judge": False})), "judge").gating
 
 
-def test_what_was_skipped_is_not_lost() -> None:
+def test_skipped_metrics_are_not_losses() -> None:
     now = results(made_of("a", answered(score(), skipped("judge")), answered(score(), skipped("judge"))))
     then = past(1, [case("a", scores=[{"numeric": 1.0, "judge": 1.0}])])
     assert [item.metric for item in sides(now, then).metrics] == ["numeric"]
 
 
-def test_errors_of_the_baseline_stand_beside() -> None:
+def test_errors_of_the_baseline_are_compared() -> None:
     then = past(1, [made_of("a", CRASH, answered(score())), made_of("elsewhere", CRASH)])
     counts = errors_of(results(scored("a", 1)), then)
     assert (counts.baseline, counts.baseline_iterations) == (1, 2)
@@ -261,4 +262,4 @@ def test_confirming_scores_join_their_cases() -> None:
 
 def test_without_any_a_metric_stays_as_it_is() -> None:
     metric = metric_of(sides(results(scored("a", 1)), past(1, [scored("a", 1)])))
-    assert Confirmation(obstacle="no time").add_to(metric) is metric
+    assert Confirmation(not_run_because="no time").add_to(metric) is metric

@@ -24,7 +24,9 @@ from tests.unit.runs import SUITE, broken, case, iteration, results, score, turn
 from agenteval.compare.gate import DEFAULT_FAIL_ON, GatePolicy, decide_gate
 from agenteval.compare.policy import ComparePolicy, Quarantine
 from agenteval.compare.samples import Confirmation, run_scores
-from agenteval.results.model import CaseResult, Comparison, Results, Usage
+from agenteval.results.case import CaseResult, Usage
+from agenteval.results.comparison import Comparison
+from agenteval.results.model import Results
 
 MANY = 40
 BAD = (0.0, 0.0, 0.0)
@@ -36,7 +38,7 @@ def worse_in(count: int, total: int = MANY) -> list[CaseResult]:
 
 
 def again(cases: Sequence[CaseResult]) -> Mapping[str, Mapping[str, tuple[float, ...]]]:
-    """The scores of a run, as confirming runs have them."""
+    """The scores of a run, as confirmation runs have them."""
     return run_scores(results(*cases).cases())
 
 
@@ -72,15 +74,15 @@ def test_nothing_changed() -> None:
 
 def test_a_fall_that_the_second_run_repeats_is_a_regression() -> None:
     now, then = results(*worse_in(10)), past(3, steady(MANY))
-    look = comparer(now, then).first_stage
-    assert look is not None
-    assert look.second_run
+    first = comparer(now, then).first_stage
+    assert first is not None
+    assert first.second_run
     comparison = confirmed(now, then, Confirmation(second=again(worse_in(10))))
     assert comparison.verdict == "regressed"
     assert comparison.policy["confirmed"] is False  # the single cases were not run again
     (metric,) = comparison.metrics
     assert metric.verdict == "regressed"
-    assert metric.reason.startswith("the mean fell by 25 points, from 1.000 to 0.750 (p < 0.001)")
+    assert metric.reason.startswith("the mean dropped by 25 points, from 1.000 to 0.750 (p < 0.001)")
     assert metric.p is not None
     assert metric.p < 0.001
     assert [item.name for item in comparison.cases if item.change == "regressed"] == [f"c{n:02}" for n in range(10)]
@@ -89,36 +91,37 @@ def test_a_fall_that_the_second_run_repeats_is_a_regression() -> None:
 def test_a_fall_that_the_second_run_does_not_repeat_is_none() -> None:
     unlucky = {f"c{number:02}": (1.0, 0.0, 1.0) for number in range(5)}
     now, then = results(*steady(MANY, **unlucky)), past(1, steady(MANY))
-    look = comparer(now, then).first_stage
-    assert look is not None
-    assert look.second_run
+    first = comparer(now, then).first_stage
+    assert first is not None
+    assert first.second_run
     comparison = confirmed(now, then, Confirmation(second=again(steady(MANY))))
     assert comparison.verdict != "regressed"
     assert not [item for item in comparison.cases if item.change == "regressed"]
 
 
-def test_a_fall_without_a_second_run_is_open_and_says_so() -> None:
+def test_a_drop_without_a_second_run_is_unproven_with_the_reason() -> None:
     comparison = compared(results(*worse_in(10)), past(1, steady(MANY)))
-    assert comparison.verdict == "inconclusive"
+    assert comparison.verdict == "unproven"
+    assert [(point.what, point.mended_by) for point in comparison.unproven] == [("confirmation", "outside")]
     assert comparison.policy["second_run"] is True
     assert comparison.policy["confirmed"] is False
-    wanted = "a second run of the suite would confirm or clear what looks worse"
+    wanted = "a second run of the suite would confirm or clear the suspected regression"
     assert comparison.policy["reason"].endswith(wanted)
     assert wanted in comparison.notes
 
 
 def test_why_a_confirmation_is_missing() -> None:
     now, then = results(*worse_in(10)), past(1, steady(MANY))
-    comparison = confirmed(now, then, Confirmation(obstacle="the budget for models is used up"))
-    assert comparison.verdict == "inconclusive"
-    assert comparison.policy["reason"].endswith("; the budget for models is used up")
-    assert "the budget for models is used up" in comparison.notes
+    comparison = confirmed(now, then, Confirmation(not_run_because="the LLM budget is exhausted"))
+    assert comparison.verdict == "unproven"
+    assert comparison.policy["reason"].endswith("; the LLM budget is exhausted")
+    assert "the LLM budget is exhausted" in comparison.notes
 
 
 def test_half_a_second_run_confirms_nothing() -> None:
     now, then = results(*worse_in(10)), past(1, steady(MANY))
     comparison = confirmed(now, then, Confirmation(second=again(worse_in(10)[:20])))
-    assert (comparison.verdict, comparison.policy["confirmed"]) == ("inconclusive", False)
+    assert (comparison.verdict, comparison.policy["confirmed"]) == ("unproven", False)
 
 
 def test_with_confirm_off_one_run_decides() -> None:
@@ -137,18 +140,19 @@ def test_a_rise_is_an_improvement_and_never_fails_the_gate() -> None:
     assert decide_gate(now.model_copy(update={"comparison": comparison}), GatePolicy()).passed
 
 
-def test_a_small_suite_is_told_what_it_could_have_seen() -> None:
+def test_a_small_suite_gets_its_detectable_drop() -> None:
     comparison = compared(results(*steady(10)), past(1, steady(10)))
     (metric,) = comparison.metrics
-    assert comparison.verdict == "inconclusive"
-    assert "cannot be excluded" in metric.reason
+    assert comparison.verdict == "unchanged"
+    assert "is excluded" in metric.reason
+    assert "would probably have been detected" in metric.reason
     assert metric.detectable_drop is not None
     assert metric.detectable_drop > 0.05
     assert metric.advice is not None
-    assert "would catch" in metric.advice
+    assert "would detect a drop of" in metric.advice
 
 
-def test_one_that_sees_all_that_matters_is_given_no_advice() -> None:
+def test_a_sufficiently_sensitive_suite_gets_no_advice() -> None:
     (metric,) = compared(results(*steady(200)), past(5, steady(200))).metrics
     assert metric.detectable_drop is not None
     assert metric.detectable_drop <= 0.05
@@ -157,13 +161,14 @@ def test_one_that_sees_all_that_matters_is_given_no_advice() -> None:
 
 def test_too_few_cases() -> None:
     comparison = compared(results(*steady(4)), past(3, steady(4)))
-    assert comparison.verdict == "inconclusive"
-    assert comparison.policy["reason"] == "numeric: only 4 independent cases were compared, 5 are needed"
+    assert comparison.verdict == "unchanged"
+    expected = "only 4 independent cases were compared; a change of the mean can be detected from 5 on"
+    assert comparison.policy["reason"] == f"numeric: {expected}"
 
 
 def test_nothing_in_common() -> None:
     comparison = compared(results(scored("new", 1)), past(2, [scored("old", 1)]))
-    assert (comparison.verdict, comparison.metrics) == ("inconclusive", [])
+    assert (comparison.verdict, comparison.metrics) == ("unproven", [])
     assert [item.change for item in comparison.cases] == ["new", "removed"]
 
 
@@ -181,10 +186,10 @@ def test_the_same_data_get_the_same_verdict() -> None:
 
 def test_a_broken_case_is_run_again_and_named() -> None:
     now, then = results(*worse_in(1)), past(3, steady(MANY))
-    look = comparer(now, then).first_stage
-    assert look is not None
-    assert look.reruns.keys() == {f"{SUITE}::c00"}
-    repeats = look.reruns[f"{SUITE}::c00"]
+    first = comparer(now, then).first_stage
+    assert first is not None
+    assert first.reruns.keys() == {f"{SUITE}::c00"}
+    repeats = first.reruns[f"{SUITE}::c00"]
     comparison = confirmed(now, then, Confirmation(reruns=repeated("c00", *[0.0] * repeats)))
     assert comparison.verdict == "regressed"
     assert comparison.policy["confirmed"] is True
@@ -198,7 +203,7 @@ def test_a_broken_case_is_run_again_and_named() -> None:
     assert [item.name for item in comparison.cases if item.change == "regressed"] == ["c00"]
 
 
-def test_one_that_recovers_is_a_suspect_no_more_than_that() -> None:
+def test_a_recovered_case_is_only_a_suspect() -> None:
     now, then = results(*worse_in(1)), past(3, steady(MANY))
     comparison = confirmed(now, then, Confirmation(reruns=repeated("c00", *[1.0] * 8)))
     assert comparison.verdict != "regressed"
@@ -209,18 +214,18 @@ def test_one_that_recovers_is_a_suspect_no_more_than_that() -> None:
     assert gate.passed
 
 
-def test_one_that_is_not_run_again_is_a_suspect_and_what_it_takes_is_told() -> None:
+def test_a_case_without_reruns_is_a_suspect_with_the_required_iterations() -> None:
     comparison = compared(results(*worse_in(1)), past(3, steady(MANY)))
     assert case_named(comparison, "c00").notes == ["suspect"]
     (note,) = comparison.notes
-    assert note.endswith("further iterations of 1 case would confirm or clear what looks worse in them")
+    assert note.endswith("further iterations of 1 case would confirm or clear the suspected regressions")
 
 
 def test_a_single_baseline_run_proves_no_single_case() -> None:
     now, then = results(*worse_in(1)), past(1, steady(MANY))
-    look = comparer(now, then).first_stage
-    assert look is not None
-    assert look.reruns == {}
+    first = comparer(now, then).first_stage
+    assert first is not None
+    assert first.reruns == {}
     comparison = compared(now, then)
     assert case_named(comparison, "c00").notes == ["suspect"]
     assert comparison.notes == []
@@ -251,18 +256,18 @@ def test_where_answers_are_always_the_same_one_flip_is_proof() -> None:
 
 def test_against_the_base_commit_a_drift_of_both_is_none() -> None:
     now, then = results(*worse_in(10)), past(3, steady(MANY))
-    chosen = policy({"confirm": "base"})
+    chosen = policy({"confirm": "against-base"})
     drifted = Confirmation(second=again(worse_in(10)), control=again(worse_in(10)))
     assert confirmed(now, then, drifted, chosen).verdict != "regressed"
     fallen = Confirmation(second=again(worse_in(10)), control=again(steady(MANY)))
     assert confirmed(now, then, fallen, chosen).verdict == "regressed"
 
 
-@pytest.mark.parametrize("confirm", ["base", "both"])
+@pytest.mark.parametrize("confirm", ["against-base", "both"])
 def test_without_a_control_nothing_is_confirmed_against_it(confirm: str) -> None:
     now, then = results(*worse_in(10)), past(3, steady(MANY))
     comparison = confirmed(now, then, Confirmation(second=again(worse_in(10))), policy({"confirm": confirm}))
-    assert (comparison.verdict, comparison.policy["confirmed"]) == ("inconclusive", False)
+    assert (comparison.verdict, comparison.policy["confirmed"]) == ("unproven", False)
 
 
 # Quarantine
@@ -273,9 +278,9 @@ def test_a_case_in_quarantine_does_not_count_until_its_day(days: int, counts: bo
     entry = Quarantine("c00", TODAY + timedelta(days=days))
     now, then = results(*worse_in(1)), past(3, steady(MANY))
     chosen = policy(quarantine=(entry,))
-    look = comparer(now, then, chosen).first_stage
-    assert look is not None
-    assert bool(look.reruns) is counts
+    first = comparer(now, then, chosen).first_stage
+    assert first is not None
+    assert bool(first.reruns) is counts
     comparison = compared(now, then, chosen)
     found = case_named(comparison, "c00")
     assert found.change == "unchanged"
@@ -293,8 +298,8 @@ def test_cases_of_a_cluster_count_as_one() -> None:
     comparison = compared(results(*clustered(worse_in(10))), past(3, clustered(steady(MANY))))
     (metric,) = comparison.metrics
     assert (metric.n, metric.units) == (MANY, 4)
-    assert comparison.verdict == "inconclusive"
-    assert metric.reason == "only 4 independent cases were compared, 5 are needed"
+    assert comparison.verdict == "unproven"
+    assert metric.reason == "the first run suggests a drop (p = 0.002), and the confirmation run is missing"
 
 
 # Several metrics
@@ -311,11 +316,11 @@ def test_one_metric_that_fell_is_enough_and_named() -> None:
     comparison = confirmed(now, then, Confirmation(second=second))
     verdicts = {metric.id: metric.verdict for metric in comparison.metrics}
     assert (comparison.verdict, verdicts) == ("regressed", {"numeric": "unchanged", "f1": "regressed"})
-    assert comparison.policy["reason"].startswith("f1: the mean fell by 30 points")
+    assert comparison.policy["reason"].startswith("f1: the mean dropped by 30 points")
     assert comparison.policy["moved_means"] == ["f1"]
 
 
-@pytest.mark.parametrize(("gating", "verdict"), [({"f1": False}, "unchanged"), ({}, "inconclusive")])
+@pytest.mark.parametrize(("gating", "verdict"), [({"f1": False}, "unchanged"), ({}, "unproven")])
 def test_a_metric_that_shall_not_count_is_only_reported(gating: dict[str, bool], verdict: str) -> None:
     now = results(*(two(n, 1.0, 0.0 if n < 12 else 1.0) for n in range(MANY)))
     then = past(3, [two(n, 1.0, 1.0) for n in range(MANY)])
@@ -332,9 +337,9 @@ def test_a_metric_that_only_informs_does_not_gate() -> None:
         return case(f"c{number:02}").model_copy(update={"iterations": iterations})
 
     now, then = results(*(told(n, 0.1) for n in range(MANY))), past(3, [told(n, 0.9) for n in range(MANY)])
-    look = comparer(now, then).first_stage
-    assert look is not None
-    assert not look.second_run
+    first = comparer(now, then).first_stage
+    assert first is not None
+    assert not first.second_run
     comparison = compared(now, then)
     bleu = next(metric for metric in comparison.metrics if metric.id == "bleu")
     assert (bleu.gating, bleu.verdict, comparison.verdict) == (False, "regressed", "unchanged")
@@ -348,7 +353,9 @@ def test_too_many_errors_leave_it_open() -> None:
     crash = iteration("error", turn(error="no model", response=None))
     lost = [case(f"c{n:02}", "error").model_copy(update={"iterations": [crash] * 3}) for n in range(5)]
     comparison = compared(results(*lost, *steady(MANY)[5:]), past(3, steady(MANY)))
-    assert comparison.verdict == "inconclusive"
+    assert comparison.verdict == "unproven"
+    points = [(point.what, point.mended_by) for point in comparison.unproven]
+    assert points == [("scores", "change"), ("errors", "change")]
     assert "lost to errors" in comparison.policy["reason"]
     assert not [item for item in comparison.cases if item.change == "regressed"]
 
@@ -360,8 +367,10 @@ def test_a_judge_that_never_answered_leaves_it_open() -> None:
 
     then = past(3, [two(n, 1.0, 1.0) for n in range(MANY)])
     comparison = compared(results(*map(unjudged, range(MANY))), then)
-    assert comparison.verdict == "inconclusive"
-    assert comparison.policy["reason"].startswith("f1: no case has scores in this run and in the baseline")
+    assert comparison.verdict == "unproven"
+    points = [(point.what, point.mended_by) for point in comparison.unproven]
+    assert points == [("scores", "outside"), ("errors", "outside")]
+    assert "f1: 100% of the iterations were lost to errors" in comparison.policy["reason"]
 
 
 def test_a_few_errors_change_nothing() -> None:
@@ -373,7 +382,7 @@ def test_a_few_errors_change_nothing() -> None:
 # Notes
 
 
-def test_cases_that_passed_and_are_gone_are_told() -> None:
+def test_removed_passing_cases_are_reported() -> None:
     then = past(2, [*steady(MANY), scored("gone", 1, 1, 1), scored("bad", 0, 0, 0)])
     comparison = compared(results(*steady(MANY)), then)
     assert comparison.notes == ["1 case that passed before is no longer in the suite: gone"]
@@ -382,7 +391,7 @@ def test_cases_that_passed_and_are_gone_are_told() -> None:
     assert note == ("7 cases that passed before are no longer in the suite: old 0, old 1, old 2, old 3, old 4, …")
 
 
-def test_runs_that_drift_are_told() -> None:
+def test_drifting_runs_are_reported() -> None:
     def drifted(day: int) -> list[CaseResult]:
         level = 0.9 if day % 2 else 0.6
         return [scored(f"c{n:02}", *[level + 0.002 * (n * day % 7)] * 3) for n in range(MANY)]
@@ -394,7 +403,7 @@ def test_runs_that_drift_are_told() -> None:
     assert compared(results(*steady(MANY)), quiet).notes == []
 
 
-def test_what_was_left_out_of_the_baseline_is_told() -> None:
+def test_omitted_parts_of_the_baseline_are_reported() -> None:
     now, then = results(*steady(MANY)), past(2, steady(MANY))
     from agenteval.compare.comparer import Comparer
 
@@ -437,7 +446,7 @@ def test_time_tokens_and_money_are_compared() -> None:
     assert not any(item.exceeded for item in found.values())
 
 
-def test_what_nobody_reports_is_left_out() -> None:
+def test_unreported_resources_are_omitted() -> None:
     assert resources(compared(results(*steady(5)), past(1, steady(5)))) == {}
 
 
@@ -456,7 +465,7 @@ def test_time_gates_where_a_limit_is_set(before: float, after: float, allowed: f
         assert gate.headline == "the latency rose by 21%, 20% is allowed"
 
 
-def test_what_cost_nothing_may_not_begin_to() -> None:
+def test_a_cost_above_zero_exceeds_a_limit_if_the_baseline_was_free() -> None:
     now, then = results(*priced(steady(5), 100, 0.01)), past(1, priced(steady(5), 100, 0.0))
     comparison = compared(now, then, policy(max_cost_increase=0.5))
     assert resources(comparison)["cost_usd"].exceeded

@@ -1,4 +1,4 @@
-"""The distributions against oracles that share no formula with them."""
+"""The distributions, compared with oracles that use other formulas."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_fisher_on_large_counts() -> None:
 
 
 def urn(n: int, mean: Fraction, correlation: Fraction) -> list[Fraction]:
-    """Successes in n draws from Polya's urn: every ball drawn is put back with more of its colour."""
+    """Successes in n draws from Polya's urn: every drawn ball is returned with more balls of its colour."""
     spread = correlation / (1 - correlation)
     chances = [Fraction(1)]
     for drawn in range(n):

@@ -1,4 +1,4 @@
-"""Holm's correction against its definition."""
+"""Holm's correction, compared with its definition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_every_adjusted_p_decides_alone(p_values: list[float], alpha: float, spa
         # The adjusted p is the largest step-down product up to this one.
         smaller = sorted(q for q in p_values if q <= p)
         expected.append(max(q * (family - rank) for rank, q in enumerate(smaller)) <= alpha)
-    # Equal p-values stand at different ranks, but one that is rejected takes the others with it.
+    # Equal p-values have different ranks, but if one is rejected, the others are as well.
     if len(set(p_values)) == len(p_values):
         assert holm(p_values, alpha, family) == expected
 

@@ -1,4 +1,4 @@
-"""Blocking functions in threads: what they return, what they raise, and giving them up."""
+"""Blocking functions in threads: results, exceptions and cancellation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import time
 
 import pytest
 
+from agenteval.core.errors import AgentEvalError
 from agenteval.core.runtime import in_thread
 
 
-def test_what_it_returns() -> None:
+def test_the_result_is_returned() -> None:
     async def run() -> tuple[str, str]:
         return await in_thread(lambda: threading.current_thread().name), threading.current_thread().name
 
@@ -19,9 +20,18 @@ def test_what_it_returns() -> None:
     assert there != here
 
 
-def test_what_it_raises() -> None:
+def test_an_exception_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         asyncio.run(in_thread(lambda: 1 / 0))
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), StopIteration(3), KeyboardInterrupt(3), asyncio.CancelledError(3)])
+def test_what_would_end_more_than_the_call_is_wrapped(error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(AgentEvalError, match=f"{type(error).__name__}: 3"):
+        asyncio.run(in_thread(fail))
 
 
 def test_giving_up_waits_for_nothing() -> None:
@@ -38,7 +48,7 @@ def test_giving_up_waits_for_nothing() -> None:
 
     with pytest.raises(TimeoutError):
         asyncio.run(run())
-    # Its end concerns nobody any more, although the loop is closed.
+    # The call ends after its caller, when the loop is closed.
     release.set()
     assert ended.wait(60)
     time.sleep(0.01)

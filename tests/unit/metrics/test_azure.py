@@ -1,4 +1,4 @@
-"""HoloDeck's deprecated metrics in a suite: what they become, what they need, and what is said about them."""
+"""HoloDeck's deprecated metrics in a suite: configuration, requirements and messages."""
 
 from __future__ import annotations
 
@@ -68,6 +68,7 @@ class TestConfiguration:
             kind="standard",
             threshold=0.8,
             options={"metric": name, "model": MODEL, "scale": None},
+            fail_on_error=False,
             retries=2,
             timeout_s=1.5,
             where=Place(str(tmp_path), "agent.yaml", 4),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.tool_calls import ExpectedTools, fuzzy_equal, matches
 from agenteval.metrics.values import literal_equal
-from agenteval.results.model import ToolCall
+from agenteval.results.case import ToolCall
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(
@@ -242,6 +242,6 @@ class TestMatchers:
         assert matches(matcher, actual) is matched
 
     @given(value=VALUES)
-    def test_whatever_is_no_matcher_is_a_literal(self, value: object) -> None:
+    def test_a_value_that_is_not_a_matcher_is_a_literal(self, value: object) -> None:
         if not (isinstance(value, dict) and value.keys() & {"fuzzy", "regex"}):
             assert matches(value, value)

@@ -1,4 +1,4 @@
-"""Limits on latency and tokens, judged by the mean of all iterations."""
+"""Limits on latency and tokens, checked on the mean over all iterations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agenteval.metrics.base import MetricError, Observation, Outcome
 from agenteval.metrics.performance import Latency, Tokens, percentile_95
-from agenteval.results.model import Usage
+from agenteval.results.case import Usage
 
 
 def took(*seconds: float | None) -> list[Observation]:
@@ -27,7 +27,7 @@ def used(*counts: tuple[int | None, int | None] | None) -> list[Observation]:
 
 
 def only(outcomes: list[Outcome], number: int) -> Outcome:
-    """The one outcome that all iterations share."""
+    """The outcome that all iterations share."""
     assert len(outcomes) == number
     assert all(outcome == outcomes[0] for outcome in outcomes)
     assert outcomes[0].decided
@@ -103,14 +103,14 @@ def test_token_limits(
 @pytest.mark.parametrize(
     ("metric", "observations", "said"),
     [
-        (Latency(maximum=1), took(None, None), "no time was taken"),
+        (Latency(maximum=1), took(None, None), "no answer has a latency"),
         (Tokens(maximum=1), used(None, None), "reports no tokens: its reply needs usage.input_tokens"),
         (Tokens(maximum=1), used((None, None)), "reports no tokens"),
         (Tokens(input_max=1), used((None, 5)), "reports no input tokens"),
         (Tokens(output_min=1), used((5, None)), "reports no output tokens"),
     ],
 )
-def test_what_was_not_measured_is_an_error(metric: Any, observations: list[Observation], said: str) -> None:
+def test_a_missing_measurement_is_an_error(metric: Any, observations: list[Observation], said: str) -> None:
     with pytest.raises(MetricError, match=said):
         metric.measure_all(observations)
 
@@ -129,7 +129,7 @@ COUNTS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 5000)), min_siz
 
 
 def direct_p95(values: list[float]) -> float:
-    """The least of the values that at least 19 of 20 do not exceed."""
+    """Return the least value that at least 19 of 20 values do not exceed."""
     return min(value for value in values if sum(other <= value for other in values) * 20 >= 19 * len(values))
 
 

@@ -1,4 +1,4 @@
-"""What metrics of others ask the judge model for."""
+"""Calls of the judge model by metrics of other packages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Verdict(BaseModel):
 
 @dataclass
 class Provider:
-    """Replies with one text."""
+    """A provider that always replies with the same text."""
 
     text: str
     calls: list[Call] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Provider:
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: no connection is open."""
 
 
 def ask(provider: Provider, judge: ModelSpec | None) -> Verdict:
@@ -66,6 +66,6 @@ def test_a_reply_is_an_instance_of_the_model() -> None:
     ("text", "judge", "message"),
     [("fine", JUDGE, "not JSON"), ('{"score": "high"}', JUDGE, "does not fit Verdict"), ("", None, "set `judge`")],
 )
-def test_what_cannot_be_used_is_an_error(text: str, judge: ModelSpec | None, message: str) -> None:
+def test_unusable_values_are_errors(text: str, judge: ModelSpec | None, message: str) -> None:
     with pytest.raises(MetricError, match=message):
         ask(Provider(text), judge)

@@ -1,4 +1,4 @@
-"""From a metric's finding to a score: what does not apply, what breaks, who decides."""
+"""From a metric's outcome to a score: inapplicable metrics, errors, and verdicts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 from agenteval.core.errors import AgentEvalError
 from agenteval.metrics.base import Metric, MetricError, Observation, Outcome
+from agenteval.metrics.code import CodeGrader, CustomFunction, UserMetric
 from agenteval.metrics.registry import REGISTRY
 from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog, score_turn
 from agenteval.metrics.text.equality import Equality, Numeric
 from agenteval.metrics.text.overlap import Bleu, Rouge, TokenF1
-from agenteval.results.model import Score
+from agenteval.metrics.text.patterns import PatternTimeouts
+from agenteval.results.case import Score
 from agenteval.suite.model import MetricConfig
 
 NO_RESOURCES = cast(Resources, None)
@@ -34,10 +36,11 @@ STANDARD: dict[str, Metric] = {
 
 
 class Shelf(MetricCatalog):
-    """Hands out metrics that are there already."""
+    """A catalog of given metrics."""
 
     def __init__(self, metrics: dict[str, Metric]) -> None:
         self._metrics = metrics
+        self.timeouts = PatternTimeouts()
 
     def get(self, config: MetricConfig) -> Metric:
         return self._metrics[config.type]
@@ -45,7 +48,7 @@ class Shelf(MetricCatalog):
 
 @dataclass(frozen=True)
 class Probe:
-    """Finds what it is told to find."""
+    """A metric that returns a given outcome."""
 
     find: Callable[[Observation], Outcome]
     requires: frozenset[str] = frozenset()
@@ -56,7 +59,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class SlowProbe:
-    """The same, asynchronously."""
+    """The same metric, asynchronous."""
 
     find: Callable[[Observation], Any]
     requires: frozenset[str] = frozenset()
@@ -84,7 +87,7 @@ def always(value: float, passed: bool | None = None) -> Probe:
 
 
 def failing(*errors: Exception, then: float = 1.0) -> Probe:
-    """Raises one error after the other, then finds something."""
+    """A metric that raises given errors in turn, then returns an outcome."""
     left: Iterator[Exception] = iter(errors)
 
     def find(_: Observation) -> Outcome:
@@ -106,8 +109,8 @@ class TestVerdict:
             (0.49, None, 0.5, False),
             (1.0, False, 0.5, True),
             (0.0, True, 0.5, False),
-            (0.0, False, 0.0, True),
-            (-1e-12, None, 0.0, True),
+            (0.0, False, 0.0, None),
+            (-1e-12, None, 0.0, None),
             (1.0000000000000004, None, 1.0, True),
             (1.0, None, 1.1, False),
         ],
@@ -164,7 +167,8 @@ class TestRange:
         if found.status == "scored":
             assert found.score is not None
             assert 0.0 <= found.score <= 1.0
-            assert found.passed == (own if threshold is None else found.score >= threshold)
+            reached = found.score >= threshold if threshold else None
+            assert found.passed == (own if threshold is None else reached)
         else:
             assert (found.status, found.score, found.passed) == ("error", None, None)
             assert found.error
@@ -230,7 +234,7 @@ class TestResponsePath:
 
     @pytest.mark.parametrize("threshold", [None, 0.0, 0.5])
     @pytest.mark.parametrize("response", ["not json", "{}", '{"a": {}}', ""])
-    def test_an_unreadable_answer_fails_whatever_the_threshold(self, response: str, threshold: float | None) -> None:
+    def test_an_unreadable_answer_fails_with_any_threshold(self, response: str, threshold: float | None) -> None:
         found = score(always(1.0, passed=True), observation(response), response_path="a", threshold=threshold)
         assert (found.status, found.score, found.passed) == ("scored", 0.0, False)
         assert found.reason
@@ -288,6 +292,17 @@ class TestErrors:
         found = score(SlowProbe(never), timeout_s=0.001)
         assert (found.status, found.error) == ("error", "no result within 0.001 s")
 
+    def test_a_metric_in_user_code_has_a_time_limit_of_its_own(self) -> None:
+        async def never(_: Observation) -> Outcome:
+            return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+        class UserCode(SlowProbe):
+            default_limit_s = 0.001
+
+        assert score(UserCode(never)).error == "no result within 0.001 s"
+        assert score(UserCode(never), timeout_s=0.002).error == "no result within 0.002 s"
+        assert {metric.default_limit_s for metric in (CodeGrader, CustomFunction, UserMetric)} == {300.0}
+
 
 class TestLongAnswers:
     def test_others_go_on_while_one_is_measured(self) -> None:
@@ -304,7 +319,7 @@ class TestLongAnswers:
         (found,) = asyncio.run(run())
         assert found.score == 1
 
-    def test_what_breaks_is_told_as_ever(self) -> None:
+    def test_an_error_on_a_long_answer_is_reported(self) -> None:
         def broken(_: Observation) -> Outcome:
             raise ZeroDivisionError("nothing there")
 
@@ -331,7 +346,7 @@ class TestOrderAndDetails:
 
 
 class TestCatalog:
-    def test_a_metric_is_built_once_with_its_own_options(self) -> None:
+    def test_a_metric_is_built_once_with_its_options(self) -> None:
         catalog = MetricCatalog(NO_RESOURCES)
         strict = config("numeric", options={"absolute_tolerance": 0.0})
         loose = config("numeric", options={"absolute_tolerance": 5.0})

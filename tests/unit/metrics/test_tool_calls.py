@@ -1,4 +1,4 @@
-"""Tool calls that an answer must come with: by position, by name, and each expected call with one of its own."""
+"""Expected tool calls: by position, by name, and a separate call for each expected one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.tool_calls import ToolCalls
 from agenteval.metrics.values import literal_equal
-from agenteval.results.model import ToolCall
+from agenteval.results.case import ToolCall
 
 Expected = tuple[str, list[Any] | dict[str, Any]]
 
@@ -32,7 +32,7 @@ def call(name: str, args: Any = None) -> ToolCall:
 @pytest.mark.parametrize(
     ("args", "given_args", "passed"),
     [
-        # By name: others may be there too.
+        # By name: additional arguments are allowed.
         ({}, {}, True),
         ({}, {"x": 1}, True),
         ({"x": 1}, {"x": 1}, True),
@@ -46,7 +46,7 @@ def call(name: str, args: Any = None) -> ToolCall:
         ({"x": {"a": [1]}}, {"x": {"a": [1]}}, True),
         ({"x": {"a": 1}}, {"x": {"a": 1, "b": 2}}, False),
         ({"x": 1}, [1], False),
-        # In order: all of them.
+        # In order: all arguments.
         ([], {}, True),
         ([], {"x": 1}, False),
         ([1, "a"], {"x": 1, "y": "a"}, True),

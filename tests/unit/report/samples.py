@@ -6,32 +6,34 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.support import ROOT
 
+from agenteval.report.html import render as html
+from agenteval.report.view.trend import trend
 from agenteval.report.view.view import GateView
-from agenteval.results.model import (
-    AnswerChange,
-    BaselineInfo,
+from agenteval.results.archive import InMemory
+from agenteval.results.case import (
     CaseResult,
     CaseStatus,
-    ComparedCase,
-    ComparedMetric,
-    Comparison,
     Criterion,
     IterationResult,
-    MetricSummary,
-    Results,
-    Run,
-    RunUsage,
     Score,
-    ScoreChange,
     SuiteResult,
-    Summary,
-    Tool,
     ToolCall,
     TurnResult,
 )
+from agenteval.results.comparison import (
+    AnswerChange,
+    BaselineInfo,
+    ComparedCase,
+    ComparedMetric,
+    Comparison,
+    ScoreChange,
+)
+from agenteval.results.model import Results, Run, Tool
+from agenteval.results.summary import MetricSummary, RunUsage, Summary
 
 GOLDEN = ROOT / "tests" / "data" / "golden"
 
@@ -63,7 +65,7 @@ class Sample:
 
 
 def own_parts_cut(page: str) -> str:
-    """The page without style, script and their hashes, which have tests of their own."""
+    """The page without style, script and their hashes, which have separate tests."""
     page = re.sub(r"(?s)<style>.*?</style>", "<style></style>", page)
     page = re.sub(r"(?s)<script>.*?</script>", "<script></script>", page)
     return re.sub(r"sha256-[\w+/=]+", "sha256-…", page)
@@ -237,7 +239,7 @@ def green() -> Sample:
     """Everything passed; there is no baseline."""
     cases = [passed_case(f"Order {number}", line=10 + number) for number in range(3)]
     usage = RunUsage(input_tokens=1234, output_tokens=567, llm_calls=3, cost_usd=0.0123)
-    return Sample(results(suite(*cases), usage=usage), GateView(True, "passed", (), ()))
+    return Sample(results(suite(*cases), usage=usage), GateView("passed", "passed", (), ()))
 
 
 def regressed() -> Sample:
@@ -253,7 +255,7 @@ def regressed() -> Sample:
     return Sample(
         results(suite(*cases), comparison=_comparison(), usage=RunUsage(input_tokens=5120, output_tokens=880)),
         GateView(
-            False,
+            "failed",
             "2 cases got worse",
             ("2 cases got worse: Refund total, Return label", "1 case failed"),
             ("the baseline is 3 commits old",),
@@ -461,7 +463,7 @@ def hostile() -> Sample:
             suite(*cases, path=path, name=everything, criteria=[Criterion(name=everything, met=False)]),
             comparison=comparison,
         ),
-        GateView(False, everything, HOSTILE_TEXTS, HOSTILE_TEXTS),
+        GateView("failed", everything, HOSTILE_TEXTS, HOSTILE_TEXTS),
     )
 
 
@@ -502,7 +504,7 @@ def broken() -> Sample:
     met = Criterion(name="overall_success_rate", met=False, value=0.4, threshold=0.8)
     return Sample(
         results(suite(*cases, criteria=[met]), complete=False),
-        GateView(False, "2 errors", ("2 cases could not be evaluated",), ()),
+        GateView("error", "2 errors", ("2 cases could not be evaluated",), ()),
     )
 
 
@@ -515,7 +517,10 @@ def many(amount: int, *, status: CaseStatus = "passed", answer: str = "42") -> S
     one = turn("What is it?", "42", answer, score(value=value, reason="" if status == "passed" else answer))
     cases = [case(f"Case {number}", iteration(one, status=status), status=status) for number in range(amount)]
     good = status == "passed"
-    return Sample(results(suite(*cases)), GateView(good, "passed" if good else f"{amount} cases failed", (), ()))
+    return Sample(
+        results(suite(*cases)),
+        GateView("passed" if good else "failed", "passed" if good else f"{amount} cases failed", (), ()),
+    )
 
 
 def many_regressions(amount: int, answer: str) -> Sample:
@@ -550,4 +555,12 @@ def many_regressions(amount: int, answer: str) -> Sample:
             "summary": sample.results.summary.model_copy(update={"metrics": metrics}),
         }
     )
-    return Sample(changed, GateView(False, answer, (answer,) * 1000, (answer,) * 1000))
+    return Sample(changed, GateView("failed", answer, (answer,) * 1000, (answer,) * 1000))
+
+
+def write_page(sample: Sample, directory: Path) -> Path:
+    """Write the HTML report of a run; return its file."""
+    path = directory / "report.html"
+    parts = html.render(sample.results, sample.gate, InMemory(), trend(sample.results, ()))
+    path.write_text("".join(parts), encoding="utf-8")
+    return path

@@ -11,20 +11,19 @@ from tests.unit.report.samples import Sample
 
 from agenteval.report.presentation import Site
 from agenteval.report.view.view import GateView
-from agenteval.results.model import (
+from agenteval.results.case import CaseResult, CaseStatus
+from agenteval.results.comparison import (
     AnswerChange,
     BaselineInfo,
-    CaseResult,
-    CaseStatus,
     ComparedCase,
     ComparedMetric,
     ComparedResource,
     Comparison,
     History,
-    Results,
     RunVerdict,
     ScoreChange,
 )
+from agenteval.results.model import Results
 
 _POLICY: Mapping[str, Any] = {
     "name": "statistics",
@@ -76,7 +75,7 @@ def regressed() -> Scenario:
             "answers": [AnswerChange(turn=0, input="What about Refund total?", before=before, after=after)],
         }
     }
-    gate = GateView(False, "1 case got worse", ("1 case got worse: Refund total",), ())
+    gate = GateView("failed", "1 case got worse", ("1 case got worse: Refund total",), ())
     resources = [
         ComparedResource(
             name="latency_ms", n=2, baseline=250.0, current=500.0, change=1.0, allowed=0.5, exceeded=True
@@ -98,8 +97,8 @@ def improved() -> Scenario:
     return Scenario(_compared(sample, "improved", changes))
 
 
-def inconclusive() -> Scenario:
-    """A case fails that passed before, and nobody can tell whether that is chance."""
+def unproven() -> Scenario:
+    """A case that passed before fails, and the confirmation run could not be made."""
     cases = [
         samples.failed_case("Warranty", "2 years", "3 years", line=60),
         samples.passed_case("Opening hours", "9 to 17"),
@@ -108,8 +107,13 @@ def inconclusive() -> Scenario:
     changes = {
         cases[0].id: {"notes": ["suspect"], "status_before": "passed", "score_before": 0.9, "history": history}
     }
-    gate = GateView(False, "1 case failed; the comparison is inconclusive", ("1 case failed: Warranty",), ())
-    return Scenario(_compared(Sample(_run(cases), gate), "inconclusive", changes))
+    gate = GateView(
+        "unproven",
+        "a suspected regression was not confirmed (the LLM budget is exhausted)",
+        ("1 of 2 cases passed",),
+        (),
+    )
+    return Scenario(_compared(Sample(_run(cases), gate), "unproven", changes))
 
 
 def no_baseline() -> Scenario:
@@ -131,7 +135,7 @@ def all_errors() -> Scenario:
         )
         for number in range(1, 13)
     ]
-    gate = GateView(False, "12 errors", ("12 of 12 cases could not be evaluated",), ())
+    gate = GateView("failed", "12 errors", ("12 of 12 cases could not be evaluated",), ())
     return Scenario(Sample(_run(cases), gate))
 
 
@@ -150,13 +154,13 @@ def many() -> Scenario:
     known: dict[str, dict[str, Any]] = {
         case.id: {"status_before": "failed", "score_before": 0.0} for case in wrong[400:]
     }
-    gate = GateView(False, "400 cases got worse", ("400 cases got worse: Case 1, Case 2 and 398 more",), ())
+    gate = GateView("failed", "400 cases got worse", ("400 cases got worse: Case 1, Case 2 and 398 more",), ())
     return Scenario(_compared(Sample(_run([*wrong, *right]), gate), "regressed", changes | known))
 
 
 def empty() -> Scenario:
     """A suite without a single case."""
-    return Scenario(Sample(_run([]), GateView(True, "nothing was evaluated", (), ("the suite has no case",))))
+    return Scenario(Sample(_run([]), GateView("passed", "nothing was evaluated", (), ("the suite has no case",))))
 
 
 def fork() -> Scenario:
@@ -184,7 +188,7 @@ def multi_turn() -> Scenario:
         status="failed",
         line=31,
     )
-    gate = GateView(False, "1 case failed", ("1 case failed: Return label",), ())
+    gate = GateView("failed", "1 case failed", ("1 case failed: Return label",), ())
     return Scenario(Sample(_run([case]), gate))
 
 
@@ -209,7 +213,7 @@ def unicode() -> Scenario:
         }
         for case, (before, after) in zip(cases, texts.values(), strict=True)
     }
-    gate = GateView(False, "4 cases got worse", ("4 cases got worse",), ())
+    gate = GateView("failed", "4 cases got worse", ("4 cases got worse",), ())
     return Scenario(_compared(Sample(_run(cases), gate), "regressed", changes))
 
 
@@ -217,7 +221,7 @@ SCENARIOS: Mapping[str, Callable[[], Scenario]] = {
     "all-green": green,
     "statistics": regressed,
     "improved": improved,
-    "inconclusive": inconclusive,
+    "unproven": unproven,
     "no-baseline": no_baseline,
     "all-errors": all_errors,
     "5000-cases": many,
@@ -282,7 +286,7 @@ def _metric(name: str, n: int, verdict: RunVerdict) -> ComparedMetric:
         current=0.5 if worse else 1.0,
         difference=-0.5 if worse else 0.0,
         verdict=verdict,
-        reason="the fall is no chance" if worse else "nothing that chance would not explain",
+        reason="the drop is significant" if worse else "the change is not significant",
         gating=True,
         interval=(-0.8, -0.2) if worse else (-0.02, 0.02),
         p=0.002 if worse else 0.6,

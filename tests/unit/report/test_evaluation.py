@@ -17,6 +17,7 @@ from tests.unit.report.samples import HOSTILE_TEXTS, check_golden, own_parts_cut
 from tests.unit.results.analysis.answers import AGGREGATE, answer, many
 
 from agenteval.core.errors import InfrastructureError
+from agenteval.core.files.writing import make_directory
 from agenteval.report import evaluation
 from agenteval.report.evaluation import render_markdown, report_files, suite_files
 from agenteval.report.html import svg as drawings
@@ -222,7 +223,7 @@ def test_numbers_of_the_report_are_those_of_the_summary() -> None:
     ("handling", "words"),
     [("remove", "left out of the averages"), ("analyze_separately", "without them"), ("include", None)],
 )
-def test_outliers_are_called_out_as_their_handling_says(handling: OutlierHandling, words: str | None) -> None:
+def test_outliers_are_reported_according_to_their_handling(handling: OutlierHandling, words: str | None) -> None:
     report = EvaluationReport()
     analyses = replace(ANALYSES, outlier_handling=handling)
     result = evaluate(ANSWERS, Evaluation(None, CRITERIA, analyses, report), AGGREGATE)
@@ -286,7 +287,7 @@ def test_the_table_of_answers_begins_with_the_worst() -> None:
     assert statuses == ["failed"] * failed + ["passed"] * (240 - failed)
 
 
-def test_a_large_run_says_what_is_left_out() -> None:
+def test_a_large_run_names_omitted_content() -> None:
     answers = [answer(0.9, 10.0, name=str(number), persona=f"p{number}") for number in range(MOST_ANSWERS + 500)]
     answers.append(answer(0.1, 10.0, name="the only failure"))
     text = _html(EvaluationReport(), answers)
@@ -297,7 +298,7 @@ def test_a_large_run_says_what_is_left_out() -> None:
     assert "… and 2,451 more</p>" in text
 
 
-def test_hostile_answers_leave_only_our_own_elements() -> None:
+def test_hostile_answers_add_no_html_elements() -> None:
     page = Elements(_html(EvaluationReport(style="detailed"), _hostile_answers()))
     ours = Elements(_html(EvaluationReport(style="detailed")))
     assert {name for name, _ in page.found} <= {name for name, _ in ours.found}
@@ -308,7 +309,7 @@ def test_hostile_answers_leave_only_our_own_elements() -> None:
     assert any("<script>alert(1)</script>" in text for text in page.text)
 
 
-def test_hostile_answers_leave_only_our_own_markdown() -> None:
+def test_hostile_answers_add_no_markdown() -> None:
     text = _markdown(EvaluationReport(style="detailed"), _hostile_answers())
     page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
     ours = {
@@ -342,7 +343,7 @@ def _template(tmp_path: Path, text: str) -> EvaluationReport:
     return EvaluationReport(template=str(path))
 
 
-def test_an_own_template_gets_every_placeholder(tmp_path: Path) -> None:
+def test_a_user_template_gets_every_placeholder(tmp_path: Path) -> None:
     lines = "\n".join(f"{name}={{}}".format(f"[[{name}]]") for name in PLACEHOLDERS)
     report = _template(tmp_path, f"{lines}\nOTHER=[[OTHER]]")
     values = dict(line.split("=", 1) for line in _html(report).split("\n"))
@@ -408,6 +409,7 @@ def test_json_in_scripts_has_no_markup() -> None:
 def test_files_are_written_as_the_settings_say(tmp_path: Path, markdown: bool, html: bool, names: list[str]) -> None:
     report = EvaluationReport(markdown=markdown, html=html)
     folder = tmp_path / "a" / "b"
+    make_directory(folder)
     files = _write(_suite(report), folder)
     assert [file.name for file in files] == names
     assert sorted(path.name for path in folder.iterdir()) == sorted(names)
@@ -433,18 +435,18 @@ def test_a_run_without_answers_is_reported(tmp_path: Path) -> None:
     assert Elements(files[3].read_text(encoding="utf-8")).count("svg") == 0
 
 
-def test_a_directory_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_directory_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InfrastructureError, match="cannot make"):
+    with pytest.raises(InfrastructureError, match="Not a directory"):
         _write(_suite(EvaluationReport()), tmp_path / "file" / "folder")
 
 
-def test_each_suite_that_asks_has_a_folder_of_its_own() -> None:
+def test_each_analysed_suite_has_a_separate_folder() -> None:
     asking = [_suite(EvaluationReport(html=False), name=name) for name in ("a/evaluation.yaml", "b/evaluation.yaml")]
     silent = replace(asking[0], report=None)
 
     def names(*suites: AnalysedSuite) -> list[str]:
-        gate = GateView(True, "passed", (), ())
+        gate = GateView("passed", "passed", (), ())
         return [file.name for file in report_files(Report(gate, analyses=suites), samples.green().results)]
 
     assert names(silent) == []

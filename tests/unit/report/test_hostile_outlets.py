@@ -49,7 +49,7 @@ def _commands(text: str) -> list[str]:
 
 def _sample(text: str) -> Sample:
     sample = samples.many_regressions(3, text)
-    return Sample(sample.results, GateView(False, text, (text,), (text,)))
+    return Sample(sample.results, GateView("failed", text, (text,), (text,)))
 
 
 def test_the_check_itself_finds_commands() -> None:
@@ -101,7 +101,7 @@ def test_xml_parses(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", _CORPUS)
-def test_markdown_holds_no_marker_and_encodes(text: str) -> None:
+def test_markdown_contains_no_marker_and_can_be_encoded(text: str) -> None:
     sample = _sample(text)
     problem = Problem(text, file=text, line=3, path=text)
     for shown in (

@@ -13,7 +13,8 @@ from tests.unit.report import samples
 
 from agenteval.report import junit
 from agenteval.results.archive import InMemory
-from agenteval.results.model import CaseResult, Results
+from agenteval.results.case import CaseResult
+from agenteval.results.model import Results
 
 _DATA = ROOT / "tests" / "data"
 _SCHEMAS = ["junit-10.xsd", "junit-10-2014.xsd"]

@@ -8,7 +8,7 @@ from agenteval.report.registry import REPORTERS, built_in
 from agenteval.report.report import Report
 
 
-def test_every_reporter_gives_files_with_names_of_their_own() -> None:
+def test_every_reporter_yields_distinct_file_names() -> None:
     sample = samples.regressed()
     names = [file.name for render in built_in() for file in render(Report(sample.gate), sample.results)]
     assert sorted(names) == sorted({*names})

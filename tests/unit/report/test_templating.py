@@ -26,7 +26,7 @@ def kept(templates: Path) -> list[Path]:
     return sorted((templates / "markdown" / "__pycache__").glob("*"))
 
 
-def test_what_is_kept_is_not_compiled_again(templates: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_templates_are_not_compiled_again(templates: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_environment(MARKDOWN, templates).get_template("comment.md.j2")
     [file] = kept(templates)
 
@@ -45,7 +45,7 @@ def test_a_changed_template_is_compiled_again(templates: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"j2", b"\xff" * 100])
-def test_a_broken_file_is_made_anew(templates: Path, content: bytes) -> None:
+def test_a_broken_compiled_file_is_replaced(templates: Path, content: bytes) -> None:
     make_environment(MARKDOWN, templates).get_template("comment.md.j2")
     [file] = kept(templates)
     whole = file.read_bytes()

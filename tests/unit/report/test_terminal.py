@@ -25,8 +25,8 @@ def test_golden(name: str) -> None:
 
 def test_the_verdict_is_the_last_line() -> None:
     assert _printed(samples.green()).splitlines()[-1] == "agenteval: passed"
-    assert _printed(samples.regressed()).splitlines()[-1] == "agenteval: FAILED: 2 cases got worse"
-    assert _printed(samples.broken()).splitlines()[-1] == "agenteval: FAILED: interrupted: 2 errors"
+    assert _printed(samples.regressed()).splitlines()[-1] == "agenteval: failed: 2 cases got worse"
+    assert _printed(samples.broken()).splitlines()[-1] == "agenteval: error: interrupted: 2 errors"
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
@@ -66,17 +66,17 @@ def test_several_suites_are_told_apart() -> None:
     assert "two.yaml: same" in printed
 
 
-def test_an_old_console_gets_what_it_can_show() -> None:
+def test_an_old_console_gets_only_encodable_characters() -> None:
     buffer = io.BytesIO()
     stream = io.TextIOWrapper(buffer, encoding="ascii")
     sample = samples.regressed()
     print_results(sample.results, sample.gate, stream, colour=False)
     stream.flush()
-    assert b"agenteval: FAILED" in buffer.getvalue()
+    assert b"agenteval: failed" in buffer.getvalue()
 
 
 @pytest.mark.parametrize("colour", [False, True])
-def test_foreign_text_controls_nothing(colour: bool) -> None:
+def test_untrusted_text_has_no_effect_on_reports(colour: bool) -> None:
     printed = _printed(samples.hostile(), colour=colour)
     if colour:
         assert "\x1b[31m" in printed

@@ -58,7 +58,7 @@ def test_a_goal_must_hold_for_every_kind_of_agent() -> None:
     assert goal.verdict == "missed"
 
 
-def test_nothing_measured_is_no_goal_met() -> None:
+def test_without_measurements_no_goal_is_met() -> None:
     assert {goal.verdict for goal in goals({})} == {"not measured"}
 
 
@@ -109,7 +109,7 @@ def test_the_table_of_costs() -> None:
     ]
 
 
-def test_what_is_not_installed_is_said_in_every_cell() -> None:
+def test_every_cell_shows_a_missing_program() -> None:
     table = cost_table([REPLAY, PROMPTFOO], [ONE, W2], {}, {}, [PROMPTFOO])
     assert table.splitlines()[-1] == "| promptfoo (echo) | not installed | not installed | – |"
 
@@ -117,10 +117,10 @@ def test_what_is_not_installed_is_said_in_every_cell() -> None:
 def test_a_peer_without_npm_is_missing_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.speed.peers._PEERS", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert install("promptfoo").missing == "not installed: there is no npm"
+    assert install("promptfoo").missing == "not installed: npm is missing"
 
 
-def test_a_program_that_fails_says_so_with_the_end_of_its_output(tmp_path: Path) -> None:
+def test_a_failed_program_is_reported_with_the_end_of_its_output(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "print('no such model'); raise SystemExit(3)"]
     with pytest.raises(ProgramError, match="ended with status 3: no such model"):
         run(command, folder=tmp_path, environment={}, limit_s=60)

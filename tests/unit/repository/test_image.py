@@ -35,7 +35,7 @@ def test_its_program_is_started_without_a_shell_and_isolated() -> None:
     assert entry == '["/opt/agenteval/bin/python", "-I", "-m", "agenteval", "action"]'
 
 
-def test_what_it_leaves_out_is_required_by_others_only() -> None:
+def test_omitted_packages_are_required_by_other_packages_only() -> None:
     unused = names_in("unused.txt")
     own = {re.split(r"[\[<>=;]", requirement)[0].strip().lower() for requirement in PROJECT["dependencies"]}
 

@@ -22,7 +22,7 @@ def test_generated_parts_are_those_of_the_program(name: str) -> None:
 def test_every_key_and_every_command_is_there() -> None:
     keys = set(re.findall(r"(?m)^\| `(\w+)`", configuration()))
     assert {*PublishedConfig.model_fields, "command", "http", "tolerance", "until", "max_cost_usd"} <= keys
-    assert re.findall(r"(?m)^## `agenteval (\w+)", commands())[:2] == ["run", "compare"]
+    assert re.findall(r"(?m)^## `agenteval (\w+)", commands())[:4] == ["run", "validate", "probe", "compare"]
 
 
 def test_every_key_is_described() -> None:
@@ -30,7 +30,7 @@ def test_every_key_is_described() -> None:
     assert [row for row in rows if not re.split(r"(?<!\\) \| ", row)[3].strip()] == []
 
 
-def test_what_has_no_marks_is_refused() -> None:
+def test_files_without_markers_are_refused() -> None:
     with pytest.raises(ValueError, match="needs one pair"):
         with_sections("docs/command-line.md", "# Commands")
 

@@ -22,7 +22,7 @@ def package(*classifiers: str, **fields: str) -> Message:
     return message
 
 
-def test_what_is_shipped_has_a_licence_that_was_looked_at() -> None:
+def test_shipped_packages_have_a_reviewed_licence() -> None:
     assert list(problems(locked_packages(), read_rules())) == []
 
 
@@ -30,7 +30,7 @@ def test_no_exception_outlives_its_package() -> None:
     assert set(read_rules().packages) <= set(locked_packages())
 
 
-def test_a_licence_that_is_not_allowed_is_told() -> None:
+def test_a_licence_that_is_not_allowed_is_reported() -> None:
     rules = read_rules()
     without = Rules(
         rules.allowed - {"MIT"}, {name: said for name, said in rules.packages.items() if name != "certifi"}
@@ -39,18 +39,18 @@ def test_a_licence_that_is_not_allowed_is_told() -> None:
     assert found == ["certifi: MPL-2.0 is not allowed", "anyio: MIT is not allowed", "attrs: MIT is not allowed"]
 
 
-def test_an_exception_holds_for_what_the_package_said_then() -> None:
+def test_a_licence_exception_ends_when_the_metadata_changes() -> None:
     rules = Rules(frozenset({"MIT"}), {"certifi": "MIT-0", "anyio": ""})
     assert list(problems(["certifi", "anyio"], rules)) == [
-        "certifi: says 'MPL-2.0' of its licence now; look again",
-        "anyio: MIT is allowed, so it needs no entry of its own",
+        "certifi: the licence in its metadata is now 'MPL-2.0'; review it again",
+        "anyio: MIT is allowed, so delete its entry",
     ]
 
 
 def test_every_exception_has_a_reason(tmp_path: Path) -> None:
     file = tmp_path / "licences.toml"
     file.write_text('allowed = []\n[packages]\na = { licence = "GPL-3.0-only", reason = " " }\n', encoding="utf-8")
-    with pytest.raises(ValueError, match="no reason is given for a"):
+    with pytest.raises(ValueError, match="no reason for a"):
         read_rules(file)
 
 

@@ -17,6 +17,7 @@ _WHO = {
     "the agent's output",
     "the agent's process",
     "judge or model server",
+    "server of a file that a suite names",
     "artifact",
     "event payload",
     "other commenters",

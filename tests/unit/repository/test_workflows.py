@@ -51,7 +51,7 @@ def test_inputs_exist(file: Path) -> None:
 
 
 @each_workflow
-def test_permissions_are_said_and_no_more_than_needed(file: Path) -> None:
+def test_missing_permissions_are_listed_and_no_others(file: Path) -> None:
     workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
     given = workflow["permissions"] or {}
     for job in workflow["jobs"].values():
@@ -74,7 +74,7 @@ def test_no_token_stays_on_the_disk_where_the_agent_runs(file: Path) -> None:
 
 
 @each_workflow
-def test_what_the_next_run_needs_is_uploaded_whatever_happened(file: Path) -> None:
+def test_the_report_directory_is_always_uploaded(file: Path) -> None:
     uploads = steps(file, "actions/upload-artifact@")
 
     assert all(step["if"] == "always()" for step in uploads)
@@ -137,7 +137,7 @@ def test_zizmor_sees_mistakes(tmp_path: Path) -> None:
 
 
 @each_own
-def test_what_is_ours_is_pinned_and_says_its_version(file: Path) -> None:
+def test_actions_are_pinned_with_their_version(file: Path) -> None:
     used = re.findall(r"uses: (\S+)(.*)", file.read_text(encoding="utf-8"))
 
     assert used

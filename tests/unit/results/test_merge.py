@@ -1,4 +1,4 @@
-"""What is merged is all of what its parts say, once; what does not belong together is refused."""
+"""A merged run contains all cases of its parts once; parts that do not belong together are refused."""
 
 from __future__ import annotations
 
@@ -8,25 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.runs import case, iteration, results, score, turn
+from tests.unit.runs import case, iteration, results, score, skipped, turn
 
 from agenteval.compare.pairing import pool_entry
 from agenteval.core.errors import ConfigError
 from agenteval.core.version import __version__
+from agenteval.results.case import CaseResult, CaseStatus, Criterion, Score, SuiteResult
 from agenteval.results.merge import Merged, merge
 from agenteval.results.merge_parts import Part
-from agenteval.results.model import (
-    CaseResult,
-    CaseStatus,
-    Criterion,
-    Results,
-    Run,
-    RunShard,
-    RunUsage,
-    SuiteResult,
-    Tool,
-)
+from agenteval.results.model import Results, Run, RunShard, Tool
 from agenteval.results.rollup import case_status, mean
+from agenteval.results.summary import RunUsage
 from agenteval.run.shard import divide
 from agenteval.suite.model import Fingerprints
 
@@ -165,6 +157,16 @@ def test_usage_is_that_of_all_shards() -> None:
     assert summary.cases == 2
 
 
+@pytest.mark.parametrize(("second", "unmeasured"), [(skipped("bleu"), ["bleu"]), (score("bleu", passed=None), [])])
+def test_a_metric_measured_nothing_if_it_did_in_no_shard(second: Score, unmeasured: list[str]) -> None:
+    cases = [
+        case(name).model_copy(update={"iterations": [iteration("passed", turn(*scores))]})
+        for name, scores in {"x": (score(), skipped("bleu")), "y": (second,)}.items()
+    ]
+    (suite,) = merged(*shards_of(run_of({"a": cases}), 2)).results.suites
+    assert (suite.unmeasured, suite.undecided) == (unmeasured, 1)
+
+
 def test_criteria_stay_undecided() -> None:
     decided = Criterion(name="error_rate", met=True, value=0.0, threshold=0.1)
     runs = [
@@ -260,7 +262,7 @@ def test_a_run_is_not_counted_twice() -> None:
     assert merged(both, three).results.run.merged == ["one", "two", "three"]
 
 
-def test_what_runs_do_not_share_is_left_out() -> None:
+def test_differing_metadata_is_omitted() -> None:
     one = run_of({"a": [case("x")]}, "one", ref="refs/heads/main", workflow_run_id="7")
     two = run_of({"a": [case("x")]}, "two", ref="refs/heads/other", workflow_run_id="7")
     run = merged(one, two).results.run
@@ -353,7 +355,7 @@ def test_every_file_is_given_its_reason() -> None:
     ]
 
 
-def test_a_shard_is_no_further_run() -> None:
+def test_a_shard_cannot_be_merged_as_further_iterations() -> None:
     assert problems(WHOLE, shards_of(WHOLE, 3)[0]) == ["1.json: a shard, but 0.json is a whole run"]
 
 
@@ -365,7 +367,7 @@ def test_runs_of_other_cases() -> None:
     ]
 
 
-def test_what_is_judged_over_all_iterations_is_not_added_to() -> None:
+def test_metrics_over_all_iterations_cannot_be_merged() -> None:
     alike = iteration("passed", turn(score("similar").model_copy(update={"kind": "consistency"})))
     cases = [case("x").model_copy(update={"iterations": [alike, alike]})]
     reason = "judges all iterations of 1 case (agent.yaml::x) together; run these once, with --iterations"
@@ -376,13 +378,13 @@ def test_what_is_judged_over_all_iterations_is_not_added_to() -> None:
     assert merged(run_of({"a": cases}, "one")).results.summary.cases == 1
 
 
-def test_another_patch_version_is_told() -> None:
+def test_another_patch_version_is_a_warning() -> None:
     one, two = shards_of(WHOLE, 2)
     versions = [
         shard.model_copy(update={"tool": Tool(version=version)})
         for shard, version in ((one, "0.1.1"), (two, "0.1.0"))
     ]
-    assert merged(*versions).warnings == ("merged what several versions of agenteval wrote: 0.1.0, 0.1.1",)
+    assert merged(*versions).warnings == ("merged results of several versions of agenteval: 0.1.0, 0.1.1",)
 
 
 def test_only_shards_say_that_they_are() -> None:

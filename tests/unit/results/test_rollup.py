@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.runs import broken, case, iteration, score, skipped, turn
+from tests.unit.runs import broken, case, iteration, not_asked, score, skipped, turn
 
-from agenteval.results.model import CaseResult, CaseStatus, RunUsage, Score, TurnResult, Usage
-from agenteval.results.rollup import case_status, iteration_status, mean, mean_score, summarise
+from agenteval.results.case import CaseResult, CaseStatus, Score, TurnResult, Usage
+from agenteval.results.rollup import (
+    case_status,
+    iteration_status,
+    mean,
+    mean_score,
+    strict_case_status,
+    summarise,
+)
+from agenteval.results.summary import RunUsage
 
 PASSED, FAILED, INFORMATIONAL = score(passed=True), score(value=0.0, passed=False), score("bleu", passed=None)
-SCORES = st.sampled_from([PASSED, FAILED, INFORMATIONAL, skipped(), broken()])
+SCORES = st.sampled_from([PASSED, FAILED, INFORMATIONAL, skipped(), broken(), not_asked()])
 STATUSES: list[CaseStatus] = ["passed", "failed", "error", "skipped"]
 
 
@@ -30,10 +39,16 @@ class TestIteration:
             ([broken(), broken("bleu")], "error"),
             ([broken(), skipped()], "error"),
             ([PASSED, broken()], "passed"),
+            ([INFORMATIONAL, broken()], "error"),
+            ([INFORMATIONAL, broken(gating=False)], "passed"),
             ([FAILED, broken()], "failed"),
             ([PASSED, FAILED], "failed"),
             ([PASSED, skipped()], "passed"),
             ([INFORMATIONAL, FAILED], "failed"),
+            ([PASSED, not_asked()], "skipped"),
+            ([FAILED, not_asked()], "failed"),
+            ([PASSED, not_asked(gating=False)], "passed"),
+            ([not_asked()], "skipped"),
         ],
     )
     def test_of_one_turn(self, scores: list[Score], status: CaseStatus) -> None:
@@ -99,13 +114,18 @@ class TestCase:
             ("ppf", "passed"),
             ("pff", "failed"),
             ("pf", "failed"),
-            ("ps", "passed"),
+            ("ps", "skipped"),
             ("fs", "failed"),
-            ("pe", "passed"),
+            ("pe", "error"),
+            ("fe", "failed"),
+            ("ppe", "passed"),
+            ("pps", "passed"),
+            ("ppee", "error"),
             ("pee", "error"),
             ("fee", "error"),
-            ("pfe", "failed"),
-            ("pfee", "failed"),
+            ("pfe", "error"),
+            ("pffe", "failed"),
+            ("pfs", "skipped"),
             ("es", "error"),
             ("sss", "skipped"),
         ],
@@ -122,6 +142,32 @@ class TestCase:
         for index, status in enumerate(statuses):
             if status == "passed" and case_status(statuses) != "passed":
                 assert case_status([*statuses[:index], "failed", *statuses[index + 1 :]]) != "passed"
+
+    @pytest.mark.parametrize(
+        ("iterations", "status"),
+        [
+            ("", "skipped"),
+            ("pp", "passed"),
+            ("ppppf", "failed"),
+            ("pppps", "skipped"),
+            ("ppppe", "error"),
+            ("ppsef", "failed"),
+        ],
+    )
+    def test_a_strict_case_needs_every_iteration(self, iterations: str, status: CaseStatus) -> None:
+        names: dict[str, CaseStatus] = {name[0]: name for name in STATUSES}
+        assert strict_case_status([names[letter] for letter in iterations]) == status
+
+    @pytest.mark.parametrize("rule", [case_status, strict_case_status])
+    @given(statuses=st.lists(st.sampled_from(STATUSES), min_size=1, max_size=7))
+    def test_missing_iterations_could_not_change_a_verdict(
+        self, rule: Callable[[Sequence[CaseStatus]], CaseStatus], statuses: list[CaseStatus]
+    ) -> None:
+        either: list[CaseStatus] = ["passed", "failed"]
+        votes = [[status] if status in either else either for status in statuses]
+        possible = {rule(vote) for vote in itertools.product(*votes)}
+        missing: CaseStatus = "error" if "error" in statuses else "skipped"
+        assert rule(statuses) == (possible.pop() if len(possible) == 1 else missing)
 
     @given(statuses=st.lists(st.sampled_from(STATUSES)))
     def test_a_pass_needs_one_that_passed(self, statuses: list[CaseStatus]) -> None:
@@ -170,8 +216,16 @@ class TestSummary:
             update={"iterations": [iteration("passed", turn(INFORMATIONAL, skipped("rouge"), broken("numeric")))]}
         )
         summary = summarise([only])
-        assert list(summary.metrics) == ["bleu"]
         assert (summary.metrics["bleu"].n, summary.metrics["bleu"].pass_rate) == (1, None)
+
+    def test_a_metric_that_only_failed_is_listed_and_a_skipped_one_is_not(self) -> None:
+        only = case("a").model_copy(
+            update={"iterations": [iteration("passed", turn(PASSED, broken("dead"), skipped("rouge")))]}
+        )
+        summary = summarise([only])
+        assert list(summary.metrics) == ["numeric", "dead"]
+        dead = summary.metrics["dead"]
+        assert (dead.n, dead.mean, dead.pass_rate, dead.errors) == (0, None, None, 1)
 
     @pytest.mark.parametrize("cases", [[], [case("a", "skipped", [])]])
     def test_nothing_judged_has_no_rate(self, cases: list[CaseResult]) -> None:

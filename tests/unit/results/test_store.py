@@ -1,4 +1,4 @@
-"""results.json: what is written is read, and what is none is named."""
+"""results.json: written files are read back, and invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from tests.unit.runs import SUITE, case, iteration, results, score, turn
 
 from agenteval.compare.pairing import pair_cases
 from agenteval.compare.pool import extended_pool
 from agenteval.core.errors import ConfigError, InfrastructureError
+from agenteval.core.files.writing import write_file
 from agenteval.results.archive import InMemory
-from agenteval.results.model import Results, Score, ToolCall, TurnResult
-from agenteval.results.store import read_baseline, read_results, results_json, write_atomic
+from agenteval.results.case import Score, ToolCall, TurnResult
+from agenteval.results.model import Results
+from agenteval.results.store import read_baseline, read_results, results_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -47,7 +50,7 @@ def _text(results: Results) -> str:
 class TestRoundTrip:
     def test_of_a_run(self, tmp_path: Path) -> None:
         original = results(case("a", "failed", [{"numeric": 0.0}, {"numeric": 1 / 3}]), case("b", "skipped", []))
-        write_atomic(tmp_path / "results.json", _text(original))
+        write_file(tmp_path, "results.json", _text(original))
         assert read_results(tmp_path / "results.json") == original
         assert read_results(tmp_path) == original
 
@@ -59,7 +62,7 @@ class TestRoundTrip:
         )
         assert Results.model_validate_json(_text(original)) == original
 
-    def test_text_that_is_no_unicode_is_replaced(self) -> None:
+    def test_invalid_unicode_is_replaced(self) -> None:
         said = turn(
             response="a\ud800b",
             retrieval_context=["\udfff"],
@@ -122,7 +125,7 @@ class TestUnreadable:
             (b'{"schema_version": 0}', ": schema_version: not a results file of agenteval: Input should be 1 or 2"),
         ],
     )
-    def test_what_is_no_results_file(self, tmp_path: Path, content: bytes, message: str) -> None:
+    def test_files_that_are_not_results_are_refused(self, tmp_path: Path, content: bytes, message: str) -> None:
         assert self.problem(tmp_path, content).startswith(message)
 
     def test_a_wrong_field_is_named(self, tmp_path: Path) -> None:
@@ -132,6 +135,48 @@ class TestUnreadable:
         assert message.startswith(
             ": suites.0.cases.0.status: not a results file of agenteval: Input should be 'passed'"
         )
+
+    @pytest.mark.parametrize("item", [b"null", b"{}", b"[]", b"7", b'"x"'])
+    @pytest.mark.parametrize(
+        "key", ["suites", "pool", "suites.0.cases", "suites.0.cases.0.iterations", "pool.0.cases"]
+    )
+    def test_an_error_is_made_for_one_item_and_not_for_each(self, key: str, item: bytes) -> None:
+        content = json.loads(_text(results(case("a"))))
+        content["pool"] = [{"commit": None, "run_id": "r", "created_at": "2026-01-01T00:00:00Z", "cases": {}}]
+        *steps, last = [int(step) if step.isdigit() else step for step in key.split(".")]
+        parent = content
+        for step in steps:
+            parent = parent[step]
+        parent[last] = [json.loads(item)] * 2000
+        if key == "pool.0.cases":
+            parent[last] = {str(number): json.loads(item) for number in range(2000)}
+        with pytest.raises(ValidationError) as caught:
+            Results.model_validate_json(json.dumps(content))
+        # At most one for each field of a record.
+        assert caught.value.error_count() < 20
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b'{"schema_version": 2, "suites": ' + b"[" * 500_000 + b"]" * 500_000 + b"}",
+            b'{"schema_version": 2, "suites": ' + b'{"a":' * 500_000 + b"1" + b"}" * 500_000 + b"}",
+            b'{"schema_version": 2, "tool": ' + b"9" * 2_000_000 + b"}",
+            b'{"schema_version": 2, "suites": [' + b"null," * 200_000 + b"null]}",
+            b'{"schema_version": 2, "pool": [' + b"{}," * 200_000 + b"{}]}",
+        ],
+        ids=["lists", "objects", "digits", "suites", "pool"],
+    )
+    def test_hostile_size_and_depth_are_one_short_message(self, tmp_path: Path, content: bytes) -> None:
+        path = tmp_path / "results.json"
+        path.write_bytes(content)
+        for read in (read_results, read_baseline):
+            with pytest.raises(ConfigError) as caught:
+                read(path)
+            assert len(str(caught.value)) < 500 + len(str(path))
+
+    def test_more_values_than_a_run_has_are_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agenteval.results.store._MOST_SEPARATORS", 3)
+        assert "has more than 3 values" in self.problem(tmp_path, b"[1,2,3,4,5]")
 
     def test_missing(self, tmp_path: Path) -> None:
         for path in (tmp_path / "none.json", tmp_path):
@@ -143,30 +188,30 @@ class TestUnreadable:
             Score.model_validate({"id": "a", "kind": "standard", "score": 1.0, "passed": None})
 
 
-class TestWriteAtomic:
+class TestWriteFile:
     def test_everybody_may_read_it_and_nothing_else_is_left(self, tmp_path: Path) -> None:
-        write_atomic(tmp_path / "a.txt", "one\r\ntwo\n")
-        write_atomic(tmp_path / "a.txt", "größer\n")
+        write_file(tmp_path, "a.txt", "one\r\ntwo\n")
+        write_file(tmp_path, "a.txt", "größer\n")
         assert (tmp_path / "a.txt").read_bytes() == "größer\n".encode()
         assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o644
         assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
     def test_lines_end_as_they_were_given(self, tmp_path: Path) -> None:
-        write_atomic(tmp_path / "a.txt", "one\r\ntwo\n")
+        write_file(tmp_path, "a.txt", "one\r\ntwo\n")
         assert (tmp_path / "a.txt").read_bytes() == b"one\r\ntwo\n"
 
     def test_any_text_can_be_written(self, tmp_path: Path) -> None:
-        write_atomic(tmp_path / "a.txt", "a\ud800b")
+        write_file(tmp_path, "a.txt", "a\ud800b")
         assert (tmp_path / "a.txt").read_text() == "a\\ud800b"
 
     def test_a_missing_directory_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(InfrastructureError, match=r"cannot write to .*none: No such file or directory"):
-            write_atomic(tmp_path / "none" / "a.txt", "x")
+        with pytest.raises(InfrastructureError, match=r"cannot write .*none/a.txt: No such file or directory"):
+            write_file(tmp_path / "none", "a.txt", "x")
 
-    def test_what_cannot_be_replaced_is_left_alone(self, tmp_path: Path) -> None:
+    def test_a_directory_is_not_replaced(self, tmp_path: Path) -> None:
         (tmp_path / "a.txt").mkdir()
-        with pytest.raises(InfrastructureError, match=r"cannot write .*a\.txt: Is a directory"):
-            write_atomic(tmp_path / "a.txt", "x")
+        with pytest.raises(InfrastructureError, match=r"a\.txt: it is a directory, not a regular file; remove it"):
+            write_file(tmp_path, "a.txt", "x")
         assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.report import samples
 
-from agenteval.results.model import CaseResult, CaseStatus, Usage
-from agenteval.run.progress import Tally, make_progress
+from agenteval.results.case import CaseResult, CaseStatus, Usage
+from agenteval.run.progress import CONFIRMING, RUNNING, SCORING, Activity, Tally, make_progress
 
 
 class Clock:
-    """Goes on by itself, a given number of seconds for each question."""
+    """A clock that advances by a given number of seconds at every reading."""
 
     def __init__(self, step: float) -> None:
         self.now, self._step = 0.0, step
@@ -28,7 +28,7 @@ def _case(status: CaseStatus = "passed", cost: float | None = None, judge: float
 
 
 def _tally(done: int, elapsed: float, total: int | None = 100) -> Tally:
-    tally = Tally(total, 0.0, lambda: elapsed)
+    tally = Tally(total, RUNNING, 0.0, lambda: elapsed)
     for _ in range(done):
         tally.add(_case())
     return tally
@@ -68,9 +68,9 @@ def test_cost_is_that_of_agents_and_judges() -> None:
     assert tally.cost == "$1.25"
 
 
-def _lines(total: int | None, done: int, step: float) -> Iterator[str]:
+def _lines(total: int | None, done: int, step: float, activity: Activity = RUNNING) -> Iterator[str]:
     stream = io.StringIO()
-    with make_progress(total, stream, "running", bar=False, quiet=False, clock=Clock(step)) as progress:
+    with make_progress(total, stream, activity, bar=False, quiet=False, clock=Clock(step)) as progress:
         for _ in range(done):
             progress.finished(_case(cost=0.001))
     yield from stream.getvalue().splitlines()
@@ -92,13 +92,24 @@ def test_a_log_of_a_quick_run_has_two_lines() -> None:
 
 
 def test_a_log_without_a_known_end() -> None:
-    lines = list(_lines(None, 100, 2.0))
-    assert lines[0] == "running traces"
-    assert lines[1].startswith("5 cases, 5 passed, ")
+    lines = list(_lines(None, 100, 2.0, SCORING))
+    assert lines[0] == "scoring traces"
+    assert lines[1].startswith("5 traces, 5 passed, ")
+
+
+def test_a_confirmation_run_counts_iterations_because_it_contains_a_case_several_times() -> None:
+    stream = io.StringIO()
+    iterations = [samples.iteration(status=status) for status in ("passed", "failed", "passed")]
+    with make_progress(6, stream, CONFIRMING, bar=False, quiet=False, clock=Clock(1.0)) as progress:
+        for _ in range(2):
+            progress.finished(samples.case("a", *iterations))
+    first, *_, last = stream.getvalue().splitlines()
+    assert first == "confirming with 6 iterations"
+    assert last.startswith("6/6 iterations, 4 passed, 2 failed, ")
 
 
 def test_quiet_shows_nothing() -> None:
     stream = io.StringIO()
-    with make_progress(3, stream, "running", bar=True, quiet=True) as progress:
+    with make_progress(3, stream, RUNNING, bar=True, quiet=True) as progress:
         progress.finished(_case())
     assert stream.getvalue() == ""

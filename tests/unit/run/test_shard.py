@@ -1,4 +1,4 @@
-"""Every case belongs to exactly one shard, and all shards take about as long."""
+"""Every case belongs to exactly one shard, and all shards take about the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.runs import case, iteration, results, turn
 
-from agenteval.results.model import CaseResult, Criterion
+from agenteval.results.case import CaseResult, Criterion
 from agenteval.run.shard import MOST_SHARDS, Shard, divide, durations_of, with_open_criteria
 from agenteval.suite.evaluation import Aggregate, Criteria, Evaluation
 from agenteval.suite.model import Suite
@@ -23,7 +23,7 @@ COUNTS = st.integers(1, 9)
 TIMES = st.floats(0, 1e6, allow_subnormal=False)
 
 
-# What is asked for
+# Parsing
 
 
 @pytest.mark.parametrize(("text", "shard"), [("1/1", (1, 1)), ("2/3", (2, 3)), ("0010/1000", (10, 1000))])
@@ -32,13 +32,13 @@ def test_one_of_so_many(text: str, shard: tuple[int, int]) -> None:
 
 
 @given(count=st.integers(1, MOST_SHARDS), data=st.data())
-def test_what_is_written_is_read(count: int, data: st.DataObject) -> None:
+def test_written_values_are_read(count: int, data: st.DataObject) -> None:
     shard = Shard(data.draw(st.integers(1, count)), count)
     assert Shard.parse(str(shard)) == shard
 
 
 @pytest.mark.parametrize("text", ["", "1", "/", "1/", "/2", "a/b", "1/2/3", "-1/2", "1.0/2", "¹/2", " 1/2", "1" * 10])
-def test_what_is_no_part_of_anything(text: str) -> None:
+def test_invalid_shards(text: str) -> None:
     with pytest.raises(ValueError, match="is not of the form I/N, as in 2/5"):
         Shard.parse(text)
 
@@ -57,11 +57,11 @@ def test_parts_that_there_are_not(text: str, message: str) -> None:
         Shard.parse(text)
 
 
-# How cases are shared out
+# Distribution of cases
 
 
 @given(ids=IDS, count=COUNTS, data=st.data())
-def test_every_case_is_in_one_part_whatever_the_order(ids: list[str], count: int, data: st.DataObject) -> None:
+def test_every_case_is_in_one_shard_in_any_order(ids: list[str], count: int, data: st.DataObject) -> None:
     durations = data.draw(st.dictionaries(st.sampled_from([*ids, "other"]), TIMES))
     parts = divide(ids, count, durations)
     assert len(parts) == count
@@ -119,12 +119,12 @@ def test_no_part_is_longer_than_four_thirds_of_the_best(times: list[int], count:
     assert longest <= (4 / 3 - 1 / (3 * count)) * best + 1e-9
 
 
-def test_a_case_that_nobody_knows_takes_as_long_as_the_others() -> None:
+def test_a_case_without_a_duration_counts_as_the_mean() -> None:
     parts = divide(["a", "b", "new"], 2, {"a": 10.0, "b": 20.0, "gone": 1000.0})
     assert parts == (frozenset({"b"}), frozenset({"a", "new"}))
 
 
-# What is known of an earlier run
+# Durations in an earlier run
 
 
 def timed(name: str, *latencies: float | None) -> CaseResult:
@@ -149,7 +149,7 @@ def test_more_shards_than_cases_leave_some_empty() -> None:
     assert sizes == {1: 3, 0: 997}
 
 
-# Criteria of a part
+# Criteria of a shard
 
 
 def test_criteria_are_undecided() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from agenteval.agents.http.shapes.registry import SHAPES
 from agenteval.core.documents.yaml.read import read_yaml
 from agenteval.core.errors import ConfigError
-from agenteval.suite.agents import agent_from_text, is_inline_agent, read_agent
+from agenteval.suite.agents import agent_from_text, is_inline_agent, read_agent, read_tool
+from agenteval.suite.http_keys import ShapeName
 from agenteval.suite.model import AgentSpec
 
 
@@ -41,6 +44,8 @@ class TestForms:
             ("    python: package.module:make_agent", "python", "package.module:make_agent"),
             ("    python:module:Agent.reply", "python", "module:Agent.reply"),
             ("    type: python\n    python: m:f", "python", "m:f"),
+            ("    python: agents/my-agent.py:Bot.reply", "python", "agents/my-agent.py:Bot.reply"),
+            ("    command: [node, cli.mjs, '{input}']", "command", ("node", "cli.mjs", "{input}")),
         ],
     )
     def test_targets(self, tmp_path: Path, text: str, kind: str, target: str | tuple[str, ...]) -> None:
@@ -96,6 +101,43 @@ class TestForms:
         assert spec.config == {"depth": 3, "nested": [1.5]}
         assert spec.env == {"MODE": "fast"}
 
+    def test_requests_and_replies_of_another_form(self, tmp_path: Path) -> None:
+        spec = agent(
+            tmp_path,
+            "    http: https://example.org/{session}\n    method: PUT\n    shape: openai-chat\n"
+            "    body: {n: 1.5, q: '{input}'}\n"
+            "    response: {answer: a.b, tool_calls: {path: c, args: d}, usage: {cost_usd: e}}",
+        )
+        assert spec.options["method"] == "PUT"
+        assert spec.options["shape"] == "openai-chat"
+        assert spec.options["body"] == {"n": 1.5, "q": "{input}"}
+        paths = {"path": "c", "name": "name", "args": "d"}
+        assert spec.options["response"] == {"answer": "a.b", "tool_calls": paths, "usage": {"cost_usd": "e"}}
+
+    @pytest.mark.parametrize("name", SHAPES)
+    def test_every_shape_has_a_name_in_files(self, tmp_path: Path, name: str) -> None:
+        assert agent(tmp_path, f"    {{http: 'http://x', shape: {name}}}").options["shape"] == name
+        assert tuple(SHAPES) == get_args(ShapeName)
+
+    @pytest.mark.parametrize(
+        ("text", "seconds"),
+        [("2000ms", 2.0), ("0.5 s", 0.5), ("2m", 120.0), ("2min", 120.0), ("1h", 3600.0), ("'3'", 3.0), ("4", 4.0)],
+    )
+    def test_times_have_units(self, tmp_path: Path, text: str, seconds: float) -> None:
+        assert agent(tmp_path, f"    {{command: [x], timeout: {text}}}").timeout_s == seconds
+
+    @pytest.mark.parametrize(
+        "key", ["method: PUT", "body: {a: 1}", "shape: ag-ui", "response_path: a", "response: {}"]
+    )
+    def test_tools_have_requests_and_replies_of_their_own(self, tmp_path: Path, key: str) -> None:
+        file = tmp_path / "agents.yaml"
+        file.write_text(f"tools:\n  mine: {{http: 'http://x', {key}}}\n", encoding="utf-8")
+        document = read_yaml(file, shown_as="agents.yaml")
+        _, problems = read_tool(document.data["tools"]["mine"], document, ("tools", "mine"))
+        assert [str(problem).partition(";")[0] for problem in problems] == [
+            f"agents.yaml:2: tools.mine.{key.partition(':')[0]}: this key is for agents"
+        ]
+
     def test_arguments_variables_and_headers_are_what_is_written(self, tmp_path: Path) -> None:
         command = agent(tmp_path, "    command: [run, 1.10, yes, 010]\n    env: {DEBUG: yes, PORT: 0080, V: 3.10}")
         assert command.target == ("run", "1.10", "yes", "010")
@@ -128,7 +170,7 @@ class TestMistakes:
                 '    "command:say \'hello"',
                 'agents.yaml:2: agents.mine: "command:say \'hello" cannot be split into arguments: No closing',
             ),
-            ("    python: module", "agents.yaml:3: agents.mine.python: 'module' is not of the form module:callable"),
+            ("    python: module", "agents.yaml:3: agents.mine.python: 'module' is not of the form module:name"),
             ("    http: example.org", "agents.yaml:3: agents.mine.http: 'example.org' is not an http:// or https://"),
             (
                 "    {http: 'http://a', python: 'm:f'}",
@@ -152,20 +194,66 @@ class TestMistakes:
                 "agents.yaml:2: agents.mine: `interpreter` is for agents of type python or plugin, not http",
             ),
             (
-                "    {python: 'm:f', response_path: a}",
-                "agents.yaml:2: agents.mine: `response_path` is for agents of type http, not python",
+                "    {replay: a.jsonl, response_path: a}",
+                "agents.yaml:2: agents.mine: `response_path` is for agents of type command or http or python, not "
+                "replay",
             ),
             (
                 "    {http: 'http://x', response_path: 'a['}",
                 "agents.yaml:3: agents.mine.response_path: 'a[' is not a path",
             ),
             ("    {http: 'http://x', timeout: 0}", "agents.yaml:3: agents.mine.timeout: must be greater than 0"),
+            (
+                "    {http: 'http://x', timeout: 2 sec}",
+                "agents.yaml:3: agents.mine.timeout: '2 sec' is not a duration; write seconds as a number, or a unit",
+            ),
+            ("    {http: 'http://x', timeout: 0ms}", "agents.yaml:3: agents.mine.timeout: must be greater than 0"),
+            (
+                "    http: http://x\n    body: {question: '{inptu}'}",
+                "agents.yaml:4: agents.mine.body: {inptu} is not a placeholder; did you mean 'input'?; known: input,",
+            ),
+            (
+                "    http: http://x\n    body: {k: '{config.k}'}",
+                "agents.yaml:2: agents.mine: {config.k}: the agent's `config` has no such key",
+            ),
+            (
+                "    http: http://{session}.example/",
+                "agents.yaml:3: agents.mine.http: placeholders may follow the host only",
+            ),
+            (
+                "    {http: 'http://x', method: GET}",
+                "agents.yaml:2: agents.mine: a GET request sends the question in its address",
+            ),
+            (
+                "    {http: 'http://x', method: DELETE}",
+                "agents.yaml:3: agents.mine.method: 'DELETE' is not allowed; allowed: POST, PUT, PATCH, GET",
+            ),
+            (
+                "    {http: 'http://x', shape: openai}",
+                "agents.yaml:3: agents.mine.shape: 'openai' is not allowed; did you mean 'openai-chat'?",
+            ),
+            (
+                "    {http: 'http://x', shape: ag-ui, body: [1]}",
+                "agents.yaml:2: agents.mine: with `shape`, `body` is a mapping of further keys",
+            ),
+            (
+                "    http: http://x\n    response:\n      answer: a\n      tool_call: b",
+                "agents.yaml:6: agents.mine.response.tool_call: unknown key; did you mean 'tool_calls'?",
+            ),
+            (
+                "    http: http://x\n    response:\n      tool_calls: {path: 'a['}",
+                "agents.yaml:5: agents.mine.response.tool_calls.path: 'a[' is not a path like answer",
+            ),
+            (
+                "    {http: 'http://x', response_path: a, response: {answer: b}}",
+                "agents.yaml:2: agents.mine: give `response_path` or `response.answer`, not both",
+            ),
             ("    {command: [x], env: {A: }}", "agents.yaml:3: agents.mine.env.A: must be text, not empty"),
             ("    {command: [x], env: {A: [b]}}", "agents.yaml:3: agents.mine.env.A: must be text, not a list"),
             ("    5", "agents.yaml:2: agents.mine: must be a mapping (key: value), not 5"),
         ],
     )
-    def test_each_is_named_where_it_stands(self, tmp_path: Path, text: str, problem: str) -> None:
+    def test_each_problem_has_its_line(self, tmp_path: Path, text: str, problem: str) -> None:
         spec, problems = read(tmp_path, text)
         assert spec is None
         assert len(problems) == 1
@@ -196,5 +284,5 @@ class TestCommandLine:
             ("", False),
         ],
     )
-    def test_a_name_is_no_agent(self, text: str, inline: bool) -> None:
+    def test_a_name_is_not_an_inline_agent(self, text: str, inline: bool) -> None:
         assert is_inline_agent(text) is inline

@@ -1,4 +1,4 @@
-"""The files of HoloDeck cases: what is read, what is wrong with them, and what a fingerprint knows of them."""
+"""The files of HoloDeck cases: values, mistakes and fingerprints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from agenteval.core import extras
 from agenteval.core.errors import ConfigError
 from agenteval.core.extras import missing_extra
-from agenteval.suite.files import content_problem, decode_text, display_url
+from agenteval.suite.files import content_problem, decode_text
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 from agenteval.suite.model import Case, FileKind, FileRef, Suite, Turn
 
@@ -121,7 +121,7 @@ class TestRead:
         (found,) = load_holodeck(folder / "agent.yaml", "agent.yaml").cases[0].turns[0].files
         assert (found.name, found.path) == ("near.csv", str(folder / "data" / "near.csv"))
 
-    def test_another_encoding_is_a_warning_said_once(self, folder: Path) -> None:
+    def test_another_encoding_is_warned_about_once(self, folder: Path) -> None:
         line = "{path: old.txt, type: text}"
         assert load(folder, line, line).warnings == (
             "suites/agent.yaml:4: test_cases[0].files[0]: old.txt is not UTF-8; it is read as Windows-1252",
@@ -141,7 +141,7 @@ class TestProblems:
         ("line", "said"),
         [
             ("{path: gone.txt, type: text}", "path: there is no file gone.txt; paths start in the directory of"),
-            ("{path: ., type: text}", "path: . is a directory or a device, not a file"),
+            ("{path: ., type: text}", "path: . cannot be read: Is a directory"),
             ("{path: notes.txt/x, type: text}", "path: notes.txt/x cannot be read: Not a directory"),
             ('{path: "a\\0b", type: text}', "path: 'a\\x00b' is no path: embedded null byte"),
             ("{path: binary.txt, type: text}", "path: binary.txt is not a text file"),
@@ -280,13 +280,3 @@ class TestContent:
     )
     def test_encodings(self, data: bytes, encoding: str) -> None:
         assert decode_text(data) == ("ä", encoding)
-
-    @pytest.mark.parametrize(
-        ("url", "shown"),
-        [
-            ("https://example.org/a%20b.pdf", "https://example.org/a%20b.pdf"),
-            ("https://me:secret@example.org:8080/a?sig=secret#part", "https://example.org:8080/a"),
-        ],
-    )
-    def test_addresses_are_shown_without_secrets(self, url: str, shown: str) -> None:
-        assert display_url(url) == shown

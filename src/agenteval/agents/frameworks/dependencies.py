@@ -13,9 +13,12 @@ from typing import Any
 
 from agenteval.agents.frameworks.outline import LARGEST_MODULE
 from agenteval.core.documents.toml.read import parse_toml
+from agenteval.core.files.reading import read_regular
 
 # A requirement begins with its name (PEP 508); the fragment of a bare URL may contain it.
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+# Bytes of a file that declares dependencies.
+_LARGEST = 10_000_000
 _EGG = re.compile(r"#egg=([A-Za-z0-9._-]+)")
 
 
@@ -46,7 +49,7 @@ def project_dependencies(root: Path) -> Dependencies:
     for pattern, read in readers:
         for path in sorted(root.glob(pattern)):
             try:
-                requirements = list(read(path.read_text(encoding="utf-8-sig")))
+                requirements = list(read(read_regular(path, limit=_LARGEST).decode("utf-8-sig")))
             except (OSError, ValueError, SyntaxError, RecursionError, MemoryError, configparser.Error) as error:
                 shown = path.relative_to(root).as_posix()
                 warnings.append(f"{shown}: its dependencies cannot be read: {' '.join(str(error).split())}")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.agents.frameworks.outline import Outline, outline
+from agenteval.core.files.reading import below, read_regular
 
-# Bytes; larger files are generated.
+# Bytes; larger files are assumed to be generated.
 MAX_FILE = 1_000_000
 
 _SKIPPED_FOLDERS = frozenset({"node_modules", "site-packages", "build", "dist", "venv", "__pycache__"})
-# Importing these modules runs a program.
+# Files that run a program when they are imported.
 _SKIPPED_FILES = frozenset({"setup.py", "__main__.py"})
 
 
@@ -53,11 +53,11 @@ class Modules:
         self.read.sort(key=lambda found: found.file)
 
     def _is_done(self, path: Path, module: str, wanted: Iterable[bytes]) -> bool:
-        """Return whether a file is finished: it has been parsed, or cannot be."""
+        """Return whether a file is done: it has been parsed or cannot be parsed."""
         try:
             if path.stat().st_size > MAX_FILE:
                 return self._skip(path, f"larger than {MAX_FILE // 1_000_000} MB")
-            source = path.read_bytes()
+            source = read_regular(path, limit=MAX_FILE)
             if not any(name in source for name in wanted):
                 return False
             found = outline(source, module, is_package=path.name == "__init__.py")
@@ -80,9 +80,9 @@ def _python_files(root: Path) -> Iterator[tuple[Path, str]]:
     """Yield every importable file of the repository with its module name."""
     source = root / "src"
     has_source = source.is_dir() and not (source / "__init__.py").exists()
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if not _is_skipped(Path(folder, name)))
-        for name in sorted(files):
+    for folder, folders, files in below(root):
+        folders[:] = [name for name in folders if not _is_skipped(Path(folder, name))]
+        for name in files:
             path = Path(folder, name)
             if path.suffix == ".py" and name not in _SKIPPED_FILES:
                 start = source if has_source and path.is_relative_to(source) else root

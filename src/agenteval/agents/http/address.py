@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from agenteval.core.urls import display_url
+
 if TYPE_CHECKING:
     from yarl import URL
 
 _SCHEMES = ("http", "https")
 _HOST = re.compile(r"[!$&'()*+,;=\w.~%-]+", re.ASCII)
 _IPV4 = re.compile(r"\d+\.\d+\.\d+\.\d+", re.ASCII)
-_USER = re.compile(r"(?<=//)[^/?#]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def read_address(url: str) -> Address:
     Raises:
         ValueError: it is not a valid HTTP address; the message contains neither user nor password.
     """
-    # Imported here: only HTTP agents pay for it.
+    # Imported here: only HTTP agents need it.
     from yarl import URL
 
     if not url.isprintable() or url != url.strip():
@@ -71,11 +72,6 @@ def read_address(url: str) -> Address:
     return Address(parsed.with_user(None).with_fragment(None), _credentials(parsed))
 
 
-def without_secrets(url: str) -> str:
-    """Return an address, valid or not, without its user, password and query."""
-    return _USER.sub("", url.partition("?")[0])
-
-
 def proxy_of(address: Address) -> Address | None:
     """Return the proxy that the environment names for an address.
 
@@ -87,7 +83,7 @@ def proxy_of(address: Address) -> Address | None:
     """
     if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
-    # Imported here: it brings a client of its own.
+    # Imported here: it loads an HTTP client.
     from urllib.request import getproxies, proxy_bypass
 
     proxies: Mapping[str, str] = getproxies()
@@ -105,7 +101,7 @@ def proxy_of(address: Address) -> Address | None:
     try:
         return read_address(url)
     except ValueError as error:
-        raise ValueError(f"the proxy {without_secrets(url)!r} is not a valid address: {error}") from None
+        raise ValueError(f"the proxy {display_url(url)!r} is not a valid address: {error}") from None
 
 
 def _credentials(url: URL) -> str:

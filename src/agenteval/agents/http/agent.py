@@ -1,4 +1,4 @@
-"""Agents behind an HTTP address: requests are POSTed as JSON."""
+"""Agents behind an HTTP address: requests are sent as JSON."""
 
 from __future__ import annotations
 
@@ -8,42 +8,49 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agenteval.agents.base import Reply, Request, reply_from_json
-from agenteval.agents.http.address import Address, proxy_of, read_address, without_secrets
+from agenteval.agents.base import Remarks, Reply, Request
+from agenteval.agents.calls_elsewhere import CallsElsewhere
+from agenteval.agents.http.address import Address, proxy_of, read_address
+from agenteval.agents.http.reply import ReplyReader
+from agenteval.agents.http.request import RequestBuilder
 from agenteval.agents.http.response import TRANSIENT_STATUSES, HttpError, HttpResponse, text_of
+from agenteval.agents.listener import Listener, ignore
 from agenteval.core.errors import AgentError, ConfigError, TransientAgentError, agent_problem
+from agenteval.core.masking import shortened
+from agenteval.core.text.redact import MASK
+from agenteval.core.urls import display_url
 from agenteval.core.version import __version__
 from agenteval.suite.model import AgentSpec
-from agenteval.suite.response_path import value_at
 
 if TYPE_CHECKING:
     from agenteval.agents.http.client import Client
 
 _SHOWN = 300
 _NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
-# They delimit a request's body.
+# Headers that delimit a request's body.
 _FRAMING = frozenset({"content-length", "transfer-encoding"})
 
 
 class HttpService:
-    """An address to which JSON is POSTed; the scheduler sets the time limits.
+    """An address that receives JSON; the scheduler sets the time limits.
 
-    Connections are kept and reused. A response may contain 50 MiB.
+    Connections are kept open and reused. A response body can have up to 50 MiB.
 
     Args:
         spec: the definition.
-        concurrency: the maximum number of requests under way.
+        concurrency: the maximum number of simultaneous requests.
         what: the service's name in messages.
     """
 
     def __init__(self, spec: AgentSpec, concurrency: int, what: str) -> None:
         self._where = spec.where
         self._url = str(spec.target)
-        self._what = f"{what} at {without_secrets(self._url)}"
-        # Secrets often end in a line break that is not meant to be sent.
+        self._what = f"{what} at {display_url(self._url)}"
+        # Secrets often end with a line break that must not be sent.
         self._user_headers = {name: value.strip() for name, value in (spec.options.get("headers") or {}).items()}
         self._slots = asyncio.Semaphore(concurrency)
         self._client: Client | None = None
+        self._address: Address | None = None
 
     def open(self) -> None:
         """Check the definition and the environment, without connecting.
@@ -57,7 +64,7 @@ class HttpService:
         try:
             address = read_address(self._url)
         except ValueError as error:
-            text = f"{without_secrets(self._url)!r} is not a valid address: {error}"
+            text = f"{display_url(self._url)!r} is not a valid address: {error}"
             raise ConfigError(agent_problem(self._where, text)) from None
         # Imported here: aiohttp takes 0.2 s, and `agenteval validate` does not need it.
         from agenteval.agents.http.client import Client
@@ -66,27 +73,37 @@ class HttpService:
             self._client = Client(address, proxy_of(address), _headers(address, self._user_headers))
         except (ValueError, OSError) as error:
             raise ConfigError(agent_problem(self._where, f"cannot be reached from here: {error}")) from None
+        self._address = address
 
-    async def post(self, request: Any) -> HttpResponse:
-        """POST one request and return the response, whatever its status.
+    async def send(self, request: Any, *, method: str = "POST", url: str | None = None) -> HttpResponse:
+        """Send one request and return the response, whatever its status.
+
+        Args:
+            request: JSON; ``None`` for a request without a body.
+            method: the HTTP method.
+            url: the address if it depends on the request; its host is that of the service.
 
         Raises:
-            AgentError: the service cannot be reached, breaks off, or sends too much.
+            AgentError: the service cannot be reached, closes the connection early, or sends too much data.
         """
-        if self._client is None:
+        if self._client is None or self._address is None:
             raise AgentError(f"{self._what} was not started")
-        body = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        body = None if request is None else json_bytes(request)
         try:
+            address = self._address if url is None else read_address(url)
             async with self._slots:
-                return await self._client.post(body)
+                return await self._client.send(method, address.url, body)
+        except ValueError as error:
+            raise AgentError(f"the address of the request is not valid: {error}") from None
         except HttpError as error:
             kind = TransientAgentError if error.is_transient else AgentError
             raise kind(f"{self._what} {error}") from None
 
     def refusal(self, response: HttpResponse) -> AgentError:
         """Return the error for a response that is not a success."""
-        shown = (response.location or text_of(response))[:_SHOWN]
-        text = f"{self._what} answered {response.status} {response.reason[:_SHOWN]}: {shown}"
+        said = display_url(response.location) if response.location else text_of(response)
+        reason = shortened(response.reason, _SHOWN)
+        text = f"{self._what} answered {response.status} {reason}: {shortened(said, _SHOWN)}"
         if response.status not in TRANSIENT_STATUSES:
             return AgentError(text)
         from agenteval.core.llm.providers.failures import retry_after_s
@@ -100,7 +117,7 @@ class HttpService:
 
 
 def _problem(name: str, value: str) -> str | None:
-    """Return what is wrong with a header, or ``None``."""
+    """Return the problem of a header; ``None`` if it is valid."""
     if not _NAME.fullmatch(name):
         return "has a name that HTTP does not allow"
     if name.lower() in _FRAMING:
@@ -111,7 +128,7 @@ def _problem(name: str, value: str) -> str | None:
 
 
 def _headers(address: Address, of_user: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of every request; the user's replace the built-in ones."""
+    """Return the headers of every request; the user's headers replace the built-in ones."""
     built_in = {
         "Accept": "*/*",
         "Accept-Encoding": "gzip, deflate",
@@ -123,12 +140,30 @@ def _headers(address: Address, of_user: Mapping[str, str]) -> dict[str, str]:
     return {**{name: value for name, value in built_in.items() if name.lower() not in replaced}, **of_user}
 
 
-class HttpAgent:
-    """An agent that answers over HTTP."""
+def json_bytes(value: Any) -> bytes:
+    """Return the body of a request."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
-    def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+
+class HttpAgent:
+    """An agent that answers over HTTP.
+
+    Args:
+        spec: the definition.
+        concurrency: the maximum number of simultaneous requests.
+        listener: receives requests and replies as they are sent.
+    """
+
+    def __init__(self, spec: AgentSpec, concurrency: int, listener: Listener = ignore) -> None:
         self._service = HttpService(spec, concurrency, "the agent")
-        self._response_path = spec.options.get("response_path")
+        try:
+            self._reader = ReplyReader.of(spec.options)
+            self._builder = RequestBuilder.of(str(spec.target), spec.options, self._reader.shape, spec.config)
+        except ValueError as error:
+            raise ConfigError(agent_problem(spec.where, str(error))) from None
+        self._header_names = sorted(spec.options.get("headers") or {})
+        self._listener = listener
+        self._calls = CallsElsewhere()
 
     async def start(self) -> None:
         """Check the definition."""
@@ -139,11 +174,32 @@ class HttpAgent:
         return self
 
     async def send(self, request: Request) -> Reply:
-        """POST one request."""
-        response = await self._service.post(request.to_json())
+        """Send one request."""
+        builder = self._builder
+        body = builder.body(request)
+        url = None if builder.has_fixed_address else builder.address(request)
+        self._listener("request", lambda: self._shown_request(url or builder.url, body))
+        response = await self._service.send(body, method=builder.method, url=url)
+        self._listener("response", lambda: _shown_response(response))
         if not response.is_success:
             raise self._service.refusal(response)
-        return self._read(response)
+        received = self._reader.received(response)
+        self._listener("remarks", lambda: "\n".join(self._reader.missing(received)))
+        reply = self._reader.reply(received, request)
+        if not reply.tool_calls:
+            self._calls.look_in(received.documents)
+        return reply
+
+    def _shown_request(self, url: str, body: Any) -> str:
+        """Return a request as text, without the values of headers."""
+        query = "?…" if "?" in url else ""
+        headers = [f"{name}: {MASK}" for name in self._header_names]
+        content = [] if body is None else ["", json.dumps(body, ensure_ascii=False, indent=2)]
+        return "\n".join([f"{self._builder.method} {display_url(url)}{query}", *headers, *content])
+
+    def remarks(self) -> Remarks:
+        """Return the configuration that finds the tool calls in the replies, if any contained some elsewhere."""
+        return Remarks(mapping_of_calls=self._calls.mapping)
 
     async def end(self) -> None:
         """Do nothing: sessions share the connections."""
@@ -152,18 +208,7 @@ class HttpAgent:
         """Close the connections."""
         await self._service.close()
 
-    def _read(self, response: HttpResponse) -> Reply:
-        is_json = "json" in response.headers.get("content-type", "")
-        if not is_json and self._response_path is None:
-            return Reply(response=text_of(response))
-        try:
-            value = json.loads(response.content)
-        except (ValueError, RecursionError) as error:
-            raise AgentError(f"the agent's reply is not JSON: {error}") from None
-        if self._response_path is None:
-            return reply_from_json(value)
-        try:
-            answer = value_at(value, self._response_path)
-        except ValueError as error:
-            raise AgentError(str(error)) from None
-        return reply_from_json({"response": answer})
+
+def _shown_response(response: HttpResponse) -> str:
+    content_type = response.headers.get("content-type", "")
+    return f"{response.status} {response.reason}\ncontent-type: {content_type}\n\n{text_of(response)}"

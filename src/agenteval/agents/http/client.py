@@ -2,48 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import Connection
-from aiohttp.http import HttpProcessingError, RawResponseMessage
-from aiohttp.http_exceptions import ContentEncodingError
+from aiohttp.http import HttpProcessingError
 
 from agenteval.agents.http.address import Address
+from agenteval.agents.http.body import Body, too_large
 from agenteval.agents.http.response import MAX_BYTES, TRANSIENT_STATUSES, HttpError, HttpResponse
+from agenteval.core.masking import shortened
 from agenteval.core.runtime import in_thread
 
-# The encodings of bodies that agenteval asks for.
-_ENCODINGS = frozenset({"gzip", "deflate"})
-# The names of packed encodings.
-_PACKED = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd"})
+if TYPE_CHECKING:
+    from aiohttp.client_proto import ResponseHandler as _AiohttpProtocol
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
+    from yarl import URL
+
 # Limits of a response's head: the status line or one header line in bytes, and the number of header lines.
 _MAX_LINE_BYTES = 100 * 1024
 _MAX_HEADERS = 1000
-_MAX_INTERIM = 1000
+# Limit of everything received before the final head is read: interim responses, the head, and the first of the body.
+_MAX_HEAD_BYTES = 2**20
 # Limit of everything received for one response.
 _MAX_RECEIVED_BYTES = MAX_BYTES + 2**20
-# A kept connection that ends this soon after a request was most likely closed before the request arrived.
+# If a reused connection ends within this time, in seconds, the service had probably closed it before the request.
 _STALE_S = 0.1
 _SHOWN = 300
 
 
 class Client:
-    """POSTs to one address over kept connections, without redirects, cookies or time limits.
+    """Sends requests to one server over kept connections, without redirects, cookies or time limits.
 
     Args:
-        service: the address.
+        service: an address on the server.
         proxy: the proxy to use, if any.
         headers: sent with every request.
 
@@ -52,7 +55,6 @@ class Client:
     """
 
     def __init__(self, service: Address, proxy: Address | None, headers: Mapping[str, str]) -> None:
-        self._service = service
         self._proxy = proxy
         proxy_headers = {"Proxy-Authorization": proxy.credentials} if proxy and proxy.credentials else {}
         # For TLS the proxy reads the CONNECT request only; without TLS it reads the request itself.
@@ -64,31 +66,39 @@ class Client:
         self._keeping = _session(trusted, force_close=_is_closing(headers))
         self._single_use = _session(trusted, force_close=True)
 
-    async def post(self, body: bytes) -> HttpResponse:
-        """POST a body once, or twice if the service had just closed the kept connection.
+    async def send(self, method: str, url: URL, body: bytes | None) -> HttpResponse:
+        """Send a request once, or twice if the service had just closed the kept connection.
+
+        Args:
+            method: the HTTP method.
+            url: an address on the server.
+            body: JSON, or ``None``.
 
         Raises:
-            HttpError: the service cannot be reached, breaks off, or sends more than ``MAX_BYTES``.
+            HttpError: the service cannot be reached, closes the connection early, or sends more than ``MAX_BYTES``.
         """
         progress = _Progress()
         started_s = time.monotonic()
         try:
-            return await self._exchange(self._keeping, body, progress)
+            return await self._exchange(self._keeping, method, url, body, progress)
         except _UnansweredError:
             if not progress.is_reused or time.monotonic() - started_s > _STALE_S:
                 raise
-        return await self._exchange(self._single_use, body, _Progress())
+        return await self._exchange(self._single_use, method, url, body, _Progress())
 
     async def close(self) -> None:
         """Close the connections."""
         await self._keeping.close()
         await self._single_use.close()
 
-    async def _exchange(self, session: aiohttp.ClientSession, body: bytes, progress: _Progress) -> HttpResponse:
+    async def _exchange(
+        self, session: aiohttp.ClientSession, method: str, url: URL, body: bytes | None, progress: _Progress
+    ) -> HttpResponse:
         try:
-            response = await session.post(
-                self._service.url,
-                data=BytesIO(body),
+            response = await session.request(
+                method,
+                url,
+                data=None if body is None else BytesIO(body),
                 headers=self._headers,
                 allow_redirects=False,
                 proxy=self._proxy.url if self._proxy else None,
@@ -117,7 +127,7 @@ class Client:
 
     def _unreachable(self, reason: str, *, is_transient: bool = True) -> HttpError:
         through = f" through the proxy {self._proxy.origin}" if self._proxy else ""
-        return HttpError(f"cannot be reached{through}: {reason}"[:_SHOWN], is_transient=is_transient)
+        return HttpError(shortened(f"cannot be reached{through}: {reason}", _SHOWN), is_transient=is_transient)
 
 
 def trusted_authorities() -> ssl.SSLContext:
@@ -144,78 +154,100 @@ class _UnansweredError(HttpError):
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a request has come."""
+    """The progress of a request."""
 
     is_connected: bool = False
     is_reused: bool = False
 
 
-class _Protocol(ResponseHandler):
-    """Limits what aiohttp does not: interim responses, and bytes that are not body, like chunk extensions."""
+class _Guard(asyncio.Protocol):
+    """Adds limits to aiohttp: for interim responses, and for data outside of bodies such as chunk extensions.
 
-    _received = 0
-    _interim = 0
+    It stands between a connection and aiohttp's protocol.
+
+    Attributes:
+        failure: the limit that was exceeded, if any; then the connection is closed.
+    """
+
+    def __init__(self, transport: asyncio.Transport, protocol: _AiohttpProtocol) -> None:
+        self._transport = transport
+        self._protocol = protocol
+        self.expect_response()
 
     def expect_response(self) -> None:
-        """Count from zero.
+        """Reset the count for a new response."""
+        self.failure: HttpError | None = None
+        self._received = 0
+        self._has_begun = False
 
-        Raises:
-            ServerDisconnectedError: data arrived that no request asked for.
-        """
-        if self.should_close:
-            raise aiohttp.ServerDisconnectedError
-        self._received = self._interim = 0
+    def expect_body(self) -> None:
+        """Apply the limit of a whole response: its head has been read."""
+        self._has_begun = True
 
     def data_received(self, data: bytes) -> None:
-        """Parse a piece of the response."""
+        """Check the size, and let aiohttp parse the data."""
         self._received += len(data)
         if self._received > _MAX_RECEIVED_BYTES:
-            self._fail(_too_large())
+            self._fail(too_large())
+        elif self._received > _MAX_HEAD_BYTES and not self._has_begun:
+            self._fail(_broken_off("it sends headers or interim responses without end"))
         else:
-            super().data_received(data)
+            self._protocol.data_received(data)
 
-    def feed_data(self, data: tuple[RawResponseMessage, aiohttp.StreamReader], size: int = 0) -> None:
-        """Take one response, interim or final."""
-        self._interim += data[0].code < 200
-        if self._interim > _MAX_INTERIM:
-            self._fail(_broken_off("it sends interim responses without end"))
-        else:
-            super().feed_data(data, size)
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Call aiohttp's protocol."""
+        self._protocol.connection_lost(exc)
+
+    def eof_received(self) -> None:
+        """Call aiohttp's protocol."""
+        self._protocol.eof_received()
+
+    def pause_writing(self) -> None:
+        """Call aiohttp's protocol."""
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Call aiohttp's protocol."""
+        self._protocol.resume_writing()
 
     def _fail(self, error: HttpError) -> None:
-        self.set_exception(error)
-        if self._payload is not None:
-            self._payload.set_exception(error)
-        if self.transport is not None:
-            self.transport.abort()
+        self.failure = error
+        self._protocol.set_exception(error)
+        self._transport.abort()
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Makes connections that speak ``_Protocol``."""
+    """Creates connections with ``_Guard``, and does not reuse one on which unrequested data has arrived."""
 
-    def __init__(self, trusted: ssl.SSLContext | None, *, force_close: bool) -> None:
-        super().__init__(limit=0, ssl=trusted or True, resolver=_Resolver(), force_close=force_close)
-        make: Callable[..., ResponseHandler] = _Protocol
-        self._factory = partial(make, loop=self._loop)
-
-
-class _Request(aiohttp.ClientRequest):
-    """A request that is not sent over a kept connection on which unrequested data has arrived."""
-
-    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
-        """Send the request."""
-        if isinstance(conn.protocol, _Protocol):
-            conn.protocol.expect_response()
-        return await super().send(conn)
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - as in aiohttp
+    ) -> Connection:
+        """Return a new or a kept connection."""
+        connection = await super().connect(req, traces, timeout)
+        transport, protocol = connection.transport, connection.protocol
+        if transport is None or protocol is None:
+            return connection
+        guard = transport.get_protocol()
+        if not isinstance(guard, _Guard):
+            transport.set_protocol(_Guard(transport, protocol))
+        elif protocol.should_close:
+            connection.close()
+            raise aiohttp.ServerDisconnectedError
+        else:
+            guard.expect_response()
+        return connection
 
 
 class _Resolver(AbstractResolver):
-    """Looks names up in a thread that does not keep the program from ending."""
+    """Resolves host names in a daemon thread, which does not keep the program alive."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        # As bytes, Python does not load its tables for names beyond ASCII.
+        # For bytes, Python does not load its tables of international domain names.
         look_up = partial(socket.getaddrinfo, host.encode("ascii"), port, family, socket.SOCK_STREAM)
         return [
             ResolveResult(
@@ -230,7 +262,7 @@ class _Resolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Do nothing: no look-up outlives its caller's interest."""
+        """Do nothing: a look-up has no resources."""
 
 
 def _session(trusted: ssl.SSLContext | None, *, force_close: bool) -> aiohttp.ClientSession:
@@ -238,13 +270,13 @@ def _session(trusted: ssl.SSLContext | None, *, force_close: bool) -> aiohttp.Cl
     trace.on_connection_create_end.append(_connected)
     trace.on_connection_reuseconn.append(_reused)
     return aiohttp.ClientSession(
-        connector=_Connector(trusted, force_close=force_close),
+        connector=_Connector(limit=0, ssl=trusted or True, resolver=_Resolver(), force_close=force_close),
+        auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(),
         max_line_size=_MAX_LINE_BYTES,
         max_field_size=_MAX_LINE_BYTES,
         max_headers=_MAX_HEADERS,
-        request_class=_Request,
         trace_configs=[trace],
     )
 
@@ -258,43 +290,34 @@ async def _reused(_session: aiohttp.ClientSession, context: SimpleNamespace, _de
 
 
 def _is_closing(headers: Mapping[str, str]) -> bool:
-    """Whether a ``Connection`` header asks for a new connection per request."""
+    """Return whether a ``Connection`` header requests a new connection per request."""
     values = ",".join(value for name, value in headers.items() if name.lower() == "connection")
     return "close" in (value.strip() for value in values.lower().split(","))
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:
-    """Read a body, unpacked.
+    """Read and decompress a body.
 
     Raises:
-        HttpError: the body breaks off, is too large, or has an encoding that was not asked for. A packed body must
-            never be taken for an answer.
+        HttpError: the body breaks off, is too large, or has an encoding that was not asked for.
     """
-    encoding = ", ".join(response.headers.getall("Content-Encoding", ())).strip().lower()
-    # Services also name charsets here, whose bodies are plain.
-    if encoding not in _ENCODINGS and not _PACKED.isdisjoint(part.strip() for part in encoding.split(",")):
-        raise HttpError(f"sent a body in an unsupported encoding: {encoding!r}"[:_SHOWN], is_transient=False)
-    content = bytearray()
+    # Without a connection, all of the response has arrived.
+    transport = response.connection.transport if response.connection else None
+    guard = transport.get_protocol() if transport else None
+    if isinstance(guard, _Guard):
+        guard.expect_body()
+    body = Body(", ".join(response.headers.getall("Content-Encoding", ())))
     try:
         async for piece in response.content.iter_any():
-            content += piece
-            if len(content) > MAX_BYTES:
-                raise _too_large()
+            body.add(piece)
     except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-        if isinstance(error.__cause__, ContentEncodingError):
-            raise HttpError(
-                f"sent a body that cannot be unpacked: {_reason(error.__cause__)}", is_transient=False
-            ) from None
-        raise _broken_off(_reason(error)) from None
-    return bytes(content)
+        failure = guard.failure if isinstance(guard, _Guard) else None
+        raise failure or _broken_off(_reason(error)) from None
+    return body.complete()
 
 
 def _broken_off(reason: str) -> HttpError:
     return HttpError(f"broke off: {reason}", is_transient=True)
-
-
-def _too_large() -> HttpError:
-    return HttpError(f"answered more than {MAX_BYTES // 2**20} MiB", is_transient=False)
 
 
 def _unanswered(error: Exception) -> str:
@@ -303,7 +326,7 @@ def _unanswered(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The text of an error in one line."""
+    """Return the text of an error as one line."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         error = error.certificate_error
     elif isinstance(error, aiohttp.ClientConnectorError):
@@ -311,12 +334,12 @@ def _reason(error: Exception) -> str:
     elif isinstance(error, aiohttp.ServerDisconnectedError):
         return "it closed the connection without an answer"
     text = error.message if isinstance(error, aiohttp.ClientResponseError | HttpProcessingError) else str(error)
-    # aiohttp decodes bytes that are not UTF-8 to lone surrogates, which cannot be written.
-    return " ".join(text.split())[:_SHOWN].encode("utf-8", "replace").decode("utf-8")
+    # It may quote the service, and aiohttp decodes bytes that are not UTF-8 to lone surrogates.
+    return shortened(text, _SHOWN)
 
 
 def _headers(raw: tuple[tuple[bytes, bytes], ...]) -> dict[str, str]:
-    """Headers by name in lower case; the values of one name are joined with ``, ``."""
+    """Return headers by lower-case name; the values of one name are joined with ``, ``."""
     named: dict[str, str] = {}
     for key, value in raw:
         name, text = _text(key).lower(), _text(value)

@@ -1,4 +1,4 @@
-"""Responses of HTTP services, and the error of an exchange that failed."""
+"""Responses of HTTP services, and the error of a failed exchange."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Limit of a body, unpacked: an endless response must not fill the memory.
+# Limit of a decompressed body in bytes, so that an endless response cannot fill the memory.
 MAX_BYTES = 50 * 2**20
-# Too many requests, and the answers of proxies whose service is unavailable for the moment.
+# Too many requests, and the replies of proxies while the service is unavailable.
 TRANSIENT_STATUSES = frozenset({429, 502, 503, 504})
-# Encodings of domain names: decoding a long text takes quadratic time.
+# Text types of pages and documents for programs.
+_MARKUP = frozenset({"text/html", "text/xml"})
+# Encodings of domain names, which are excluded: decoding a long text takes quadratic time.
 _OF_NAMES = frozenset({"idna", "punycode"})
 
 
 class HttpError(Exception):
-    """An exchange that failed.
+    """A failed exchange.
 
     Args:
-        message: what happened; the name of the service goes before it.
+        message: what failed; callers put the name of the service before it.
         is_transient: whether another attempt may succeed.
     """
 
@@ -35,7 +37,7 @@ class HttpResponse:
         status: usually 200 to 599.
         reason: the service's name for the status; often empty.
         headers: by name in lower case; values of one name are joined with ``, ``.
-        content: the body, unpacked.
+        content: the decompressed body.
     """
 
     status: int
@@ -63,12 +65,23 @@ def text_of(response: HttpResponse) -> str:
     """Return the body as text, decoded with the charset that the response names if Python knows it, else as UTF-8."""
     encoding = _charset(response.headers.get("content-type", "")) or "utf-8"
     try:
-        # decode() refuses Python's codecs that are not text encodings, like zlib.
+        # decode() rejects codecs that are not text encodings, such as zlib.
         if codecs.lookup(encoding).name not in _OF_NAMES:
             return response.content.decode(encoding, "replace")
     except (LookupError, ValueError):
         pass
     return response.content.decode("utf-8", "replace")
+
+
+def media_type(response: HttpResponse) -> str:
+    """Return the type of a response's content, without its parameters; empty without one."""
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def is_text(response: HttpResponse) -> bool:
+    """Return whether the content is text that people read: a text type other than HTML and XML."""
+    kind = media_type(response)
+    return kind.startswith("text/") and kind not in _MARKUP
 
 
 def _charset(content_type: str) -> str | None:

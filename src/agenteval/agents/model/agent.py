@@ -19,11 +19,18 @@ from agenteval.agents.model.client import MeteredModel, ModelClient
 from agenteval.agents.model.tools import Tool, function_tool, prompt_tool
 from agenteval.agents.model.toolset import Toolset, by_name
 from agenteval.agents.worker.pool import WorkerPool
-from agenteval.core.errors import AgentError, ConfigError, Problem, agent_problem
+from agenteval.core.errors import (
+    AgentError,
+    AgentNotAskedError,
+    ConfigError,
+    UserCodeError,
+    agent_problem,
+    raise_failures,
+)
 from agenteval.core.llm.calls import Tally
 from agenteval.core.llm.errors import BudgetSpentError, LlmError
 from agenteval.core.llm.gateway import Gateway
-from agenteval.results.model import Usage
+from agenteval.results.case import Usage
 from agenteval.suite.model import AgentSpec
 from agenteval.suite.model_agent import ModelAgentSpec, model_agent_of
 from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool
@@ -31,7 +38,7 @@ from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool
 if TYPE_CHECKING:
     from agenteval.agents.model.mcp import McpConnection
 
-# A turn with more requests is taken for a loop.
+# Limit of requests in a turn; a turn with more is treated as an endless loop.
 _MOST_REQUESTS = 50
 # Limit for importing a module with tools, in seconds.
 _IMPORT_TIMEOUT_S = 60.0
@@ -60,12 +67,11 @@ class ModelAgent:
 
         Raises:
             ConfigError: something is missing; the message lists everything.
+            UserCodeError: all tools that cannot be used are in files whose import fails.
         """
         checks = [self._start_client(), *map(self._check, self._agent.tools)]
-        found = await asyncio.gather(*map(_problems, checks))
-        problems = [self._placed(problem) for some in found for problem in some]
-        if problems:
-            raise ConfigError(problems)
+        found = await asyncio.gather(*map(_failure, checks))
+        raise_failures([self._placed(failure) for failure in found if failure is not None])
 
     def session(self) -> ModelSession:
         """Return a new conversation, with separate server processes."""
@@ -99,16 +105,20 @@ class ModelAgent:
                     self._functions[tool.name] = await function_tool(tool, self._workers)
             except TimeoutError:
                 message = f"importing {tool.file} took longer than {_IMPORT_TIMEOUT_S:g} s"
-                raise ConfigError(agent_problem(tool.where, message)) from None
+                raise UserCodeError(agent_problem(tool.where, message)) from None
 
-    def _placed(self, problem: Problem) -> Problem:
-        """Return the problem; the agent's place is added if the problem has none."""
-        return problem if problem.file else agent_problem(self._spec.where, problem.message)
+    def _placed(self, failure: ConfigError | UserCodeError) -> ConfigError | UserCodeError:
+        """Return the failure, with the agent's place in problems that have none."""
+        problems = (
+            problem if problem.file else agent_problem(self._spec.where, problem.message)
+            for problem in failure.problems
+        )
+        return type(failure)(problems)
 
 
 @dataclass(frozen=True)
 class _Shared:
-    """What all conversations with an agent share."""
+    """Resources that all conversations with an agent share."""
 
     agent: ModelAgentSpec
     directory: str
@@ -121,8 +131,8 @@ class ModelSession:
     """One conversation: its messages so far, and the tools.
 
     Args:
-        shared: what it shares with other conversations.
-        ended: called at its end.
+        shared: the agent's shared resources.
+        ended: called when the conversation ends.
     """
 
     def __init__(self, shared: _Shared, ended: Callable[[ModelSession], None]) -> None:
@@ -145,7 +155,9 @@ class ModelSession:
                 message_history=self._messages or None,
                 usage_limits=UsageLimits(request_limit=_MOST_REQUESTS),
             )
-        except (LlmError, BudgetSpentError, AgentRunError, UserError) as error:
+        except BudgetSpentError as error:
+            raise AgentNotAskedError(f"the model was not called: {error}", error.limit) from None
+        except (LlmError, AgentRunError, UserError) as error:
             raise AgentError(self._said(error)) from None
         self._messages = result.all_messages()
         return Reply(
@@ -154,18 +166,19 @@ class ModelSession:
             retrieval_context=toolset.retrieved,
             usage=_usage(model.tally),
             metadata={"llm_calls": model.tally.calls, "cached_calls": model.tally.cached},
-            latency_ms=round((time.perf_counter() - started) * 1000, 3),
+            latency_ms=None if model.tally.cached else round((time.perf_counter() - started) * 1000, 3),
+            cached=bool(model.tally.cached),
         )
 
     async def end(self) -> None:
-        """Stop the servers of this conversation."""
+        """Stop the MCP servers of this conversation."""
         self._ended(self)
         self._toolset = None
         connections, self._connections = self._connections, []
         await asyncio.gather(*(connection.close() for connection in connections))
 
     async def _open(self, sample: int) -> Toolset:
-        """Connect to the servers and collect all tools by name, those of the suite first.
+        """Connect to the MCP servers and collect all tools by name, the suite's tools first.
 
         Raises:
             AgentError: a server cannot be used.
@@ -181,7 +194,7 @@ class ModelSession:
     async def _connect(self, servers: Sequence[McpServer]) -> list[list[Tool]]:
         from agenteval.agents.model.mcp import McpConnection
 
-        # Connections of an earlier attempt.
+        # Close connections of an earlier attempt.
         await asyncio.gather(*(connection.close() for connection in self._connections))
         self._connections = [McpConnection(server, self._shared.directory) for server in servers]
         return await _all([connection.open() for connection in self._connections])
@@ -212,17 +225,15 @@ class ModelSession:
         if isinstance(error, UnexpectedModelBehavior):
             wanted = "by `response_format`" if self._shared.agent.response_schema else "that can be used"
             return f"the model gave no answer {wanted}: {error.message}"
-        if isinstance(error, BudgetSpentError):
-            return f"the model was not asked: {error}"
         return str(error)
 
 
-async def _problems(check: Awaitable[None]) -> tuple[Problem, ...]:
+async def _failure(check: Awaitable[None]) -> ConfigError | UserCodeError | None:
     try:
         await check
-    except ConfigError as error:
-        return error.problems
-    return ()
+    except (ConfigError, UserCodeError) as error:
+        return error
+    return None
 
 
 async def _all(openings: Sequence[Awaitable[list[Tool]]]) -> list[list[Tool]]:
@@ -243,9 +254,9 @@ def _text(output: Any) -> str:
 
 
 def _usage(tally: Tally) -> Usage:
-    """Return the tokens of every answer, including free ones from the cache."""
+    """Return the tokens of every answer, including free ones from the cache; their cost is not that of the turn."""
     return Usage(
         input_tokens=tally.input_tokens + tally.cached_input_tokens,
         output_tokens=tally.output_tokens + tally.cached_output_tokens,
-        cost_usd=tally.cost_usd,
+        cost_usd=None if tally.cached else tally.cost_usd,
     )

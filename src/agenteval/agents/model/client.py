@@ -1,4 +1,4 @@
-"""Models for pydantic-ai, with every request going through the gateway."""
+"""Models for pydantic-ai; every request goes through the gateway."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OLLAMA_PORT = 11434
 _SETTINGS = ("temperature", "top_p", "max_tokens")
 # Names of settings that differ between providers.
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens"}
-# Fields of messages that do not reach the model.
+# Fields of messages that are not sent to the model.
 _MESSAGE_CONTENT = ("kind", "instructions", "parts")
 _PARAMETERS = TypeAdapter(ModelRequestParameters)
 
@@ -60,7 +60,7 @@ class ModelClient:
             unwanted |= {"temperature", "top_p"}
         given = {name: getattr(self.spec, name) for name in _SETTINGS}
         kept = {name: value for name, value in given.items() if value is not None and name not in unwanted}
-        # Otherwise the library adds its own instructions for some models; only the suite's are to be evaluated.
+        # Without this the library adds instructions for some models, but only the suite's instructions are evaluated.
         return cast(ModelSettings, {**kept, "framing_announcement": "never"})
 
     async def request(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
@@ -74,7 +74,7 @@ class ModelClient:
         try:
             return await self.model.request(messages, settings, parameters)
         except ModelHTTPError as error:
-            # The settings of this request: a concurrent request may have been refused the same.
+            # The settings of this request only: a concurrent request may have lost the same setting meanwhile.
             options = {_OTHER_NAMES.get(name, name): name for name in _SETTINGS if name in settings}
             options |= {name: name for name in options.values()}
             refused = refusal(self.spec, error.status_code, error.body, options)
@@ -120,11 +120,11 @@ class MeteredModel(WrapperModel):
         model_settings: ModelSettings | None,  # noqa: ARG002 - the client selects the accepted settings
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask the model, or return its cached answer to the same conversation.
+        """Send the conversation to the model, or return the cached reply to it.
 
         Raises:
             LlmError: the provider refused the request, or all attempts failed.
-            BudgetSpentError: the budget of the run is spent.
+            BudgetSpentError: the budget of the run is exhausted.
         """
         content = _content(messages)
         asked = [content, _PARAMETERS.dump_python(model_request_parameters, mode="json")]
@@ -133,7 +133,8 @@ class MeteredModel(WrapperModel):
             return _completion(await self._client.request(messages, model_request_parameters))
 
         key = key_of(self._client.spec, ["agent", *asked, self._sample])
-        exchange = Exchange(self._client.spec, key, len(str(asked)), send)
+        size = len(str(asked).encode("utf-8", "surrogatepass"))
+        exchange = Exchange(self._client.spec, key, size, send, by_agent=True)
         completion = await self._gateway.exchange(exchange, lambda answer: _response(answer.text))
         self.tally.add(completion)
         return _response(completion.text)
@@ -203,7 +204,7 @@ def _openai_model(spec: ModelSpec) -> tuple[Model, Any]:
 
     from agenteval.core.llm.providers.openai import make_client
 
-    # Only OpenAI is sure to accept the new name of the limit; other servers may require the old name.
+    # Only OpenAI certainly accepts the new name of the token limit; other servers may require the old name.
     older = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
     if spec.provider == "ollama":
         connection = make_client(replace(spec, endpoint=ollama_address(spec.endpoint)), api_key(spec))

@@ -1,4 +1,4 @@
-"""Connections to servers that offer tools by the Model Context Protocol (https://modelcontextprotocol.io)."""
+"""Connections to servers that provide tools over the Model Context Protocol (https://modelcontextprotocol.io)."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import re
-from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx2
-from mcp import MCPError, StdioServerParameters, stdio_client
+from mcp import MCPError
 from mcp.client.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, TextContent, TextResourceContents
 
+from agenteval.agents.model.mcp_program import ServerProgram
 from agenteval.agents.model.tools import Tool
 from agenteval.core.errors import AgentError
-from agenteval.core.process.child import STDERR_CHUNKS, find_program, tail
-from agenteval.core.process.confinement import launch, user_environment
-from agenteval.core.process.process_groups import free_mark, kill_marked
+from agenteval.core.masking import shortened
+from agenteval.core.process.access import check_access
+from agenteval.core.process.child import find_program
+from agenteval.core.process.confinement import user_environment
+from agenteval.core.urls import display_url
 from agenteval.suite.model_tools import McpServer
 
-# The library logs messages of servers; without a handler they would be printed.
+# The library logs the messages of servers; without a handler they would be printed.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
@@ -35,34 +36,36 @@ for _name in ("mcp", "client"):
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 _MOST_PAGES = 100
-_CHUNK = 65536
+_SHOWN = 300
 
 
 def check_server(server: McpServer, directory: str) -> None:
-    """Check, before any case runs, that the program of a server exists.
+    """Check, before any case runs, that the program of a server exists and may be started.
 
     Raises:
         ConfigError: the program does not exist.
+        UserCodeError: the user of user code may not execute it, or may not enter the directory.
     """
     if server.transport == "stdio":
-        find_program(server.command[0], directory, user_environment(server.env).get("PATH"), server.where)
+        path = user_environment(server.env).get("PATH")
+        check_access(find_program(server.command[0], directory, path, server.where), directory, server.where)
 
 
 class McpConnection:
     """A server process or connection of one conversation.
 
-    It runs in a separate task, since the library's contexts must be left in the task that entered them.
+    It runs in a separate task, because the library's contexts must be exited in the task that entered them.
     """
 
     def __init__(self, server: McpServer, directory: str) -> None:
         self._server = server
-        self._directory = directory
+        self._program = ServerProgram(server, directory)
         self._done = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connected = False
 
     async def open(self) -> list[Tool]:
-        """Connect, and list what the server offers.
+        """Connect, and return the tools of the server.
 
         Raises:
             AgentError: the server cannot be started or reached, or violates the protocol.
@@ -72,7 +75,7 @@ class McpConnection:
         return await ready
 
     async def close(self) -> None:
-        """End the connection, and the process with all it started."""
+        """Close the connection, and end the server process with its descendants."""
         self._done.set()
         if self._task is not None:
             if not self._connected:
@@ -80,44 +83,33 @@ class McpConnection:
             await asyncio.wait([self._task])
 
     async def _hold(self, ready: asyncio.Future[list[Tool]]) -> None:
-        with _ErrorOutput() as errors:
-            try:
-                limit = self._server.request_timeout_s
-                async with (
-                    self._transport(errors) as transport,
-                    Client(transport, read_timeout_seconds=limit) as client,
-                ):
-                    tools = await self._tools(client)
-                    self._connected = True
-                    if not ready.done():
-                        ready.set_result(tools)
-                    await self._done.wait()
-            except Exception as error:  # noqa: BLE001 - a failure affects this conversation only
+        try:
+            limit = self._server.request_timeout_s
+            async with (
+                self._transport() as transport,
+                Client(transport, read_timeout_seconds=limit) as client,
+            ):
+                # A pattern in the server's schema of its results can take for ever on a result that it chooses.
+                client.session.validate_tool_result = _unchecked  # type: ignore[method-assign,assignment]
+                tools = await self._tools(client)
+                self._connected = True
                 if not ready.done():
-                    message = f"the MCP server {self._server.name!r} cannot be used: {_cause(error)}"
-                    ready.set_exception(AgentError(f"{message}: {said}" if (said := errors.end()) else message))
+                    ready.set_result(tools)
+                await self._done.wait()
+        except Exception as error:  # noqa: BLE001 - a failure affects this conversation only
+            if not ready.done():
+                message = f"the MCP server {self._server.name!r} cannot be used: {self._failure(error)}"
+                said = self._program.errors.text()
+                ready.set_exception(AgentError(f"{message}: {said}" if said else message))
+
+    def _failure(self, error: BaseException) -> str:
+        return self._program.problem or _cause(error)
 
     @contextlib.asynccontextmanager
-    async def _transport(self, errors: _ErrorOutput) -> AsyncIterator[AbstractAsyncContextManager[Any]]:
+    async def _transport(self) -> AsyncIterator[AbstractAsyncContextManager[Any]]:
         server = self._server
         if server.transport == "stdio":
-            environment = user_environment(server.env)
-            program = find_program(server.command[0], self._directory, environment.get("PATH"), server.where)
-            started = launch((program, *server.command[1:]), environment)
-            parameters = StdioServerParameters(
-                command=started.argv[0],
-                args=list(started.argv[1:]),
-                env=dict(started.environment),
-                cwd=self._directory,
-                encoding=server.encoding,
-                encoding_error_handler="replace",
-            )
-            try:
-                yield stdio_client(parameters, errlog=errors.file)
-            finally:
-                if started.mark is not None:
-                    kill_marked(started.mark, None)
-                    free_mark(started.mark)
+            yield self._program.connected()
         elif server.transport == "sse":
             yield sse_client(
                 server.url,
@@ -153,9 +145,11 @@ class McpConnection:
             try:
                 result = await client.call_tool(name, dict(arguments))
             except MCPError as error:
-                raise AgentError(error.message) from None
+                if not self._program.problem:
+                    raise AgentError(error.message) from None
+                raise AgentError(f"the MCP server {self._server.name!r} {self._program.problem}") from None
             except (httpx2.HTTPError, RuntimeError) as error:
-                raise AgentError(f"the MCP server {self._server.name!r} failed: {_cause(error)}") from None
+                raise AgentError(f"the MCP server {self._server.name!r} failed: {self._failure(error)}") from None
             value = content_of(result)
             if result.is_error:
                 said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -165,32 +159,8 @@ class McpConnection:
         return Tool(model_name(name), description, schema, self._server.is_retrieval, call)
 
 
-class _ErrorOutput:
-    """The end of a server's error output; the rest is discarded."""
-
-    def __init__(self) -> None:
-        self._read, write = os.pipe()
-        os.set_blocking(self._read, False)
-        self.file = os.fdopen(write, "w", encoding="utf-8")
-        self._chunks: deque[bytes] = deque(maxlen=STDERR_CHUNKS)
-
-    def __enter__(self) -> _ErrorOutput:
-        asyncio.get_running_loop().add_reader(self._read, self._receive)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        asyncio.get_running_loop().remove_reader(self._read)
-        os.close(self._read)
-        self.file.close()
-
-    def end(self) -> str:
-        """The last lines, for a message."""
-        self._receive()
-        return tail(b"".join(self._chunks))
-
-    def _receive(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            self._chunks.append(os.read(self._read, _CHUNK))
+async def _unchecked(_name: str, _result: object) -> None:
+    """Accept every result: metrics judge what agents make of it."""
 
 
 def model_name(name: str) -> str:
@@ -220,4 +190,8 @@ def _cause(error: BaseException) -> str:
     """Return the text of the first error in nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return str(error) or type(error).__name__
+    if isinstance(error, httpx2.HTTPStatusError):
+        # Its own text has the address, which may contain secrets.
+        shown, reply = display_url(str(error.request.url)), error.response
+        return shortened(f"{shown} answered {reply.status_code} {reply.reason_phrase}", _SHOWN)
+    return shortened(str(error), _SHOWN) or type(error).__name__

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.agents.worker.pool import WorkerPool
-from agenteval.core.errors import AgentError, ConfigError, agent_problem
+from agenteval.core.errors import AgentError, AgentImportError, ConfigError, UserCodeError, agent_problem
 from agenteval.core.llm.calls import Call
 from agenteval.core.llm.gateway import Gateway
 from agenteval.suite.model_tools import FunctionTool, PromptTool
@@ -40,12 +40,14 @@ async def function_tool(spec: FunctionTool, workers: WorkerPool) -> Tool:
     """Make a tool from a user function; import it once to check that it exists.
 
     Raises:
-        ConfigError: it cannot be imported.
+        ConfigError: it does not exist, or cannot be a tool.
+        UserCodeError: the import of its file fails.
     """
     try:
         signature = await workers.call(_DESCRIBE, [spec.file, spec.function])
     except AgentError as error:
-        raise ConfigError(agent_problem(spec.where, f"the tool {spec.name!r} cannot be used: {error}")) from None
+        failure = UserCodeError if isinstance(error, AgentImportError) else ConfigError
+        raise failure(agent_problem(spec.where, f"the tool {spec.name!r} cannot be used: {error}")) from None
 
     async def call(arguments: Mapping[str, Any]) -> Any:
         return await workers.call(_CALL, [spec.file, spec.function, dict(arguments)])
@@ -58,7 +60,9 @@ def prompt_tool(spec: PromptTool, gateway: Gateway, sample: int) -> Tool:
     """Make a tool from a prompt that a model answers."""
 
     async def call(arguments: Mapping[str, Any]) -> Any:
-        completion = await gateway.complete(Call(spec.model, filled(spec.template, arguments), sample=sample))
+        completion = await gateway.complete(
+            Call(spec.model, filled(spec.template, arguments), sample=sample, by_agent=True)
+        )
         return completion.text
 
     return Tool(spec.name, spec.description, parameters_schema(spec.parameters), is_retrieval=False, call=call)

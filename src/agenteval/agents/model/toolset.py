@@ -15,7 +15,7 @@ from pydantic_core import SchemaValidator, core_schema
 
 from agenteval.agents.model.tools import Tool, passages
 from agenteval.core.errors import AgentError
-from agenteval.results.model import ToolCall
+from agenteval.results.case import ToolCall
 
 # Retries of the model after arguments that are not a JSON object.
 _RETRIES = 2

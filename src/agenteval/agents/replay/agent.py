@@ -29,7 +29,7 @@ class ReplayAgent:
         from agenteval.agents.replay.formats import read_recording
 
         if not self._path.exists():
-            raise ConfigError(agent_problem(self._where, f"there is no recording {self._path}"))
+            raise ConfigError(agent_problem(self._where, f"recording {self._path} does not exist"))
         self._recording = read_recording(self._path)
 
     def expect(self, cases: Sequence[Case]) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class ReplayAgent:
         return self._recording.notices(map(_case_asked, cases))
 
     def iterations(self, case_id: str) -> int | None:
-        """Return how often an expected case was recorded; 1 if it was not, so that one error reports it."""
+        """Return the number of recorded iterations of a case; 1 without any, so that one error reports it."""
         is_run = self._recording is not None and self._recording.is_run
         return max(self._found.get(case_id, ()), default=0) + 1 if is_run else None
 
@@ -104,17 +104,17 @@ def _asked(request: Request) -> tuple[str, ...]:
 
 
 def _check_question(file: str, case: str, number: int, turn: RecordedTurn | None, question: str) -> None:
-    """Check that a turn was recorded for the same input; earlier turns affect later answers."""
+    """Check that the inputs of a turn and of its recording are equal; earlier turns affect later answers."""
     if turn is None or turn.input is None or _same(turn.input, question):
         return
     raise AgentError(
-        f"{file}: turn {number} of case {case!r} was recorded for another question, {excerpt(turn.input)!r}; "
-        "record it again"
+        f"{file}: turn {number} of case {case!r}: the recorded question differs ({excerpt(turn.input)!r}); "
+        "record the case again"
     )
 
 
 def _same(recorded: str, asked: str) -> bool:
-    """Return whether two inputs are equal; results contain a mask in place of a secret."""
+    """Return whether two inputs are equal; in results, secrets are masked."""
     wanted = as_text(asked).strip()
     first, *rest = recorded.strip().split(_MASK)
     if not rest:

@@ -1,4 +1,4 @@
-"""Makes cases of recorded traces: each trace asks and answers one."""
+"""Makes cases from recorded traces: each trace contains a question and its answer."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from agenteval.agents.base import Reply
 from agenteval.agents.replay.trace import BadLine, Trace
 from agenteval.agents.replay.trace_files import read_traces
 from agenteval.results.record.fields import Record
-from agenteval.suite.case_ids import content_id, excerpt, persona_tag
+from agenteval.suite.case_ids import DistinctNames, asked_by, content_id, excerpt, persona_tag
 from agenteval.suite.model import Case, Suite, Turn
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """The answer that a trace records.
+    """The answer of a trace.
 
     Attributes:
         reply: the answer; its latency is ``None`` if the trace has none.
-        iteration: the pass over the inputs that the trace belongs to, from 0.
-        record: the trace as it is in the file, for metrics that read its fields.
+        iteration: the iteration that the trace belongs to, from 0.
+        record: the unchanged record of the trace, for metrics that read its fields.
     """
 
     reply: Reply
@@ -33,7 +33,7 @@ class RecordedAnswer:
 def recorded_cases(suite: Suite, traces: Path) -> Iterator[tuple[Case, RecordedAnswer] | BadLine]:
     """Yield a case with its answer for each trace, and each line that is not a trace, in the order of the file.
 
-    The same question of the same persona has the same id in every recording; repeats are numbered in order.
+    Equal questions of the same persona have the same id in every recording; repeats are numbered in order.
 
     Args:
         suite: its metrics score every trace.
@@ -43,17 +43,20 @@ def recorded_cases(suite: Suite, traces: Path) -> Iterator[tuple[Case, RecordedA
         ConfigError: the file cannot be found or read, or it is empty.
     """
     repeats: Counter[str] = Counter()
+    names = DistinctNames()
     for item in read_traces(traces):
-        yield item if isinstance(item, BadLine) else (_case(suite, item, repeats), _answer(item))
+        yield item if isinstance(item, BadLine) else (_case(suite, item, repeats, names), _answer(item))
 
 
-def _case(suite: Suite, trace: Trace, repeats: Counter[str]) -> Case:
+def _case(suite: Suite, trace: Trace, repeats: Counter[str], names: DistinctNames) -> Case:
     key = content_id([trace.persona, trace.input])
     repeats[key] += 1
     case_id = f"{suite.path}::{key}" + (f"#{repeats[key]}" if repeats[key] > 1 else "")
-    name = excerpt(trace.input) or trace.trace_id
+    name = names.distinct(asked_by(excerpt(trace.input) or trace.trace_id, trace.persona))
     tags = (persona_tag(trace.persona),) if trace.persona else ()
-    metrics = tuple(metric for metric in suite.metrics if metric.is_for(case_id, name, tags))
+    metrics = suite.metrics
+    if any(metric.only is not None for metric in metrics):
+        metrics = tuple(metric for metric in metrics if metric.is_for(case_id, name, tags))
     return Case(
         id=case_id,
         name=name,

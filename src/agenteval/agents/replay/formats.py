@@ -42,7 +42,7 @@ def _is_run(path: Path) -> bool:
     value = _json(first)
     if isinstance(value, dict):
         return "case" not in value and ("scores" in value or "schema_version" in value or path.suffix == ".json")
-    # A document of several lines, or of one very long line.
+    # A results document with several lines, or with one very long line.
     return first.startswith(b"{") and (first.strip() == b"{" or path.suffix == ".json")
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from agenteval.agents.base import Reply, is_number, reply_from_json
+from agenteval.agents.base import NO_ANSWER, Reply, is_number, reply_from_json
 from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, RecordedTurn
 from agenteval.core.documents.lines import read_lines
 from agenteval.core.errors import AgentError, ConfigError, Problem
@@ -16,7 +16,7 @@ from agenteval.core.errors import AgentError, ConfigError, Problem
 _LONGEST_LINE = 100_000_000
 _PLACE = ("case", "turn", "iteration")
 _OWN = frozenset({*_PLACE, "latency_ms", "error"})
-# Most records have only these fields; then the text suffices.
+# Most records have only these fields; for these the answer's text is kept instead of the record.
 _PLAIN = frozenset({"case", "response"})
 
 
@@ -46,7 +46,7 @@ class RecordedLines:
 
 
 def read_recorded_lines(file: Path) -> RecordedLines:
-    """Read all records of a file; the last of several for one turn counts.
+    """Read all records of a file; of several records for the same turn, the last one is used.
 
     Raises:
         ConfigError: it cannot be read, or has lines that are not records; the message lists their numbers.
@@ -119,8 +119,11 @@ def _place(record: Any) -> tuple[str, int, int]:
 
 
 def _answer(record: Mapping[str, Any]) -> Reply | str:
-    if record.get("error") is not None:
+    if record.get("error"):
         return str(record["error"])
-    reply = reply_from_json({key: value for key, value in record.items() if key not in _OWN})
+    fields = {key: value for key, value in record.items() if key not in _OWN}
+    if record.get("response") is None and not record.get("tool_calls"):
+        return NO_ANSWER
+    reply = reply_from_json(fields)
     latency = record.get("latency_ms")
     return reply if latency is None else replace(reply, latency_ms=float(latency))

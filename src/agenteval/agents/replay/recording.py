@@ -15,7 +15,7 @@ class RecordedTurn:
 
     Attributes:
         answer: the reply, or the text of the error.
-        input: the question; ``None`` if the recording does not contain it, or names the case instead.
+        input: the question; ``None`` if the recording does not contain it, or identifies the turn by its case.
     """
 
     answer: Reply | str
@@ -32,7 +32,7 @@ class RecordedQuestion:
     """A case whose recorded answers are searched for.
 
     Attributes:
-        inputs: the inputs of its turns, as far as they are known.
+        inputs: the known inputs of its turns.
     """
 
     case_id: str
@@ -41,10 +41,10 @@ class RecordedQuestion:
 
 
 class Recording(Protocol):
-    """Recorded answers, whatever their format.
+    """Recorded answers of any format.
 
     Attributes:
-        is_run: whether it records a run, which is repeated in full; else it is a stock of answers to choose from.
+        is_run: whether the recording is a run, which is replayed in full; otherwise answers are selected from it.
     """
 
     is_run: ClassVar[bool]

@@ -1,4 +1,4 @@
-"""Recordings that are the results of a run: agenteval's own, or those of HoloDeck, FluxLoop or promptfoo."""
+"""Recordings in results files of agenteval, HoloDeck, FluxLoop or promptfoo."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ from agenteval.agents.base import Reply
 from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, RecordedTurn
 from agenteval.core.documents.lines import read_head, read_lines
 from agenteval.core.errors import ConfigError
-from agenteval.results.model import CaseResult, TurnResult
+from agenteval.results.case import CaseResult, TurnResult
+from agenteval.results.shortening import ANSWER_FIELDS, shortened_note
 from agenteval.results.store import RESULTS_FILE, parse_results
 
 # agenteval writes each case on a separate line, and indents all other lines except the first and last.
 _OWN = re.compile(rb'\{\s*"schema_version"')
 _CASE = b'{"id":'
 _LONGEST_LINE = 1_000_000_000
+_NOT_WHOLE = (
+    "the recording contains only the beginning of this turn's {} ({}); record the case again with a larger "
+    "`max_answer_bytes` in agenteval.yaml"
+)
 
 
 class RecordedResults:
-    """The answers of a run by case id; for a case of another suite by its name, if that is unique.
+    """The answers of a run by case id, or by case name for a case of another suite, if the name is unique.
 
     Args:
         cases: the cases of the run.
@@ -44,7 +49,7 @@ class RecordedResults:
         return self._by_id.get(asked.case_id) or self._by_name.get(asked.name) or {}
 
     def notices(self, asked: Iterable[RecordedQuestion]) -> tuple[str, ...]:  # noqa: ARG002 - other recordings need it
-        """Return nothing: part of a larger run may be scored."""
+        """Return nothing: a suite may use only a part of a recorded run."""
         return ()
 
 
@@ -62,7 +67,7 @@ def read_recorded_results(path: Path) -> RecordedResults:
         try:
             return RecordedResults(_cases(file))
         except (ValidationError, ConfigError):
-            # The file was reformatted or is damaged: read it as a whole, to find the error.
+            # The file was reformatted or is damaged; reading it as a whole finds the error.
             pass
     from agenteval.results.importers.detect import read_run
 
@@ -98,11 +103,14 @@ def _recorded(case: CaseResult) -> RecordedCase:
 
 
 def _turn(turn: TurnResult) -> RecordedTurn | None:
-    """Return a turn as it was answered; ``None`` if the agent was not called."""
+    """Return the recorded turn; ``None`` if the agent was not called."""
     if turn.error is not None:
         return RecordedTurn(turn.error, turn.input)
     if turn.response is None:
         return None
+    missing = [name for name in ("input", *ANSWER_FIELDS) if name in turn.shortened]
+    if missing:
+        return RecordedTurn(_NOT_WHOLE.format(missing[0], shortened_note(turn.shortened[missing[0]])))
     reply = Reply(
         response=turn.response,
         tool_calls=tuple(turn.tool_calls),

@@ -15,8 +15,8 @@ class Trace:
     Attributes:
         line: its 1-based line in the file.
         trace_id: empty if the record has none.
-        iteration: the pass over the inputs, from 0.
-        persona: the simulated user who asked.
+        iteration: the iteration of the question, from 0.
+        persona: name of the simulated user.
         input: the question; JSON text if it is not text.
         output: the answer; JSON text if it is not text, empty without one.
         duration_ms: the duration in milliseconds.
@@ -37,7 +37,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that is not a trace: its place, the problem and the fix."""
+    """A line that is not a trace: its place, and the problem with its fix."""
 
     file: Path
     line: int

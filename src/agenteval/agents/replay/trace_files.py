@@ -12,12 +12,13 @@ from agenteval.agents.replay.otel.file import is_otel
 from agenteval.agents.replay.trace import BadLine, Trace
 from agenteval.core.documents.lines import read_lines
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.masking import beginning
 from agenteval.core.text.json_text import text_of
 
 # Bytes; longer lines are not read.
 LONGEST_LINE = 10_000_000
 
-# The files in which FluxLoop stores the traces of an experiment, the most detailed first.
+# The names of FluxLoop's trace files of an experiment, the most detailed first.
 _FILES = ("per_trace.jsonl", "per_trace_analysis/per_trace.jsonl", "trace_summary.jsonl")
 _KINDS = {dict: "an object", list: "a list", bool: "a boolean", type(None): "null"}
 _SHOWN = 40
@@ -40,7 +41,7 @@ def read_traces(path: Path) -> Iterator[Trace | BadLine]:
         empty = False
         yield item
     if empty:
-        raise ConfigError(Problem("there are no traces in this file", file=str(file)))
+        raise ConfigError(Problem("the file contains no traces", file=str(file)))
 
 
 def _read(file: Path) -> Iterator[Trace | BadLine]:
@@ -88,7 +89,7 @@ def _in_experiment(folder: Path) -> Path | None:
 def _item(file: Path, number: int, line: bytes | None) -> Trace | BadLine | None:
     if line is None:
         limit = LONGEST_LINE // 1_000_000
-        return BadLine(file, number, f"the line is longer than {limit} MB; leave out what no metric reads")
+        return BadLine(file, number, f"the line is longer than {limit} MB; remove the fields that no metric reads")
     if not line.strip():
         return None
     try:
@@ -117,14 +118,14 @@ def _problems(record: dict[str, Any]) -> list[str]:
         hint = " (this is the result of an evaluation; give the traces that it judged)" if "scores" in record else ""
         problems.append(f"`input` is missing: it is what the agent was asked{hint}")
     if "output" not in record and "final_output" not in record:
-        problems.append("`output` is missing: it is what the agent answered; null where it gave no answer")
+        problems.append("`output` is missing: it is what the agent answered; null without an answer")
     trace_id, iteration, persona = record.get("trace_id"), record.get("iteration"), record.get("persona")
     if trace_id is not None and (isinstance(trace_id, bool) or not isinstance(trace_id, str | int)):
         problems.append(f"`trace_id` must be text, not {_kind(trace_id)}")
     if iteration is not None and (isinstance(iteration, bool) or not isinstance(iteration, int) or iteration < 0):
-        problems.append(f"`iteration` must be a whole number from 0 on, not {_kind(iteration)}")
+        problems.append(f"`iteration` must be a whole number of at least 0, not {_kind(iteration)}")
     if persona is not None and not isinstance(persona, str):
-        problems.append(f"`persona` must be the name of one, not {_kind(persona)}")
+        problems.append(f"`persona` must be a name, not {_kind(persona)}")
     duration = record.get("duration_ms")
     if duration is not None and not _is_duration(duration):
         problems.append(f"`duration_ms` must be a number of milliseconds, not {_kind(duration)}")
@@ -148,7 +149,7 @@ def _kind(value: Any) -> str:
     if type(value) in _KINDS:
         return _KINDS[type(value)]
     shown = json.dumps(value)
-    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
+    return shown if len(shown) <= _SHOWN else f"{beginning(shown, _SHOWN - 1)}…"
 
 
 def _trace(number: int, record: dict[str, Any]) -> Trace:

@@ -1,4 +1,4 @@
-"""Recordings that consist of OpenTelemetry traces."""
+"""Recordings in OpenTelemetry traces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Conversation = Sequence[OtelAnswer]
 
 
 class RecordedTraces:
-    """Conversations by the case that they name, else by their first question.
+    """Conversations by the case that they name, or by their first question.
 
     Traces with the same conversation id are its turns, in order of time; any other trace is a conversation.
 
@@ -95,7 +95,7 @@ def read_recorded_traces(file: Path) -> RecordedTraces:
 
     recording = RecordedTraces(file, answers())
     if problems:
-        rest = [Problem(f"{more} more lines are broken", file=str(file))] if more else []
+        rest = [Problem(f"{more} more lines are not valid", file=str(file))] if more else []
         raise ConfigError([*problems, *rest])
     return recording
 
@@ -115,7 +115,7 @@ def _asks(conversation: _Conversation, inputs: Sequence[str]) -> bool:
 
 
 def _turns(conversation: _Conversation) -> dict[int, RecordedTurn]:
-    # A trace that names its case is trusted: agents may rephrase the question.
+    # A trace that names its case is used without comparing questions, because agents may rephrase them.
     named = any(answer.case for answer in conversation)
     return {
         number: RecordedTurn(_answer(answer), None if named else answer.input)

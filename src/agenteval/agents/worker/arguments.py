@@ -10,19 +10,19 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-# The attributes in which frameworks store the function of a tool object.
+# The attributes of tool objects in which frameworks store the wrapped function.
 _WRAPPED = ("__wrapped__", "real_fn", "fn", "func", "entrypoint")
 _TAKES_ALL = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 def wrapped(target: Any) -> Any:
-    """Return the function that a tool object was made from; ``None`` without one."""
+    """Return the function that a tool object wraps; ``None`` without one."""
     found = (getattr(target, name, None) for name in _WRAPPED)
     return next((function for function in found if callable(function)), None)
 
 
 def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters by name; empty if they are unknown."""
+    """Return the parameters by name; empty if the signature is unknown."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Calls the agents and tools that users' modules define with a framework.
+"""Calls agents and tools that user modules define with a framework.
 
 This file runs in the worker process under the user's Python (3.8 or newer) and needs only the standard
 library. The modules are imported unchanged; ``replies`` reads what a framework returns.
@@ -10,10 +10,7 @@ import asyncio
 import collections.abc
 import contextvars
 import functools
-import importlib
 import inspect
-import pathlib
-import sys
 import typing
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,15 +18,16 @@ from typing import Any
 
 from agenteval.agents.worker.arguments import must_fit, must_fit_schema, parameters, wrapped
 from agenteval.agents.worker.fields import has, plain
+from agenteval.agents.worker.references import find
 from agenteval.agents.worker.replies import Chunks, reply_of
 from agenteval.agents.worker.runners import runner
 
 # Methods that take one mapping instead of keywords.
+# A chain of exceptions can be a circle.
+_MOST_CAUSES = 20
 _TAKE_A_MAPPING = ("invoke", "ainvoke")
 _USUAL_METHODS = ("run", "arun", "invoke", "ainvoke", "chat", "achat", "query", "__call__")
-# ``sys.path`` of the worker begins with the agent's directory.
-_SOURCE = pathlib.Path(sys.path[0], "src")
-# Threads start on demand; the callers limit the number of concurrent calls.
+# Threads start on demand; callers limit the number of concurrent calls.
 _THREADS = ThreadPoolExecutor(max_workers=1000)
 
 
@@ -37,7 +35,7 @@ def check(reference: str, method: str, instantiate: bool) -> None:
     """Check that an agent or tool exists and has the method.
 
     Raises:
-        ImportError, AttributeError, TypeError: it does not; also any exception of its module during import.
+        ImportError, AttributeError, TypeError: the object or method is missing; its module can raise others.
     """
     _function(reference, method, instantiate)
 
@@ -69,7 +67,7 @@ async def ask(
     if parameter is not None and "context" not in kwargs and (context or parameter.default is parameter.empty):
         kwargs["context"] = context
     must_fit(reference, function, args, kwargs)
-    value, events = await _called(function, args, kwargs)
+    value, events = await called(function, args, kwargs)
     if value is None:
         raise TypeError(f"{reference}.{method} returned nothing; execution.method must return the answer")
     return reply_of(value, events)
@@ -88,7 +86,8 @@ async def call_tool(
         prompt: the only argument if there is no context.
 
     Returns:
-        ``value``, the result as JSON, or ``raised``: type and text of the exception that the tool raised.
+        ``value``, the result as JSON; or, of the exception that the tool raised, ``raised``: type and text, ``text``,
+        ``types``: names of its class and base classes, ``causes``: the same of the exceptions that caused it.
 
     Raises:
         TypeError: the arguments do not fit the tool.
@@ -108,11 +107,11 @@ async def call_tool(
         args = ({},)
     must_fit(reference, function, args, kwargs)
     try:
-        value, _ = await _called(function, args, kwargs)
+        value, _ = await called(function, args, kwargs)
     except (asyncio.CancelledError, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - the exception is the result of the tool
-        return {"raised": _described(error)}
+        return _raised(error)
     # LlamaIndex wraps the function's return value.
     packed = has(value, "tool_name") and hasattr(value, "raw_output")
     return {"value": plain(value.raw_output if packed else value)}
@@ -128,7 +127,7 @@ def _prompt_arguments(method: str, name: str | None, prompt: str) -> tuple[tuple
 
 def _function(reference: str, method: str, instantiate: bool) -> Callable[..., Any]:
     """Return the function to call, as close to the user's code as possible."""
-    target = _load(reference)
+    target = find(reference)
     if instantiate:
         try:
             target = target()
@@ -138,7 +137,7 @@ def _function(reference: str, method: str, instantiate: bool) -> Callable[..., A
     if run is not None:
         return run
     if method == "__call__":
-        # The object itself: its signature is more precise than its method's.
+        # The object itself is called: its signature is more precise than its method's.
         found = target if callable(target) else wrapped(target)
     elif method == "invoke" and wrapped(target) is None and getattr(target, "coroutine", None) is not None:
         # A LangChain tool made from an asynchronous function rejects ``invoke``.
@@ -153,20 +152,7 @@ def _function(reference: str, method: str, instantiate: bool) -> Callable[..., A
     return found  # type: ignore[no-any-return]
 
 
-def _load(reference: str) -> Any:
-    """Return the object at ``module:name``; the name may be a dotted path of attributes."""
-    _add_source_folder()
-    module, _, path = reference.partition(":")
-    return functools.reduce(getattr, path.split("."), importlib.import_module(module))
-
-
-def _add_source_folder() -> None:
-    """Add ``src/`` to the import path if it is not a package itself."""
-    if _SOURCE.is_dir() and not (_SOURCE / "__init__.py").exists() and str(_SOURCE) not in sys.path:
-        sys.path.insert(1, str(_SOURCE))
-
-
-async def _called(
+async def called(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[Any, list[Any]]:
     """Call a function and await its result; return it with the events reported meanwhile."""
@@ -198,7 +184,7 @@ def _outcome(function: Callable[..., Any], *args: Any) -> tuple[Any, BaseExcepti
     """Return the result or the exception; some exceptions cannot propagate out of a thread."""
     try:
         return function(*args), None
-    except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
+    except BaseException as error:  # noqa: BLE001 - raised again by the awaiting caller
         return None, error
 
 
@@ -218,9 +204,29 @@ def _starts_on_loop(function: Callable[..., Any]) -> bool:
     return isinstance(kind, type) and hasattr(kind, "__await__") and not inspect.iscoroutinefunction(function)
 
 
-def _described(error: BaseException) -> str:
+def _raised(error: BaseException) -> Mapping[str, Any]:
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - a broken __str__ must not hide the error
         text = "(no text)"
-    return f"{type(error).__name__}: {text}"
+    return {
+        "raised": f"{type(error).__name__}: {text}",
+        "text": text,
+        "types": _types(error),
+        "causes": [name for cause in _causes(error) for name in _types(cause)],
+    }
+
+
+def _types(error: BaseException) -> list[str]:
+    return [kind.__name__ for kind in type(error).__mro__]
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return the exceptions that caused an exception, or whose handling it interrupted."""
+    found: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and len(found) < _MOST_CAUSES:
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+        if cause is not None:
+            found.append(cause)
+    return found

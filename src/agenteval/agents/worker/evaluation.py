@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agenteval.grader import number, resolve
+from agenteval.grader import number, plain, resolve
 
 
 async def evaluate(reference: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -32,7 +32,7 @@ async def evaluate(reference: str, arguments: Mapping[str, Any]) -> Mapping[str,
 
 
 def accepted(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the arguments that a function accepts."""
+    """Return the arguments that a function accepts."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -51,7 +51,7 @@ def verdict(value: Any) -> Mapping[str, Any]:
     passed = plain(value.get("passed")) if isinstance(value, Mapping) else None
     if not isinstance(passed, bool):
         shown = type(value).__name__ if not isinstance(value, Mapping) else "a dict without a boolean 'passed'"
-        wanted = "a dict with 'passed' (true or false) and perhaps 'score', 'message' and 'metadata'"
+        wanted = "a dict with 'passed' (true or false) and optionally 'score', 'message' and 'metadata'"
         raise TypeError(f"the evaluation function returned {shown}; it must return {wanted}")
     message, metadata = value.get("message"), value.get("metadata")
     if not isinstance(metadata, (Mapping, type(None))):
@@ -64,12 +64,6 @@ def verdict(value: Any) -> Mapping[str, Any]:
         if metadata is None
         else json.loads(json.dumps(dict(metadata), default=_json, skipkeys=True)),
     }
-
-
-def plain(value: Any) -> Any:
-    """Convert NumPy scalars and arrays to plain Python values."""
-    convert = getattr(value, "tolist", None)
-    return convert() if callable(convert) and not isinstance(value, type) else value
 
 
 def _json(value: Any) -> Any:

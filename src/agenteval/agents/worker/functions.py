@@ -7,18 +7,14 @@ standard library.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import inspect
 import json
-import pathlib
-import sys
-import threading
 import typing
 from typing import Any, Callable, Dict, Mapping
 
+from agenteval.agents.worker.references import imported
+
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
-_LOCK = threading.RLock()
-_MODULES: Dict[pathlib.Path, Any] = {}
 
 
 def describe(file: str, name: str) -> Mapping[str, Any]:
@@ -30,7 +26,7 @@ def describe(file: str, name: str) -> Mapping[str, Any]:
     function = resolve(file, name)
     try:
         hints = typing.get_type_hints(function)
-    except Exception:  # noqa: BLE001 - annotations that mean nothing at run time are no reason to fail
+    except Exception:  # noqa: BLE001 - annotations may be invalid at run time
         hints = {}
     properties: Dict[str, Any] = {}
     required = []
@@ -58,27 +54,10 @@ async def call(file: str, name: str, arguments: Mapping[str, Any]) -> Any:
 
 def resolve(file: str, name: str) -> Callable[..., Any]:
     """Return the function of a Python file."""
-    function = getattr(module(file), name)
+    function = getattr(imported(file), name)
     if not callable(function):
         raise TypeError("%r in %s is not callable" % (name, file))
     return function  # type: ignore[no-any-return]
-
-
-def module(file: str) -> Any:
-    """Return the module of a file, executed once for all its functions."""
-    path = pathlib.Path(file).resolve()
-    with _LOCK:
-        if path not in _MODULES:
-            name = "agenteval_tools_%d_%s" % (len(_MODULES), path.stem)
-            spec = importlib.util.spec_from_file_location(name, str(path))
-            if spec is None or spec.loader is None:
-                raise ImportError("%s is not a Python file" % file)
-            made = importlib.util.module_from_spec(spec)
-            # Dataclasses and pickle look their module up.
-            sys.modules[name] = made
-            spec.loader.exec_module(made)
-            _MODULES[path] = made
-        return _MODULES[path]
 
 
 def schema(annotation: Any) -> Dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Calls metrics of the user: functions and classes of files, modules and installed packages.
+"""Calls user metrics: functions and classes in files, modules and installed packages.
 
 This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
 standard library.
@@ -10,37 +10,42 @@ import asyncio
 import difflib
 import functools
 import importlib
-import importlib.util
 import inspect
 import json
 import pathlib
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from agenteval.grader import FrozenDict, Observation, ToolInvocation, Usage, frozen, result, size
+from agenteval.agents.worker.references import imported, importing
+from agenteval.grader import FrozenDict, Observation, Usage, frozen, result, texts, tool_invocations
 
 _GROUP = "agenteval.metrics"
 _LOCK = threading.RLock()
-_MODULES: dict[pathlib.Path, Any] = {}
 _METRICS: dict[tuple[str, str], Callable[[Observation], Any]] = {}
 
 
-def check(reference: str, arguments: Mapping[str, Any]) -> Mapping[str, str]:
-    """Make sure that a metric exists and takes its options.
+def check(reference: str, arguments: Mapping[str, Any], requirable: Sequence[str]) -> Mapping[str, str]:
+    """Check that a metric exists, accepts its options and requires known fields.
 
     Args:
         reference: ``path.py:name``, ``module:name``, or the name of an entry point.
         arguments: the options.
+        requirable: the fields that a metric may require.
 
     Returns:
-        For an entry point ``name`` and ``version`` of its distribution, else nothing.
+        ``name`` and ``version`` of the distribution for an entry point, else an empty mapping.
 
     Raises:
-        Exception: it does not, or its module raises when imported.
+        Exception: the metric does not exist, or importing its module fails.
     """
-    find(reference, arguments)
+    needed = required(find(reference, arguments))
+    unknown = sorted(set(needed) - set(requirable))
+    if unknown:
+        close = difflib.get_close_matches(unknown[0], requirable, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"`requires` names {unknown[0]!r}{hint}; possible names: {', '.join(requirable)}")
     if ":" in reference:
         return {}
     distribution = getattr(entry_point(reference), "dist", None)
@@ -61,26 +66,21 @@ async def measure(reference: str, arguments: Mapping[str, Any], answer: Mapping[
         ``skipped`` with the reason, or ``score``, ``passed``, ``reason`` and ``details``.
 
     Raises:
-        TypeError: the metric returned something else than it may; whatever the metric raises.
+        TypeError: the metric returned a value of a wrong type; also any exception of the metric.
     """
     metric = find(reference, arguments)
     seen = observation(answer)
-    # A class names what it needs; the instance may know better.
-    needed = getattr(getattr(metric, "__self__", None), "requires", ())
-    missing = sorted(name for name in needed if getattr(seen, name, None) in (None, ()))
+    missing = sorted(name for name in required(metric) if getattr(seen, name, None) in (None, ()))
     if missing:
         return {"skipped": f"the case has no {' and '.join(missing)}"}
     value = await asyncio.get_running_loop().run_in_executor(None, metric, seen)
     if inspect.isawaitable(value):
         value = await value
-    convert = getattr(value, "tolist", None)
-    # NumPy's numbers know Python's.
-    value = convert() if callable(convert) else value
     return {"skipped": "the metric does not apply"} if value is None else result(value, "metric")
 
 
 def find(reference: str, arguments: Mapping[str, Any]) -> Callable[[Observation], Any]:
-    """The function that scores: the one named, or the ``measure`` of the object named, with its options."""
+    """Return the scoring function with its options: the named function, or ``measure`` of the named object."""
     key = (reference, json.dumps(arguments, sort_keys=True))
     with _LOCK:
         if key not in _METRICS:
@@ -88,21 +88,35 @@ def find(reference: str, arguments: Mapping[str, Any]) -> Callable[[Observation]
         return _METRICS[key]
 
 
-def with_options(target: Any, arguments: dict[str, Any], reference: str) -> Callable[[Observation], Any]:
-    """The function that scores.
+def required(metric: Callable[[Observation], Any]) -> Collection[str]:
+    """The fields that a metric requires: `requires` of the object or function.
 
     Raises:
-        TypeError: it takes no such options, or cannot score.
+        TypeError: it is not a list of names.
+    """
+    method = metric.func if isinstance(metric, functools.partial) else metric
+    # A class names what it needs; the instance may know better.
+    needed = getattr(getattr(method, "__self__", method), "requires", ())
+    if not isinstance(needed, (list, tuple, set, frozenset)) or not all(isinstance(name, str) for name in needed):
+        raise TypeError("`requires` must be a list or set of names, such as frozenset({'ground_truth'})")
+    return needed
+
+
+def with_options(target: Any, arguments: dict[str, Any], reference: str) -> Callable[[Observation], Any]:
+    """Return the scoring function with its options.
+
+    Raises:
+        TypeError: the function or class does not accept the options, or has no ``measure`` method.
     """
     if inspect.isclass(target):
         target, arguments = target(**arguments), {}
     method = getattr(target, "measure", target)
     if not callable(method):
-        raise TypeError(f"{reference!r} is neither a function nor has it a method `measure`")
+        raise TypeError(f"{reference!r} is not a function and has no method `measure`")
     try:
         signature = inspect.signature(method)
     except (TypeError, ValueError):
-        # Functions written in C may not tell.
+        # Some functions that are written in C have no signature.
         signature = None
     if signature is not None:
         signature.bind(None, **arguments)
@@ -110,39 +124,35 @@ def with_options(target: Any, arguments: dict[str, Any], reference: str) -> Call
 
 
 def load(reference: str) -> Any:
-    """The object that a reference names."""
+    """Return the object that a reference names."""
     place, _, name = reference.rpartition(":")
     if not place:
-        return entry_point(reference).load()
-    target = from_file(place) if place.endswith(".py") else importlib.import_module(place)
+        entry = entry_point(reference)
+        with importing():
+            return entry.load()
+    if place.endswith(".py"):
+        target = from_file(place)
+    else:
+        with importing(place):
+            target = importlib.import_module(place)
     for step in name.split("."):
         target = getattr(target, step)
     return target
 
 
 def from_file(path: str) -> Any:
-    """The module in a file; files beside it can be imported from it."""
-    file = pathlib.Path(path).resolve()
-    if file not in _MODULES:
-        if str(file.parent) not in sys.path:
-            sys.path.append(str(file.parent))
-        name = f"agenteval_metrics_{len(_MODULES)}_{file.stem}"
-        spec = importlib.util.spec_from_file_location(name, str(file))
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{path} cannot be imported")
-        module = importlib.util.module_from_spec(spec)
-        # Dataclasses look their module up by name.
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        _MODULES[file] = module
-    return _MODULES[file]
+    """Return the module in a file; it can import the files in its directory."""
+    folder = str(pathlib.Path(path).resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return imported(path)
 
 
 def entry_point(name: str) -> Any:
-    """The entry point that an installed distribution registers under a name.
+    """Return the entry point that an installed distribution registers under a name.
 
     Raises:
-        LookupError: there is none, or there are several.
+        LookupError: no distribution or several distributions register the name.
     """
     from importlib import metadata
 
@@ -159,23 +169,12 @@ def entry_point(name: str) -> Any:
 
 
 def observation(answer: Mapping[str, Any]) -> Observation:
-    """The answer as metrics see it, closed against changes."""
-    calls = tuple(
-        ToolInvocation(
-            name=call["name"],
-            args=frozen(call.get("args") or {}),
-            result=frozen(call.get("result")),
-            bytes=size(call.get("result")),
-            duration_ms=call.get("duration_ms"),
-            error=call.get("error"),
-        )
-        for call in answer.get("tool_calls") or ()
-    )
+    """Return the answer as metrics receive it, read-only."""
     usage = answer.get("usage")
     return Observation(
         **{
             **answer,
-            "tool_calls": calls,
+            "tool_calls": tool_invocations(answer.get("tool_calls")),
             "usage": None if usage is None else Usage(**usage),
             "retrieval_context": texts(answer.get("retrieval_context")),
             "context": texts(answer.get("context")),
@@ -183,8 +182,3 @@ def observation(answer: Mapping[str, Any]) -> Observation:
             "trace": frozen(answer.get("trace") or FrozenDict()),
         }
     )
-
-
-def texts(value: Any) -> Any:
-    """A list of texts as a tuple, which nobody can change."""
-    return None if value is None else tuple(value)

@@ -1,4 +1,4 @@
-"""Agents of other distributions: entry points of the group ``agenteval.agents``.
+"""Calls agents of other packages, registered as entry points of the group ``agenteval.agents``.
 
 This file runs in the worker process under the user's Python (3.8 or newer) and needs nothing but the
 standard library. All its functions run in one event loop, so that an agent can keep clients between calls.
@@ -14,15 +14,17 @@ import json
 import sys
 from typing import Any, Dict, List, Mapping, Tuple
 
+from agenteval.agents.worker.references import BrokenError
+
 GROUP = "agenteval.agents"
 # The keys of a reply in the agent protocol.
 _REPLY = ("response", "tool_calls", "retrieval_context", "usage", "metadata")
-# Limit for what ends a session or an agent, in seconds: shorter than that of the caller, who else ends the process.
+# Limit for ending a session or an agent, in seconds; after the caller's longer limit the process is killed.
 _END_S = 4.0
 
 
 class PluginError(Exception):
-    """The agent kind does not exist or breaks its contract."""
+    """The agent kind does not exist or violates its contract."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,12 +43,12 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class AgentContext:
-    """What an agent is made for.
+    """The definition of an agent, for its constructor.
 
     Attributes:
-        directory: of the file that defines the agent; relative paths start here.
+        directory: directory of the file that defines the agent; relative paths start here.
         config: the agent's ``config``.
-        timeout_s: limit for one turn, in seconds.
+        timeout_s: time limit of one turn, in seconds.
     """
 
     directory: str
@@ -63,7 +65,7 @@ class _Running:
         self._sessions: Dict[str, Any] = {}
 
     async def agent(self) -> Any:
-        """The agent, started once."""
+        """Return the agent; start it at the first call."""
         if self._start is None or (self._start.done() and (self._start.cancelled() or self._start.exception())):
             self._start = asyncio.ensure_future(_started(self._definition))
         return await asyncio.shield(self._start)
@@ -89,16 +91,17 @@ _AGENTS: Dict[str, _Running] = {}
 
 
 async def start(definition: Mapping[str, Any]) -> None:
-    """Make and start an agent.
+    """Create and start an agent.
 
     Raises:
-        PluginError: its kind does not exist; whatever its module, its constructor or its start raises.
+        PluginError: its kind does not exist, or its constructor or start raises an exception.
+        BrokenError: its import fails.
     """
     await _running(definition).agent()
 
 
 async def send(definition: Mapping[str, Any], session: str, request: Mapping[str, Any]) -> Any:
-    """Send one turn to a session, which is opened if it is new here.
+    """Send one turn to a session; a new session is opened first.
 
     Returns:
         Text, or a reply of the agent protocol.
@@ -133,14 +136,16 @@ async def _started(definition: Mapping[str, Any]) -> Any:
         agent = cls(options if model is None else model(**options), context)
         await _awaited(agent.start())
     except (Exception, SystemExit) as error:
-        raise PluginError(
+        # An agent may import its libraries only when it starts.
+        failure = BrokenError if isinstance(error, ImportError) else PluginError
+        raise failure(
             "kind %r of %s cannot start: %s: %s" % (kind, distribution, type(error).__name__, error)
         ) from error
     return agent
 
 
 def _load(kind: str) -> Tuple[Any, str]:
-    """The class of a kind, and the distribution that registers it."""
+    """Return the class of a kind, and the distribution that registers it."""
     registered = _registered()
     found = [(entry, distribution) for entry, distribution in registered if entry.name == kind]
     if not found:
@@ -157,19 +162,19 @@ def _load(kind: str) -> Tuple[Any, str]:
     try:
         return entry.load(), distribution
     except (Exception, SystemExit) as error:
-        raise PluginError(
+        raise BrokenError(
             "kind %r cannot be imported from %s: %s: %s" % (kind, distribution, type(error).__name__, error)
         ) from error
 
 
 def _registered() -> List[Tuple[Any, str]]:
-    """The entry points of the group, each with the name and version of its distribution."""
+    """Return the entry points of the group, each with the name and version of its distribution."""
     found: Dict[str, List[Tuple[Any, str]]] = {}
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"] or "an unknown distribution"
         label = "%s %s" % (name, distribution.version)
         entries = [(entry, label) for entry in distribution.entry_points if entry.group == GROUP]
-        # Of two distributions of one name the first on the path is the one that is imported.
+        # Of two distributions with the same name, Python imports the first on the path.
         found.setdefault(name.lower().replace("_", "-"), entries)
     return [item for entries in found.values() for item in entries]
 
@@ -179,7 +184,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def _reply(value: Any) -> Any:
-    """A reply as JSON: a mapping as it is, an object with ``response`` by its fields."""
+    """Return a reply as JSON: a mapping unchanged, an object with ``response`` as its fields."""
     if not isinstance(value, Mapping) and hasattr(value, "response"):
         value = {name: getattr(value, name) for name in _REPLY if getattr(value, name, None) is not None}
     return _plain(value)

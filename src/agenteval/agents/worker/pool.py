@@ -1,4 +1,4 @@
-"""User code in worker processes with the user's interpreter."""
+"""Runs user code in worker processes with the user's interpreter."""
 
 from __future__ import annotations
 
@@ -6,26 +6,53 @@ import asyncio
 import json
 import os
 import sys
-from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.errors import AgentError, ConfigError, TransientAgentError, agent_problem
-from agenteval.core.process.child import LAST_WORDS_S, STDERR_CHUNKS, Child, ending, find_program, tail
-from agenteval.core.process.confinement import user_environment
+from agenteval.core.errors import (
+    AgentError,
+    AgentImportError,
+    ConfigError,
+    TransientAgentError,
+    UserCodeError,
+    agent_problem,
+)
+from agenteval.core.process.access import check_access
+from agenteval.core.process.child import LAST_WORDS_S, Child, ending, find_program
+from agenteval.core.process.confinement import confinement, user_environment
+from agenteval.core.process.last_output import LastOutput
+from agenteval.core.process.lines import WROTE_TOO_MUCH, Lines
 from agenteval.suite.model import AgentSpec
 
 _SCRIPT = Path(__file__).with_name("worker.py")
-_MAX_LINE_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ImportFailure:
+    """Why an object of the user cannot be imported.
+
+    Attributes:
+        message: the failure and the interpreter.
+        is_missing: whether the object does not exist; otherwise its module is broken.
+    """
+
+    message: str
+    is_missing: bool
+
+    @property
+    def error(self) -> type[ConfigError | UserCodeError]:
+        """The class of the error to report."""
+        return ConfigError if self.is_missing else UserCodeError
 
 
 class WorkerPool:
     """Worker processes that run user code.
 
-    All calls share one worker. A cancelled call (timeout) retires its worker: calls under way finish there, new calls
-    go to a new worker, and the old worker is killed with its descendants. When a worker dies, its calls are repeated
-    once, each in a separate worker, so that only the responsible call fails.
+    All calls share one worker. A cancelled call (timeout) retires its worker: running calls finish there, new calls
+    go to a new worker, and the old worker is then killed with its descendants. When a worker dies, its calls are
+    repeated once, each in a separate worker, so that only the responsible call fails.
     """
 
     def __init__(self, spec: AgentSpec, concurrency: int) -> None:
@@ -37,36 +64,55 @@ class WorkerPool:
 
     @property
     def is_running(self) -> bool:
-        """Whether a worker is there that takes calls."""
+        """Whether a worker is running that accepts calls."""
         return self._current is not None and self._current.alive
 
-    async def load(self, target: str) -> None:
-        """Import a callable without calling it.
+    async def load(self, reference: str) -> None:
+        """Import an object of the user.
 
         Raises:
-            ConfigError: the callable cannot be imported, or the interpreter does not exist.
+            ConfigError: the object or the interpreter does not exist.
+            UserCodeError: the import of the user's module fails or ends the process.
+        """
+        failure = await self.import_failure(reference)
+        if failure is not None:
+            raise failure.error(agent_problem(self._spec.where, failure.message))
+
+    async def import_failure(self, reference: str) -> ImportFailure | None:
+        """Import an object of the user; return why that failed, if it did.
+
+        Raises:
+            ConfigError: the interpreter does not exist.
         """
         worker = await self._shared()
         try:
-            await worker.request({"load": target})
+            await worker.request({"load": reference})
         except (_CallError, _WorkerDied) as error:
-            raise ConfigError(agent_problem(self._spec.where, f"{error} (in {worker.interpreter})")) from None
+            is_missing = isinstance(error, _CallError) and error.kind == "missing"
+            return ImportFailure(f"{error} (in {worker.interpreter})", is_missing=is_missing)
+        return None
 
-    async def call(self, target: str, args: list[Any]) -> Any:
+    async def call(self, target: str, args: list[Any], load: str | None = None) -> Any:
         """Call ``target(*args)``; arguments and result are JSON.
 
+        Args:
+            target: a built-in function, as ``module:name``.
+            args: its arguments.
+            load: an object of the user that the worker imports before the call, if it has not yet.
+
         Raises:
+            AgentImportError: the import of the user's code failed.
             AgentError: the callable raised, or the process died.
         """
         worker = await self._shared()
-        message = {"call": target, "args": args}
+        message = {"call": target, "args": args, **({} if load is None else {"load": load})}
         try:
             return await self._request(worker, message)
         except _WorkerDied as first:
             if not first.had_company:
                 raise first.failure() from None
         except _CallError as error:
-            raise AgentError(str(error)) from None
+            raise error.failure() from None
         return await self._alone(message)
 
     async def close(self) -> None:
@@ -80,7 +126,7 @@ class WorkerPool:
         except _WorkerDied as death:
             raise death.failure() from None
         except _CallError as error:
-            raise AgentError(str(error)) from None
+            raise error.failure() from None
         finally:
             await worker.close()
             self._all.discard(worker)
@@ -106,6 +152,7 @@ class WorkerPool:
         self._all = {worker for worker in self._all if worker.running}
         environment = user_environment(self._spec.env)
         interpreter = find_interpreter(self._spec, environment)
+        await asyncio.to_thread(check_access, interpreter, self._spec.directory, self._spec.where)
         worker = _Worker(interpreter)
         try:
             await worker.start(self._spec, environment, threads)
@@ -139,15 +186,28 @@ def find_interpreter(spec: AgentSpec, environment: Mapping[str, str]) -> str:
 
 
 class _CallError(Exception):
-    """The user's code raised an exception."""
+    """The user's code raised an exception.
+
+    Args:
+        message: the exception.
+        kind: ``missing``, ``broken`` or ``call``, as in ``worker``.
+    """
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+    def failure(self) -> AgentError:
+        """Return the error for callers."""
+        return AgentImportError(str(self)) if self.kind == "broken" else AgentError(str(self))
 
 
-class _WorkerDied(Exception):  # noqa: N818 - it says what happened
+class _WorkerDied(Exception):  # noqa: N818 - named after the event
     """The process ended during a call.
 
     Args:
         message: how the process ended.
-        had_company: whether other calls were under way.
+        had_company: whether other calls were running.
         killed: whether a signal that agenteval did not send ended it.
     """
 
@@ -162,7 +222,7 @@ class _WorkerDied(Exception):  # noqa: N818 - it says what happened
 
 
 class _Worker:
-    """One worker process and the calls under way in it."""
+    """One worker process and the calls that run in it."""
 
     def __init__(self, interpreter: str) -> None:
         self.interpreter = interpreter
@@ -172,19 +232,21 @@ class _Worker:
         self._next_id = 0
         self._retired = False
         self._problem = ""
-        self._line = bytearray()
+        self._lines = Lines(self._deliver, lambda: self._break_off(f"{WROTE_TOO_MUCH} in one reply"))
         self._outgoing: list[bytes] = []
-        self._errors: deque[bytes] = deque(maxlen=STDERR_CHUNKS)
+        self._errors = LastOutput()
 
     async def start(self, spec: AgentSpec, environment: Mapping[str, str], threads: int) -> None:
         """Start the process.
 
         Raises:
             OSError: the interpreter cannot be executed.
-            ValueError: a variable of the environment cannot be passed on.
+            ValueError: an environment variable is not valid for a process.
         """
-        argv = (self.interpreter, "-u", str(_SCRIPT), spec.directory, str(threads))
-        self._child = await Child.start(argv, spec.directory, environment, self._receive, self._errors.append)
+        # Under another user than agenteval's, all user code has the same user. On a laptop, debuggers may attach.
+        hidden = ("hidden",) if confinement().owner is not None else ()
+        argv = (self.interpreter, "-u", str(_SCRIPT), spec.directory, str(threads), *hidden)
+        self._child = await Child.start(argv, spec.directory, environment, self._lines.add, self._errors.add)
         self._watcher = asyncio.create_task(self._watch(self._child))
 
     @property
@@ -232,41 +294,32 @@ class _Worker:
         if self._child is not None:
             self._child.write(b"".join(lines))
 
-    def _receive(self, data: bytes) -> None:
-        first, *others = data.split(b"\n")
-        self._line += first
-        for other in others:
-            self._deliver(bytes(self._line))
-            self._line = bytearray(other)
-        if len(self._line) > _MAX_LINE_BYTES:
-            self._break_off(f"sent a reply of more than {_MAX_LINE_BYTES // 2**20} MiB")
-
     def _deliver(self, line: bytes) -> None:
         try:
             reply = json.loads(line)
             future = self._pending.get(reply["id"])
             failed, result = "error" in reply, reply.get("error", reply.get("value"))
+            kind = str(reply.get("kind"))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             self._break_off(f"sent a line that is not a reply ({error})")
             return
         if future is None or future.done():
             return
         if failed:
-            future.set_exception(_CallError(result))
+            future.set_exception(_CallError(str(result), kind))
         else:
             future.set_result(result)
 
     def _break_off(self, problem: str) -> None:
         self._problem = self._problem or problem
-        self._line.clear()
         if self._child is not None:
             self._child.kill()
 
     async def _watch(self, child: Child) -> None:
-        """Fail the calls under way when the process has ended."""
+        """Fail the running calls when the process has ended."""
         await child.wait()
         await child.wait_for_output(LAST_WORDS_S)
-        detail = tail(b"".join(self._errors))
+        detail = self._errors.text()
         what = self._problem or ending(child.returncode)
         message = f"the agent's process {what}" + (f": {detail}" if detail else "")
         had_company = len(self._pending) > 1

@@ -15,6 +15,8 @@ from agenteval.agents.worker.fields import SPEAKERS, as_list, fields_of, first, 
 from agenteval.agents.worker.tool_calls import tool_calls_of
 
 _ANSWERS = ("output", "final_output", "content", "text", "response")
+# The kinds of messages in a stream that the agent does not say.
+_OTHERS = ("tool", "ToolMessageChunk", "human", "user", "system")
 _TEXT_BLOCKS = ("text", "output_text")
 _INPUT_TOKENS = ("input_tokens", "request_tokens", "prompt_tokens", "prompt_token_count")
 _OUTPUT_TOKENS = ("output_tokens", "response_tokens", "completion_tokens", "candidates_token_count")
@@ -42,9 +44,11 @@ def reply_of(result: Any, events: Sequence[Any] = ()) -> Mapping[str, Any]:
     }
 
 
-def _answer(result: Any, messages: Sequence[Any]) -> str:
+def _answer(result: Any, messages: Sequence[Any]) -> Any:
+    """Return the text of the answer; ``None`` if the agent said nothing."""
     if isinstance(result, Chunks):
-        return "".join(_message_text(chunk) for chunk in result)
+        texts = [_message_text(chunk) for chunk in result if kind_of(chunk) not in _OTHERS]
+        return "".join(text for text in texts if text) if any(text is not None for text in texts) else None
     if isinstance(result, str):
         return result
     # The state of a graph may contain any other fields besides its messages.
@@ -53,10 +57,15 @@ def _answer(result: Any, messages: Sequence[Any]) -> str:
         if has(result, name):
             return _text(get(result, name))
     said = [message for message in messages if kind_of(message) in {*SPEAKERS, "tool"}]
-    return _message_text(said[-1]) if said else _text(result)
+    if said:
+        return _message_text(said[-1])
+    fields = result if isinstance(result, Mapping) else fields_of(result)
+    if state or (fields is not None and any(name in fields for name in _ANSWERS)):
+        return None
+    return _text(result)
 
 
-def _text(value: Any) -> str:
+def _text(value: Any) -> Any:
     """Return a value as an answer: a message's text, text unchanged, anything else as JSON.
 
     Raises:
@@ -74,15 +83,15 @@ def _text(value: Any) -> str:
     return made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)
 
 
-def _message_text(message: Any) -> str:
-    """Return the text of a message or chunk; empty if it has none."""
+def _message_text(message: Any) -> Any:
+    """Return the text of a message or chunk; ``None`` if it has none."""
     for name in ("content", "text", "delta"):
         value = get(message, name)
         if isinstance(value, str):
             return value
         if isinstance(value, (list, tuple)):
             return _words(value)
-    return "" if message is None or kind_of(message) else _text(message)
+    return None if message is None or kind_of(message) else _text(message)
 
 
 def _words(blocks: Iterable[Any]) -> str:

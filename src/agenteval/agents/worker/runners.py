@@ -1,4 +1,4 @@
-"""Runs agents of frameworks whose agents have no method that takes a prompt.
+"""Runs agents of frameworks whose agents do not have a method that takes a prompt.
 
 This file runs in the worker process under the user's Python (3.8 or newer) and needs only the
 standard library.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 _USER = "user"
@@ -16,9 +16,10 @@ _APP = "agenteval"
 
 
 def runner(agent: Any) -> Callable[..., Any] | None:
-    """Return a function that runs such an agent; ``None`` if the agent's method ``run`` can be called.
+    """Return a function that runs such an agent; ``None`` if the agent has a usable method ``run``.
 
-    The function is asynchronous and takes the prompt as its only argument, under any name.
+    The function is asynchronous. It takes the prompt as its only positional argument or under any name, and the
+    earlier messages of the conversation as ``history``.
     """
     for kind in type(agent).__mro__:
         package = kind.__module__.split(".")
@@ -33,8 +34,10 @@ def _openai_agents(agent: Any, package: str) -> Callable[..., Any]:
     """OpenAI Agents SDK: https://openai.github.io/openai-agents-python/running_agents/."""
     run = importlib.import_module(package).Runner.run
 
-    async def ask(*prompt: str, context: Any = None, **named: str) -> Any:
-        return await run(agent, *prompt, *named.values(), context=context)
+    async def ask(*prompt: str, context: Any = None, history: Sequence[Any] = (), **named: str) -> Any:
+        (text,) = (*prompt, *named.values())
+        given: Any = [*history, {"role": _USER, "content": text}] if history else text
+        return await run(agent, given, context=context)
 
     return ask
 
@@ -44,12 +47,14 @@ def _google_adk(agent: Any) -> Callable[..., Any]:
     runners = importlib.import_module("google.adk.runners")
     types = importlib.import_module("google.genai.types")
 
-    async def ask(*prompt: str, **named: str) -> Any:
+    async def ask(*prompt: str, history: Sequence[Any] = (), **named: str) -> Any:
         (text,) = (*prompt, *named.values())
         running = runners.InMemoryRunner(agent=agent, app_name=_APP)
         try:
             session = await _awaited(running.session_service.create_session(app_name=_APP, user_id=_USER))
-            message = types.Content(role="user", parts=[types.Part(text=text)])
+            for event in _adk_events(agent, history, types):
+                await running.session_service.append_event(session, event)
+            message = types.Content(role=_USER, parts=[types.Part(text=text)])
             started = running.run_async(user_id=_USER, session_id=session.id, new_message=message)
             events = [event async for event in started]
         finally:
@@ -58,6 +63,15 @@ def _google_adk(agent: Any) -> Callable[..., Any]:
         return {"output": _last_text(events), "messages": events}
 
     return ask
+
+
+def _adk_events(agent: Any, history: Sequence[Any], types: Any) -> Iterator[Any]:
+    """Yield the earlier messages of a conversation as the events of a session."""
+    make = importlib.import_module("google.adk.events").Event if history else None
+    for said in history:
+        role, author = ("model", agent.name) if said["role"] == "assistant" else (_USER, _USER)
+        parts = [types.Part(text=said["content"])]
+        yield make(author=author, content=types.Content(role=role, parts=parts))  # type: ignore[misc]
 
 
 def _last_text(events: list[Any]) -> str:

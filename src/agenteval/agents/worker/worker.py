@@ -1,14 +1,14 @@
 """Runs user Python code in a separate process, started by path with the user's interpreter.
 
-It needs only Python 3.8 and the standard library, and imports nothing from agenteval.
-Requests come as JSON lines on stdin::
+This file needs only Python 3.8 and the standard library. Requests are JSON lines on stdin::
 
-    {"id": 1, "load": "module:callable"}
-    {"id": 2, "call": "module:callable", "args": [...]}
+    {"id": 1, "load": "module:name"}
+    {"id": 2, "call": "module:callable", "args": [...], "load": "module:name"}
 
-Answers go out as JSON lines on the stdout that the process was started with: ``{"id", "value"}`` or
-``{"id", "error", "kind"}``. Whatever the user's code prints goes to stderr, and what it reads from
-stdin is empty.
+``load`` imports an object of the user, in the main thread and before the call. Replies are JSON lines on the original
+stdout of the process: ``{"id", "value"}`` or ``{"id", "error", "kind"}``. The kind is ``missing`` if a name does not
+exist, ``broken`` if the import of user code failed, and ``call`` if the call did. Output of user code goes to stderr,
+and its stdin is empty.
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ from typing import IO, TYPE_CHECKING, Any, Awaitable, Callable, Iterable
 if TYPE_CHECKING:
     import asyncio
 
-# The modules of agenteval that run here, and their paths.
+# The modules of agenteval that run in a worker, and their paths.
 OWN_FILES = {
     "agenteval.grader": "grader.py",
+    "agenteval.agents.worker.references": "agents/worker/references.py",
+    "agenteval.agents.worker.targets": "agents/worker/targets.py",
+    "agenteval.agents.worker.adapters": "agents/worker/adapters.py",
     "agenteval.agents.worker.functions": "agents/worker/functions.py",
     "agenteval.agents.worker.evaluation": "agents/worker/evaluation.py",
     "agenteval.agents.worker.metrics": "agents/worker/metrics.py",
@@ -48,11 +51,12 @@ OWN_FILES = {
 }
 # The flag of generator-based coroutines (``types.coroutine``).
 ITERABLE_COROUTINE = 0x100
+PR_SET_DUMPABLE = 4
 OTHER_NAMES = {"holodeck.lib.test_runner.code_grader": "agenteval.grader"}
 
 
 class Worker:
-    """Imports modules in the main thread, as they may expect, and runs calls in a limited number of others."""
+    """Imports modules in the main thread, as some require, and runs calls in a limited number of other threads."""
 
     def __init__(self, replies: IO[bytes], threads: int) -> None:
         self._replies = replies
@@ -65,18 +69,20 @@ class Worker:
         self._calls: queue.SimpleQueue[tuple[dict[str, Any], Callable[..., Any]]] = queue.SimpleQueue()
         self._idle: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._targets: dict[str, Callable[..., Any]] = {}
+        self._targets: dict[str, Any] = {}
 
     def serve(self, lines: Iterable[bytes]) -> None:
         """Process requests until the input ends."""
         for line in lines:
             request = json.loads(line)
             try:
-                target = self._target(request.get("load") or request["call"])
-            except LoadError as error:
-                self._send_error(request["id"], error, "load")
+                if "load" in request:
+                    self._target(request["load"])
+                target = self._target(request["call"]) if "call" in request else None
+            except Exception as error:  # noqa: BLE001 - every failed import is a reply
+                self._send_error(request["id"], error, failure_kind(error))
                 continue
-            if "load" in request:
+            if target is None:
                 self._send(as_json({"id": request["id"], "value": True}))
             else:
                 self._submit(request, target)
@@ -99,14 +105,14 @@ class Worker:
         try:
             self._send(as_json({"id": request["id"], "value": self._call(target, request["args"])}))
         except BaseException as error:  # noqa: BLE001 - every exception of user code is a reply
-            self._send_error(request["id"], error, "call")
+            self._send_error(request["id"], error, call_kind(error))
 
     def _send_error(self, number: int, error: BaseException, kind: str) -> None:
         self._send(json.dumps({"id": number, "error": describe(error), "kind": kind}))
 
     def _send(self, line: str) -> None:
         self._outgoing.append(line.encode("ascii", "backslashreplace") + b"\n")
-        # One thread writes, also the replies that others queue meanwhile. It checks again after releasing the lock.
+        # One thread writes, including replies that others queue meanwhile. It checks again after releasing the lock.
         while self._outgoing and self._writing.acquire(blocking=False):
             try:
                 while self._outgoing:
@@ -134,14 +140,10 @@ class Worker:
                 threading.Thread(target=run_for_good, args=(self._loop,), daemon=True).start()
             return self._loop
 
-    def _target(self, reference: str) -> Callable[..., Any]:
+    def _target(self, reference: str) -> Any:
         if reference not in self._targets:
             self._targets[reference] = load(reference)
         return self._targets[reference]
-
-
-class LoadError(Exception):
-    """The module cannot be imported, or does not define the callable."""
 
 
 class ReplyError(Exception):
@@ -165,7 +167,7 @@ def run_for_good(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def is_awaitable(value: Any) -> bool:
-    """Return the same as ``inspect.isawaitable``, whose module is slow to import."""
+    """Return the same as ``inspect.isawaitable``; that module is slow to import."""
     if isinstance(value, types.GeneratorType):
         return bool(value.gi_code.co_flags & ITERABLE_COROUTINE)
     return isinstance(value, collections.abc.Awaitable)
@@ -176,26 +178,33 @@ async def as_coroutine(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
-def load(reference: str) -> Callable[..., Any]:
-    """Return the callable at ``module:name``."""
-    module_name, _, path = reference.partition(":")
-    try:
-        target: Any = importlib.import_module(module_name)
-    except BaseException as error:
-        raise LoadError("cannot import module %r: %s" % (module_name, describe(error))) from error
-    for name in path.split("."):
-        try:
-            target = getattr(target, name)
-        except AttributeError:
-            raise LoadError("module %r has no %r" % (module_name, path)) from None
-    if not callable(target):
-        raise LoadError("%r is not callable" % reference)
-    return target  # type: ignore[no-any-return]
+def load(reference: str) -> Any:
+    """Return the object at ``module:name``.
+
+    Raises:
+        MissingError, BrokenError: of ``references``, which is imported here because it follows ``sys.path``.
+    """
+    from agenteval.agents.worker.references import find
+
+    return find(reference)
+
+
+def failure_kind(error: Exception) -> str:
+    """Return the kind of a failed import."""
+    from agenteval.agents.worker.references import MissingError
+
+    return "missing" if isinstance(error, MissingError) else "broken"
+
+
+def call_kind(error: BaseException) -> str:
+    """Return the kind of a failed call: ``broken`` if a module of the user that it needs cannot be imported."""
+    references = sys.modules.get("agenteval.agents.worker.references")
+    return "broken" if references is not None and isinstance(error, references.BrokenError) else "call"
 
 
 def describe(error: BaseException) -> str:
     """Return an exception as one line of text."""
-    if isinstance(error, (LoadError, ReplyError)):
+    if isinstance(error, ReplyError) or getattr(error, "is_of_agenteval", False) is True:
         return str(error)
     try:
         text = str(error)
@@ -205,7 +214,7 @@ def describe(error: BaseException) -> str:
 
 
 class WorkerFinder(importlib.abc.MetaPathFinder):
-    """Provides agenteval's grader and tool modules if it is not installed; graders also under HoloDeck's name.
+    """Provides agenteval's grader and tool modules if agenteval is not installed; graders also by HoloDeck's name.
 
     It is the last finder, so that installed packages take precedence.
     """
@@ -238,13 +247,49 @@ class AliasLoader(importlib.abc.Loader):
         vars(module).update(public)
 
 
+def hide_this_process() -> None:
+    """Close memory, variables and pipes of this process to other processes of the same user (Linux).
+
+    Otherwise an agent could write a reply of a grader into the grader's pipe.
+    """
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import ctypes
+
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def check_access(directory: str) -> None:
+    """End the process with a message if its user cannot read a directory; imports would find nothing in it."""
+    try:
+        os.listdir(directory)  # noqa: PTH208 - nothing is made of the names
+    except PermissionError:
+        sys.exit("user %d cannot read %s; give the user the right to read it (chmod a+r)" % (os.geteuid(), directory))
+
+
+def add_source_folder(folder: pathlib.Path) -> None:
+    """Make the modules of a folder importable if it is not a package itself.
+
+    The standard library precedes it. It precedes installed packages, which may be older copies of its modules.
+    """
+    # Unlike pathlib, these functions return False if the user may not look there.
+    if os.path.isdir(folder) and not os.path.exists(folder / "__init__.py"):  # noqa: PTH110, PTH112
+        installed = (
+            index for index, path in enumerate(sys.path) if path.endswith(("site-packages", "dist-packages"))
+        )
+        sys.path.insert(next(installed, len(sys.path)), str(folder))
+
+
 def main() -> None:
     """Serve until the parent closes stdin."""
     directory, threads = sys.argv[1], int(sys.argv[2])
-    # Import from the agent's directory instead of the script's.
+    if "hidden" in sys.argv[3:]:
+        hide_this_process()
+    check_access(directory)
+    # Modules are imported from the agent's directory and its `src` instead of the script's.
     sys.path[0] = directory
+    add_source_folder(pathlib.Path(directory, "src"))
     sys.meta_path.append(WorkerFinder())
-    # Requests and replies move to descriptors that user code and its child processes do not inherit.
+    # Requests and replies move to file descriptors that user code and its child processes do not inherit.
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -252,7 +297,7 @@ def main() -> None:
     os.close(nothing)
     os.dup2(2, 1)
     Worker(replies, threads).serve(requests)
-    # stdin is closed: the parent has finished. Hanging threads must not keep the process alive.
+    # stdin is closed, so the parent has finished. A hanging thread must not keep the process alive.
     os._exit(0)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.files.reading import LARGEST_TEXT, read_regular
 
 DEPENDABOT = "dependabot[bot]"
 
@@ -50,7 +52,10 @@ class Plan:
         github_sha: the default commit of ``actions/checkout``. On ``pull_request`` it is the merge of head and base,
             which GitHub deletes later.
         ref: full ref of the run, for instance ``refs/pull/7/merge``.
+        is_proposed: whether the evaluated files may come from a pull request that is not merged.
+        base_commit: head of the target branch, as the event of the pull request names it.
         base_ref: target branch, without ``refs/heads/``.
+        before: the branch's commit before a push that continues from it, or before a merge group.
         workflow: file name of the workflow, for instance ``agenteval.yml``.
         workflow_run_id: id of this workflow run.
         lineage: place of the baseline; ``None`` if the event has none.
@@ -67,7 +72,10 @@ class Plan:
     commit: str | None = None
     github_sha: str | None = None
     ref: str | None = None
+    is_proposed: bool = False
+    base_commit: str | None = None
     base_ref: str | None = None
+    before: str | None = None
     workflow: str | None = None
     workflow_run_id: str | None = None
     lineage: Lineage | None = None
@@ -95,6 +103,8 @@ def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
         commit=sha,
         github_sha=sha,
         ref=_text(environment.get("GITHUB_REF")),
+        is_proposed=_is_proposed(environment, event),
+        base_commit=_sha(_at(event, "pull_request", "base", "sha")),
         base_ref=_branch(environment.get("GITHUB_BASE_REF")),
         workflow=_workflow(environment.get("GITHUB_WORKFLOW_REF")),
         workflow_run_id=_text(environment.get("GITHUB_RUN_ID")),
@@ -102,6 +112,13 @@ def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
     )
     refine = _REFINEMENTS.get(name)
     return refine(start, environment, event) if refine else start
+
+
+def _is_proposed(environment: Mapping[str, str], event: Mapping[str, Any]) -> bool:
+    """Return whether an event belongs to a pull request; a comment's workflow may check out the pull request."""
+    of_pull_request = environment.get("GITHUB_EVENT_NAME", "").startswith("pull_request")
+    merge = (environment.get("GITHUB_REF") or "").startswith("refs/pull/")
+    return of_pull_request or merge or bool(_at(event, "pull_request") or _at(event, "issue", "pull_request"))
 
 
 def run_page(environment: Mapping[str, str], repository: str | None = None, run_id: str | None = None) -> str:
@@ -136,7 +153,7 @@ def read_event(environment: Mapping[str, str]) -> dict[str, Any]:
     if not path:
         return {}
     try:
-        payload = json.loads(Path(path).read_text(encoding="utf-8"))
+        payload = json.loads(read_regular(Path(path), limit=LARGEST_TEXT))
     except OSError as error:
         raise _unusable(path, f"cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
@@ -203,6 +220,7 @@ def _merge_group(start: Plan, _environment: Mapping[str, str], event: Mapping[st
         start,
         commit=commit,
         base_ref=base,
+        before=_sha(_at(event, "merge_group", "base_sha")),
         lineage=Lineage(base, commit, start="merge-base") if base and commit else None,
         may_check=True,
         reason="merge_group events have no single pull request",
@@ -215,7 +233,15 @@ def _on_branch(start: Plan, _environment: Mapping[str, str], event: Mapping[str,
     default = _text(_at(event, "repository", "default_branch")) or branch
     has_branch = branch != start.ref and bool(branch) and start.commit is not None
     first = _start_on(start.event) if branch == default else "merge-base"
-    return replace(start, lineage=Lineage(default, start.commit or "", first) if has_branch else None, may_check=True)
+    lineage = Lineage(default, start.commit or "", first) if has_branch else None
+    return replace(start, lineage=lineage, before=_before(event), may_check=True)
+
+
+def _before(event: Mapping[str, Any]) -> str | None:
+    """Return the commit that a push continues from; ``None`` for a new branch, and if history was replaced."""
+    if event.get("forced") or event.get("created"):
+        return None
+    return _sha(event.get("before"))
 
 
 def _start_on(event: str) -> Literal["parent", "commit"]:
@@ -255,6 +281,10 @@ def _at(payload: Any, *keys: str) -> Any:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _sha(value: Any) -> str | None:
+    return value if isinstance(value, str) and re.fullmatch("[0-9a-f]{40,64}", value) else None
 
 
 def _branch(value: Any) -> str | None:

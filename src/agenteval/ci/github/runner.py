@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from agenteval.core.errors import InfrastructureError
+from agenteval.core.files.writing import append_file
 from agenteval.core.text.escape import workflow_data, workflow_property
 
 # The runner shows nothing above 1,048,576 bytes.
@@ -142,7 +143,6 @@ def _size(file: Path) -> int:
 def _append(file: Path, text: str) -> None:
     # Write bytes, because text mode would change line ends inside a value.
     try:
-        with file.open("ab") as stream:
-            stream.write(_encoded(text))
+        append_file(file, _encoded(text))
     except OSError as error:
         raise InfrastructureError(f"cannot write to {file}: {error.strerror or error}") from error

@@ -1,1 +1,1 @@
-"""The statistics of the regression gate: pure arithmetic on scores, without files, clocks or global state."""
+"""Statistics of the gate: pure arithmetic on scores, without files, clocks or global state."""

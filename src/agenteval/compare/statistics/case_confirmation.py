@@ -1,4 +1,4 @@
-"""Single cases after their re-runs: which of them regressed."""
+"""Decides by their re-runs which single cases regressed."""
 
 from __future__ import annotations
 
@@ -15,29 +15,27 @@ from agenteval.core.statistics import holm
 
 @dataclass(frozen=True, kw_only=True)
 class CaseFinding:
-    """A case that regressed, or is suspected to have.
+    """A case with a confirmed or suspected regression.
 
     Args:
         count: iterations and failures of the first comparison.
-        repeats: re-runs that were counted, on each side that was run again; 0 where there were none.
-        rerun_failures: failing re-runs of the pull request; ``None`` where they are missing.
-        control_failures: failing re-runs of the base commit's agent; ``None`` where there are none.
-        p: corrected for the case having been picked, not for the number of cases; with ``confirm: both`` the
-            larger of two; ``None`` where it was not tested.
-        reason: why it regressed, or why it is only suspected, in plain words.
+        repeats: number of counted re-runs, per agent; 0 without re-runs.
+        rerun_failures: failed re-runs of the pull request; ``None`` if they are missing.
+        p: p-value, corrected for the selection of the case, but not for the number of cases; with ``confirm: both``
+            the larger of the two; ``None`` if the case was not tested.
+        reason: why the case regressed or is only suspected, as text.
     """
 
     count: CaseCount
     repeats: int = 0
     rerun_failures: int | None = None
-    control_failures: int | None = None
     p: float | None = None
     reason: str
 
 
 @dataclass(frozen=True)
 class CaseFindings:
-    """Regressed cases block; suspects are only listed."""
+    """Regressed cases, which fail the gate, and suspects, which are only listed."""
 
     regressed: tuple[CaseFinding, ...]
     suspects: tuple[CaseFinding, ...]
@@ -45,7 +43,7 @@ class CaseFindings:
 
 @dataclass(frozen=True)
 class _Rerun:
-    """A candidate with the failures of its re-runs; ``None`` where they are missing."""
+    """A candidate with the failures of its re-runs; ``None`` if they are missing."""
 
     count: CaseCount
     failures: int | None
@@ -55,20 +53,20 @@ class _Rerun:
 def confirm_cases(
     plan: CasePlan, cases: Mapping[str, CaseRuns], confirm: Confirm, parameters: GateParameters
 ) -> CaseFindings:
-    """Judge the candidates of a plan by their re-runs.
+    """Decide about the candidates of a plan by their re-runs.
 
     Args:
-        plan: made from the first run.
-        cases: with their re-runs, by id. More re-runs than planned are not counted; a case with fewer stays
-            a suspect.
-        confirm: as the plan was made.
-        parameters: of the gate.
+        plan: the plan from the first run.
+        cases: the cases with their re-runs, by id. Only the planned number of re-runs counts; a case with fewer
+            re-runs stays a suspect.
+        confirm: the kind of confirmation in the plan.
+        parameters: parameters of the gate.
     """
     reruns = [_rerun(count, cases[count.case_id], plan.repeats) for count in plan.reruns]
     tests = []
-    if confirm in {"head", "both"}:
+    if confirm in {"rerun", "both"}:
         tests.append((_against_pool(reruns, plan, parameters), plan.testable))
-    if confirm in {"base", "both"}:
+    if confirm in {"against-base", "both"}:
         tests.append((_against_control(reruns, plan, parameters), len(plan.reruns)))
     rejections = [_rejected(p_values, plan.alpha, family) for p_values, family in tests]
     regressed = [_proven(count) for count in plan.proven]
@@ -90,7 +88,7 @@ _REGRESSED = "it failed again when it was re-run"
 _NOT_CONFIRMED = "its re-runs do not confirm it"
 _MISSING = "its re-runs are missing"
 _OFF = "cases are not re-run with confirm: off"
-_NOT_PROVABLE = "it was not re-run: too many candidates, or too little baseline to prove a single case"
+_NOT_PROVABLE = "it was not re-run: too many candidates, or too few baseline runs to prove the regression of a case"
 
 
 def _rerun(count: CaseCount, case: CaseRuns, repeats: int) -> _Rerun:
@@ -108,7 +106,7 @@ def _first_failures(scores: Scores, threshold: float | None, repeats: int) -> in
 
 
 def _against_pool(reruns: list[_Rerun], plan: CasePlan, parameters: GateParameters) -> dict[str, float]:
-    """p by case id, of baseline and pull request with its re-runs."""
+    """Return p by case id, from the baseline runs and all iterations of the pull request."""
     p_values = {}
     for rerun in reruns:
         if rerun.failures is not None:
@@ -119,7 +117,7 @@ def _against_pool(reruns: list[_Rerun], plan: CasePlan, parameters: GateParamete
 
 
 def _against_control(reruns: list[_Rerun], plan: CasePlan, parameters: GateParameters) -> dict[str, float]:
-    """p by case id, of the re-runs of both sides alone."""
+    """Return p by case id, from the re-runs of both agents alone."""
     if not reruns:
         return {}
     table = control_table(plan.repeats, plan.correlation, parameters.case_drop)
@@ -145,7 +143,6 @@ def _finding(rerun: _Rerun, repeats: int, p: float | None, reason: str) -> CaseF
         count=rerun.count,
         repeats=repeats,
         rerun_failures=rerun.failures,
-        control_failures=rerun.control,
         p=p,
         reason=reason,
     )

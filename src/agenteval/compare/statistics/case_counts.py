@@ -12,13 +12,13 @@ from agenteval.core.statistics import ROUNDING, fisher_p
 
 @dataclass(frozen=True, kw_only=True)
 class CaseCount:
-    """The failures of a case in the first run and in the baseline.
+    """Iterations and failures of a case in the first run and in the baseline.
 
     Args:
         case_id: id of the case.
-        design: how often it was run.
-        baseline_failures: failing iterations of all baseline runs.
-        current_failures: failing iterations of the pull request's first run.
+        design: numbers of iterations of the case, in each run of the baseline and in the current run.
+        baseline_failures: failed iterations in all baseline runs.
+        current_failures: failed iterations in the pull request's first run.
     """
 
     case_id: str
@@ -28,17 +28,17 @@ class CaseCount:
 
     @cached_property
     def fisher_p(self) -> float:
-        """One-sided p of Fisher's test, not corrected for having been picked: only an order."""
+        """One-sided p-value of Fisher's test, not corrected for the selection of the case; used only for sorting."""
         return fisher_p(self.baseline_failures, sum(self.design.baseline), self.current_failures, self.design.current)
 
     def fell(self, drop: float) -> bool:
-        """Whether the pass rate fell by at least ``drop``."""
+        """Return whether the pass rate dropped by at least ``drop``."""
         before = self.baseline_failures, sum(self.design.baseline)
         return is_drop(*before, self.current_failures, self.design.current, drop)
 
 
 def count_case(case: CaseRuns, threshold: float) -> CaseCount:
-    """Count a case that has scores on both sides."""
+    """Return the counts of a case with scores in both runs."""
     runs = [run for run in case.baseline if run]
     return CaseCount(
         case_id=case.case_id,
@@ -49,5 +49,5 @@ def count_case(case: CaseRuns, threshold: float) -> CaseCount:
 
 
 def failures(scores: Scores, threshold: float) -> int:
-    """Number of iterations below the threshold."""
+    """Return the number of iterations below the threshold."""
     return sum(score < threshold - ROUNDING for score in scores)

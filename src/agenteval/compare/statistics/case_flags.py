@@ -1,4 +1,4 @@
-"""What stands beside the verdict: cases that are new, removed, flaky or in quarantine."""
+"""Flags of cases that are new, removed, flaky or quarantined."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from agenteval.compare.statistics.case_counts import failures
 from agenteval.compare.statistics.model import CaseRuns, MetricRuns
 from agenteval.core.statistics import ROUNDING
 
-# Around one half: pass rates from 0.1 to 0.9.
+# A case is flaky if its pass rate is between 0.1 and 0.9.
 _FLAKY_RANGE = 0.4
 _FLAKY_ITERATIONS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Annotations:
-    """Ids of cases, sorted.
+    """Case ids by flag, sorted.
 
     Args:
         new: only the pull request has scores.
         removed: only the baseline has scores.
-        removed_passing: those of them that mostly passed; a test that fails must not be fixed by deleting it.
+        removed_passing: removed cases that mostly passed.
         flaky: between 10 and 90 % of at least ten baseline iterations passed.
-        quarantined: kept out of every comparison.
+        quarantined: excluded from every comparison.
     """
 
     new: tuple[str, ...]
@@ -33,7 +33,7 @@ class Annotations:
 
 
 def annotate(metric: MetricRuns) -> Annotations:
-    """Annotate the cases of a metric."""
+    """Return the flags of the cases of a metric."""
     cases = sorted(metric.cases, key=lambda case: case.case_id)
     removed = [case for case in cases if not case.current and any(case.baseline)]
     return Annotations(

@@ -1,4 +1,4 @@
-"""Single cases that seem to have broken: which to run again, and how often."""
+"""Selects single cases with suspected regressions, and plans the number of re-runs."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from agenteval.compare.statistics.parameters import Confirm, GateParameters
 from agenteval.compare.statistics.run_table import Runs
 from agenteval.core.statistics import ROUNDING
 
-# The comparison with the pool does not hold its level with a single baseline iteration.
+# With a single baseline iteration, the comparison with the pool exceeds its error rate.
 _LEAST_BASELINE = 2
 
-# A case with its threshold.
+# A case with its threshold
 _Graded = tuple[CaseRuns, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CasePlan:
-    """What the first run says about single cases.
+    """The candidates of the first run and their planned re-runs.
 
     Args:
-        proven: declared deterministic, always passed, fail now: regressed without more ado.
-        reruns: candidates to run again, most suspicious first.
-        suspects: candidates that are not, because no affordable number of re-runs proves them.
-        repeats: how often to run each of ``reruns`` again; 0 where there are none.
-        testable: number of cases that could have been candidates, the family of the correction.
-        correlation: of iterations within a run.
-        alpha: error rate of the search in this metric.
+        proven: deterministic cases that always passed and now fail; they regressed without re-runs.
+        reruns: candidates to re-run, most suspicious first.
+        suspects: candidates that are not re-run, because no allowed number of re-runs can prove them.
+        repeats: number of re-runs for each case of ``reruns``; 0 without any.
+        testable: number of cases that could have been candidates; the correction for multiple tests uses it.
+        correlation: correlation of iterations within a run.
+        alpha: error rate for the single cases of this metric.
     """
 
     proven: tuple[CaseCount, ...]
@@ -44,13 +44,13 @@ class CasePlan:
 
 
 def plan_cases(cases: Sequence[CaseRuns], confirm: Confirm, alpha: float, parameters: GateParameters) -> CasePlan:
-    """Find the candidates, and the smallest number of re-runs that can prove one.
+    """Select the candidates, and find the smallest number of re-runs that can prove a regression.
 
     Args:
-        cases: those to compare.
-        confirm: what the re-runs will be compared with; ``off`` leaves all candidates suspects.
-        alpha: error rate of the search in this metric.
-        parameters: of the gate.
+        cases: the cases to compare.
+        confirm: the kind of confirmation; ``off`` leaves all candidates suspects.
+        alpha: error rate for the single cases of this metric.
+        parameters: parameters of the gate.
     """
     graded = [(case, case.threshold) for case in cases if case.threshold is not None]
     counts = [(case, count_case(case, threshold)) for case, threshold in graded]
@@ -76,11 +76,11 @@ def plan_cases(cases: Sequence[CaseRuns], confirm: Confirm, alpha: float, parame
 def _correlation(
     graded: Sequence[_Graded], candidates: Sequence[CaseCount], confirm: Confirm, parameters: GateParameters
 ) -> float:
-    """Correlation of iterations within a run, from the pool; where that is too small, a careful guess."""
+    """Return the correlation of iterations within a run, from the pool; a cautious default for a small pool."""
     found = within_run_correlation(_counts(case.baseline, threshold) for case, threshold in graded)
-    if confirm == "base" and all(sum(map(bool, case.baseline)) < 2 for case, _ in graded):
-        # This policy works with a pool of one run, and has the current one to compare that with. What the pull
-        # request changed makes the estimate larger, so the case that changed most is left out.
+    if confirm == "against-base" and all(sum(map(bool, case.baseline)) < 2 for case, _ in graded):
+        # This kind of confirmation works with a pool of one run, so the current run is needed for the estimate.
+        # Changes of the pull request increase the estimate, so the case that changed most is omitted.
         first = candidates[0].case_id if candidates else None
         found = within_run_correlation(
             _counts((*case.baseline, case.current), threshold) for case, threshold in graded if case.case_id != first
@@ -106,15 +106,15 @@ def _has_pool(count: CaseCount) -> bool:
 
 
 def _with_reruns(plan: CasePlan, confirm: Confirm, parameters: GateParameters) -> CasePlan:
-    """The plan with as many of its suspects to be run again as can be proved."""
+    """Return the plan with as many suspects to re-run as re-runs can prove."""
     if confirm == "off":
         return plan
-    eligible = [count for count in plan.suspects if confirm == "base" or _has_pool(count)]
+    eligible = [count for count in plan.suspects if confirm == "against-base" or _has_pool(count)]
     chosen, repeats = eligible[: parameters.max_cases], parameters.min_repeats
-    if chosen and confirm in {"head", "both"}:
+    if chosen and confirm in {"rerun", "both"}:
         needed = _repeats_against_pool(plan, chosen[0], parameters)
         chosen, repeats = (chosen, needed) if needed else ([], repeats)
-    if chosen and confirm in {"base", "both"}:
+    if chosen and confirm in {"against-base", "both"}:
         count, needed = _repeats_against_control(plan, len(chosen), parameters)
         chosen, repeats = chosen[:count], max(repeats, needed)
     if not chosen:
@@ -124,7 +124,7 @@ def _with_reruns(plan: CasePlan, confirm: Confirm, parameters: GateParameters) -
 
 
 def _repeats_against_pool(plan: CasePlan, first: CaseCount, parameters: GateParameters) -> int:
-    """Fewest re-runs that prove a case like the most suspicious one, had it never failed before; 0 for none."""
+    """Return the fewest re-runs that prove a case like the most suspicious one, had it never failed; 0 for none."""
     for repeats in range(parameters.min_repeats, parameters.max_repeats + 1):
         table = rerun_table(first.design, repeats, plan.correlation, parameters.case_drop)
         if table.p(0, first.design.current, repeats) * max(plan.testable, 1) <= plan.alpha + ROUNDING:
@@ -133,7 +133,7 @@ def _repeats_against_pool(plan: CasePlan, first: CaseCount, parameters: GatePara
 
 
 def _repeats_against_control(plan: CasePlan, most: int, parameters: GateParameters) -> tuple[int, int]:
-    """How many cases can be proved at once, and with how many re-runs on each side; 0, 0 for none."""
+    """Return the number of cases that can be proved at once, and the re-runs per agent; 0, 0 for none."""
     for cases in range(most, 0, -1):
         for repeats in range(parameters.min_repeats, parameters.max_repeats + 1):
             table = control_table(repeats, plan.correlation, parameters.case_drop)

@@ -1,9 +1,9 @@
-"""Exact p-values of single cases that were picked because they failed, and then run again.
+"""Exact p-values of single cases that were selected for their failures and then re-run.
 
-A case that was noticed for its failures is no random case, so the plain Fisher test of all its iterations is
-too small. The p-values here are tails of the distribution *given* that the case could have been noticed at all:
-given that the failures of the first comparison add up to a total that some candidate has. They hold for every
-pass rate (the largest over a grid), and for iterations that are correlated within their run (beta-binomial).
+A case that was selected for its failures is not a random case, so the p-value of a plain Fisher test over all its
+iterations is too small. The p-values here are conditional: given that the failures of the first comparison add up to
+a total that a candidate can have. They are valid for every pass rate (the maximum over a grid), and for iterations
+that are correlated within their run (beta-binomial).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import numpy as np
 from agenteval.compare.statistics.run_table import Numbers
 from agenteval.core.statistics import ROUNDING, beta_binomial, fisher_p
 
-# Fisher's p of two outcomes closer than this are the same.
+# Fisher's p-values of two outcomes are equal if they differ by less than this.
 _SAME = 1e-12
 
 
 @lru_cache(maxsize=1)
 def _failure_rates() -> Numbers:
-    """The grid: 150 failure rates, dense near 0 and 1, where a p-value may peak."""
+    """Return the grid: 150 failure rates, dense near 0 and 1, where a p-value may have its maximum."""
     near_zero = np.geomspace(1e-4, 1e-2, 15)
     return np.concatenate([near_zero, np.linspace(0.01, 0.99, 120), 1 - near_zero[::-1]])
 
 
 @dataclass(frozen=True)
 class CaseDesign:
-    """How often a case was run: what decides which outcomes it can have.
+    """The number of iterations of a case, which determines the possible outcomes.
 
     Args:
         baseline: iterations of its baseline runs, sorted.
@@ -41,18 +41,18 @@ class CaseDesign:
     current: int
 
     def is_candidate(self, baseline_failures: int, current_failures: int, drop: float) -> bool:
-        """Whether the pass rate fell by at least ``drop``."""
+        """Return whether the pass rate dropped by at least ``drop``."""
         return is_drop(baseline_failures, sum(self.baseline), current_failures, self.current, drop)
 
 
 def is_drop(failures_before: int, n_before: int, failures_after: int, n_after: int, drop: float) -> bool:
-    """Whether the pass rate fell by at least ``drop`` (0..1)."""
+    """Return whether the pass rate dropped by at least ``drop`` (0..1)."""
     return failures_after / n_after - failures_before / n_before >= drop - ROUNDING
 
 
 @lru_cache(maxsize=4096)
 def candidate_totals(design: CaseDesign, drop: float) -> frozenset[int]:
-    """Total failures, of baseline and pull request together, that a candidate of this design can have."""
+    """Return the total failures, of baseline and pull request together, that a candidate of this design can have."""
     return frozenset(
         before + after
         for before in range(sum(design.baseline) + 1)
@@ -63,27 +63,27 @@ def candidate_totals(design: CaseDesign, drop: float) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class CaseTable:
-    """p of every outcome that can count as a regression; 1 for all others."""
+    """The p-value of every outcome that can count as a regression; 1 for all others."""
 
     p_values: dict[tuple[int, ...], float]
 
     def p(self, *outcome: int) -> float:
-        """p of an outcome: failures of the baseline (or control), of the pull request's run, of the re-runs."""
+        """Return the p-value of an outcome: failures of the baseline (or control), of the run, of the re-runs."""
         return self.p_values.get(outcome, 1.0)
 
 
 @lru_cache(maxsize=4096)
 def rerun_table(design: CaseDesign, repeats: int, correlation: float, drop: float) -> CaseTable:
-    """p of (baseline failures, failures of the first run, failures of the re-runs).
+    """Return the p-values of (baseline failures, failures of the first run, failures of the re-runs).
 
-    q = sup over the pass rate of  P(as extreme and a candidate whose re-runs show the drop as well)
-        / P(first two totals are testable),  extreme by Fisher's p of all iterations together.
+    q = sup over the pass rate of  P(as extreme, a candidate, and the re-runs show the drop as well) / P(the first two
+    totals are testable). Outcomes are ordered by Fisher's p-value of all iterations together.
 
     Args:
         design: iterations of the case before its re-runs.
         repeats: number of re-runs.
-        correlation: of iterations within a run; every run and the re-runs together are one run each.
-        drop: fall of the pass rate that makes a candidate.
+        correlation: correlation of iterations within a run; the re-runs count as one run.
+        drop: drop of the pass rate that makes a case a candidate.
     """
     before = np.ones((1, len(_failure_rates())))
     for iterations in design.baseline:
@@ -108,14 +108,15 @@ def rerun_table(design: CaseDesign, repeats: int, correlation: float, drop: floa
 
 @lru_cache(maxsize=256)
 def control_table(repeats: int, correlation: float, drop: float) -> CaseTable:
-    """p of (failures of the control re-runs, failures of the pull request's re-runs), run side by side.
+    """Return the p-values of (failures of the control re-runs, failures of the pull request's re-runs).
 
-    The first comparison picked the case, but no iteration of it is used again: nothing to condition on.
+    Both agents run side by side. The first comparison selected the case, but its iterations are not used again, so no
+    condition is needed.
 
     Args:
-        repeats: number of re-runs on each side.
-        correlation: of iterations within a run.
-        drop: least fall of the pass rate.
+        repeats: number of re-runs per agent.
+        correlation: correlation of iterations within a run.
+        drop: smallest drop of the pass rate that counts.
     """
     side = _failures(repeats, correlation)
     outcomes = [
@@ -139,12 +140,12 @@ def _table(outcomes: Sequence[tuple[int, ...]], fisher: Numbers, chances: Number
 
 @lru_cache(maxsize=1024)
 def _failures(iterations: int, correlation: float) -> Numbers:
-    """Chance of 0, 1, ... failures in one run (rows), per failure rate of the grid (columns)."""
+    """Return the probability of 0, 1, ... failures in one run (rows), for each failure rate of the grid (columns)."""
     return np.array([beta_binomial(iterations, rate, correlation) for rate in _failure_rates().tolist()]).T
 
 
 def _convolve(first: Numbers, second: Numbers) -> Numbers:
-    """Distribution of the sum of two independent counts."""
+    """Return the distribution of the sum of two independent counts."""
     total = np.zeros((len(first) + len(second) - 1, first.shape[1]))
     for count, chances in enumerate(first):
         total[count : count + len(second)] += chances * second

@@ -1,26 +1,26 @@
-"""How alike the iterations of one run are."""
+"""Correlation of the iterations within a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-# Fewer cases that vary at all say too little.
+# With fewer varying cases, the estimate is too imprecise.
 _LEAST_CASES = 5
 _GRID = 0.05
 _MOST = 0.9
 
 
 def within_run_correlation(cases: Iterable[Sequence[tuple[int, int]]]) -> float | None:
-    """Correlation between iterations of a case in one run, rounded to 0.05 so that tables can be reused.
+    """Return the correlation between iterations of a case in one run, rounded to 0.05 so that tables can be reused.
 
-    Pooled one-way analysis of variance with runs as groups (Fisher 1925): (MSB - MSW) / (MSB + (k - 1) MSW),
-    sums over cases, never below 0.
+    Pooled one-way analysis of variance with runs as groups (Fisher 1925): (MSB - MSW) / (MSB + (k - 1) MSW), sums
+    over cases, never below 0.
 
     Args:
-        cases: per case, failures and iterations of each run.
+        cases: for each case, failures and iterations of each run.
 
     Returns:
-        ``None`` where fewer than five cases vary in runs of two or more iterations.
+        ``None`` if fewer than five cases vary in runs of two or more iterations.
     """
     between = within = 0.0
     sizes: list[int] = []

@@ -1,8 +1,7 @@
-"""The flow of the gate: what the first run asks for, and what is decided once that is there.
+"""The two stages of the gate: the confirmation runs that the first run needs, and the decision.
 
-A first run alone never blocks. It raises a suspicion, about the mean of a metric or about single cases; the
-suspicion is checked with fresh runs, and the test that then decides would keep its error rate even if those
-runs had always been made.
+A first run alone never fails the gate. It raises a suspicion, about the mean of a metric or about single cases, and
+new runs check the suspicion. The deciding test keeps its error rate even if the new runs had always been made.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from agenteval.core.statistics import ROUNDING, holm
 
 @dataclass(frozen=True, kw_only=True)
 class MetricStage:
-    """What the first run says about one metric.
+    """The findings of the first run about one metric.
 
     Args:
         metric: id of the metric.
-        gating: whether it can block.
-        confirm: how its suspicions are confirmed; ``off`` for a metric that does not gate.
-        aggregate: the comparison of means; ``None`` where no case has scores on both sides.
-        suspicious: whether the mean calls for another run.
+        gating: whether the metric can fail the gate.
+        confirm: how suspicions are confirmed; ``off`` for a metric that does not gate.
+        aggregate: the comparison of means; ``None`` if no case has scores in both runs.
+        suspicious: whether the mean needs a second run.
         plan: candidates among the cases.
     """
 
@@ -45,13 +44,13 @@ class MetricStage:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """What the first run asks for.
+    """The confirmation runs that the first run needs.
 
     Args:
         metrics: in the order of the input.
-        second_run: whether the pull request's agent is to run the whole suite once more.
-        reruns: how often to run single cases once more, by case id, in a session of their own.
-        beside_base: whether the base commit's agent is to run beside it, all of the above, interleaved.
+        second_run: whether the pull request's agent runs the whole suite again.
+        reruns: number of re-runs by case id, each in a separate session.
+        beside_base: whether the base commit's agent makes the same runs at the same time, interleaved.
     """
 
     metrics: tuple[MetricStage, ...]
@@ -65,8 +64,8 @@ class Decision:
     """The verdict on a run.
 
     Args:
-        verdict: the worst of the gating metrics.
-        reason: in plain words, of all metrics with that verdict.
+        verdict: the worst verdict of the gating metrics.
+        reason: the reasons of all metrics with that verdict, as text.
         metrics: in the order of the input.
         regressed_cases: ids of the cases that regressed in a gating metric, sorted.
     """
@@ -82,7 +81,7 @@ def first_stage(metrics: Sequence[MetricRuns], parameters: GateParameters) -> Fi
 
     Args:
         metrics: each with its first run and the pool.
-        parameters: of the gate.
+        parameters: parameters of the gate.
 
     Raises:
         ValueError: two metrics have the same id.
@@ -99,19 +98,18 @@ def first_stage(metrics: Sequence[MetricRuns], parameters: GateParameters) -> Fi
         metrics=stages,
         second_run=any(stage.suspicious for stage in stages),
         reruns=dict(sorted(reruns.items())),
-        beside_base=parameters.confirm in {"base", "both"},
+        beside_base=parameters.confirm in {"against-base", "both"},
     )
 
 
 def final_stage(first: FirstStage, metrics: Sequence[MetricRuns], parameters: GateParameters) -> Decision:
-    """Decide, with whatever the first stage asked for.
+    """Decide with the confirmation runs.
 
     Args:
         first: the first stage of the same scores.
-        metrics: as they were given to it, with ``second``, ``control``, ``reruns`` and ``control_reruns``
-            filled in where it asked for them. What is missing never blocks: it leaves the mean inconclusive
-            and a case a suspect.
-        parameters: as they were given to it.
+        metrics: the metrics of the first stage, with ``second``, ``control``, ``reruns`` and ``control_reruns`` as it
+            asked for them. Missing runs prove no regression: the mean is then unproven, and the case stays a suspect.
+        parameters: parameters of the first stage.
 
     Raises:
         ValueError: the metrics are not those of the first stage.

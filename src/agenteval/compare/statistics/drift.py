@@ -1,4 +1,4 @@
-"""Drift: do the baseline runs differ from each other by more than their noise explains?"""
+"""Drift: whether the baseline runs differ by more than the noise of their cases explains."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class DriftCheck:
     """Spread of the means of the baseline runs.
 
     Args:
-        p: chance of such a spread without drift; ``None`` where the pool is too small to tell.
+        p: probability of such a spread without drift; ``None`` if the pool is too small.
         observed: standard deviation of the runs' means, 0..1.
-        expected: what independent noise of the cases explains of it.
-        runs: baseline runs.
-        text: the result in plain words.
+        expected: standard deviation that independent noise of the cases explains.
+        runs: number of baseline runs.
+        text: the result as text.
     """
 
     p: float | None
@@ -36,16 +36,16 @@ class DriftCheck:
 
     @property
     def drifts(self) -> bool:
-        """Whether a comparison at the same time (``confirm: base``) is advisable."""
+        """Whether to recommend a comparison at the same time (``confirm: against-base``)."""
         return self.p is not None and self.p <= _SIGNIFICANT
 
 
 def check_drift(metric: MetricRuns, parameters: GateParameters) -> DriftCheck:
-    """Check the pool of a metric.
+    """Check the pool of a metric for drift.
 
-    Without drift the units vary independently of each other, so that the variance of the runs' means is the sum
-    of the units' variances between runs: F = var(means) / sum of var(unit), as in a two-way analysis of variance
-    (Fisher 1925). Units are noisy unequally, hence the second degrees of freedom after Satterthwaite (1946).
+    Without drift the units vary independently of each other, so that the variance of the runs' means is the sum of
+    the units' variances between runs: F = var(means) / sum of var(unit), as in a two-way analysis of variance (Fisher
+    1925). The noise of the units differs, so the second degrees of freedom follow Satterthwaite (1946).
     """
     table = first_table(metric.newest(parameters.window))
     runs = 0 if table is None else table.baseline.shape[1]
@@ -63,7 +63,7 @@ def check_drift(metric: MetricRuns, parameters: GateParameters) -> DriftCheck:
 
 
 def _unit_shares(table: RunTable) -> Numbers:
-    """Units by runs: what each adds to the mean of the cases that all runs have."""
+    """Return units by runs: the contribution of each unit to the mean of the cases that all runs have."""
     complete = ~np.isnan(table.baseline).any(axis=1, keepdims=True)
     scores = np.where(complete, table.baseline, 0.0) / max(np.count_nonzero(complete), 1)
     return np.column_stack([table.per_unit(column) for column in scores.T])
@@ -75,7 +75,7 @@ def _text(p: float, observed: float, expected: float, runs: int) -> str:
         return f"{spread}, no more than the noise of the cases explains ({_points(expected)}, p = {p:.2g})"
     return (
         f"{spread}, more than the noise of the cases explains ({_points(expected)}, p = {p:.2g}): the model or the "
-        "judge drifts between runs, and confirm: base compares both sides at the same time"
+        "judge drifts between runs, and confirm: against-base compares both sides at the same time"
     )
 
 

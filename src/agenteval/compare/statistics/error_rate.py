@@ -1,4 +1,4 @@
-"""Whether so much was lost to errors that the rest says little."""
+"""Checks whether too many iterations were lost to errors for a verdict."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from agenteval.core.statistics import fisher_p
 
 
 def error_problem(errors: ErrorCounts, parameters: GateParameters) -> str | None:
-    """What is wrong with the share of errors, in plain words; ``None`` if nothing is.
+    """Return the problem with the share of errors as text; ``None`` without a problem.
 
-    Too many iterations lost, too many cases without any left, or significantly more errors than in the
-    baseline runs (one-sided Fisher test).
+    There is a problem if too many iterations were lost, too many cases lost all iterations, or there are
+    significantly more errors than in the baseline runs (one-sided Fisher test).
     """
     share = _share(errors.current, errors.current_iterations)
     if share > parameters.max_error_share:

@@ -1,4 +1,4 @@
-"""The interval of a difference of means, and the smallest drop that a comparison would catch."""
+"""The interval of a difference of means, and the smallest drop that a comparison can detect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROUNDS = 60
 
 
 def cluster_error(table: RunTable) -> float:
-    """Clustered standard error of the mean difference, 0..1 (Miller 2024, arXiv:2411.00640, section 2).
+    """Return the clustered standard error of the mean difference, 0..1 (Miller 2024, arXiv:2411.00640, section 2).
 
     sqrt(sum over units of (sum of deviations)^2 * C / (C - 1)) / N with N cases in C units.
     """
@@ -25,12 +25,12 @@ def cluster_error(table: RunTable) -> float:
 
 
 def guarded_error(table: RunTable, step: float) -> float:
-    """The clustered standard error with two more deviations, one score step in one iteration up and down.
+    """Return the clustered standard error with two more deviations: one score step in one iteration, up and down.
 
-    It keeps the error of a suite where nothing differs from being 0, the weak spot of the plain formula.
+    The guard prevents an error of 0 for suites without any difference, the weak spot of the plain formula.
 
     Args:
-        table: both sides.
+        table: the scores of both runs.
         step: smallest possible difference between two scores.
     """
     least = step / (table.current_iterations * table.current.shape[1])
@@ -44,7 +44,7 @@ def _error(table: RunTable, extra: float) -> float:
 
 
 def interval(table: RunTable, step: float, confidence: float) -> tuple[float, float]:
-    """Two-sided t interval of the mean difference, clipped to -1..1."""
+    """Return the two-sided t interval of the mean difference, clipped to -1..1."""
     difference = float(table.differences.mean())
     quantile = student_t_quantile(0.5 + confidence / 2, max(table.units - 1, 1))
     margin = quantile * guarded_error(table, step)
@@ -53,14 +53,14 @@ def interval(table: RunTable, step: float, confidence: float) -> tuple[float, fl
 
 @dataclass(frozen=True)
 class Precision:
-    """What decides how small a drop a comparison can catch.
+    """The quantities that determine the smallest detectable drop.
 
     Args:
-        standard_error: of the mean difference, guarded.
-        cases: compared.
-        units: of them independent.
-        moved: units whose difference is not 0.
-        iterations: of a case in the current runs.
+        standard_error: guarded standard error of the mean difference.
+        cases: number of compared cases.
+        units: number of independent units among them.
+        moved: number of units whose difference is not 0.
+        iterations: iterations of a case in the current runs.
         binary: whether scores are only 0 and 1.
     """
 
@@ -73,7 +73,7 @@ class Precision:
 
 
 def precision(table: RunTable, step: float) -> Precision:
-    """Precision of a comparison."""
+    """Return the precision of a comparison."""
     return Precision(
         standard_error=guarded_error(table, step),
         cases=table.cases,
@@ -85,12 +85,12 @@ def precision(table: RunTable, step: float) -> Precision:
 
 
 def detectable_drop(precision: Precision, parameters: GateParameters) -> float:
-    """The smallest drop of the mean, 0..1, that the gate catches with the wanted power.
+    """Return the smallest drop of the mean, 0..1, that the gate detects with the given power.
 
     Fixed point of  d = max((t_alpha + t_power) s, min_effect + z_power s)  with  s^2 = SE^2 + d (1 - d) / (N k),
-    t with as many degrees of freedom as units would move at a drop d. The usual sum of quantiles times SE
-    (Miller 2024) promises too much: in a suite that nearly always passes, SE is small until something breaks,
-    and only the few units that moved carry information.
+    where t has as many degrees of freedom as units would change at a drop d. The usual sum of quantiles times SE
+    (Miller 2024) is too optimistic: in a suite that nearly always passes, SE is small until a case fails, and only
+    the few changed units carry information.
     """
     drop = min(1.0, 2.6 * precision.standard_error)
     for _ in range(_ROUNDS):
@@ -107,13 +107,13 @@ def detectable_drop(precision: Precision, parameters: GateParameters) -> float:
 
 
 def _under(precision: Precision, drop: float) -> tuple[float, float]:
-    """Standard error and degrees of freedom if the mean dropped by so much."""
+    """Return standard error and degrees of freedom if the mean dropped by this much."""
     variance = precision.standard_error**2
     if precision.binary:
         variance += drop * (1 - drop) / (precision.cases * precision.iterations)
         moved = precision.moved + precision.units * (1 - (1 - drop) ** precision.iterations)
     else:
         moved = max(precision.moved, precision.units / 2)
-    # Half degrees are as fine as matters and let the quantiles be remembered.
+    # Rounding to half degrees is precise enough and allows caching of the quantiles.
     freedom = max(2.0, min(moved, precision.units) - 1)
     return math.sqrt(variance), round(2 * freedom) / 2

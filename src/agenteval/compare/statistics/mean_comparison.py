@@ -1,4 +1,4 @@
-"""One comparison of means: estimate, interval and tests together."""
+"""The comparison of means for one metric: estimate, interval and tests."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from agenteval.core.statistics import ROUNDING, student_t_cdf
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
-    """The means of one metric on both sides. Means, differences and p are 0..1.
+    """The means of one metric in both runs. Means, differences and p-values are 0..1.
 
     Args:
-        current_mean: of the pull request, over the compared cases.
-        baseline_mean: of the baseline.
-        difference: the first minus the second; negative is worse.
-        interval: of the difference.
-        p_low: one-sided p of a fall.
-        p_high: one-sided p of a rise.
-        p_chart: p of the run chart, ``None`` where it does not apply.
-        method: of the two p.
-        cases: that were compared.
-        units: of them independent: clusters, and cases without one.
+        current_mean: mean of the pull request over the compared cases.
+        baseline_mean: mean of the baseline over the same cases.
+        difference: current mean minus baseline mean; negative is worse.
+        interval: confidence interval of the difference.
+        p_low: one-sided p-value of a drop.
+        p_high: one-sided p-value of a rise.
+        p_chart: p-value of the run chart; ``None`` if it does not apply.
+        method: method of the two one-sided p-values.
+        cases: number of compared cases.
+        units: number of independent units: clusters, and cases without a cluster.
         current_runs: runs of the pull request.
         baseline_runs: runs of the baseline.
         iterations: usual number of iterations of a case in a run of the pull request.
@@ -49,13 +49,13 @@ class Aggregate:
 
 
 def compare_means(table: RunTable, step: float, seed: Sequence[int], parameters: GateParameters) -> Aggregate:
-    """Compare the means of two sides.
+    """Compare the means of two runs.
 
     Args:
-        table: both sides.
+        table: the scores of both runs.
         step: smallest possible difference between two scores.
-        seed: of the random labelings.
-        parameters: of the gate.
+        seed: seed of the random labelings.
+        parameters: parameters of the gate.
     """
     p_low, p_high, method = _test(table, step, seed, parameters)
     return Aggregate(
@@ -76,7 +76,7 @@ def compare_means(table: RunTable, step: float, seed: Sequence[int], parameters:
 
 
 def _test(table: RunTable, step: float, seed: Sequence[int], parameters: GateParameters) -> tuple[float, float, str]:
-    """p of a fall, p of a rise, and the name of the method."""
+    """Return the p-value of a drop, the p-value of a rise, and the name of the method."""
     if table.current_iterations != table.baseline_iterations:
         return *_t_test(table, step), "paired t test, because the sides have different numbers of iterations"
     test = permutation_test(table, seed, parameters)
@@ -86,11 +86,11 @@ def _test(table: RunTable, step: float, seed: Sequence[int], parameters: GatePar
 
 
 def _t_test(table: RunTable, step: float) -> tuple[float, float]:
-    """Paired t test over units: runs of different lengths are not exchangeable."""
+    """Run a paired t test over units, because runs of different lengths are not exchangeable."""
     difference = float(table.differences.mean())
     if abs(difference) <= ROUNDING:
         return (0.5, 0.5) if cluster_error(table) > ROUNDING else (1.0, 1.0)
-    # Where every unit moved by the same amount, only the guard has an error to offer.
+    # If every unit changed by the same amount, only the guard gives an error above 0.
     error = cluster_error(table)
     p_low = student_t_cdf(
         difference / (error if error > ROUNDING else guarded_error(table, step)), max(table.units - 1, 1)

@@ -1,30 +1,30 @@
-"""What the regression gate is asked: the scores of one metric on both sides."""
+"""The input of the gate's statistics: the scores of one metric in both runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-# Iteration scores of one case in one run; empty where the run has none.
+# Iteration scores of one case in one run; empty without scores
 Scores = tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaseRuns:
-    """The scores of one case under one metric, 0..1, higher is better; lost iterations are left out.
+    """The scores of one case for one metric, 0..1, higher is better; lost iterations are omitted.
 
     Args:
         case_id: id of the case.
         current: the pull request's first run.
-        baseline: one entry per baseline run, oldest first, empty where the run lacks the case.
-        second: the pull request's confirming run of the whole suite.
-        control: the base commit's agent, run beside ``second``.
-        reruns: the pull request's re-runs of this case alone.
-        control_reruns: the base commit's agent, run beside ``reruns``.
-        cluster: cases that share a cluster vary together; ``None`` is a case of its own.
-        threshold: an iteration passes from here on; ``None`` where nothing passes or fails.
-        deterministic: the answers are replayed or involve no model, so one flip is proof.
-        quarantined: shown, but kept out of every comparison.
+        baseline: one entry for each baseline run, oldest first; empty if the run does not contain the case.
+        second: the pull request's second run of the whole suite.
+        control: the run of the base commit's agent beside ``second``.
+        reruns: the pull request's re-runs of this case.
+        control_reruns: the re-runs of the base commit's agent beside ``reruns``.
+        cluster: cases with the same cluster vary together; a case with ``None`` is independent.
+        threshold: the score from which an iteration passes; ``None`` without pass or fail.
+        deterministic: whether the answers are recorded or no model is involved, so that one flip is proof.
+        quarantined: whether the case is excluded from every comparison; it is still shown.
     """
 
     case_id: str
@@ -42,18 +42,18 @@ class CaseRuns:
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorCounts:
-    """Iterations and cases lost to errors: rate limits, network, judge crashes; not the agent's own failures.
+    """Iterations and cases lost to errors (rate limits, network, judge crashes), not to failures of the agent.
 
     Args:
         current: lost iterations of the pull request's run.
-        current_iterations: all its iterations, lost ones included.
-        lost_cases: cases without an iteration left.
+        current_iterations: all iterations of that run, including lost ones.
+        lost_cases: cases that lost all iterations.
         cases: all cases.
         baseline: lost iterations of the baseline runs.
-        baseline_iterations: all their iterations; 0 where errors were not counted.
+        baseline_iterations: all iterations of the baseline runs; 0 if errors were not counted.
 
     Raises:
-        ValueError: a count is negative, or more is lost than there was.
+        ValueError: a count is negative, or more iterations are lost than exist.
     """
 
     current: int
@@ -75,19 +75,19 @@ class ErrorCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricRuns:
-    """One metric on all its cases.
+    """The scores of one metric for all its cases.
 
     Args:
         metric: id of the metric.
-        cases: its cases; the order does not matter.
-        seed: of the random labelings, see `permutation.seed_of`.
+        cases: its cases in any order.
+        seed: seed of the random labelings, see `permutation.seed_of`.
         step: smallest possible difference between two scores; 1 for pass or fail, 0.1 for most judges.
-        gating: whether it can block; otherwise it is only reported, from one run.
-        errors: what was lost, if counted.
+        gating: whether the metric can fail the gate; otherwise it is only reported, from one run.
+        errors: iterations lost to errors, if counted.
 
     Raises:
-        ValueError: a score outside 0..1, two cases with one id, cases with different numbers of baseline
-            runs, or a step outside (0, 1].
+        ValueError: a score is outside 0..1, two cases have the same id, cases have different numbers of baseline
+            runs, or the step is outside (0, 1].
     """
 
     metric: str
@@ -117,18 +117,18 @@ class MetricRuns:
         return self.step == 1
 
     def newest(self, runs: int) -> MetricRuns:
-        """The same with only the newest baseline runs."""
+        """Return the metric with only the newest baseline runs."""
         if all(len(case.baseline) <= runs for case in self.cases):
             return self
         return replace(self, cases=tuple(replace(case, baseline=case.baseline[-runs:]) for case in self.cases))
 
     @property
     def compared(self) -> tuple[CaseRuns, ...]:
-        """Cases to compare, sorted by id: scored on both sides, not in quarantine."""
+        """The cases to compare, sorted by id: not quarantined, with scores in both runs."""
         chosen = (c for c in self.cases if c.current and any(c.baseline) and not c.quarantined)
         return tuple(sorted(chosen, key=lambda case: case.case_id))
 
 
 def _are_scores(scores: Iterable[float]) -> bool:
-    # False for NaN as well.
+    # NaN is invalid too.
     return all(0 <= score <= 1 for score in scores)

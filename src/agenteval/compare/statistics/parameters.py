@@ -1,12 +1,12 @@
-"""The parameters of the regression gate."""
+"""The parameters of the gate's statistics."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from typing import Literal
 
-Confirm = Literal["head", "base", "both", "off"]
-CONFIRM: tuple[Confirm, ...] = ("head", "base", "both", "off")
+Confirm = Literal["rerun", "against-base", "both", "off"]
+CONFIRM: tuple[Confirm, ...] = ("rerun", "against-base", "both", "off")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,37 +14,37 @@ class GateParameters:
     """All error rates, limits and switches of the gate. Rates, scores and differences are 0..1.
 
     Args:
-        confirm: what backs a suspicion before it blocks. ``head``: the pull request's agent runs once more.
-            ``base``: it runs again beside the agent of the base commit, and those two runs decide.
-            ``both``: both comparisons must agree. ``off``: one run decides, at ``alpha_single``.
-        window: newest baseline runs that count.
-        screen: p of the first run, at or below which the suite is run once more.
+        confirm: how a suspected regression is confirmed before it fails the gate. ``rerun``: the pull request's agent
+            runs again. ``against-base``: it runs again beside the base commit's agent, and these two runs
+            decide. ``both``: both comparisons must agree. ``off``: one run decides, at ``alpha_single``.
+        window: maximum number of baseline runs; the newest ones count.
+        screen: p-value of the first run at or below which the suite runs again.
         alpha_aggregate: error rate of the confirmed comparison of means, over all gating metrics.
-        alpha_single: the same where one run decides; also for ``improved`` and in the detectable drop.
-        alpha_case: error rate of the search for single broken cases, over all gating metrics.
-        alpha_chart: p of the run chart, above which a drop is within what baseline runs do among themselves.
-        chart_runs: baseline runs from which on the run chart is used.
-        min_effect: smaller drops and gains of the mean are no change.
-        tolerance: a metric is unchanged if a drop larger than this can be excluded.
-        confidence: of the interval, two-sided.
-        power: of the detectable drop.
-        draws: random labelings where there are more than ``exact_limit``.
-        exact_limit: up to so many labelings are enumerated.
-        case_drop: fall of a case's pass rate that makes it a candidate.
-        min_repeats: fewest re-runs of a candidate.
-        max_repeats: most re-runs of a candidate.
-        max_cases: most candidates to re-run, per metric.
-        prior_correlation: of iterations within a run, where the baseline is too small to estimate it.
-        min_units: with fewer independent units a mean is neither improved nor unchanged.
+        alpha_single: error rate if one run decides; also for ``improved`` and for the detectable drop.
+        alpha_case: error rate for single cases, over all gating metrics.
+        alpha_chart: p-value of the run chart above which a drop is within the variation of the baseline runs.
+        chart_runs: minimum number of baseline runs for the run chart.
+        min_effect: smaller drops and rises of the mean do not count.
+        tolerance: a metric is unchanged if a larger drop can be excluded.
+        confidence: confidence level of the two-sided interval.
+        power: power of the detectable drop.
+        draws: number of random labelings if there are more than ``exact_limit``.
+        exact_limit: maximum number of labelings that are enumerated.
+        case_drop: drop of a case's pass rate that makes it a candidate.
+        min_repeats: minimum number of re-runs of a candidate.
+        max_repeats: maximum number of re-runs of a candidate.
+        max_cases: maximum number of candidates to re-run, per metric.
+        prior_correlation: correlation of iterations within a run, used if the baseline is too small to estimate it.
+        min_units: minimum number of independent units for the verdicts improved and unchanged.
         max_error_share: share of iterations that may be lost to errors.
-        max_lost_cases: share of cases that may have no iteration left; in a confirming run too.
-        error_alpha: p below which more errors than in the baseline are no chance.
+        max_lost_cases: share of cases that may lose all iterations; also applies to a confirmation run.
+        error_alpha: p-value below which the run has significantly more errors than the baseline.
 
     Raises:
-        ValueError: a value outside its range.
+        ValueError: a value is outside its range.
     """
 
-    confirm: Confirm = "head"
+    confirm: Confirm = "rerun"
     window: int = 10
     screen: float = 0.10
     alpha_aggregate: float = 0.02

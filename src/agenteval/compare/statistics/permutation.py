@@ -1,9 +1,9 @@
 """The run-label permutation test.
 
-If the pull request changes nothing, its runs and the baseline's are exchangeable within a case: any of them
-could have been the pull request's. The test compares the observed difference of means with the differences
-under all ways to hand out the labels, independently per unit, as approximate randomization does for pairs
-(Noreen 1989), with half the weight on ties (mid-p, Lancaster 1961).
+If the pull request changes nothing, its runs and the baseline runs are exchangeable within a case: any of them could
+be the pull request's. The test compares the observed difference of means with the differences for all assignments of
+the labels, independently per unit, as approximate randomization does for pairs (Noreen 1989), with half the weight on
+ties (mid-p, Lancaster 1961).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from agenteval.compare.statistics.run_table import Numbers, RunTable
 from agenteval.core.statistics import ROUNDING
 
 _CHUNK = 1000
-# Labels that fit into a byte are drawn faster.
+# Drawing labels that fit into a byte is faster.
 _BYTE = 256
 
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """Mid-p values of a fall and of a rise, and how many labelings they rest on.
+    """Mid-p values of a drop and of a rise, and the number of labelings.
 
     Args:
-        p_low: chance of a difference this low or lower without a change.
-        p_high: chance of one this high or higher.
-        labelings: how many were looked at; 0 where none could have made a difference.
-        exact: whether those were all.
+        p_low: probability of a difference this low or lower without a change.
+        p_high: probability of a difference this high or higher without a change.
+        labelings: number of evaluated labelings; 0 if no labeling can change the difference.
+        exact: whether these were all labelings.
     """
 
     p_low: float
@@ -43,18 +43,18 @@ class PermutationTest:
 
 
 def seed_of(suite_hash: str, metric: str, baseline_run_ids: Sequence[str], current_run_id: str) -> int:
-    """Seed of a comparison: a function of what is compared, never of time or process."""
+    """Return the seed of a comparison, which depends only on its input, not on time or process."""
     parts = ["agenteval-gate-v1", suite_hash, metric, *baseline_run_ids, current_run_id]
     return int.from_bytes(hashlib.sha256("\x1f".join(parts).encode()).digest()[:8], "big")
 
 
 def permutation_test(table: RunTable, seed: Sequence[int], parameters: GateParameters) -> PermutationTest:
-    """Test the difference of means of the table.
+    """Test the difference of means of a table.
 
     Args:
-        table: both sides.
-        seed: of the random labelings, should they be too many to enumerate.
-        parameters: ``exact_limit`` and ``draws``.
+        table: the scores of both runs.
+        seed: seed of the random labelings, used if there are too many to enumerate.
+        parameters: ``exact_limit`` and ``draws`` are used.
     """
     contributions = label_contributions(table)
     values = [row[~np.isnan(row)] for row in contributions]
@@ -68,7 +68,7 @@ def permutation_test(table: RunTable, seed: Sequence[int], parameters: GateParam
         chunks = iter([_all_sums([values[index] for index in informative])])
     else:
         chunks = _random_sums(values, informative, np.random.default_rng(seed), parameters.draws)
-        # What was observed is one of the labelings, too.
+        # The observed assignment is one of the labelings, too.
         labelings = parameters.draws + 1
     below = above = 0
     for sums in chunks:
@@ -79,10 +79,10 @@ def permutation_test(table: RunTable, seed: Sequence[int], parameters: GateParam
 
 
 def label_contributions(table: RunTable) -> Numbers:
-    """Units by labelings: what a unit adds to the difference of means under each choice of its current runs.
+    """Return units by labelings: each unit's contribution to the difference of means.
 
-    A labeling chooses as many runs of the unit as the pull request has. Column 0 is what happened; nan marks
-    the labelings that a unit lacks because one of its cases has no such run.
+    A labeling chooses as many current runs of the unit as the pull request has. Column 0 is the observed labeling.
+    NaN marks labelings that are impossible for a unit, because one of its cases has no such run.
     """
     scores = np.hstack([table.current, table.baseline])
     chosen_runs = table.current.shape[1]
@@ -106,8 +106,8 @@ def _all_sums(values: Sequence[Numbers]) -> Numbers:
 def _random_sums(
     values: Sequence[Numbers], informative: Sequence[int], generator: np.random.Generator, draws: int
 ) -> Iterator[Numbers]:
-    # Labels are drawn for every unit, so that they do not depend on the scores: with them fixed, a worse
-    # score can only lower the p of a fall.
+    # Labels are drawn for every unit, so that they do not depend on the scores: with fixed labels, a lower
+    # score can only decrease the p-value of a drop.
     counts = np.array([len(row) for row in values])
     width = int(counts.max())
     padded = np.zeros((len(informative), width))

@@ -1,4 +1,4 @@
-"""How to see smaller drops: what halves the detectable drop, and what that costs."""
+"""Statistical power: what halves the detectable drop, and what that costs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agenteval.compare.statistics.run_table import RunTable
 
 Means = Literal["cases", "iterations", "baseline runs"]
 
-# Nobody runs a case more often, or multiplies the suite by more.
+# Larger numbers of iterations, or larger factors for the suite, are not practical.
 _MOST_ITERATIONS = 50
 _MOST_GROWTH = 50
 
@@ -28,12 +28,12 @@ class Improvement:
     """One way to halve the detectable drop.
 
     Args:
-        means: what to have more of.
-        now: how many there are.
-        wanted: how many it takes.
-        extra_iterations: more iterations in every run of a pull request; none for baseline runs, which
-            collect by themselves.
-        detectable_drop: that is then to be expected, 0..1.
+        means: the quantity to increase.
+        now: its current value.
+        wanted: the required value.
+        extra_iterations: additional iterations in every run of a pull request; 0 for baseline runs, which accumulate
+            without extra runs.
+        detectable_drop: the resulting detectable drop, 0..1.
     """
 
     means: Means
@@ -45,7 +45,7 @@ class Improvement:
 
 @dataclass(frozen=True, kw_only=True)
 class _Design:
-    """The size of a comparison, and where the variance of one case's difference comes from."""
+    """The size of a comparison, and the components of the variance of a case's difference."""
 
     precision: Precision
     baseline_runs: int
@@ -55,10 +55,10 @@ class _Design:
     between_iterations: float
 
     def resized(self, cases: int, iterations: int, baseline_runs: int) -> Precision:
-        """The precision to be expected of another size.
+        """Return the expected precision of a comparison of another size.
 
-        SE^2 = (between cases + (1 + 1/R) (between runs + between iterations / k)) / N  (the split of
-        Miller 2024, section 4), and the guard of `interval.guarded_error`.
+        SE^2 = (between cases + (1 + 1/R) (between runs + between iterations / k)) / N  (the split of Miller 2024,
+        section 4), and the guard of `interval.guarded_error`.
         """
         noise = self.between_runs + self.between_iterations / iterations
         variance = (self.between_cases + (1 + 1 / baseline_runs) * noise) / cases
@@ -75,14 +75,14 @@ class _Design:
 
 
 def ways_to_halve(metric: MetricRuns, parameters: GateParameters) -> tuple[Improvement, ...]:
-    """Ways to halve the detectable drop of the first run, the cheapest first.
+    """Return ways to halve the detectable drop of the first run, the cheapest first.
 
     Args:
-        metric: scores of both sides.
-        parameters: of the gate; more baseline runs than ``window`` are not proposed.
+        metric: the scores of both runs.
+        parameters: parameters of the gate; more baseline runs than ``window`` are not proposed.
 
     Returns:
-        Empty where nothing was compared, or nothing halves it: no detectable drop is below ``min_effect``.
+        Empty if no case was compared, or if no way exists: no detectable drop is below ``min_effect``.
     """
     metric = metric.newest(parameters.window)
     table = first_table(metric)
@@ -93,7 +93,7 @@ def ways_to_halve(metric: MetricRuns, parameters: GateParameters) -> tuple[Impro
     goal = detectable_drop(design.precision, parameters) / 2
 
     def smallest(sizes: range, size: Callable[[int], tuple[int, int, int]]) -> tuple[int, float] | None:
-        # The detectable drop only falls with every size.
+        # A larger size never increases the detectable drop.
         def drop(n: int) -> float:
             return detectable_drop(design.resized(*size(n)), parameters)
 
@@ -121,8 +121,8 @@ def _design(metric: MetricRuns, table: RunTable) -> _Design:
     per_iteration = _mean_variance(run for case in metric.compared for run in (case.current, *case.baseline))
     per_run = _mean_variance(row[~np.isnan(row)].tolist() for row in table.baseline)
     if per_iteration is None:
-        # One iteration per run: what varies between runs is taken for noise of the iterations, and where
-        # there is one run only, so is all that the two sides differ by.
+        # With one iteration per run, variation between runs counts as noise of the iterations. With a single
+        # run, every difference between the two sides counts as such noise.
         per_iteration = (total / 2 if per_run is None else per_run) * table.baseline_iterations
     noise = per_iteration / table.baseline_iterations
     between_runs = 0.0 if per_run is None else max(0.0, per_run - noise)
@@ -137,6 +137,6 @@ def _design(metric: MetricRuns, table: RunTable) -> _Design:
 
 
 def _mean_variance(samples: Iterable[Sequence[float] | Scores]) -> float | None:
-    """Mean of the sample variances; ``None`` where no sample has two values."""
+    """Return the mean of the sample variances; ``None`` if no sample has two values."""
     variances = [float(np.var(sample, ddof=1)) for sample in samples if len(sample) > 1]
     return sum(variances) / len(variances) if variances else None

@@ -1,4 +1,4 @@
-"""The run chart: is a drop larger than what baseline runs do among themselves?"""
+"""The run chart: whether a drop exceeds the variation of the baseline runs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from agenteval.core.statistics import ROUNDING, student_t_cdf
 
 
 def run_chart_p(table: RunTable, parameters: GateParameters) -> float | None:
-    """One-sided p of the pull request's mean against the spread of the baseline runs' means.
+    """Return the one-sided p-value of the pull request's mean for the spread of the baseline runs' means.
 
-    Student's t for a new mean among R old ones: t = (m - mean(b)) / (s_b sqrt(1/n + 1/R)), R - 1 degrees of
-    freedom, over the cases that are in every run. It guards against drift of the model or the judge
-    between runs, which a test within cases cannot see.
+    Student's t for a new mean among R old ones: t = (m - mean(b)) / (s_b sqrt(1/n + 1/R)), R - 1 degrees of freedom,
+    over the cases that are in every run. It accounts for drift of the model or the judge between runs, which a test
+    within cases cannot detect.
 
     Returns:
-        ``None`` with fewer than ``chart_runs`` baseline runs, or where fewer than half of the cases are in all.
+        ``None`` with fewer than ``chart_runs`` baseline runs, or if fewer than half of the cases are in all runs.
     """
     runs = table.baseline.shape[1]
     complete = ~np.isnan(table.baseline).any(axis=1)

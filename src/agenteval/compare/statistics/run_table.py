@@ -1,4 +1,4 @@
-"""The scores of two sides as a table: cases by runs."""
+"""The scores of two runs as a table: cases by runs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ class RunTable:
 
     Args:
         current: cases by runs of the pull request, complete.
-        baseline: cases by runs of the baseline, nan where a run lacks the case; no row and no column is all nan.
-        unit_of: per case, the number of its independent unit, 0 .. units - 1, in the order of their ids.
+        baseline: cases by runs of the baseline; NaN if a run does not contain the case. No row and no column is all
+            NaN.
+        unit_of: the number of each case's independent unit, 0 .. units - 1, in the order of their ids.
         current_iterations: usual number of iterations of a case in one run of the pull request.
-        baseline_iterations: the same of the baseline.
+        baseline_iterations: usual number of iterations of a case in one baseline run.
     """
 
     current: Numbers
@@ -42,41 +43,41 @@ class RunTable:
 
     @cached_property
     def units(self) -> int:
-        """Number of independent units: clusters, and cases without one."""
+        """Number of independent units: clusters, and cases without a cluster."""
         return int(self.unit_of.max()) + 1
 
     @cached_property
     def differences(self) -> Numbers:
-        """Per case, what the pull request changed; negative is worse."""
+        """The difference of each case, current minus baseline; negative is worse."""
         return self.current_means - self.baseline_means
 
     @cached_property
     def current_means(self) -> Numbers:
-        """Per case, mean over the runs of the pull request."""
+        """The mean of each case over the runs of the pull request."""
         return np.asarray(self.current.mean(axis=1), dtype=np.float64)
 
     @cached_property
     def baseline_means(self) -> Numbers:
-        """Per case, mean over the baseline runs that have it."""
+        """The mean of each case over the baseline runs that contain it."""
         return np.asarray(np.nanmean(self.baseline, axis=1), dtype=np.float64)
 
     def per_unit(self, values: Numbers) -> Numbers:
-        """Sums of a value per case over each unit."""
+        """Return the sums of a value per case over each unit."""
         return np.bincount(self.unit_of, values, self.units).astype(np.float64, copy=False)
 
 
 def tabulate(
     cases: Sequence[CaseRuns], current: Callable[[CaseRuns], Runs], baseline: Callable[[CaseRuns], Runs]
 ) -> RunTable | None:
-    """Table of the cases that have every current run and at least one baseline run.
+    """Return the table of the cases that have every current run and at least one baseline run.
 
     Args:
         cases: in the order of the rows.
-        current: the runs of a case on the pull request's side.
-        baseline: those on the other side, the same number for every case.
+        current: returns the runs of a case of the pull request.
+        baseline: returns the baseline runs of a case, the same number for every case.
 
     Returns:
-        ``None`` where no case is on both sides.
+        ``None`` if no case is in both.
     """
     sides = [(case, current(case), baseline(case)) for case in cases]
     sides = [(case, ours, theirs) for case, ours, theirs in sides if all(ours) and any(theirs)]
@@ -102,7 +103,7 @@ def _usual_length(runs: Iterable[Scores]) -> int:
 
 
 def _units(cases: Sequence[CaseRuns]) -> Integers:
-    # A cluster may bear the id of a case outside of it.
+    # A cluster may have the same name as the id of a case outside of it.
     keys = [("case", case.case_id) if case.cluster is None else ("cluster", case.cluster) for case in cases]
     numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
     return np.array([numbers[key] for key in keys], dtype=np.int64)

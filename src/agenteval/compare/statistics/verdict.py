@@ -1,4 +1,4 @@
-"""From tests to a verdict with its reason, in plain words."""
+"""Derives a verdict and its reason from the tests."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from agenteval.compare.statistics.mean_comparison import Aggregate
 from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.core.statistics import ROUNDING
 
-Verdict = Literal["regressed", "inconclusive", "improved", "unchanged"]
+Verdict = Literal["regressed", "unproven", "improved", "unchanged"]
 
-# How many cases a reason names.
+# Maximum number of cases in a reason.
 _NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """All that is known about one metric when its verdict falls.
+    """The findings about one metric that its verdict uses.
 
     Args:
-        first: the first run against the pool.
-        deciding: the comparisons that decide about the mean; empty where their runs are missing.
-        suspicious: whether the first run called for a confirmation.
-        detectable_drop: smallest drop that would have been caught, 0..1.
+        first: the comparison of the first run with the pool.
+        deciding: the comparisons that decide about the mean; empty if their runs are missing.
+        suspicious: whether the first run needed a confirmation.
+        detectable_drop: smallest drop that the comparison can detect, 0..1.
         regressed: cases that regressed.
-        suspects: cases that may have.
-        problem: why the scores say too little, such as too many errors.
+        suspects: cases with a suspected regression.
+        problem: why the scores are insufficient, for instance too many errors.
     """
 
     first: Aggregate | None
@@ -47,11 +47,11 @@ class Evidence:
 
     @property
     def p(self) -> float:
-        """p of a fall: the largest of the deciding comparisons, 1 where there is none."""
+        """p-value of a drop: the largest of the deciding comparisons, 1 without any."""
         return max((comparison.p_low for comparison in self.deciding), default=1.0)
 
     def fell(self, parameters: GateParameters) -> bool:
-        """Whether the drop is large enough to matter, and larger than what baseline runs do among themselves."""
+        """Return whether the drop is large enough to count and exceeds the variation of the baseline runs."""
         return bool(self.deciding) and all(
             comparison.difference <= -parameters.min_effect + ROUNDING
             and (comparison.p_chart is None or comparison.p_chart <= parameters.alpha_chart + ROUNDING)
@@ -61,15 +61,15 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricDecision:
-    """The verdict on one metric, and what it rests on.
+    """The verdict on one metric, and its evidence.
 
     Args:
         metric: id of the metric.
         gating: whether it counts for the verdict on the run.
-        verdict: ``regressed``, ``inconclusive``, ``improved`` or ``unchanged``.
-        reason: in plain words.
-        evidence: the numbers behind it.
-        annotations: cases that are new, removed, flaky or in quarantine.
+        verdict: ``regressed``, ``unproven``, ``improved`` or ``unchanged``.
+        reason: the reason as text.
+        evidence: the numbers behind the verdict.
+        annotations: cases that are new, removed, flaky or quarantined.
     """
 
     metric: str
@@ -79,62 +79,76 @@ class MetricDecision:
     evidence: Evidence
     annotations: Annotations
 
+    @property
+    def lost(self) -> bool:
+        """Whether a gating metric lost too many scores to errors."""
+        return self.gating and self.evidence.problem is not None
+
 
 def judge_metric(
     evidence: Evidence, mean_regressed: bool, alpha_improved: float, parameters: GateParameters
 ) -> tuple[Verdict, str]:
-    """The first verdict that applies, and its reason.
+    """Return the first verdict that applies, and its reason.
 
     Args:
-        evidence: of the metric.
-        mean_regressed: whether the mean fell, after the correction for several metrics.
-        alpha_improved: p of a rise, up to which it is one.
-        parameters: of the gate.
+        evidence: the evidence about the metric.
+        mean_regressed: whether the mean dropped, after the correction for several metrics.
+        alpha_improved: p-value of a rise at or below which the metric improved.
+        parameters: parameters of the gate.
     """
     estimate = evidence.estimate
     if estimate is not None and (mean_regressed or evidence.regressed):
-        parts = [_moved("fell", estimate, evidence.p)] if mean_regressed else []
+        parts = [_moved("dropped", estimate, evidence.p)] if mean_regressed else []
         parts += [_named(evidence.regressed)] if evidence.regressed else []
         return "regressed", "; ".join(parts)
-    problem = _problem(evidence, parameters)
-    if estimate is None or problem is not None:
-        return "inconclusive", problem or "no case has scores in this run and in the baseline"
+    problem = _problem(evidence)
+    if problem is not None:
+        return "unproven", problem
+    if estimate is None:
+        return "unchanged", "no case has scores in this run and in the baseline"
+    if estimate.units < parameters.min_units:
+        return "unchanged", _too_few(estimate.units, parameters.min_units)
     if estimate.p_high <= alpha_improved + ROUNDING and estimate.difference >= parameters.min_effect - ROUNDING:
         return "improved", _moved("rose", estimate, estimate.p_high)
-    low, high = (f"{100 * bound:+.1f}" for bound in estimate.interval)
-    tolerance = points(parameters.tolerance)
-    if estimate.interval[0] >= -parameters.tolerance - ROUNDING:
-        return "unchanged", f"a drop of more than {tolerance} is excluded: the mean moved by {low} to {high}"
-    reason = f"a drop of {tolerance} cannot be excluded: the mean moved by {low} to {high} points"
-    if evidence.detectable_drop is not None:
-        reason += f"; a drop of {points(evidence.detectable_drop)} would probably have been caught"
-    return "inconclusive", reason
+    return "unchanged", _excluded(estimate.interval, evidence.detectable_drop, parameters.tolerance)
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict on the run: the worst of its metrics; nothing compared is inconclusive."""
-    order: tuple[Verdict, ...] = ("regressed", "inconclusive", "improved", "unchanged")
-    return next((verdict for verdict in order if verdict in verdicts), "inconclusive")
+    """Return the worst verdict of the metrics; unchanged without compared metrics."""
+    order: tuple[Verdict, ...] = ("regressed", "unproven", "improved", "unchanged")
+    return next((verdict for verdict in order if verdict in verdicts), "unchanged")
 
 
 def points(difference: float) -> str:
-    """A difference of scores, 0..1, in percentage points."""
+    """Format a difference of scores, 0..1, in percentage points."""
     number = f"{100 * abs(difference):.1f}".removesuffix(".0")
     return f"{number} point" if number == "1" else f"{number} points"
 
 
-def _problem(evidence: Evidence, parameters: GateParameters) -> str | None:
-    estimate = evidence.estimate
-    if estimate is None:
-        return None
-    if estimate.units < parameters.min_units:
-        compared = "1 independent case was" if estimate.units == 1 else f"{estimate.units} independent cases were"
-        return f"only {compared} compared, {parameters.min_units} are needed"
+def _problem(evidence: Evidence) -> str | None:
+    """Return why a metric is neither proven to have regressed nor cleared: lost scores, or a missing confirmation."""
     if evidence.problem is not None:
         return evidence.problem
-    if evidence.suspicious and not evidence.deciding:
-        return f"the first run looks worse ({_p(estimate.p_low)}), and the run that would confirm it is missing"
+    estimate = evidence.estimate
+    if estimate is not None and evidence.suspicious and not evidence.deciding:
+        return f"the first run suggests a drop ({_p(estimate.p_low)}), and the confirmation run is missing"
     return None
+
+
+def _too_few(units: int, needed: int) -> str:
+    compared = "1 independent case was" if units == 1 else f"{units} independent cases were"
+    return f"only {compared} compared; a change of the mean can be detected from {needed} on"
+
+
+def _excluded(interval: tuple[float, float], detectable_drop: float | None, tolerance: float) -> str:
+    """Return the drop that the interval excludes, and for a larger one than the tolerance, what would be detected."""
+    low, high = (f"{100 * bound:+.1f}" for bound in interval)
+    if interval[0] >= -tolerance - ROUNDING:
+        return f"a drop of more than {points(tolerance)} is excluded: the mean changed by {low} to {high}"
+    reason = f"a drop of more than {points(interval[0])} is excluded: the mean changed by {low} to {high} points"
+    if detectable_drop is not None:
+        reason += f"; a drop of {points(detectable_drop)} would probably have been detected"
+    return reason
 
 
 def _moved(verb: str, estimate: Aggregate, p: float) -> str:

@@ -1,1 +1,1 @@
-"""Documents that know the line of each value."""
+"""Parsed documents with the line of each value."""

@@ -1,36 +1,43 @@
 """A parsed file with the line and source text of every value, and the secrets that it uses.
 
-``${VAR}`` and ``${VAR:-default}`` are replaced in parsed scalar values only: a value from the
-environment stays one text and can never change the structure of a file. As in a shell, the default
-also stands in for an empty variable.
+``${VAR}`` and ``${VAR:-default}`` are replaced in parsed scalar values only, so a value from the
+environment stays one text and cannot change the structure of a file. As in a shell, the default
+also replaces an empty variable.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from agenteval.core.documents.allowed import Place, allowed_variables
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.secrets import is_secret_name
+from agenteval.core.files.reading import LARGEST_TEXT, open_regular
+from agenteval.core.masking import add_secrets
+from agenteval.core.secrets import has_credential, is_secret_name
 
 KeyPath = Sequence[str | int]
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
-# The closing brace of a variable: as written, and as the YAML reader replaces it while it parses.
+# The closing brace of a variable: the original, and the YAML reader's replacement for it during parsing.
 _CLOSING = ("}", "\ue001")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-# Limits the memory that a device named as a file can take.
+# Characters.
 _LARGEST = 50_000_000
 
 _PIECE = 100_000
+
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 class Positions(Protocol):
@@ -53,7 +60,7 @@ class Document:
         file: the path as messages show it.
         directory: base of relative paths in the file.
         data: plain Python values, variables replaced.
-        secrets: values of the environment variables that were used and have secret names.
+        secrets: values of the environment variables that were used and have secret names, or secret keys.
         warnings: suspicious content that is not an error.
         positions: positions of the values.
     """
@@ -88,7 +95,7 @@ class Document:
 
 
 def dotted(path: KeyPath) -> str:
-    """``("test_cases", 0, "input")`` as ``test_cases[0].input``."""
+    """Return a path as text: ``("test_cases", 0, "input")`` as ``test_cases[0].input``."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
@@ -102,8 +109,8 @@ def read_text(path: Path, name: str) -> str:
         ConfigError: the file is missing, unreadable or not UTF-8.
     """
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            # In pieces: one large read would allocate all its memory before it reads anything.
+        with TextIOWrapper(open_regular(path, limit=LARGEST_TEXT), encoding="utf-8") as file:
+            # In pieces: one large read would allocate all its memory first.
             text = "".join(islice(iter(partial(file.read, _PIECE), ""), _LARGEST // _PIECE + 1))
     except FileNotFoundError:
         raise ConfigError(Problem("no such file", file=name)) from None
@@ -115,38 +122,58 @@ def read_text(path: Path, name: str) -> str:
         raise ConfigError(Problem(f"cannot be read: {error}", file=name)) from None
     if len(text) > _LARGEST:
         raise ConfigError(Problem(f"has more than {_LARGEST:,} characters", file=name))
-    return text
+    # Python's decoder for files with this mark accepts a part of the mark as an empty file.
+    return text.removeprefix(_BYTE_ORDER_MARK)
 
 
 def substituted(pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str], text: str) -> str:
-    """``pattern.sub`` for a pattern of variables."""
+    """Return the same as ``pattern.sub``, for a pattern of variables."""
     # After the last closing brace, the pattern would search to the end of the text for each variable.
     end = max(map(text.rfind, _CLOSING)) + 1
     return pattern.sub(replace, text[:end]) + text[end:]
 
 
 class Variables:
-    """Replaces variables in the texts of one file, and records missing variables and secrets.
+    """Replaces variables in the texts of one file, and records missing and refused variables and secrets.
 
     Args:
         file: the file's name, for messages.
-        environment: the variables.
-        pattern: how a variable is written: its name is the first group, its default the second.
+        environment: the variables; default: the process environment.
+        pattern: a variable's form; the first group is its name, the second its default.
     """
 
-    def __init__(self, file: str, environment: Mapping[str, str], pattern: re.Pattern[str] = VARIABLE) -> None:
+    def __init__(
+        self, file: str, environment: Mapping[str, str] | None = None, pattern: re.Pattern[str] = VARIABLE
+    ) -> None:
         self._file = file
-        self._environment = environment
+        self._environment = os.environ if environment is None else environment
         self._pattern = pattern
+        self._allowed = allowed_variables()
         self.problems: list[Problem] = []
         self.secrets: set[str] = set()
 
-    def replace(self, text: str, line: int | None) -> str:
-        """Return the text with its variables replaced. Unset variables stay and become problems."""
+    def report(self, unset: list[Problem] | None) -> None:
+        """Add the problems to a list of the caller.
+
+        Raises:
+            ConfigError: there are problems, and no list.
+        """
+        if unset is not None:
+            unset.extend(self.problems)
+        elif self.problems:
+            raise ConfigError(self.problems)
+
+    def replace(self, text: str, line: int | None, place: Place) -> str:
+        """Return the text with its variables replaced. Unset and refused variables stay and become problems."""
 
         def value(match: re.Match[str]) -> str:
             variable, default = match.group(1), match.group(2)
             found = self._environment.get(variable)
+            refusal = self._allowed.refusal(variable, place, found)
+            if refusal is not None:
+                message = f"environment variable {variable} {refusal}"
+                self.problems.append(Problem(message, file=self._file, line=line, path=dotted(place.path)))
+                return match.group()
             if not found and default is not None:
                 return default
             if found is None:
@@ -159,8 +186,9 @@ class Variables:
                 message = f"environment variable {variable} {problem}"
                 self.problems.append(Problem(message, file=self._file, line=line))
                 return match.group()
-            if found and is_secret_name(variable):
+            if found and (is_secret_name(variable) or has_credential(found) or place.is_secret):
                 self.secrets.add(found)
+                add_secrets({found})
             return found
 
         return substituted(self._pattern, value, text)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import gzip
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.files.reading import LARGEST_RECORDING, open_regular
 
 _GZIP = b"\x1f\x8b"
 _SKIPPED_AT_ONCE = 1 << 16
@@ -43,8 +46,6 @@ def read_head(file: Path, size: int) -> bytes:
         file: a plain or gzip file.
         size: maximum number of bytes.
     """
-    if not file.is_file():
-        return b""
     try:
         with _opened(file) as source:
             return source.read(size).removeprefix(codecs.BOM_UTF8)
@@ -52,22 +53,23 @@ def read_head(file: Path, size: int) -> bytes:
         return b""
 
 
-def _opened(file: Path) -> BinaryIO:
-    return cast("BinaryIO", gzip.open(file, "rb")) if _is_gzip(file) else file.open("rb")
-
-
-def _is_gzip(file: Path) -> bool:
-    # A pipe can be read only once.
-    if not file.is_file():
-        return False
-    with file.open("rb") as source:
-        return source.read(len(_GZIP)) == _GZIP
+@contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO]:
+    with open_regular(file, limit=LARGEST_RECORDING) as source:
+        is_gzip = source.read(len(_GZIP)) == _GZIP
+        source.seek(0)
+        if not is_gzip:
+            yield source
+            return
+        with gzip.open(source) as unpacked:
+            yield cast("BinaryIO", unpacked)
 
 
 def _lines(source: BinaryIO, longest: int) -> Iterator[tuple[int, bytes | None]]:
-    number = 0
+    number = size = 0
     while line := source.readline(longest + 1):
         number += 1
+        size = _within_limit(size + len(line))
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         if len(line) <= longest or line.endswith(b"\n"):
@@ -75,5 +77,12 @@ def _lines(source: BinaryIO, longest: int) -> Iterator[tuple[int, bytes | None]]
             continue
         del line
         while (piece := source.readline(_SKIPPED_AT_ONCE)) and not piece.endswith(b"\n"):
-            pass
+            size = _within_limit(size + len(piece))
         yield number, None
+
+
+def _within_limit(size: int) -> int:
+    """Return a number of bytes; a packed file can contain far more than its own size."""
+    if size > LARGEST_RECORDING:
+        raise OSError(errno.EFBIG, f"it has more than {LARGEST_RECORDING:,} bytes")
+    return size

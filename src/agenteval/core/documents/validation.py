@@ -17,7 +17,7 @@ from agenteval.core.errors import Problem
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
-# Messages show at most this much of a value.
+# Shortens values in messages.
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 _SHORT.maxlevel = 2

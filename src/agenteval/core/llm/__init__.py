@@ -1,1 +1,1 @@
-"""Calls of language models: cache, budget, limits, retries, usage and cost."""
+"""Calls of language models, with cache, budget, limits, retries, usage and cost."""

@@ -1,4 +1,4 @@
-"""Counts calls and cost, and refuses calls beyond their limits, also with many concurrent calls."""
+"""Counts the calls and cost of models, and refuses calls beyond the limits, even with many concurrent calls."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
 
 from agenteval.core.llm.errors import BudgetSpentError
 
-# Upper estimate of the calls of one judge metric.
+# Upper estimate of the number of calls that one judge metric makes.
 _CALLS_OF_A_MEASUREMENT = 6
 
 
@@ -17,32 +20,44 @@ _CALLS_OF_A_MEASUREMENT = 6
 class Limits:
     """The limits of a run; ``None`` means no limit."""
 
-    max_calls: int | None = None
-    max_cost_usd: float | None = None
+    max_calls: Annotated[int, Field(ge=0)] | None = None
+    max_cost_usd: Annotated[float, Field(ge=0)] | None = None
+
+    @property
+    def are_exhausted(self) -> bool:
+        """Whether no model can be called any more."""
+        return self.max_calls == 0 or self.max_cost_usd == 0
+
+    def minus(self, calls: int, cost_usd: float) -> Limits:
+        """Return the remaining limits after some calls and their cost."""
+        return Limits(
+            max_calls=None if self.max_calls is None else max(0, self.max_calls - calls),
+            max_cost_usd=None if self.max_cost_usd is None else max(0.0, self.max_cost_usd - cost_usd),
+        )
 
 
 @dataclass
 class _Prices:
     """The highest prices of calls to one model so far; 0 if prices are unknown."""
 
-    per_character: float = 0.0
+    per_byte: float = 0.0
     answer: float = 0.0
 
     def learn(self, size: int, prompt_usd: float, answer_usd: float) -> None:
-        self.per_character = max(self.per_character, prompt_usd / max(size, 1))
+        self.per_byte = max(self.per_byte, prompt_usd / max(size, 1))
         self.answer = max(self.answer, answer_usd)
 
     def expect(self, size: int) -> float:
-        return self.per_character * size + self.answer
+        return self.per_byte * size + self.answer
 
 
 @dataclass(eq=False)
 class BudgetReservation:
-    """A call under way.
+    """A reservation for a running call.
 
     Attributes:
         model: label of the model.
-        size: length of the prompt in characters.
+        size: length of the prompt in bytes.
         reserved_usd: reserved cost; ``None`` while the model's prices are unknown.
         answered: whether the call succeeded.
         cost_usd: price, known after the answer; ``None`` if it stays unknown.
@@ -61,9 +76,9 @@ class BudgetReservation:
 class Budget:
     """The budget of a run, shared by all its calls.
 
-    Every request counts as a call, retries included. The price of a call is known only afterwards, so each call
-    under way reserves its expected cost: its length at the model's highest rate so far, plus the price of the most
-    expensive answer. The first calls to a model run one by one. The run exceeds ``max_cost_usd`` only by the amount
+    Every request counts as a call, retries included. The price of a call is known only after the reply, so each
+    running call reserves its expected cost: its length at the model's highest rate so far, plus the price of the most
+    expensive reply. The first calls to a model run one by one. The run exceeds ``max_cost_usd`` only by the amount
     by which calls cost more than expected.
     """
 
@@ -80,8 +95,8 @@ class Budget:
     async def measurement(self) -> AsyncIterator[None]:
         """Enclose the calls that produce one score.
 
-        When few calls are left, measurements run one after the other. Otherwise concurrent measurements would share
-        the remaining calls, and none would finish.
+        If few calls are left, measurements run one after the other. Concurrent measurements would share the remaining
+        calls, and none could finish.
         """
         async with self._changed:
             await self._changed.wait_for(self._has_room_to_measure)
@@ -99,7 +114,7 @@ class Budget:
         return self.limits.max_calls - self.calls >= (self._measuring + 1) * _CALLS_OF_A_MEASUREMENT
 
     async def open(self, model: str, size: int) -> BudgetReservation:
-        """Reserve one call with a prompt of ``size`` characters.
+        """Reserve one call with a prompt of ``size`` bytes.
 
         Raises:
             BudgetSpentError: the budget does not allow the call.
@@ -107,25 +122,25 @@ class Budget:
         async with self._changed:
             while self._must_wait(expected := self._expected(model, size)):
                 await self._changed.wait()
-            problem = self._spent(expected)
-            if problem:
+            refusal = self._refusal(expected)
+            if refusal:
                 self.refused += 1
-                raise BudgetSpentError(problem)
-            booking = BudgetReservation(model, size, expected)
+                raise refusal
+            reservation = BudgetReservation(model, size, expected)
             self.calls += 1
-            self._under_way.append(booking)
-            return booking
+            self._under_way.append(reservation)
+            return reservation
 
-    async def settle(self, booking: BudgetReservation) -> None:
-        """Close a reservation, and record the call's cost."""
+    async def settle(self, reservation: BudgetReservation) -> None:
+        """Close a reservation, and record the cost of the call."""
         async with self._changed:
-            self._under_way.remove(booking)
-            if booking.answered:
-                prices = self._prices.setdefault(booking.model, _Prices())
-                if booking.cost_usd is not None:
-                    self.cost_usd += booking.cost_usd
-                    prompt_usd = booking.prompt_usd or 0.0
-                    prices.learn(booking.size, prompt_usd, booking.cost_usd - prompt_usd)
+            self._under_way.remove(reservation)
+            if reservation.answered:
+                prices = self._prices.setdefault(reservation.model, _Prices())
+                if reservation.cost_usd is not None:
+                    self.cost_usd += reservation.cost_usd
+                    prompt_usd = reservation.prompt_usd or 0.0
+                    prices.learn(reservation.size, prompt_usd, reservation.cost_usd - prompt_usd)
             self._changed.notify_all()
 
     def _expected(self, model: str, size: int) -> float | None:
@@ -133,23 +148,23 @@ class Budget:
         return None if prices is None else prices.expect(size)
 
     def _must_wait(self, expected: float | None) -> bool:
-        """Return whether the call can be decided only after a call under way has ended."""
+        """Return whether the decision on the call depends on a running call."""
         limit = self.limits.max_cost_usd
         if limit is None or not self._under_way or self._calls_spent():
             return False
-        reserved = [booking.reserved_usd for booking in self._under_way]
+        reserved = [reservation.reserved_usd for reservation in self._under_way]
         if expected is None:
             return None in reserved
         return self.cost_usd + sum(item or 0.0 for item in reserved) + expected > limit
 
-    def _spent(self, expected: float | None) -> str | None:
+    def _refusal(self, expected: float | None) -> BudgetSpentError | None:
+        calls, usd = self.limits.max_calls, self.limits.max_cost_usd
         if self._calls_spent():
-            return f"max_llm_calls ({self.limits.max_calls}) is used up"
-        limit = self.limits.max_cost_usd
-        if limit is None:
-            return None
-        if self.cost_usd >= limit or self.cost_usd + (expected or 0.0) > limit:
-            return f"max_cost_usd ({limit:g}) is used up: {self.cost_usd:.4f} USD spent"
+            limit = "budget of 1 call" if calls == 1 else f"budget of {calls} calls"
+            return BudgetSpentError(f"max_llm_calls ({calls}) is used up", limit)
+        if usd is not None and (self.cost_usd >= usd or self.cost_usd + (expected or 0.0) > usd):
+            spent = f"max_cost_usd ({usd:g}) is used up: {self.cost_usd:.4f} USD spent"
+            return BudgetSpentError(spent, f"budget of {usd:g} USD")
         return None
 
     def _calls_spent(self) -> bool:

@@ -1,4 +1,4 @@
-"""Stores replies on disk, so that the same question to the same model is paid for once."""
+"""Stores replies on disk, so that the same question to the same model costs only once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agenteval.core.authentic import Seal
+from agenteval.core.files.cached import read_cache_file, write_cache_file
 from agenteval.core.llm.providers import endpoint
 from agenteval.core.llm.spec import ModelSpec
 
@@ -19,56 +20,81 @@ if TYPE_CHECKING:
 
 # Part of every key: entries of an older format are not found.
 _VERSION = 1
+# The field of a file that contains the code of the others.
+_CODE = "mac"
+_NAME = "reply"
 
 
 class ResponseCache:
-    """One file per reply, named by a hash of everything that determines it."""
+    """One file per reply, named by a hash of everything that determines it.
 
-    def __init__(self, directory: Path) -> None:
+    Args:
+        directory: where the files are.
+        seal: decides which files are believed.
+    """
+
+    def __init__(self, directory: Path, seal: Seal) -> None:
         self._directory = directory
+        self._seal = seal
 
     def get(self, key: str) -> Completion | None:
-        """Return the stored reply; ``None`` if it does not exist or its file is damaged."""
-        # Imported here: most runs ask no model.
+        """Return the stored reply; ``None`` if it does not exist, is damaged, or was not written with the seal."""
+        # Imported here: most runs call no model.
         from agenteval.core.llm.calls import Completion
 
         try:
-            stored = json.loads(self._path(key).read_text(encoding="utf-8"))
+            stored = json.loads(read_cache_file(self._path(key)) or b"")
+            code = stored.pop(_CODE, None)
+            if not self._seal.confirms(code, _NAME, key, _canonical(stored)):
+                return None
             return Completion(
                 text=str(stored["text"]),
-                input_tokens=stored["input_tokens"],
-                output_tokens=stored["output_tokens"],
+                input_tokens=_count(stored["input_tokens"]),
+                output_tokens=_count(stored["output_tokens"]),
                 cost_usd=0.0,
                 logprobs=stored["logprobs"],
                 cached=True,
             )
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
     def put(self, key: str, completion: Completion) -> None:
         """Store a reply; errors are ignored, since a missing cache entry only costs another call."""
-        path = self._path(key)
         content = {
             "text": completion.text,
             "input_tokens": completion.input_tokens,
             "output_tokens": completion.output_tokens,
             "logprobs": completion.logprobs,
         }
+        code = self._seal.code(_NAME, key, _canonical(content))
+        if code is not None:
+            content[_CODE] = code
         with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(content, file)
-            Path(temporary).replace(path)
+            write_cache_file(self._path(key), json.dumps(content).encode())
 
     def _path(self, key: str) -> Path:
         return self._directory / key[:2] / f"{key}.json"
 
 
+def _canonical(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True)
+
+
+def _count(stored: Any) -> int | None:
+    """Return a stored number of tokens.
+
+    Raises:
+        ValueError: it is not one.
+    """
+    if stored is None or (isinstance(stored, int) and stored >= 0):
+        return stored
+    raise ValueError("not a number of tokens")
+
+
 def cache_key(call: Call) -> str:
     """Return the key of a call's reply."""
     parts = [call.prompt, call.schema, call.schema_name, call.top_logprobs, call.sample]
-    # Only if there are options, so that the keys of other calls stay unchanged.
+    # Added only if there are options, so that the keys of calls without options stay the same.
     return key_of(call.model, [*parts, dict(call.options)] if call.options else parts)
 
 

@@ -17,9 +17,10 @@ class Call:
         schema: JSON Schema of the reply; providers that cannot enforce it ignore it.
         schema_name: the schema's name in the request.
         top_logprobs: number of alternatives per token to request; 0 requests none.
-        sample: number of the repetition; the cache keeps repetitions apart.
-        options: further options, named as in OpenAI's chat completions (``reasoning_effort``,
-            ``verbosity``, ``seed``, ...); other providers ignore it.
+        sample: number of the repetition; the cache stores repetitions separately.
+        options: other options, named as in OpenAI's chat completions (``reasoning_effort``, ``verbosity``, ``seed``,
+            ...); other providers ignore them.
+        by_agent: whether the agent under test sends the prompt; its answers are cached only if the settings allow it.
     """
 
     model: ModelSpec
@@ -29,6 +30,7 @@ class Call:
     top_logprobs: int = 0
     sample: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    by_agent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,10 @@ class Exchange:
 
     Attributes:
         key: identifies the question; see ``agenteval.core.llm.cache.key_of``.
-        size: length of the question in characters, for the price estimate.
+        size: length of the question in bytes: what its price is estimated from, and its tokens are checked against.
         send: sends one request without retries; raises ``LlmError``.
         timeout_s: time limit of one attempt in seconds; ``None`` for the run's.
+        by_agent: as for ``Call``.
     """
 
     model: ModelSpec
@@ -65,6 +68,7 @@ class Exchange:
     size: int
     send: Callable[[], Awaitable[Completion]]
     timeout_s: float | None = None
+    by_agent: bool = False
 
 
 @dataclass

@@ -26,8 +26,8 @@ class Embeddings:
     """The embedding models of a run; every text is sent once.
 
     Args:
-        gateway: the way to them.
-        default: the model where a metric names none.
+        gateway: the gateway for the calls.
+        default: the model for metrics that name none.
     """
 
     gateway: Gateway
@@ -35,10 +35,10 @@ class Embeddings:
     _known: dict[tuple[ModelSpec, str], asyncio.Task[Vector]] = field(default_factory=dict)
 
     def check(self, model: ModelSpec | None) -> None:
-        """Make sure, before anything runs, that a model can be asked.
+        """Check, before any case runs, that a model can be called.
 
         Raises:
-            ConfigError: the model cannot be called; the message names the fix.
+            ConfigError: the model cannot be called; the message contains the fix.
         """
         chosen = self._chosen(model)
         try:
@@ -64,7 +64,7 @@ class Embeddings:
 
         Raises:
             LlmError: the model cannot be called, or does not return a vector.
-            BudgetSpentError: the run may not make another call.
+            BudgetSpentError: the budget of the run allows no further call.
         """
         chosen = self._chosen(model)
         found = dict(zip(texts, await asyncio.gather(*(self._vector(text, chosen) for text in texts)), strict=True))
@@ -80,7 +80,7 @@ class Embeddings:
         try:
             return await asyncio.shield(self._known[key])
         except Exception:
-            # The next caller sends the text again.
+            # Forget the failure, so that the next caller sends the text again.
             self._known.pop(key, None)
             raise
 
@@ -89,13 +89,13 @@ class Embeddings:
         sendable = text.encode("utf-8", "replace").decode("utf-8")
         provider = self.gateway.provider(model)
         if model.provider == LOCAL:
-            # No budget, since it costs nothing; no cache, since the folder's model can change.
+            # Without budget, because the call is free; without cache, because the model's directory can change.
             return read_vector((await provider.embed(sendable)).text)
 
         async def send() -> Completion:
             return await provider.embed(sendable)
 
-        exchange = Exchange(model, key_of(model, ["embedding", sendable]), len(sendable), send)
+        exchange = Exchange(model, key_of(model, ["embedding", sendable]), len(sendable.encode()), send)
         completion = await self.gateway.exchange(exchange, lambda answer: read_vector(answer.text))
         return read_vector(completion.text)
 

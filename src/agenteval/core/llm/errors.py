@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from agenteval.core.errors import AgentEvalError
 
 
 class LlmError(AgentEvalError):
-    """A model could not be called, or its provider refused.
+    """A model could not be called, or its provider refused the request.
 
     Args:
-        message: what happened; contains no secret.
-        transient: whether another attempt may succeed.
-        retry_after_s: the wait in seconds that the provider asked for.
+        message: the failure, without secrets.
+        transient: whether a retry may succeed.
+        retry_after_s: the wait that the provider requested, in seconds.
     """
 
     def __init__(self, message: str, *, transient: bool = False, retry_after_s: float | None = None) -> None:
@@ -28,5 +30,23 @@ class OptionRefusedError(LlmError):
         self.option = option
 
 
-class BudgetSpentError(AgentEvalError):
-    """``max_llm_calls`` or ``max_cost_usd`` is used up; remaining judgements are skipped."""
+class NotAskedError(AgentEvalError):
+    """A model was not called because of a limit; metrics that need it are skipped.
+
+    Args:
+        message: which limit stopped the call.
+        cause: the run's budget, the suite's limit of calls, or the suite's sample.
+        limit: the same with its size, as a few words: ``limit of 50 calls``.
+    """
+
+    def __init__(self, message: str, cause: Literal["budget", "limit", "sample"], limit: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.limit = limit
+
+
+class BudgetSpentError(NotAskedError):
+    """``max_llm_calls`` or ``max_cost_usd`` of the run is exhausted."""
+
+    def __init__(self, message: str, limit: str) -> None:
+        super().__init__(message, "budget", limit)

@@ -1,9 +1,10 @@
-"""Sends every call to a language model, with cache, budget, rate limits and retries."""
+"""Sends all calls of language models, with cache, budget, rate limits and retries."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from agenteval.core.llm.prices import cost_usd
 from agenteval.core.llm.providers import make_provider
 from agenteval.core.llm.rate_limit import RateLimiter
 from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.usage import plausible_usage
 
 if TYPE_CHECKING:
     from agenteval.core.llm.calls import Call, Completion, Exchange, Provider
@@ -31,7 +33,7 @@ class _AbandonedError(Exception):
 
 
 def _anything(_: Completion) -> None:
-    """Accepts every answer."""
+    """Accept every answer."""
 
 
 def _accepted(completion: Completion, accept: Accept) -> bool:
@@ -49,16 +51,18 @@ class LlmSettings:
     Attributes:
         limits: limits of calls and cost.
         cache: the cache of replies; ``None`` for no cache.
+        caches_agents: whether the cache also answers agents under test; otherwise only judges and embeddings.
         concurrency: maximum number of concurrent calls per provider.
         requests_per_minute: per provider; ``None`` means no limit.
-        retries: further attempts after a transient failure.
-        backoff_s: first wait between attempts in seconds; it doubles.
+        retries: number of retries after a transient failure.
+        backoff_s: wait before the first retry, in seconds; it doubles with each retry.
         timeout_s: time limit of one attempt in seconds.
         seed: random seed of the waits; ``None`` for a random one.
     """
 
     limits: Limits = field(default_factory=Limits)
     cache: ResponseCache | None = None
+    caches_agents: bool = False
     concurrency: int = 16
     requests_per_minute: int | None = None
     retries: int = 4
@@ -90,6 +94,11 @@ class Spent(Protocol):
         """Their price in US dollars."""
         ...
 
+    @property
+    def cached_calls(self) -> int:
+        """Calls that a cache answered."""
+        ...
+
 
 class Gateway:
     """The model calls of a run; created inside its event loop."""
@@ -104,12 +113,15 @@ class Gateway:
         self.budget = Budget(settings.limits)
         self.input_tokens = 0
         self.output_tokens = 0
+        self.cached_calls = 0
         self.unpriced: set[str] = set()
+        self.estimated: set[str] = set()
 
     def record_spend(self, spent: Spent) -> None:
-        """Count what an earlier part of the run spent."""
+        """Count the usage of an earlier part of the run."""
         self.input_tokens += spent.input_tokens
         self.output_tokens += spent.output_tokens
+        self.cached_calls += spent.cached_calls
         self.budget.calls += spent.llm_calls
         self.budget.cost_usd += spent.cost_usd
 
@@ -122,41 +134,44 @@ class Gateway:
         self.provider(model)
 
     async def complete(self, call: Call, accept: Accept = _anything, timeout_s: float | None = None) -> Completion:
-        """Ask a model one prompt; see ``exchange``."""
-        # Imported here: most runs ask no model.
+        """Send one prompt to a model; see ``exchange``."""
+        # Imported here: most runs call no model.
         from agenteval.core.llm.calls import Exchange
 
         async def send() -> Completion:
             return await self.provider(call.model).complete(call)
 
-        exchange = Exchange(call.model, cache_key(call), len(call.prompt), send, timeout_s)
+        exchange = Exchange(call.model, cache_key(call), _size(call), send, timeout_s, call.by_agent)
         return await self.exchange(exchange, accept)
 
     async def exchange(self, exchange: Exchange, accept: Accept = _anything) -> Completion:
-        """Ask a model.
+        """Send a question to a model.
 
-        The same question asked twice at once is sent once.
+        Equal questions at the same time share one request.
 
         Args:
             exchange: the question.
-            accept: raises if the answer cannot be used; such an answer is not cached.
+            accept: raises an exception if the answer cannot be used; such an answer is not cached.
 
         Raises:
-            LlmError: the provider refused, or all attempts failed.
-            BudgetSpentError: the run may not make another call.
+            LlmError: the provider refused the request, or all attempts failed.
+            BudgetSpentError: the budget of the run allows no further call.
         """
         cache = self._settings.cache
-        if cache is None:
+        if cache is None or (exchange.by_agent and not self._settings.caches_agents):
             completion = await self._attempts(exchange)
             accept(completion)
             return completion
         found = cache.get(exchange.key)
-        # A cached answer that cannot be used is damaged or of an older version: ask again.
+        # An unusable cached answer is damaged or from an older version, so the question is sent again.
         if found is not None and _accepted(found, accept):
+            self.cached_calls += 1
             return found
         while (running := self._under_way.get(exchange.key)) is not None:
             with contextlib.suppress(_AbandonedError):
-                return replace(await asyncio.shield(running), cost_usd=0.0, cached=True)
+                shared = await asyncio.shield(running)
+                self.cached_calls += 1
+                return replace(shared, cost_usd=0.0, cached=True)
         return await self._first(exchange, accept, cache)
 
     def provider(self, model: ModelSpec) -> Provider:
@@ -176,16 +191,16 @@ class Gateway:
         self._providers.clear()
 
     async def _first(self, exchange: Exchange, accept: Accept, cache: ResponseCache) -> Completion:
-        """Send a question for which other callers may wait."""
+        """Send a question, for all callers that wait for the same answer."""
         future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._under_way[exchange.key] = future
         try:
             completion = await self._attempts(exchange)
             accept(completion)
         except BaseException as error:
-            # Waiting callers get the same error; if this caller was cancelled, they send the question.
+            # Waiting callers get the same error. If this caller was cancelled, one of them sends the question again.
             future.set_exception(error if isinstance(error, Exception) else _AbandonedError())
-            future.exception()  # marks the exception as retrieved, since there may be no waiting caller
+            future.exception()  # marks the exception as retrieved; there may be no waiting caller
             raise
         else:
             cache.put(exchange.key, completion)
@@ -216,30 +231,38 @@ class Gateway:
     async def _send(self, exchange: Exchange) -> Completion:
         model = exchange.model
         limit_s = exchange.timeout_s or self._settings.timeout_s
-        booking = await self.budget.open(model.label, exchange.size)
+        reservation = await self.budget.open(model.label, exchange.size)
         try:
             async with asyncio.timeout(limit_s):
                 completion = await exchange.send()
+            completion, is_estimated = plausible_usage(model, completion, exchange.size)
+            if is_estimated:
+                self.estimated.add(model.label)
             self.input_tokens += completion.input_tokens or 0
             self.output_tokens += completion.output_tokens or 0
-            booking.answered = True
-            booking.cost_usd = cost_usd(model, completion.input_tokens, completion.output_tokens)
-            if booking.cost_usd is None:
+            reservation.answered = True
+            reservation.cost_usd = cost_usd(model, completion.input_tokens, completion.output_tokens)
+            if reservation.cost_usd is None:
                 self.unpriced.add(model.label)
-            booking.prompt_usd = cost_usd(model, completion.input_tokens, 0)
-            return replace(completion, cost_usd=booking.cost_usd)
+            reservation.prompt_usd = cost_usd(model, completion.input_tokens, 0)
+            return replace(completion, cost_usd=reservation.cost_usd)
         except TimeoutError:
             raise LlmError(f"{model.label} did not answer within {limit_s:g} s", transient=True) from None
         finally:
-            await self.budget.settle(booking)
+            await self.budget.settle(reservation)
 
     def _wait_s(self, attempt: int, error: LlmError) -> float:
         if error.retry_after_s is not None:
             return min(error.retry_after_s, _LONGEST_WAIT_S)
-        # Random, so that calls that failed together are not repeated together.
+        # Random, so that calls that failed at the same time are not repeated at the same time.
         spread: float = 1 + self._chance.random() / 2
         wait: float = self._settings.backoff_s * 2**attempt * spread
         return min(wait, _LONGEST_WAIT_S)
+
+
+def _size(call: Call) -> int:
+    asked = f"{call.prompt}{json.dumps(call.schema)}" if call.schema is not None else call.prompt
+    return len(asked.encode("utf-8", "surrogatepass"))
 
 
 def _after(error: LlmError, attempt: int) -> LlmError:

@@ -50,12 +50,12 @@ def _split(name: str) -> tuple[str, str]:
     if prefix in _PROVIDERS and rest:
         return _PROVIDERS[prefix], rest
     if os.environ.get("OPENAI_BASE_URL"):
-        # Gateways with OpenAI's protocol use such names for models of many providers.
+        # Gateways with OpenAI's protocol use such names for the models of many providers.
         return "openai", name
     if prefix in _PROVIDERS:
-        raise ValueError(f"{name!r} names no model behind the provider")
+        raise ValueError(f"{name!r} has no model name after the provider")
     known = ", ".join(f"{item}/…" for item in ("openai", "azure", "anthropic", "ollama"))
     raise ValueError(
-        f"no provider is called {prefix!r}; known: {known}. Others are reached through a gateway that speaks "
+        f"unknown provider {prefix!r}; known: {known}. For other providers, use a gateway with "
         "OpenAI's protocol: set OPENAI_BASE_URL"
     )

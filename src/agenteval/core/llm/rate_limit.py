@@ -6,7 +6,7 @@ import asyncio
 
 
 class RateLimiter:
-    """An asynchronous context manager that encloses one call."""
+    """Limits calls; use it as an asynchronous context manager around each call."""
 
     def __init__(self, concurrency: int, per_minute: int | None = None) -> None:
         self._slots = asyncio.Semaphore(concurrency)
@@ -26,7 +26,7 @@ class RateLimiter:
         self._slots.release()
 
     async def _turn(self) -> None:
-        """Wait for the next start; starts are evenly spaced, since bursts exceed providers' limits."""
+        """Wait for the next start; starts are evenly spaced, because bursts exceed providers' limits."""
         now = asyncio.get_running_loop().time()
         start = max(self._next, now)
         self._next = start + self._interval_s

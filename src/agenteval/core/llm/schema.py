@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# The keys of these objects are names of the schema's author, which can be "default" or "type".
+# The keys of these objects are names that the schema's author chose, so they can be "default" or "type".
 _NAMES = frozenset({"properties", "$defs", "definitions"})
 
 

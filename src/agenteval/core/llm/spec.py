@@ -1,4 +1,4 @@
-"""Models and their endpoints."""
+"""The specification of a model and its endpoint."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class ModelSpec:
 
     @property
     def label(self) -> str:
-        """The name in reports: ``openai/gpt-4o``."""
+        """The model's name in reports: ``openai/gpt-4o``."""
         return f"{self.provider}/{self.name}"

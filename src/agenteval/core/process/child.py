@@ -14,13 +14,10 @@ from typing import Any
 from agenteval.core.errors import ConfigError, agent_problem
 from agenteval.core.process.confinement import launch
 from agenteval.core.process.orphans import VARIABLE, end_orphans, new_token
-from agenteval.core.process.process_groups import free_mark, kill_marked
+from agenteval.core.process.process_groups import end_marked, free_mark, kill_marked
 
-# Number of chunks of error output to keep; messages show the end of it.
-STDERR_CHUNKS = 16
 # Time in seconds to wait for pending output after a program has ended.
 LAST_WORDS_S = 1.0
-_TAIL = 400
 # Time in seconds between SIGTERM and SIGKILL.
 _GRACE_S = 1.0
 
@@ -43,8 +40,8 @@ def find_program(name: str, directory: str, path: str | None, where: str) -> str
 class Child(asyncio.SubprocessProtocol):
     """A running program.
 
-    Callbacks receive its output. The child has ended when the program has ended: background processes may keep the
-    pipes open for longer.
+    Callbacks receive its output, and an empty piece at the end of each output. The child has ended when the program
+    has ended; background processes may keep the pipes open for longer.
     """
 
     def __init__(
@@ -59,6 +56,7 @@ class Child(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
         self._token = new_token() if mark is None else None
         self._last_resort: asyncio.TimerHandle | None = None
+        self._descendants_end: asyncio.Future[bool] | None = None
 
     @classmethod
     async def start(
@@ -75,7 +73,7 @@ class Child(asyncio.SubprocessProtocol):
             OSError: the program cannot be executed.
             ValueError: an argument or variable contains a character that the system does not allow.
         """
-        started = launch(argv, environment)
+        started = launch(argv, environment, directory)
         child = cls(on_output, on_errors, started.mark)
         starting = asyncio.ensure_future(
             asyncio.get_running_loop().subprocess_exec(
@@ -89,8 +87,12 @@ class Child(asyncio.SubprocessProtocol):
         try:
             await asyncio.shield(starting)
         except asyncio.CancelledError:
-            # On cancellation asyncio would kill only the program, and wait for its descendants.
+            # On cancellation asyncio would kill only the program, and would wait for its descendants.
             await _end_once_started(starting)
+            raise
+        except (OSError, ValueError):
+            if started.mark is not None:
+                free_mark(started.mark)
             raise
         return child
 
@@ -111,6 +113,18 @@ class Child(asyncio.SubprocessProtocol):
         if pipe is not None and not pipe.is_closing():
             pipe.write_eof()
 
+    def pause_output(self) -> None:
+        """Read no more of the standard output; the program waits when the pipe is full."""
+        pipe = self._stdout()
+        if pipe is not None and not pipe.is_closing():
+            pipe.pause_reading()
+
+    def resume_output(self) -> None:
+        """Read the standard output again."""
+        pipe = self._stdout()
+        if pipe is not None and not pipe.is_closing():
+            pipe.resume_reading()
+
     async def wait(self) -> None:
         """Wait until the program has ended."""
         await asyncio.shield(self._exited)
@@ -125,7 +139,7 @@ class Child(asyncio.SubprocessProtocol):
             self.write(data)
             self.end_input()
             await self.wait()
-            # Background processes are killed, since they keep the output open.
+            # Background processes keep the output open, so they are killed.
             self.kill()
             await self.wait_for_output(LAST_WORDS_S)
         finally:
@@ -146,7 +160,7 @@ class Child(asyncio.SubprocessProtocol):
             self._last_resort = asyncio.get_running_loop().call_later(_GRACE_S, self.kill)
 
     def kill(self) -> None:
-        """Kill the program and its descendants."""
+        """Kill the program and its descendants, without waiting for their end."""
         if self._transport is not None:
             self._signal(signal.SIGKILL)
             if self._mark is not None:
@@ -167,29 +181,39 @@ class Child(asyncio.SubprocessProtocol):
                 self._last_resort.cancel()
             if self._transport is not None:
                 self._transport.close()
-            if self._mark is not None:
-                free_mark(self._mark)
-                self._mark = None
+            await self._end_descendants()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio: the program runs."""
+        """Handle asyncio's event: the program has started."""
         if isinstance(transport, asyncio.SubprocessTransport):
             self._transport = transport
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Called by asyncio: the program wrote."""
+        """Handle asyncio's event: the program has written output."""
         self._receivers[fd](data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Called by asyncio: the other end of a pipe was closed."""
-        self._open.discard(fd)
+        """Handle asyncio's event: the other end of a pipe was closed."""
+        if fd in self._open:
+            self._open.discard(fd)
+            self._receivers[fd](b"")
         if not self._open and not self._pipes_closed.done():
             self._pipes_closed.set_result(None)
 
     def process_exited(self) -> None:
-        """Called by asyncio: the program has ended."""
+        """Handle asyncio's event: the program has ended."""
         if not self._exited.done():
             self._exited.set_result(None)
+
+    async def _end_descendants(self) -> None:
+        """End all processes with the mark, in a thread; a cancellation does not stop the thread."""
+        if self._mark is not None and self._transport is not None:
+            mark, self._mark = self._mark, None
+            self._descendants_end = asyncio.ensure_future(
+                asyncio.to_thread(end_marked, mark, self._transport.get_pid())
+            )
+        if self._descendants_end is not None:
+            await asyncio.shield(self._descendants_end)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._transport is not None:
@@ -200,6 +224,10 @@ class Child(asyncio.SubprocessProtocol):
         pipe = self._transport.get_pipe_transport(0) if self._transport else None
         return pipe if isinstance(pipe, asyncio.WriteTransport) else None
 
+    def _stdout(self) -> asyncio.ReadTransport | None:
+        pipe = self._transport.get_pipe_transport(1) if self._transport else None
+        return pipe if isinstance(pipe, asyncio.ReadTransport) else None
+
 
 async def _end_once_started(starting: asyncio.Future[tuple[Any, Child]]) -> None:
     while not starting.done():
@@ -208,12 +236,6 @@ async def _end_once_started(starting: asyncio.Future[tuple[Any, Child]]) -> None
     if not starting.cancelled() and starting.exception() is None:
         _, child = starting.result()
         await child.close()
-
-
-def tail(output: bytes) -> str:
-    """Return the end of a program's error output, in one line."""
-    text = " ".join(output[-4 * _TAIL :].decode("utf-8", "replace").split())
-    return text if len(text) <= _TAIL else "…" + text[-_TAIL:]
 
 
 def ending(code: int | None) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
+from agenteval.core.authentic import CACHE_KEY
 from agenteval.core.process.process_groups import new_mark
-from agenteval.core.secrets import is_secret_name
+from agenteval.core.secrets import is_reserved_name, is_secret, is_secret_name
 
-# Not the job's PATH: these programs run with root's rights.
+# Not the job's PATH, because these programs run as root.
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 # Like `LD_*`, these load code into a program; setuid programs ignore them (glibc, sysdeps/generic/unsecvars.h).
@@ -38,18 +40,50 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Confinement:
-    """The rights, variables and limits of user code.
+class Apart:
+    """A directory whose programs run as a separate user, so that no other user code can change its files.
 
     Attributes:
-        owner: the user it runs as; ``None`` for the current one.
-        pass_env: patterns of the secret-like variables that it receives; ``None`` passes all but the runner's.
-        variables: further environment variables, such as those of a virtual environment.
+        directory: the directory, without links.
+        owner: the user.
+        variables: environment variables of the programs, which replace all others.
+    """
+
+    directory: Path
+    owner: Owner
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class UserCodeRules:
+    """The variables and resource limits of user code that a configuration sets.
+
+    Attributes:
+        pass_env: patterns of the secret-like variables that it receives.
+        memory_mb: limit of data per process in MB (10^6 bytes); ``None`` is no limit.
+        cpu_s: limit of processor time per process in seconds; ``None`` is no limit.
+    """
+
+    pass_env: tuple[str, ...] = ()
+    memory_mb: int | None = None
+    cpu_s: int | None = None
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """The user, variables and limits of user code.
+
+    Attributes:
+        owner: the user that it runs as; ``None`` for the current user.
+        apart: a directory whose programs run as another user; used with ``owner`` only.
+        pass_env: patterns of the secret-like variables that it receives; ``None`` passes all except the runner's.
+        variables: additional environment variables, such as those of a virtual environment.
         memory_mb: limit of data per process in MB (10^6 bytes); the kernel's ``RLIMIT_DATA``.
         cpu_s: limit of processor time per process in seconds.
     """
 
     owner: Owner | None = None
+    apart: Apart | None = None
     pass_env: tuple[str, ...] | None = None
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     memory_mb: int | None = None
@@ -61,7 +95,7 @@ class Launch:
     """The command line and environment of a confined program.
 
     Attributes:
-        argv: the program with its arguments, after the programs that drop the rights.
+        argv: the program with its arguments, after the programs that drop root's rights.
         environment: the environment variables.
         mark: the supplementary group of all its descendants; ``None`` without an owner.
     """
@@ -75,13 +109,13 @@ _IN_FORCE: ContextVar[Confinement] = ContextVar("confinement", default=Confineme
 
 
 def confinement() -> Confinement:
-    """Return the confinement in force."""
+    """Return the current confinement."""
     return _IN_FORCE.get()
 
 
 @contextmanager
 def confined(**changes: Any) -> Iterator[None]:
-    """Change the confinement in force within the block.
+    """Change the current confinement within the block.
 
     Args:
         **changes: fields of :class:`Confinement`.
@@ -93,32 +127,54 @@ def confined(**changes: Any) -> Iterator[None]:
         _IN_FORCE.reset(token)
 
 
-def launch(argv: Sequence[str], environment: Mapping[str, str]) -> Launch:
-    """Return how to start user code under the confinement in force.
+def under_rules(rules: UserCodeRules) -> AbstractContextManager[None]:
+    """Apply the rules of a configuration within the block."""
+    return confined(pass_env=rules.pass_env, memory_mb=rules.memory_mb, cpu_s=rules.cpu_s)
+
+
+def owner_in(directory: Path) -> Owner | None:
+    """Return the user that programs with a working directory run as; ``None`` for the current user."""
+    apart = _apart_in(directory)
+    return _IN_FORCE.get().owner if apart is None else apart.owner
+
+
+def launch(argv: Sequence[str], environment: Mapping[str, str], directory: str | Path) -> Launch:
+    """Return how to start user code under the current confinement.
 
     Args:
         argv: the program's path and its arguments.
-        environment: all of its variables.
+        environment: all of its environment variables.
+        directory: its working directory.
 
     Raises:
-        OSError: the program that drops root's rights is not installed.
+        OSError: the program that drops root's rights is not installed, or too many programs are running.
     """
-    rules = confinement()
+    rules, apart = confinement(), _apart_in(Path(directory))
+    owner = rules.owner if apart is None else apart.owner
     argv = (*_limits(rules), *argv)
-    if rules.owner is None:
+    if owner is None:
         return Launch(argv, environment)
-    # Variables that make the loader run code are set after the rights are dropped.
+    environment = environment if apart is None else {**environment, **apart.variables}
+    # Variables that make the loader run code are set only after the rights are dropped.
     late = {name: value for name, value in environment.items() if name in _LOADER or name.startswith("LD_")}
     rest = {name: value for name, value in environment.items() if name not in late}
     if late:
         argv = (_system_program("env"), *(f"{name}={value}" for name, value in late.items()), *argv)
+    setpriv = _system_program("setpriv")
     mark = new_mark()
-    return Launch((*_as_owner(rules.owner, mark), *argv), rest, mark)
+    return Launch((setpriv, *_as_owner(owner, mark), *argv), rest, mark)
+
+
+def _apart_in(directory: Path) -> Apart | None:
+    apart = _IN_FORCE.get().apart
+    # Not resolved: with a link to this directory, the agent under test would become its user.
+    absolute = Path(os.path.abspath(directory))  # noqa: PTH100
+    return apart if apart is not None and absolute.is_relative_to(apart.directory) else None
 
 
 def _as_owner(owner: Owner, mark: int) -> tuple[str, ...]:
     ids = ("--reuid", str(owner.uid), "--regid", str(owner.gid), "--groups", str(mark))
-    return (_system_program("setpriv"), *ids, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--")
+    return (*ids, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--")
 
 
 def _limits(rules: Confinement) -> tuple[str, ...]:
@@ -135,18 +191,15 @@ def _system_program(name: str) -> str:
     return program
 
 
-# Inputs and state of the action; services of the runner, such as OpenID Connect.
-_PREFIXES = ("INPUT_", "STATE_", "ACTIONS_")
+# A process with the key of the caches can write entries that are believed.
+_TOKENS = frozenset({"GITHUB_TOKEN", "GH_TOKEN", CACHE_KEY})
 
-_NAMES = frozenset(
-    {
-        *("GITHUB_TOKEN", "GH_TOKEN"),
-        # Files by which a step sends commands to the runner.
-        *("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"),
-    }
-)
+# Settings of git in variables: GIT_CONFIG_COUNT, GIT_CONFIG_KEY_0, GIT_CONFIG_VALUE_0.
+_GIT_SETTING = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
 
-# In the action these come from the job and name files of the host, not of the container.
+_MOST_NAMED = 10
+
+# In the action these variables come from the job and refer to files of the host, not of the container.
 _JOB_PATHS = frozenset({"PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LD_PRELOAD"})
 
 
@@ -158,23 +211,50 @@ def user_environment(
     The action's tokens and inputs are removed, so that an agent under test cannot act as the workflow. With
     ``pass_env``, secret-like variables that it does not name are removed too.
 
-    Args:
-        extra: variables of the agent's definition; they replace others.
-        environment: the variables to start from; by default those of this process.
+    extra: variables of the agent's definition; they replace variables of the same name.
+    environment: the variables to start from; by default those of this process.
     """
     source = os.environ if environment is None else environment
-    hidden = _NAMES | (_JOB_PATHS if source.get("GITHUB_ACTIONS") == "true" else frozenset())
-    kept = {name: value for name, value in source.items() if name not in hidden and not name.startswith(_PREFIXES)}
+    hidden = _TOKENS | (_JOB_PATHS if source.get("GITHUB_ACTIONS") == "true" else frozenset())
+    kept = {name: value for name, value in source.items() if name not in hidden and not is_reserved_name(name)}
     rules = confinement()
     if rules.pass_env is not None:
-        kept = {name: value for name, value in kept.items() if _may_pass(name, rules.pass_env)}
+        secrets = set(withheld(kept))
+        kept = {name: value for name, value in kept.items() if name not in secrets}
     return {**kept, **rules.variables, **(extra or {})}
 
 
 def is_private(name: str) -> bool:
     """Return whether a variable belongs to the runner or may contain a secret."""
-    return name in _NAMES or name.startswith(_PREFIXES) or is_secret_name(name)
+    return name in _TOKENS or is_reserved_name(name) or is_secret_name(name)
 
 
-def _may_pass(name: str, patterns: tuple[str, ...]) -> bool:
-    return not is_secret_name(name) or any(fnmatchcase(name, pattern) for pattern in patterns)
+def withheld(environment: Mapping[str, str]) -> list[str]:
+    """Return the names of the secret-like variables that user code does not receive, in order."""
+    patterns = confinement().pass_env
+    if patterns is None:
+        return []
+    names = {
+        name
+        for name, value in environment.items()
+        if is_secret(name, value) and not any(fnmatchcase(name, pattern) for pattern in patterns)
+    }
+    if any(name.startswith(_GIT_SETTING) for name in names):
+        # git refuses to start if a setting that it was told the number of is missing.
+        names |= {name for name in environment if name.startswith(_GIT_SETTING)}
+    return sorted(names)
+
+
+def withheld_hint(config: str = "agenteval.yaml") -> str:
+    """Return a sentence that names the variables that user code did not receive; empty without such variables.
+
+    Args:
+        config: the configuration that can pass them.
+    """
+    missed = (name for name in withheld(os.environ) if name not in _TOKENS and not is_reserved_name(name))
+    names = [name for name in missed if os.environ[name]]
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    shown = f"{', '.join(names[:_MOST_NAMED])}{more}"
+    return f"not passed to agents, tools and graders: {shown}; list what they need in `pass_env` of {config}"

@@ -14,7 +14,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupter:
-    """Ends the run in another thread as SIGINT would: threads receive no signals."""
+    """Ends a run in another thread as SIGINT would; threads do not receive signals."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -22,7 +22,7 @@ class Interrupter:
         self._stop: Callable[[], object] | None = None
 
     def interrupt(self) -> None:
-        """End the run that is under way, or the next one as soon as it begins."""
+        """End the current run, or the next run as soon as it begins."""
         with self._lock:
             self._requested = True
             if self._stop is not None:
@@ -30,7 +30,7 @@ class Interrupter:
 
     @contextmanager
     def calling(self, stop: Callable[[], object]) -> Iterator[None]:
-        """Call a function, which any thread may call, when an interruption is requested in the block."""
+        """Call a function on an interruption within the block; any thread may call it."""
         with self._lock:
             self._stop = stop
             if self._requested:
@@ -47,7 +47,7 @@ _INTERRUPTER: ContextVar[Interrupter | None] = ContextVar("interrupter", default
 
 @contextmanager
 def interruptible(interrupter: Interrupter) -> Iterator[None]:
-    """Let an interrupter end the runs of the block, and of threads that get its context."""
+    """Let an interrupter end the runs in the block, and in threads that inherit its context."""
     token = _INTERRUPTER.set(interrupter)
     try:
         yield
@@ -57,7 +57,7 @@ def interruptible(interrupter: Interrupter) -> Iterator[None]:
 
 @contextmanager
 def handlers_restored() -> Iterator[None]:
-    """Put the signal handlers of before the block back in force after it; in the main thread alone."""
+    """Restore the signal handlers after the block; only in the main thread."""
     if not _in_main_thread():
         yield
         return
@@ -66,7 +66,7 @@ def handlers_restored() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            # `None` is a handler that was not installed by Python and cannot be put back.
+            # `None` is a handler that Python did not install and cannot restore.
             if handler is not None:
                 signal.signal(number, handler)
 
@@ -74,7 +74,7 @@ def handlers_restored() -> Iterator[None]:
 async def until_signal(work: Coroutine[Any, Any, None]) -> int | None:
     """Run a coroutine, and cancel it at the first signal.
 
-    Signals are handled in the main thread alone; in another one, an ``Interrupter`` takes their place.
+    Signals are handled in the main thread only; in other threads an ``Interrupter`` replaces them.
 
     Args:
         work: the coroutine; its exceptions are raised here.

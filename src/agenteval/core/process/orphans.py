@@ -19,7 +19,7 @@ VARIABLE = "AGENTEVAL_PROCESS"
 
 _SELF = Path("/proc/self/task")
 _PR_SET_CHILD_SUBREAPER = 36
-# A killed process takes a moment to end; its children then become orphans.
+# Rounds and pause in seconds: a killed process needs a moment to end, and its children then become orphans.
 _ROUNDS, _PAUSE_S = 200, 0.005
 
 
@@ -59,7 +59,7 @@ async def end_orphans(token: str, program: int) -> None:
 
 
 def _children() -> Iterator[int]:
-    """Return the process ids of our children, including adopted ones."""
+    """Yield the process ids of this process's children, including adopted ones."""
     with contextlib.suppress(OSError):
         for task in _SELF.iterdir():
             with contextlib.suppress(OSError):
@@ -67,12 +67,19 @@ def _children() -> Iterator[int]:
 
 
 def _belongs(pid: int, token: str, group: int) -> bool:
-    """Return whether a child belongs to a program; an ended child has no environment to check."""
+    """Return whether a child belongs to a program; an ended child has no environment that could be checked."""
     with contextlib.suppress(OSError):
         if os.getpgid(pid) == group:
             return True
-        return f"{VARIABLE}={token}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return any(f"{VARIABLE}={token}".encode() in variables for variables in _environments(pid))
     return False
+
+
+def _environments(pid: int) -> Iterator[list[bytes]]:
+    """Yield the environment variables of each thread; a thread that has ended, even the first one, has none."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            yield (task / "environ").read_bytes().split(b"\0")
 
 
 def _has_ended(pid: int) -> bool:

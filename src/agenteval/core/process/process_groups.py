@@ -1,12 +1,13 @@
 """Finds every descendant of a program by a supplementary group, which a process cannot leave.
 
-A process can leave its process group, its session and its parent. Without rights it cannot drop a supplementary
-group, so each user program receives a unique one.
+A process can leave its process group, its session and its parent. An unprivileged process cannot drop a supplementary
+group, so each user program gets a unique one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import signal
@@ -14,23 +15,31 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 
 _PROC = Path("/proc")
 # Group ids that systemd reserves for dynamic users.
 _FIRST, _LAST = 61184, 65519
-_ROUNDS, _PAUSE_S = 200, 0.001
+_MARKS = _LAST - _FIRST + 1
+_PAUSE_S = 0.001
+# Time for killed processes to end; in an uninterruptible system call, a process does not end.
+_LIMIT_S = 10.0
+# Time without a process of a program, after which it has ended, although other processes of the machine ended.
+_QUIET_S = 1.0
 _REAPING_INTERVAL_S = 2.0
 
-# A random start, since other runs on this machine use the same range.
-_numbers = count(secrets.randbelow(_LAST - _FIRST + 1))
+# A random start, because other runs on this machine use the same range.
+_numbers = count(secrets.randbelow(_MARKS))
 _taken: set[int] = set()
 
 
 @dataclass(frozen=True)
 class Process:
-    """The kernel's data about a process."""
+    """The kernel's information about a process.
+
+    A process lives as long as one of its threads; its first thread can end before the others, and is a zombie then.
+    """
 
     pid: int
     parent: int
@@ -39,31 +48,52 @@ class Process:
 
 
 def new_mark() -> int:
-    """Return an unused group id, and reserve it until :func:`free_mark`."""
-    numbers = (_FIRST + number % (_LAST - _FIRST + 1) for number in _numbers)
+    """Return an unused group id, and reserve it until its processes have ended (:func:`end_marked`).
+
+    Raises:
+        OSError: all group ids are in use.
+    """
+    numbers = (_FIRST + number % _MARKS for number in islice(_numbers, _MARKS))
     in_use = _taken.union(*(process.groups for process in processes()))
-    mark = next(number for number in numbers if number not in in_use)
+    mark = next((number for number in numbers if number not in in_use), None)
+    if mark is None:
+        raise OSError(errno.EAGAIN, "too many programs are running")
     _taken.add(mark)
     return mark
 
 
 def free_mark(mark: int) -> None:
-    """Release a group id that no process has."""
+    """Release a group id that no process ever had."""
     _taken.discard(mark)
 
 
 def kill_marked(mark: int, own_child: int | None) -> None:
-    """Kill every process with a mark, and reap orphans among them.
+    """Kill every process with a mark, without waiting for their end; new ones may have started meanwhile.
 
     Args:
         mark: the group.
         own_child: a child that the caller reaps.
     """
-    ended: set[int] = set()
-    for _ in range(_ROUNDS):
-        if not _kill_group(mark, own_child, ended):
-            return
-        time.sleep(_PAUSE_S)
+    _kill_group(frozenset({mark}), own_child, set())
+
+
+def end_marked(mark: int, own_child: int | None) -> bool:
+    """Kill every process with a mark until none is left, reap orphans among them, and release the mark.
+
+    Args:
+        mark: the group.
+        own_child: a child that the caller reaps.
+
+    Returns:
+        Whether all have ended within the time limit. If not, the mark stays reserved, and
+        :func:`end_all_marked` tries again.
+    """
+    return _ended(frozenset({mark}), own_child)
+
+
+def end_all_marked() -> bool:
+    """End every process of user code that is left; return whether all have ended."""
+    return _ended(frozenset(_taken), None) if _taken else True
 
 
 def processes() -> Iterator[Process]:
@@ -81,9 +111,9 @@ def reap(pid: int) -> None:
 
 
 def reap_orphans() -> None:
-    """Start a thread that reaps orphans, for the first process of a container.
+    """Start a thread that reaps orphans; needed if this is the first process of a container.
 
-    Children are reaped at once by their starter, so a child that is dead in two successive checks is an orphan.
+    Starters reap their children at once, so a child that is dead in two successive checks is an orphan.
     """
     threading.Thread(target=_reap_for_good, name="reaper", daemon=True).start()
 
@@ -98,31 +128,60 @@ def _reap_for_good() -> None:
         before = dead
 
 
-def _kill_group(mark: int, own_child: int | None, ended: set[int]) -> bool:
-    """Kill the processes with a mark, newest first, and return whether there may be more.
+def _ended(marks: frozenset[int], own_child: int | None) -> bool:
+    """Kill all processes with one of the marks and release the marks; return whether they ended in time."""
+    ended: set[int] = set()
+    last_found = began = time.monotonic()
+    while (sweep := _kill_group(marks, own_child, ended)).may_be_more:
+        now = time.monotonic()
+        last_found = now if sweep.found else last_found
+        if now - last_found > _QUIET_S:
+            # Processes of other programs start and end all the time.
+            break
+        if now - began > _LIMIT_S:
+            return False
+        time.sleep(_PAUSE_S)
+    _taken.difference_update(marks)
+    return True
 
-    A process that starts another and ends is dead or gone by then, and the new one is not in the list.
+
+@dataclass(frozen=True)
+class _Sweep:
+    """One look at all processes: whether living ones with a mark were found, and whether any ended meanwhile."""
+
+    found: bool
+    vanished: bool
+
+    @property
+    def may_be_more(self) -> bool:
+        return self.found or self.vanished
+
+
+def _kill_group(marks: frozenset[int], own_child: int | None, ended: set[int]) -> _Sweep:
+    """Kill the processes with one of the marks, newest first.
+
+    A process that starts another one and ends is dead or gone by then, and the new one is not in the list.
 
     Args:
-        mark: the group.
+        marks: the groups.
         own_child: a child that the caller reaps.
         ended: processes that were dead before; those that are dead now are added.
     """
-    may_be_more = False
+    found = vanished = False
     for pid in sorted(_pids(), reverse=True):
         process = _look_at(pid)
         if process is None:
-            may_be_more = True
-        elif mark in process.groups:
-            may_be_more = may_be_more or pid not in ended
+            vanished = True
+        elif marks & process.groups:
+            found = found or pid not in ended or not process.is_dead
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
             if not process.is_dead:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
                 continue
             ended.add(pid)
             if process.parent == os.getpid() and pid != own_child:
                 reap(pid)
-    return may_be_more
+    return _Sweep(found, vanished)
 
 
 def _pids() -> list[int]:
@@ -130,7 +189,7 @@ def _pids() -> list[int]:
 
 
 def _look_at(pid: int) -> Process | None:
-    """Return the kernel's data; ``None`` if the process is gone."""
+    """Return the kernel's information; ``None`` if the process no longer exists."""
     try:
         status = (_PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -139,6 +198,6 @@ def _look_at(pid: int) -> Process | None:
     return Process(
         pid=pid,
         parent=int(fields["PPid"]),
-        is_dead=fields["State"].split()[0] in {"Z", "X"},
+        is_dead=fields["State"].split()[0] in {"Z", "X"} and int(fields["Threads"]) <= 1,
         groups=frozenset(map(int, fields["Groups"].split())),
     )

@@ -1,1 +1,1 @@
-"""Foreign text: escaping and masking."""
+"""Untrusted text: escaping and masking."""

@@ -1,45 +1,28 @@
-"""The one way foreign text takes into anything we write.
+"""Escapes untrusted text for every output format.
 
-Foreign is whatever an agent, a judge, a suite or a baseline wrote: names, questions, answers, reasons, error
-messages. Every function here is pure, accepts any ``str`` (lone surrogates included) and returns text that
-every encoder takes. ``limit`` counts characters of the original; what is longer is cut *before* it is escaped,
-so a cut never splits an escape and an answer of a megabyte costs nothing.
+Text of agents, judges, suites and baselines is untrusted: names, questions, answers, reasons, error messages. Every
+function here is pure, accepts any ``str`` (lone surrogates included) and returns text that every encoder accepts.
+``limit`` counts characters of the original; longer text is truncated *before* it is escaped, so no escape is split
+and an answer of a megabyte costs little.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from html import escape as _html_escape
 
-#: Breaks a reference for GitHub's filters and shows nothing. Entities alone do not: mentions and issue numbers
-#: are looked for after entities have become characters.
+from agenteval.core.text.separators import TERMINAL_SEQUENCE
+
+#: Invisible; breaks a reference for GitHub's filters. Entities alone do not: GitHub searches for mentions and issue
+#: numbers after it has decoded entities.
 _GAP = "&#8203;"
 
 _REPLACEMENT = "\ufffd"
 
-_MASK = "***"
-
-_MINIMUM_SECRET = 4
-
-_MINIMUM_SECRET_LINE = 8
-
 _MAXIMUM_LINES = 60
 
 _SHORTEST_COMMIT = 7
-
-# The payload of a string sequence excludes every control character: it ends at the next introducer, so matching
-# stays linear, and an unterminated sequence cannot make the rest of an answer disappear.
-_TERMINAL_SEQUENCE = re.compile(
-    r"""
-      (?: \x1b\[ | \x9b ) [0-?]* [\x20-/]* [@-~]                                      # CSI: colours, cursor
-    | (?: \x1b[\]PX^_] | [\x90\x98\x9d-\x9f] )                                        # OSC, DCS, SOS, PM, APC
-      [^\x00-\x1f\x7f-\x9f]* (?: \x07 | \x1b\\ | \x9c )
-    | \x1b [\x20-/]* [0-~]                                                            # two-character sequences
-    """,
-    re.VERBOSE,
-)
 
 _LINE_BREAK = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 
@@ -73,6 +56,12 @@ _WEB_ADDRESS = re.compile(r"https?://[!#$%&'()*+,./:;=?@A-Z\[\]_a-z~0-9-]{1,4000
 
 _BACKTICKS = re.compile("`+")
 
+#: The longest run of backticks or tildes in a code block. cmark-gfm, which renders GitHub's Markdown, keeps the
+#: length of a fence in a byte: a line of 255 backticks ends any longer fence.
+LONGEST_RUN = 100
+
+_LONG_RUN = re.compile(rf"([`~])\1{{{LONGEST_RUN - 1}}}(?=\1)")
+
 _ANY_WORKFLOW_COMMAND = re.compile(r"##(?=\[)|:(?=:)")
 
 _WORKFLOW_COMMAND = re.compile(r"##(?=\[)|^[^\S\n]*:(?=:)", re.MULTILINE)
@@ -83,12 +72,12 @@ _CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: 
 
 
 def visible(text: str) -> str:
-    """The text without control sequences and characters that show nothing; tabs and line feeds stay."""
+    """Return the text without control sequences and invisible characters; tabs and line feeds stay."""
     return _clean(text)
 
 
 def one_line(text: str, limit: int | None = None) -> str:
-    """The text without control sequences, every run of white space one blank, cut to ``limit`` with an ellipsis."""
+    """Return the text as one line, without control sequences, truncated to ``limit`` with an ellipsis."""
     cleaned, rest = _prepare(text, limit)
     line = " ".join(cleaned.split())
     if limit is not None and len(line) > limit:
@@ -97,19 +86,19 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def markdown_inline(text: str, limit: int | None = None) -> str:
-    """One line of Markdown that shows the text and does nothing else, at any place of a page, table cells included.
+    """Return the text as one line of Markdown that shows it literally in any place, including table cells.
 
-    Specials become HTML entities, which CommonMark never reads as structure. Mentions, issue and commit references,
-    links and emoji codes get an invisible gap. The only markup in the result is ``<span>$</span>``, GitHub's
-    documented way to write a dollar sign that begins no formula.
+    Special characters become HTML entities, which CommonMark never reads as structure. Mentions, issue and commit
+    references, links and emoji codes get an invisible gap. The only markup in the result is ``<span>$</span>``,
+    GitHub's documented form of a dollar sign that does not begin a formula.
     """
     return _INLINE.sub(_escape_inline, one_line(text, limit))
 
 
 def markdown_lines(text: str, limit: int | None = None) -> str:
-    """Like :func:`markdown_inline`, but line breaks and indentation stay visible (``<br>``, ``&nbsp;``).
+    """Return the same as :func:`markdown_inline`, with visible line breaks and indentation (``<br>``, ``&nbsp;``).
 
-    It wraps in a table cell, where a fence would need a scroll bar.
+    The text wraps in a table cell; a code block would need a scroll bar.
     """
     cut, rest = _cut(text, limit)
     lines = cut.strip("\n").expandtabs(4).split("\n")
@@ -122,12 +111,12 @@ def markdown_lines(text: str, limit: int | None = None) -> str:
 
 
 def markdown_marked(pieces: Iterable[tuple[str, bool]], element: str) -> str:
-    """Like :func:`markdown_lines`, of a text in pieces.
+    """Return the same as :func:`markdown_lines`, for a text in pieces.
 
     Args:
-        pieces: text, and whether it stands in an element of its own; one after the other they are the whole text.
-            Terminal sequences must not be split: :func:`visible` removes them first.
-        element: name of that element, ``del`` or ``ins``.
+        pieces: the pieces of the text in order, each with whether to put it into an element. Terminal sequences must
+            not be split, so :func:`visible` must have removed them.
+        element: name of the element, ``del`` or ``ins``.
     """
     lines = [""]
     for text, marked in pieces:
@@ -142,43 +131,47 @@ def markdown_marked(pieces: Iterable[tuple[str, bool]], element: str) -> str:
 
 
 def markdown_block(text: str, limit: int | None = None) -> str:
-    """A fenced code block, its fence longer than any run of backticks inside, without a line end after it."""
+    """Return a fenced code block, its fence longer than any run of backticks inside.
+
+    Blank lines surround the block, so that it is one wherever a template puts it: lists, quotes and elements of HTML
+    end before it. An invisible gap breaks runs of more than ``LONGEST_RUN`` backticks or tildes.
+    """
     cut, rest = _cut(text, limit)
-    # A code block cannot be escaped, and its source stays in the body: nothing in it may look like a hidden marker.
-    content = cut.replace("<!--", "<\u200b!--")
+    # A code block cannot be escaped, and its source stays in the body, so it must not contain hidden markers.
+    content = _LONG_RUN.sub("\\g<0>\u200b", cut.replace("<!--", "<\u200b!--"))
     if rest:
         content = f"{content}\n… ({rest:,} more characters)"
     longest = max(map(len, _BACKTICKS.findall(content)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{content}\n{fence}"
+    return f"\n\n{fence}text\n{content}\n{fence}\n\n"
 
 
 def html(text: str) -> str:
-    """The text for HTML content and quoted attributes."""
+    """Return the text for HTML content and quoted attributes."""
     return _html_escape(_clean(text), quote=True)
 
 
 def address(text: str) -> str:
-    """The text as the target of a link in an attribute; ``#`` for anything but a web address."""
+    """Return the text as a link target for an attribute; ``#`` for anything but a web address."""
     return html(text) if _WEB_ADDRESS.fullmatch(text) else "#"
 
 
 def json_in_html(text: str) -> str:
-    """JSON text for a ``script`` element that holds data: the same values, and no markup to end or open anything.
+    """Return JSON text for a ``script`` element with data: equal values, without markup.
 
-    What would reorder or hide the text around it is dropped.
+    Characters that reorder or hide the surrounding text are removed.
     """
     if not text.isascii():
         text = _NO_CHARACTER.sub(_REPLACEMENT, _HIDDEN.sub("", text))
-    # Outside of strings, JSON has none of them.
+    # JSON contains these characters in strings only.
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def xml(text: str) -> str:
-    """The text with only characters that XML 1.0 allows; markup is left to the XML writer.
+    """Return the text with only the characters that XML 1.0 allows; the XML writer escapes markup.
 
-    Control characters become their visible pictures (``␛``), anything else without a place in XML ``�``. What would
-    reorder or hide the text around it is dropped.
+    Control characters become visible symbols (``␛``); other characters that XML does not allow become ``�``.
+    Characters that reorder or hide the surrounding text are removed.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -186,14 +179,14 @@ def xml(text: str) -> str:
 
 
 def terminal(text: str, *, multiline: bool = False, wrapped: bool = False) -> str:
-    """The text for a terminal or log: no control sequences and no control characters at all.
+    """Return the text for a terminal or log, without control sequences and control characters.
 
-    What a GitHub runner would take for a command of a workflow (``::error::`` at the start of a line, ``##[group]``
+    Text that a GitHub runner would execute as a workflow command (``::error::`` at the start of a line, ``##[group]``
     anywhere) gets an invisible gap.
 
     Args:
-        multiline: line feeds stay; else they become blanks.
-        wrapped: the lines may be broken anywhere, so that any ``::`` may come to stand at the start of one.
+        multiline: keep line feeds; otherwise they become spaces.
+        wrapped: the output may break lines anywhere, so that any ``::`` can be at the start of a line.
     """
     cleaned = _clean(text).replace("\t", " ")
     if not multiline:
@@ -203,27 +196,18 @@ def terminal(text: str, *, multiline: bool = False, wrapped: bool = False) -> st
 
 
 def workflow_data(text: str) -> str:
-    """The text as data of a workflow command, one line; the runner turns it back into the original."""
+    """Return the text as the data of a workflow command, in one line; the runner decodes it to the original."""
     encodable = _NO_CHARACTER.sub(_REPLACEMENT, text)
     return encodable.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def workflow_property(text: str) -> str:
-    """The text as a property of a workflow command (``::error title=…::``)."""
+    """Return the text as a property of a workflow command (``::error title=…::``)."""
     return workflow_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _forms(secret: str) -> set[str]:
-    """How a secret may stand in a text: as it is, line by line, and inside a JSON string."""
-    parts = {secret, secret.strip()} | {
-        line for line in map(str.strip, secret.splitlines()) if len(line) >= _MINIMUM_SECRET_LINE
-    }
-    plain = {part for part in parts if len(part.strip()) >= _MINIMUM_SECRET}
-    return plain | {json.dumps(part, ensure_ascii=ascii_only)[1:-1] for part in plain for ascii_only in (True, False)}
-
-
 def _prepare(text: str, limit: int | None) -> tuple[str, int]:
-    """As much of the text, cleaned, as ``limit`` may need, and how many characters that leaves out."""
+    """Return the cleaned beginning of the text that ``limit`` may need, and the number of omitted characters."""
     if limit is None:
         return _clean(text), 0
     enough = 4 * limit + 256
@@ -231,7 +215,7 @@ def _prepare(text: str, limit: int | None) -> tuple[str, int]:
 
 
 def _cut(text: str, limit: int | None) -> tuple[str, int]:
-    """The cleaned text up to the limit, and how many characters that leaves out."""
+    """Return the cleaned text up to the limit, and the number of omitted characters."""
     cleaned, rest = _prepare(text, limit)
     if limit is None or len(cleaned) <= limit:
         return cleaned, rest
@@ -239,10 +223,10 @@ def _cut(text: str, limit: int | None) -> tuple[str, int]:
 
 
 def _clean(text: str) -> str:
-    """Removes what shows nothing and may do harm; keeps tabs and line feeds."""
+    """Remove invisible and harmful characters; keep tabs and line feeds."""
     if text.isascii() and text.isprintable():
         return text
-    text = _TERMINAL_SEQUENCE.sub("", text)
+    text = TERMINAL_SEQUENCE.sub("", text)
     text = _LINE_BREAK.sub("\n", text)
     return _NO_CHARACTER.sub(_REPLACEMENT, _HIDDEN.sub("", _CONTROL.sub("", text)))
 
@@ -271,7 +255,7 @@ def _escape_cell_line(line: str) -> str:
 
 
 def _escape_piece(text: str, element: str, *, begins: bool) -> str:
-    """A part of a line; the blanks at its ends stay, outside of the element, and are indentation where it begins."""
+    """Return a part of a line as an element; spaces at its ends stay outside, as indentation at the line's start."""
     content = text.strip(" ")
     if not content:
         return "&nbsp;" * len(text) if begins else text

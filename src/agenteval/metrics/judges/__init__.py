@@ -1,1 +1,1 @@
-"""Metrics that ask a language model."""
+"""Metrics that call a judge model."""

@@ -1,4 +1,4 @@
-"""Judges by deepeval: G-Eval with criteria in plain language, and five metrics for retrieval."""
+"""Judges of deepeval: G-Eval with criteria in plain language, and five metrics for retrieval."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agenteval.core.llm.spec import ModelSpec
-from agenteval.metrics.base import MetricError, Observation, Outcome
+from agenteval.metrics.base import MetricError, NotApplicableError, Observation, Outcome
 from agenteval.metrics.judges.deepeval_model import JudgeModel
 from agenteval.metrics.resources.resources import Resources
 
@@ -34,14 +34,14 @@ _RAG_CLASSES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class GEval:
-    """G-Eval (Liu et al. 2023): the judge follows evaluation steps and gives 0 to 10, reported as 0..1.
+    """G-Eval (Liu et al. 2023): the judge follows evaluation steps and scores 0 to 10, reported as 0 to 1.
 
     Args:
         name: name of the metric in prompts.
         criteria: the criteria in plain language; the evaluation steps are generated from it if none are given.
-        evaluation_params: what the judge sees: ``input``, ``actual_output``, ``expected_output``,
+        evaluation_params: the fields that the judge receives: ``input``, ``actual_output``, ``expected_output``,
             ``context``, ``retrieval_context``.
-        strict_mode: the judge may only say 1 or 0.
+        strict_mode: allow only the scores 1 and 0.
     """
 
     name: str
@@ -61,7 +61,7 @@ class GEval:
         return frozenset(_NEEDED[name] for name in self.evaluation_params if name in _NEEDED)
 
     async def measure(self, observation: Observation) -> Outcome:
-        """Ask the judge; an empty response is 0 without asking."""
+        """Call the judge; an empty response scores 0 without a call."""
         if not observation.response.strip():
             return _empty(self.model)
         from deepeval.metrics import GEval as DeepevalGEval
@@ -81,12 +81,12 @@ class GEval:
 
 @dataclass(frozen=True, slots=True)
 class Rag:
-    """Judges an answer and its retrieved passages.
+    """A judge's score of an answer and its retrieved passages.
 
     Args:
         metric_type: ``faithfulness``, ``answer_relevancy``, ``contextual_relevancy``,
             ``contextual_precision`` or ``contextual_recall``.
-        include_reason: one more call asks the judge to explain.
+        include_reason: request an explanation, with one more call.
     """
 
     metric_type: RagType
@@ -103,20 +103,29 @@ class Rag:
         return _RAG_NEEDS[self.metric_type]
 
     async def measure(self, observation: Observation) -> Outcome:
-        """Ask the judge; an empty response is 0 without asking."""
+        """Call the judge; an empty response scores 0 without a call."""
         if not observation.response.strip():
             return _empty(self.model)
         from deepeval import metrics
 
         judge = JudgeModel(self.model, self.resources.gateway, observation.iteration)
-        # Set explicitly, as an environment variable could choose a mode that calls another service.
+        # Set explicitly, because an environment variable could choose a mode that calls another service.
         kind = getattr(metrics, _RAG_CLASSES[self.metric_type])
         metric = kind(model=judge, include_reason=self.include_reason, eval_mode="llm")
+        judge.verdicts_asked = lambda: _items(metric, self.metric_type, observation)
         outcome = await _measured(metric, judge, observation)
         if not _verdicts(metric):
             # deepeval scores 1 or 0, although nothing was judged.
-            raise MetricError("the judge found nothing in the answer to give a verdict on, so there is no score")
+            raise NotApplicableError("the judge found nothing in the answer to give a verdict on")
         return outcome
+
+
+def _items(metric: Any, metric_type: RagType, observation: Observation) -> int:
+    """Return the number of items that the judge must give a verdict on; 0 if the judge divides the text itself."""
+    if metric_type == "contextual_precision":
+        return len(observation.retrieval_context or ())
+    found = {"faithfulness": "claims", "answer_relevancy": "statements"}.get(metric_type)
+    return len(getattr(metric, found, None) or ()) if found else 0
 
 
 def _empty(model: ModelSpec) -> Outcome:
@@ -124,7 +133,7 @@ def _empty(model: ModelSpec) -> Outcome:
 
 
 async def _measured(metric: Any, judge: JudgeModel, observation: Observation) -> Outcome:
-    """Run one deepeval metric. The object keeps state and is used once."""
+    """Run one deepeval metric; the object keeps state, so it is used only once."""
     try:
         async with judge.budget.measurement():
             try:
@@ -160,7 +169,7 @@ def _test_case(observation: Observation) -> Any:
 
 
 def _text(text: str | None) -> str | None:
-    """Remove the mark that deepeval reads as an image to open; in an answer it is plain text."""
+    """Remove the marker that makes deepeval open an image; in an answer it is plain text."""
     return None if text is None else text.replace("[DEEPEVAL:", "[DEEPEVAL\u200b:")
 
 

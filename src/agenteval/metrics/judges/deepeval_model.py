@@ -1,20 +1,18 @@
-"""Lets deepeval's metrics ask models through the gateway."""
+"""Connects deepeval's metrics to models through the gateway."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-# Set before the first import of deepeval, which otherwise sends telemetry and reads .env files.
-os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "1")
-os.environ.setdefault("DEEPEVAL_DISABLE_DOTENV", "1")
-# Otherwise a file in the working directory could set environment variables.
-os.environ.setdefault("DEEPEVAL_DISABLE_LEGACY_KEYFILE", "1")
+from agenteval.metrics.judges.deepeval_settings import SETTINGS as _SETTINGS  # noqa: F401 - assigns them
 
+# isort: split
 from deepeval.metrics.g_eval.schema import ReasonScore, Steps
+from deepeval.metrics.utils.qag import normalize_qag_verdict
 from deepeval.models import DeepEvalBaseLLM
 from openai.types.chat import ChatCompletion
 from pydantic import BaseModel
@@ -24,16 +22,17 @@ from agenteval.core.llm.calls import Call, Completion, Tally
 from agenteval.core.llm.gateway import Gateway
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import MetricError
-from agenteval.metrics.judges.reply import Reply, check_scale, may_be_score, read_reply
+from agenteval.metrics.judges.reply import Reply, check_scale, fitted, json_object, may_be_score
 
 if TYPE_CHECKING:
     from agenteval.core.llm.gateway import Accept
 
 _TOP_LOGPROBS = 5
+_UNREADABLE = "no"
 
 
 class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's own hook has no types
-    """One model for one measurement; ``spent`` is its cost.
+    """One model for one measurement; ``spent`` is the cost.
 
     Args:
         spec: the model.
@@ -49,11 +48,13 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         self._strict = strict
         self._asking: set[asyncio.Task[Any] | None] = set()
         self.spent = Tally()
+        # The minimum number of verdicts in a list; metrics that ask for one on each of several items set it.
+        self.verdicts_asked: Callable[[], int] = lambda: 0
         super().__init__(spec.name)
 
     @property
     def budget(self) -> Budget:
-        """The budget that this judge's calls count against."""
+        """The budget of this judge's calls."""
         return self._gateway.budget
 
     def load_model(self) -> JudgeModel:
@@ -65,7 +66,7 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         return self._spec.label
 
     def generate(self, *_: Any, **__: Any) -> Any:
-        """Not supported: deepeval only calls the model asynchronously."""
+        """Raise ``MetricError``: deepeval calls the model asynchronously only."""
         raise MetricError("judges are asked asynchronously")
 
     async def a_generate(self, prompt: str, schema: type[BaseModel] | None = None) -> Any:
@@ -83,11 +84,11 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         return self._read(completion.text, schema)
 
     async def a_generate_with_schema(self, *args: Any, schema: Any = None, **_: Any) -> Any:
-        """Like ``a_generate``. deepeval's implementation would ask twice after a TypeError."""
+        """Do the same as ``a_generate``; deepeval's implementation would call twice after a TypeError."""
         return await self.a_generate(args[0], schema)
 
     async def a_generate_raw_response(self, prompt: str, top_logprobs: int = _TOP_LOGPROBS) -> tuple[Any, float]:
-        """Return the reply with its token probabilities, which G-Eval uses to weigh the score.
+        """Return the reply with its token probabilities, with which G-Eval weights the score.
 
         Raises:
             AttributeError: the model has no token probabilities; deepeval then uses the plain score.
@@ -100,7 +101,7 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         return _chat_completion(self._spec.name, judged, completion.logprobs), 0.0
 
     async def _ask(self, call: Call, accept: Accept) -> Completion:
-        # An answer may contain lone surrogates, which no encoding has.
+        # An answer may contain lone surrogates, which cannot be encoded.
         sendable = replace(call, prompt=call.prompt.encode("utf-8", "replace").decode("utf-8"))
         task = asyncio.current_task()
         self._asking.add(task)
@@ -112,25 +113,46 @@ class JudgeModel(DeepEvalBaseLLM):  # type: ignore[no-untyped-call] # deepeval's
         return completion
 
     async def stop(self) -> None:
-        """Cancel pending calls: if one of several calls fails, deepeval leaves the others running."""
+        """Cancel pending calls: if one of several calls fails, deepeval does not stop the others."""
         left = [task for task in self._asking if task is not None]
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
     def _read(self, text: str, schema: type[Reply]) -> Reply:
-        reply = read_reply(text, schema)
-        if getattr(reply, "verdicts", None) == []:
-            raise MetricError("the judge gave no verdict on anything, so there is no score")
+        reply = fitted(_with_verdicts(json_object(text), schema), schema)
+        verdicts = getattr(reply, "verdicts", None)
+        if verdicts == []:
+            raise MetricError("the judge gave no verdict, so there is no score")
+        if verdicts is not None and len(verdicts) < (asked := self.verdicts_asked()):
+            raise MetricError(f"the judge gave {len(verdicts)} of {asked} verdicts, so there is no score")
         if isinstance(reply, Steps) and not reply.steps:
-            raise MetricError("the judge wrote no evaluation steps, so there is nothing to judge by")
+            raise MetricError("the judge wrote no evaluation steps, so there is no score")
         if isinstance(reply, ReasonScore):
             check_scale(reply.score, strict=self._strict)
         return reply
 
 
+def _with_verdicts(value: dict[str, Any], schema: type[BaseModel]) -> dict[str, Any]:
+    """Return a reply with its verdicts as deepeval reads them, "Yes" as "yes".
+
+    An unreadable verdict is "no"; deepeval leaves it out, which would raise the score. If none is readable, the list
+    is empty.
+    """
+    listed = value.get("verdicts")
+    field = schema.model_fields.get("verdicts")
+    if field is None or not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+        return value
+    (item_schema,) = get_args(field.annotation)
+    allowed = get_args(item_schema.model_fields["verdict"].annotation)
+    read = [{**item, "verdict": normalize_qag_verdict(item.get("verdict"), allowed)} for item in listed]
+    if all(item["verdict"] is None for item in read):
+        return {**value, "verdicts": []}
+    return {**value, "verdicts": [item if item["verdict"] else {**item, "verdict": _UNREADABLE} for item in read]}
+
+
 def supports_logprobs(spec: ModelSpec) -> bool:
-    """Return whether a model has token probabilities, by deepeval's list of OpenAI models."""
+    """Return whether a model has token probabilities, according to deepeval's list of OpenAI models."""
     from deepeval.models.llms.constants import OPENAI_MODELS_DATA
 
     if spec.provider not in {"openai", "azure_openai"}:
@@ -141,7 +163,7 @@ def supports_logprobs(spec: ModelSpec) -> bool:
 
 
 def _chat_completion(model: str, judged: ReasonScore, logprobs: list[Any] | None) -> ChatCompletion:
-    """Rebuild the reply of OpenAI's client for deepeval, as the reply may come from the cache.
+    """Rebuild the reply of OpenAI's client for deepeval, because the reply may come from the cache.
 
     The score is written like the model's tokens, so that deepeval finds its probabilities.
     """
@@ -159,6 +181,6 @@ def _chat_completion(model: str, judged: ReasonScore, logprobs: list[Any] | None
 
 
 def _on_scale(token: dict[str, Any]) -> dict[str, Any]:
-    """Return a token without alternatives that are not scores: deepeval would weigh "100" as ten times the best."""
+    """Return a token without alternatives that are not scores; deepeval would weight "100" as ten times 10."""
     listed = token.get("top_logprobs") or []
     return {**token, "top_logprobs": [item for item in listed if may_be_score(str(item.get("token", "")))]}

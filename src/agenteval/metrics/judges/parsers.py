@@ -1,4 +1,4 @@
-"""Reads the score in a judge's reply, and rejects scores outside the judge's scale."""
+"""Reads the score in a judge's reply; rejects scores outside the judge's scale."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agenteval.core.masking import beginning
 from agenteval.metrics.base import MetricError
 from agenteval.metrics.judges.reply import json_object
 from agenteval.metrics.values import shown
@@ -141,4 +142,4 @@ def _reason(text: str) -> str:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_REASON else f"{line[: _LONGEST_REASON - 1]}…"
+    return line if len(line) <= _LONGEST_REASON else f"{beginning(line, _LONGEST_REASON - 1)}…"

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from agenteval.core.llm.calls import Call
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import MetricError, Observation, Outcome
+from agenteval.metrics.json_schema import first_problem
 from agenteval.metrics.judges.reply import json_object
 from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.schema import check, json_schema_of
@@ -38,19 +39,20 @@ Reply with one JSON object and nothing else. It must follow this JSON Schema:
 
 @dataclass(frozen=True, slots=True)
 class PromptJudge:
-    """A model's score, divided by the maximum of its scale; the limits of the case decide.
+    """A model's score, divided by the maximum of its scale; the limits of the case decide the verdict.
 
     Args:
         prompt: the judging instructions.
         model: the judge.
-        fields: the schema of the reply; or
-        json_schema: the same as JSON Schema. Without both, the reply is a score and its reasoning.
+        fields: the schema of the reply.
+        json_schema: the schema as JSON Schema, instead of ``fields``. Without both, the reply is a score and its
+            reasoning.
         scores: the fields of the reply whose mean is the score.
         scale: the lowest and the highest score.
         limits: ``min``, ``max`` and ``equal`` on that scale; ``None`` is no limit.
-        criteria: what to look at in this case.
+        criteria: criteria for this case.
         reference: an answer to compare with.
-        context: what the agent was given besides the prompt.
+        context: context of the agent besides the prompt.
     """
 
     prompt: str
@@ -70,7 +72,7 @@ class PromptJudge:
         self.resources.gateway.check(self.model)
 
     async def measure(self, observation: Observation) -> Outcome:
-        """Ask the judge; an empty response is 0 without asking."""
+        """Call the judge; an empty response scores 0 without a call."""
         if not observation.response.strip():
             return Outcome(0.0, passed=False, decided=True, reason="empty response", model=self.model.label)
         call = Call(
@@ -96,7 +98,7 @@ class PromptJudge:
         )
 
     def _question(self, observation: Observation) -> str:
-        # An answer may contain lone surrogates, which no encoding has.
+        # An answer may contain lone surrogates, which cannot be encoded.
         judged = {
             "prompt": observation.input,
             "context": dict(self.context),
@@ -134,12 +136,7 @@ class PromptJudge:
 
     def _check(self, reply: dict[str, Any]) -> None:
         if self.json_schema is not None:
-            import jsonschema
-
-            error = jsonschema.exceptions.best_match(
-                jsonschema.Draft202012Validator(self.json_schema).iter_errors(reply)
-            )
-            problem = None if error is None else f"{error.json_path}: {error.message}"
+            problem = first_problem(self.json_schema, reply)
         elif self.fields is not None:
             problems, _ = check(self.fields, reply)
             problem = "; ".join(problems) or None
@@ -149,7 +146,7 @@ class PromptJudge:
             raise MetricError(f"the judge's reply does not follow output_schema: {problem}")
 
     def _normalised(self, raw: float) -> float:
-        """Map a score to 0..1: 7 of 1 to 10 is 0.7; a scale with negative values is mapped linearly."""
+        """Map a score to 0 to 1: 7 of 1 to 10 is 0.7; a scale with negative values is mapped linearly."""
         low, high = self.scale
         return raw / high if low >= 0 else (raw - low) / (high - low)
 

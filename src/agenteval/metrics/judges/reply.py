@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from agenteval.core.masking import shortened
 from agenteval.metrics.base import MetricError
 
 Reply = TypeVar("Reply", bound=BaseModel)
@@ -24,7 +26,15 @@ def read_reply(text: str, schema: type[Reply]) -> Reply:
     Raises:
         MetricError: the reply is not JSON, or does not follow the schema.
     """
-    value = json_object(text)
+    return fitted(json_object(text), schema)
+
+
+def fitted(value: dict[str, Any], schema: type[Reply]) -> Reply:
+    """Return the JSON of a reply as an instance of its schema.
+
+    Raises:
+        MetricError: it does not follow the schema.
+    """
     if isinstance(value.get("score"), bool):
         raise MetricError(f"the judge's score is {value['score']}, not a number")
     try:
@@ -36,23 +46,32 @@ def read_reply(text: str, schema: type[Reply]) -> Reply:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Return the JSON object in a reply; fences and prose around it are ignored.
+    """Return the JSON object in a reply; code fences and text around it are ignored.
 
     Raises:
-        MetricError: there is none.
+        MetricError: the reply contains no JSON object, or an object with two values of one key.
     """
     start, end = text.find("{"), text.rfind("}")
     inner = text[start : end + 1] if start != -1 and end > start else ""
-    # Some models write a comma before a closing bracket. Tried last, as a text may contain one, too.
+    # Some models write a comma before a closing bracket. Tried last, because a text may contain one as well.
     for candidate in (inner, _TRAILING_COMMA.sub(r"\1", inner)):
         try:
-            value = json.loads(candidate)
+            value = json.loads(candidate, object_pairs_hook=_with_one_value)
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             return value
-    shown = " ".join(text.split())
-    raise MetricError(f"the judge's reply is not JSON: {shown[:_SHOWN]!r}")
+    raise MetricError(f"the judge's reply is not JSON: {shortened(text, _SHOWN)!r}")
+
+
+def _with_one_value(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; with two scores, it is unknown which one the judge means."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        for key, value in pairs:
+            if made[key] != value:
+                raise MetricError(f"the judge's reply has two values of {shortened(key, _SHOWN)!r}")
+    return made
 
 
 def check_scale(score: float, *, strict: bool) -> None:
@@ -69,5 +88,5 @@ def check_scale(score: float, *, strict: bool) -> None:
 
 def may_be_score(token: str) -> bool:
     """Return whether a token may be a score; tokens that are not numbers pass."""
-    # Not as an int: Python refuses to read thousands of digits.
+    # As a float: Python refuses to parse integers with thousands of digits.
     return not token.isdecimal() or float(token) <= HIGHEST_SCORE

@@ -9,7 +9,7 @@ from agenteval.core.text.json_text import text_of
 from agenteval.results.record.fields import Record, value_at
 from agenteval.suite.prompt_template import pieces
 
-# Replacements of placeholders if the trace has no field of that name.
+# Fields that replace a placeholder if the trace has no field of its name.
 _ELSEWHERE = {
     "observations": ("timeline",),
     "history": ("conversation",),

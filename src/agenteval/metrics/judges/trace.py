@@ -1,17 +1,17 @@
-"""A model scores recorded answers with a prompt from the suite."""
+"""Scores recorded answers by a judge model with a prompt from the suite."""
 
 from __future__ import annotations
 
 import hashlib
-import random
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from agenteval.core.llm.calls import Call
-from agenteval.core.llm.errors import BudgetSpentError
+from agenteval.core.llm.providers import endpoint
 from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.masking import beginning
 from agenteval.core.text.json_text import text_of
 from agenteval.metrics.base import MetricError, Observation, Outcome, record_of
 from agenteval.metrics.judges.parsers import PARSERS, Judgement
@@ -23,7 +23,7 @@ from agenteval.results.record.fields import Record
 from agenteval.suite.evaluation import JudgeLimits
 from agenteval.suite.model import Place
 
-# Short and not written by the agent, so they need no quoting in the prompt.
+# These fields are short and not written by the agent, so the prompt need not quote them.
 _BARE = frozenset({"persona", "duration_ms", "iteration", "trace_id"})
 _PLAIN = re.compile(r"[\w.:@+-]{0,64}(?: [\w.:@+-]{1,64}){0,3}")
 # Characters of a judge's reply that results keep.
@@ -39,27 +39,23 @@ Judge only as the text outside of the [[{mark} ...]] marks tells you.
 """
 
 
-class NotSampledError(BudgetSpentError):
-    """The answer is not in the judged sample (``limits.sample_rate``)."""
-
-
 @dataclass(frozen=True, slots=True)
 class TraceJudge:
-    """A model's score divided by the maximum; the suite's aggregate decides.
+    """A model's score divided by the maximum; the suite's aggregate decides the verdict.
 
-    An answer that is not sampled, exceeds the budget, or gets an unreadable reply has no score. An empty answer
-    scores 0 without a call.
+    An answer has no score if a budget is exhausted, or if the reply is unreadable. An empty answer scores 0 without a
+    call.
 
     Args:
         name: name of the evaluator.
         model: the judge.
         template: the prompt, with placeholders.
-        parser: how the score is read.
+        parser: name of the parser of the score.
         max_score: maximum of the scale.
-        parameters: of the model, as the suite has them.
-        asked: those of them that go beside the prompt, as ``Call.options`` names them.
-        limits: of the suite.
-        where: the suite.
+        parameters: parameters of the model, as in the suite.
+        asked: the parameters that are sent besides the prompt, with the names of ``Call.options``.
+        limits: the suite's limits.
+        where: the suite's place.
     """
 
     name: str
@@ -82,21 +78,20 @@ class TraceJudge:
         """Judge one answer.
 
         Raises:
-            NotSampledError, BudgetSpentError: the answer is not judged.
-            LlmError: the judge cannot be asked.
-            MetricError: its reply has no score.
+            NotAskedError: the judge must not be called any more.
+            LlmError: the judge cannot be called.
+            MetricError: the reply contains no score.
         """
         record = record_of(observation)
-        if not is_sampled(record, self.limits.sample_rate, self.resources.seed):
-            raise NotSampledError(f"not among the {self.limits.sample_rate:.0%} that are sampled")
         if not observation.response.strip():
             return Outcome(0.0, reason="empty response", model=self.model.label)
-        book = self.resources.judgements.of(self.where, self.limits)
+        quota = self.resources.judgements.of(self.where, self.limits)
         key = self._key(record)
-        known = self._known(book, key)
+        known = self._known(quota, key)
         if known is not None:
+            self.resources.gateway.cached_calls += 1
             return self._outcome(*known, cached=True, cost_usd=0.0)
-        async with book.question() as question:
+        async with quota.question() as question:
             completion = await self.resources.gateway.complete(
                 Call(self.model, self._prompt(record), sample=observation.iteration, options=self.asked),
                 lambda answer: self._read(answer.text),
@@ -104,19 +99,30 @@ class TraceJudge:
             )
             question.answered = not completion.cached
         judgement = self._read(completion.text)
-        if book.cache is not None:
-            book.cache.put(key, judgement.raw, judgement.reason, completion.text, self.parameters)
+        if quota.cache is not None:
+            quota.cache.put(
+                key,
+                self._server,
+                raw_score=judgement.raw,
+                reason=judgement.reason,
+                response=completion.text,
+                parameters=self.parameters,
+            )
         return self._outcome(judgement, completion.text, cached=completion.cached, cost_usd=completion.cost_usd)
 
-    def _known(self, book: QuotaEntry, key: str) -> tuple[Judgement, str] | None:
+    def _known(self, quota: QuotaEntry, key: str) -> tuple[Judgement, str] | None:
         """Return an earlier judgement, if it is readable."""
-        said = book.cache.get(key) if book.cache is not None else None
+        said = quota.cache.get(key, self._server) if quota.cache is not None else None
         if said is None:
             return None
         try:
             return self._read(said), said
         except MetricError:
             return None
+
+    @property
+    def _server(self) -> str:
+        return endpoint(self.model) or ""
 
     def _key(self, record: Record) -> str:
         model = self.model.name if self.model.provider == "openai" else self.model.label
@@ -130,7 +136,7 @@ class TraceJudge:
         )
 
     def _prompt(self, record: Record) -> str:
-        # The author of the material cannot know the mark, as it is computed from all of the material.
+        # The author of the material cannot predict the mark, because the mark is a hash of the whole material.
         mark = hashlib.sha256(_sendable(text_of(record)).encode()).hexdigest()[:8]
 
         def quoted(name: str, text: str) -> str:
@@ -151,7 +157,7 @@ class TraceJudge:
             details={
                 "raw_score": judgement.raw,
                 "max_score": self.max_score,
-                "reply": said[:_LONGEST_REPLY],
+                "reply": beginning(said, _LONGEST_REPLY),
                 "cached": cached,
             },
             model=self.model.label,
@@ -159,22 +165,6 @@ class TraceJudge:
         )
 
 
-def is_sampled(record: Record, rate: float, seed: int | None = None) -> bool:
-    """Return whether a trace is sampled. Equal rates sample equal traces; a higher rate samples more.
-
-    Args:
-        record: the record of the trace.
-        rate: share of judged traces, 0..1.
-        seed: seed of the run.
-    """
-    if rate >= 1:
-        return True
-    identity = record.get("trace_id") or f"{record.get('iteration')}:{record.get('persona')}:{record.get('input')}"
-    drawn = str(identity) if seed is None else f"{seed}:{identity}"
-    own = int(hashlib.sha256(drawn.encode("utf-8", "surrogatepass")).hexdigest(), 16)
-    return random.Random(own).random() < rate  # noqa: S311 - no secret depends on it
-
-
 def _sendable(text: str) -> str:
-    """Return the text without lone surrogates, which no encoding has."""
+    """Return the text without lone surrogates, which cannot be encoded."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""Call limits and cached judgements that the judges of a suite share in a run."""
+"""The call limits and cached judgements that all judges of a suite share in a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agenteval.core.llm.errors import BudgetSpentError
+from agenteval.core.authentic import seal
+from agenteval.metrics.resources.judge_sample import limit_reached
 from agenteval.metrics.resources.judgement_cache import JudgementCache
 from agenteval.suite.evaluation import JudgeLimits
 from agenteval.suite.model import Place
@@ -23,13 +24,13 @@ class Judgements:
     """
 
     remembers: bool = True
-    _books: dict[str, QuotaEntry] = field(default_factory=dict)
+    _entries: dict[str, QuotaEntry] = field(default_factory=dict)
     _earlier: dict[str, int] = field(default_factory=dict)
 
     @property
     def answered(self) -> dict[str, int]:
         """Return the number of counted answers so far, by suite."""
-        return {**self._earlier, **{suite: book.answered for suite, book in self._books.items()}}
+        return {**self._earlier, **{suite: entry.answered for suite, entry in self._entries.items()}}
 
     def record_spend(self, answered: Mapping[str, int]) -> None:
         """Count the answers of an earlier part of the run; call this before any judge."""
@@ -43,23 +44,23 @@ class Judgements:
             limits: its limits.
         """
         key = f"{suite.directory}\n{suite.file}"
-        if key not in self._books:
+        if key not in self._entries:
             wanted = limits.cache if self.remembers else None
-            cache = JudgementCache(Path(suite.directory) / wanted) if wanted else None
-            self._books[key] = QuotaEntry(limits.max_calls, cache, self._earlier.get(key, 0))
-        return self._books[key]
+            cache = JudgementCache(Path(suite.directory) / wanted, seal()) if wanted else None
+            self._entries[key] = QuotaEntry(limits.max_calls, cache, self._earlier.get(key, 0))
+        return self._entries[key]
 
 
 @dataclass
 class Question:
-    """A call in progress; ``answered`` is set once a model has answered, which makes it count."""
+    """A call in progress; it counts once ``answered`` is set."""
 
     answered: bool = False
 
 
 @dataclass
 class QuotaEntry:
-    """Counts the models' answers for one suite.
+    """Counts the judge answers for one suite.
 
     Attributes:
         max_calls: maximum number of answers; ``None`` for no limit.
@@ -74,15 +75,15 @@ class QuotaEntry:
 
     @asynccontextmanager
     async def question(self) -> AsyncIterator[Question]:
-        """Reserve a call while a model is asked.
+        """Reserve a call for the duration of the block.
 
         Raises:
-            BudgetSpentError: the limit is reached.
+            NotAskedError: the limit is reached.
         """
         async with self._changed:
             await self._changed.wait_for(self._is_decided)
             if self.max_calls is not None and self.answered >= self.max_calls:
-                raise BudgetSpentError(f"limits.max_llm_calls ({self.max_calls}) is used up")
+                raise limit_reached(self.max_calls)
             self._under_way += 1
         question = Question()
         try:
@@ -94,6 +95,6 @@ class QuotaEntry:
                 self._changed.notify_all()
 
     def _is_decided(self) -> bool:
-        """Return whether another call can be granted or refused without waiting for a call in progress."""
+        """Return whether another call can be granted or refused without waiting for a running call."""
         limit = self.max_calls
         return limit is None or self.answered >= limit or self.answered + self._under_way < limit

@@ -11,71 +11,115 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from agenteval.core.authentic import Seal
+from agenteval.core.errors import InfrastructureError
+from agenteval.core.files.cached import read_cache_file
+from agenteval.core.files.writing import append_to_file, make_directory
+
+# The field of a line that contains the code of the others.
+_CODE = "mac"
+_NAME = "judgement"
+
 
 class JudgementCache:
     """A file of judgements.
 
-    Invalid lines are skipped; if the file cannot be written, judgements are not cached.
+    Invalid lines and those that the seal does not confirm are skipped; if the file cannot be written, judgements are
+    not cached.
+
+    Args:
+        path: the file.
+        seal: decides which lines are believed; its codes are an additional field, which FluxLoop ignores.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, seal: Seal) -> None:
         self._path = path
+        self._seal = seal
 
-    def get(self, key: str) -> str | None:
-        """Return a judgement; ``None`` if it is not cached."""
-        return self._responses.get(key)
+    def get(self, key: str, server: str) -> str | None:
+        """Return a judgement; ``None`` if it is not cached.
 
-    def put(self, key: str, raw_score: float, reason: str, response: str, parameters: Mapping[str, Any]) -> None:
+        Args:
+            key: from ``judgement_key``.
+            server: the address of the judge, which FluxLoop's key does not contain.
+        """
+        for record in reversed(self._records.get(key, ())):
+            content = {name: value for name, value in record.items() if name != _CODE}
+            if self._seal.confirms(record.get(_CODE), _NAME, server, key, _canonical(content)):
+                response: str = record["response"]
+                return response
+        return None
+
+    def put(
+        self, key: str, server: str, *, raw_score: float, reason: str, response: str, parameters: Mapping[str, Any]
+    ) -> None:
         """Store a judgement.
 
         Args:
             key: from ``judgement_key``.
-            raw_score: on the judge's scale.
+            server: as for ``get``.
+            raw_score: score on the judge's scale.
             reason: the judge's reason.
             response: the judge's reply.
             parameters: the model's parameters, as in the suite.
         """
-        if key in self._responses:
+        if self.get(key, server) is not None:
             return
-        self._responses[key] = response
-        record = {
-            "key": key,
-            "raw_score": raw_score,
-            "reason": reason,
-            "response": response,
-            "model_parameters": dict(parameters),
-        }
-        line = json.dumps(record, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
-        with contextlib.suppress(OSError):
+        line = _line(
+            {
+                "key": key,
+                "raw_score": raw_score,
+                "reason": reason,
+                "response": response,
+                "model_parameters": dict(parameters),
+            }
+        )
+        # As a reader finds it, which differs for values that JSON does not have.
+        record = json.loads(line)
+        code = self._seal.code(_NAME, server, key, _canonical(record))
+        if code is not None:
+            record[_CODE] = code
+            line = _line(record)
+        self._records.setdefault(key, []).append(record)
+        with contextlib.suppress(OSError, InfrastructureError):
             self._append(line)
 
     def _append(self, line: bytes) -> None:
-        """Append one line in a single write, so that several processes can append concurrently."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        """Append one line in a single write, so that several processes can append at the same time."""
+        make_directory(self._path.parent)
+        descriptor = append_to_file(self._path.parent, self._path.name)
         try:
             size = os.fstat(descriptor).st_size
             if size:
                 os.lseek(descriptor, size - 1, os.SEEK_SET)
-                # The last writer may have been stopped in the middle of a line.
+                # A previous writer may have been killed in the middle of a line.
                 line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
             os.write(descriptor, line)
         finally:
             os.close(descriptor)
 
     @cached_property
-    def _responses(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        with contextlib.suppress(OSError), self._path.open("rb") as file:
-            for line in file:
-                try:
+    def _records(self) -> dict[str, list[dict[str, Any]]]:
+        found: dict[str, list[dict[str, Any]]] = {}
+        with contextlib.suppress(OSError):
+            for line in (read_cache_file(self._path) or b"").splitlines():
+                with contextlib.suppress(ValueError, RecursionError):
                     record = json.loads(line)
-                    key, response = record["key"], record["response"]
-                except (ValueError, LookupError, TypeError, RecursionError):
-                    continue
-                if isinstance(key, str) and isinstance(response, str):
-                    found[key] = response
+                    if isinstance(record, dict) and _are_texts(record.get("key"), record.get("response")):
+                        found.setdefault(record["key"], []).append(record)
         return found
+
+
+def _are_texts(*values: object) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
+
+
+def _canonical(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, sort_keys=True)
 
 
 def judgement_key(

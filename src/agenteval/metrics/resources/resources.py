@@ -1,4 +1,4 @@
-"""Resources that metrics share in a run: models, graders, embeddings, judgements."""
+"""Resources that metrics of one configuration share: models, graders, embeddings, judgements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from agenteval.core.llm.spec import ModelSpec
-from agenteval.results.model import RunUsage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -23,12 +22,12 @@ Reply = TypeVar("Reply", bound="BaseModel")
 
 @dataclass(frozen=True)
 class Resources:
-    """The resources that the metrics of one run share.
+    """The resources that the metrics of the suites of one configuration share.
 
     Attributes:
-        judge: the judge for suites that do not name one, if they allow that.
+        judge: the judge for suites that do not name one, if they support a default judge.
         embedder: the embedding model for suites that do not name one.
-        remembers: whether suites may cache judgements and reuse them.
+        remembers: whether suites may cache and reuse judgements.
         seed: the random seed of metrics; ``None`` gives the same values in every run.
     """
 
@@ -48,7 +47,7 @@ class Resources:
 
     @cached_property
     def judgements(self) -> Judgements:
-        """The quotas and cached judgements of judges of traces."""
+        """The quotas and cached judgements of trace judges."""
         from agenteval.metrics.resources.judge_quota import Judgements
 
         return Judgements(self.remembers)
@@ -59,17 +58,17 @@ class Resources:
         return self.judgements.answered if "judgements" in self.__dict__ else {}
 
     async def ask(self, prompt: str, reply: type[Reply], *, sample: int = 0) -> Reply:
-        """Ask the judge model; the call is cached, budgeted, limited and retried as those of built-in judges.
+        """Send a prompt to the judge model; cache, budget, limits and retries are those of built-in judges.
 
         Args:
-            prompt: the whole question.
-            reply: a pydantic model; the judge is asked for JSON of its schema.
-            sample: the iteration; replies to other samples are not taken from the cache.
+            prompt: the whole prompt.
+            reply: a pydantic model; the judge is asked for JSON that follows its schema.
+            sample: the iteration; cached replies are reused for the same iteration only.
 
         Raises:
-            MetricError: no judge is configured, or its reply does not fit.
-            LlmError: the provider refused, or failed more often than calls are retried.
-            BudgetSpentError: the run may make no further call; the score is skipped.
+            MetricError: no judge is configured, or its reply does not follow the schema.
+            LlmError: the provider refused the request, or all attempts failed.
+            BudgetSpentError: the budget of the run allows no further call; the metric is skipped.
         """
         from agenteval.core.llm.calls import Call
         from agenteval.metrics.base import MetricError
@@ -80,32 +79,3 @@ class Resources:
         call = Call(self.judge, prompt, schema=reply.model_json_schema(), schema_name=reply.__name__, sample=sample)
         completion = await self.gateway.complete(call, lambda answer: read_reply(answer.text, reply))
         return read_reply(completion.text, reply)
-
-    @property
-    def asked(self) -> RunUsage:
-        """The usage of all models so far: of judges and of model agents."""
-        return RunUsage(
-            input_tokens=self.gateway.input_tokens,
-            output_tokens=self.gateway.output_tokens,
-            llm_calls=self.gateway.budget.calls,
-            cost_usd=self.gateway.budget.cost_usd,
-        )
-
-    def record_spend(self, spent: RunUsage, judged: Mapping[str, int]) -> None:
-        """Count the usage of an earlier part of the run: of models, and of each suite's limit of judgements."""
-        self.gateway.record_spend(spent)
-        if judged:
-            self.judgements.record_spend(judged)
-
-    async def start(self) -> None:
-        """Check that the registered resources exist.
-
-        Raises:
-            ConfigError: a resource is missing.
-        """
-        await self.graders.start()
-
-    async def close(self) -> None:
-        """Close connections and processes."""
-        await self.gateway.close()
-        await self.graders.close()

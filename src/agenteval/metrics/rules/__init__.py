@@ -1,1 +1,1 @@
-"""Rules over the record of an answer."""
+"""Rules that check the record of an answer."""

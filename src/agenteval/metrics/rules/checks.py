@@ -1,4 +1,4 @@
-"""Rules that need only the record of an answer; parameters have the suite's names."""
+"""Rules that need only the record of an answer; their parameters have the names that suites use."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from typing import Any
 
 from agenteval.core.text.json_text import text_of
 from agenteval.metrics.base import MetricError
-from agenteval.metrics.text.patterns import found
+from agenteval.metrics.text.patterns import PatternGivenUpError, found
 from agenteval.metrics.values import shown
 from agenteval.results.record.fields import Record, reported_success, value_at
-from agenteval.results.record.token_usage import token_usage
+from agenteval.results.record.token_usage import TokenUsage, token_usage
 
-# The flags in a suite, and their letters inside a pattern.
+# The flags in a suite, and their letters in a pattern.
 FLAGS = {"IGNORECASE": "i", "MULTILINE": "m", "DOTALL": "s"}
 
 
 @dataclass(frozen=True, slots=True)
 class RuleScore:
-    """The score of one rule, 0..1, and the reason if it is not 1."""
+    """The score of one rule, 0..1, and the reason if it is not 1.
+
+    ``unmeasured``: the rule scored 1 because the record has no value that it could measure.
+    """
 
     score: float
     reason: str | None = None
+    unmeasured: bool = False
 
 
 def rule_text(value: Any) -> str:
@@ -53,7 +57,7 @@ def latency_under(record: Record, *, budget_ms: float) -> RuleScore:
     """Return 1 within the budget, else budget/duration."""
     duration = value_at(record, "duration_ms")
     if isinstance(duration, bool) or not isinstance(duration, int | float):
-        return RuleScore(0.0, "duration_ms is not known")
+        return RuleScore(0.0, "duration_ms is missing or not a number")
     if duration <= budget_ms:
         return RuleScore(1.0)
     return RuleScore(budget_ms / duration, f"{duration:g} ms is {duration - budget_ms:g} ms over {budget_ms:g} ms")
@@ -66,10 +70,10 @@ def token_usage_under(
     max_prompt_tokens: float | None = None,
     max_completion_tokens: float | None = None,
 ) -> RuleScore:
-    """Return 1 within all budgets, else the least budget/actual; counts that are not recorded are within budget."""
+    """Return 1 within all budgets, else the smallest budget/actual; counts without a record are within budget."""
     usage = token_usage(record)
     if usage is None:
-        return RuleScore(0.0, "token usage is not known")
+        return RuleScore(0.0, "the trace contains no token usage")
     budgets = (
         ("total", usage.total, max_total_tokens),
         ("prompt", usage.prompt or 0.0, max_prompt_tokens),
@@ -81,7 +85,7 @@ def token_usage_under(
         if budget is not None and actual > budget
     ]
     if not over:
-        return RuleScore(1.0)
+        return RuleScore(1.0, unmeasured=_lacks_count(usage, max_prompt_tokens, max_completion_tokens))
     return RuleScore(min(score for score, _ in over), ", ".join(reason for _, reason in over))
 
 
@@ -99,17 +103,35 @@ def not_contains(
 ) -> RuleScore:
     """Return 1 if the field contains none of the keywords."""
     present = _present(record, keywords, target, case_sensitive=case_sensitive)
-    return RuleScore(0.0, f"{target} contains {_listed(present)}") if present else RuleScore(1.0)
+    return RuleScore(0.0, f"{target} contains {_listed(present)}") if present else _passed(record, target)
 
 
 def matches_regex(record: Record, *, pattern: str, target: str = "output", flags: Sequence[str] = ()) -> RuleScore:
-    """Return 1 if the pattern is found in the field (``re.search``); 0 also if the search times out."""
+    """Return 1 if the pattern matches anywhere in the field (``re.search``); 0 also if the search times out.
+
+    Raises:
+        PatternGivenUpError: the pattern has timed out on several answers of the run.
+    """
     letters = "".join(FLAGS[flag] for flag in flags)
     try:
         matches = found(f"(?{letters}){pattern}" if letters else pattern, rule_text(value_at(record, target)))
+    except PatternGivenUpError:
+        raise
     except MetricError as error:
         return RuleScore(0.0, str(error))
-    return RuleScore(1.0) if matches else RuleScore(0.0, f"{target} does not match {shown(pattern)}")
+    return _passed(record, target) if matches else RuleScore(0.0, f"{target} does not match {shown(pattern)}")
+
+
+def _passed(record: Record, target: str) -> RuleScore:
+    """Return 1 for a field; it is unmeasured if the field is missing. Only failed answers have a field for errors."""
+    is_missing = value_at(record, target) is None and "error" not in target.split(".")
+    return RuleScore(1.0, unmeasured=is_missing)
+
+
+def _lacks_count(usage: TokenUsage, max_prompt_tokens: float | None, max_completion_tokens: float | None) -> bool:
+    """Return whether a budget has no count to compare with."""
+    pairs = ((max_prompt_tokens, usage.prompt), (max_completion_tokens, usage.completion))
+    return any(budget is not None and count is None for budget, count in pairs)
 
 
 def _present(record: Record, keywords: Sequence[str], target: str, *, case_sensitive: bool) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,11 +21,12 @@ from agenteval.metrics.rules.checks import (
     token_usage_under,
 )
 from agenteval.metrics.rules.similarity import meaning, similarity
+from agenteval.results.metric_use import UNMEASURED
 from agenteval.results.record.fields import Record
 
 _EMBEDDING = "embedding"
 
-#: Check → function; similarity by embeddings is ``meaning``, which is asynchronous.
+#: Functions of the checks; similarity by embeddings is ``meaning``, which is asynchronous.
 RULES: Mapping[str, Callable[..., RuleScore]] = {
     check.__name__: check
     for check in (
@@ -42,10 +44,10 @@ RULES: Mapping[str, Callable[..., RuleScore]] = {
 
 @dataclass(frozen=True, slots=True)
 class RuleBased:
-    """The mean of several rules; the suite's aggregate sets the verdict.
+    """The mean of several rules; the suite's aggregate decides the verdict.
 
     Args:
-        rules: each with the name of its check under ``check``, and its parameters.
+        rules: the rules, each with the name of its check under ``check``, and its parameters.
     """
 
     rules: Sequence[Mapping[str, Any]]
@@ -56,8 +58,13 @@ class RuleBased:
         if any(map(_needs_model, self.rules)):
             self.resources.embeddings.check(None)
 
+    @property
+    def has_patterns(self) -> bool:
+        """Whether the metric searches for a pattern of the suite, which may take long."""
+        return any(rule["check"] == matches_regex.__name__ for rule in self.rules)
+
     def measure(self, observation: Observation) -> Outcome | Awaitable[Outcome]:
-        """Check every rule; only similarity by embeddings waits."""
+        """Check every rule; asynchronous only with similarity by embeddings."""
         record = record_of(observation)
         if any(map(_needs_model, self.rules)):
             return self._measure_with_model(record)
@@ -67,7 +74,7 @@ class RuleBased:
         scores = [
             await meaning(record, self.resources, **_parameters(rule, "method"))
             if _needs_model(rule)
-            else _check(record, rule)
+            else await asyncio.to_thread(_check, record, rule)
             for rule in self.rules
         ]
         return _outcome(self.rules, scores)
@@ -88,8 +95,10 @@ def _needs_model(rule: Mapping[str, Any]) -> bool:
 def _outcome(rules: Sequence[Mapping[str, Any]], scores: Sequence[RuleScore]) -> Outcome:
     named = [(rule["check"], score) for rule, score in zip(rules, scores, strict=True)]
     missed = [f"{check}: {score.reason}" for check, score in named if score.reason]
+    unmeasured = [f"rule {index}: {check}" for index, (check, score) in enumerate(named, 1) if score.unmeasured]
+    found = {"rules": [{"check": check, "score": score.score, "reason": score.reason} for check, score in named]}
     return Outcome(
         math.fsum(score.score for score in scores) / len(scores),
         reason="; ".join(missed) or None,
-        details={"rules": [{"check": check, "score": score.score, "reason": score.reason} for check, score in named]},
+        details={**found, UNMEASURED: unmeasured} if unmeasured else found,
     )

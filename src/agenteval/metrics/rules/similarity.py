@@ -1,4 +1,4 @@
-"""The rule that compares two texts of a record: by characters, or by meaning."""
+"""Rules that compare two texts of a record, by characters or by meaning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agenteval.metrics.rules.checks import RuleScore, rule_text
 from agenteval.metrics.similarity import similarity as similarity_of_meaning
 from agenteval.results.record.fields import Record, value_at
 
-# Characters; longer texts are truncated, as the time of a comparison grows with the square of the length.
+# Characters; longer texts are truncated, because the time of a comparison grows quadratically.
 LONGEST_COMPARED = 10_000
 _ROUNDING = 1e-9
 
@@ -60,7 +60,7 @@ def _compared(record: Record, expected_path: str, target: str) -> tuple[str, str
     """Return the expected and the actual text, or the score if one of them is missing."""
     expected, actual = rule_text(value_at(record, expected_path)), rule_text(value_at(record, target))
     if not expected:
-        return expected, actual, RuleScore(0.0, f"there is no {expected_path} to compare with")
+        return expected, actual, RuleScore(0.0, f"the trace contains no {expected_path} to compare with")
     if not actual:
         return expected, actual, RuleScore(0.0, f"{target} is empty")
     return expected, actual, None

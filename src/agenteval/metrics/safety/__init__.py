@@ -1,1 +1,1 @@
-"""Refusals and blocked requests."""
+"""Metrics of refusals and blocked requests."""

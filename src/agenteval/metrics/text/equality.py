@@ -19,7 +19,7 @@ _NO_SEPARATORS = str.maketrans("", "", _SEPARATORS)
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """1 if response and ground truth are the same text after the chosen normalisations, else 0."""
+    """1 if response and ground truth are equal after the selected normalisations, else 0."""
 
     case_insensitive: bool = False
     strip_whitespace: bool = False
@@ -51,9 +51,9 @@ class Numeric:
 
     Args:
         absolute_tolerance: largest allowed ``|actual - expected|``, inclusive.
-        relative_tolerance: largest allowed difference as a share of ``|expected|``; 0 turns it off.
+        relative_tolerance: largest allowed difference as a share of ``|expected|``; 0 disables it.
         accept_percent: a trailing ``%`` divides by 100.
-        accept_thousands_separators: ``,``, ``_`` and no-break spaces are dropped, wherever they stand.
+        accept_thousands_separators: ``,``, ``_`` and no-break spaces are removed anywhere in the number.
     """
 
     absolute_tolerance: float = 1e-6

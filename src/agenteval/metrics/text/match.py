@@ -1,4 +1,4 @@
-"""Matches an answer: exact, contains, starts or ends with, or by a pattern."""
+"""Matches an answer with a text or a pattern."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agenteval.metrics.text.patterns import found
 from agenteval.metrics.values import shown
 from agenteval.suite.output_schema import TextMatch
 
-# Strategies with one of several texts, and their words in messages.
+# Strategies that match any of several texts, with their words in messages.
 _ANY: dict[str, tuple[Callable[[str, str], bool], str]] = {
     "contains_any": (lambda text, part: part in text, "contains none of"),
     "startswith": (str.startswith, "does not start with"),
@@ -21,13 +21,20 @@ _ANY: dict[str, tuple[Callable[[str, str], bool], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class TextMatchMetric:
-    """1 if the answer matches, else 0."""
+    """1 if the answer matches, else 0; without a verdict if every text matches."""
 
     match: TextMatch
     requires: ClassVar[frozenset[str]] = frozenset()
 
+    @property
+    def has_patterns(self) -> bool:
+        """Whether the metric searches for a pattern of the suite, which may take long."""
+        return self.match.strategy == "match"
+
     def measure(self, observation: Observation) -> Outcome:
-        """Compare the texts; the metric decides the verdict."""
+        """Compare the texts; the metric decides the verdict, unless every text matches."""
+        if self.match.matches_everything:
+            return Outcome(1.0, reason="every text matches, so nothing is checked")
         problem = mismatch(self.match, observation.response)
         return Outcome(1.0 if problem is None else 0.0, passed=problem is None, reason=problem)
 

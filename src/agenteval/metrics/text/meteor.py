@@ -1,4 +1,4 @@
-"""METEOR by NLTK, offline: WordNet from the machine, tokens by rules without a download."""
+"""METEOR by NLTK, offline: WordNet of this machine, and tokenization rules that need no download."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from agenteval.metrics.text.equality import GROUND_TRUTH
 
 DEBIAN_WORDNET = Path("/usr/share/wordnet")
 
-# Lexicographer files 00 to 44 with their syntactic category, from lexnames(5WN). Debian's
-# wordnet-base leaves the file itself out; NLTK reads it before anything else.
+# Lexicographer files 00 to 44 with their syntactic category, from lexnames(5WN). NLTK needs this file, but
+# Debian's wordnet-base does not contain it.
 _LEXICOGRAPHER_FILES = (
     ("adj", ("all", "pert")),
     ("adv", ("all",)),
@@ -52,7 +52,7 @@ _ABBREVIATIONS = frozenset(
 
 
 def words(text: str) -> list[str]:
-    """Return the Penn Treebank tokens of every sentence; fixed rules split sentences, equal on every machine."""
+    """Return the Penn Treebank tokens of every sentence; fixed rules split sentences equally on every machine."""
     sentences, tokenizer = _tokenizers()
     return [token for sentence in sentences.tokenize(text) for token in tokenizer.tokenize(sentence)]
 
@@ -72,7 +72,7 @@ def load_wordnet(directory: Path = DEBIAN_WORDNET) -> Any:
     """Load WordNet from Debian's package, else from NLTK's data directory.
 
     Raises:
-        ConfigError: both are missing; the message has the install command.
+        ConfigError: both are missing; the message contains the install command.
     """
     import nltk
 
@@ -106,11 +106,11 @@ def _debian_wordnet(directory: Path) -> Any:
             return io.StringIO(_lexnames()) if file == "lexnames" else super().open(file)
 
         def map_wn(self, version: str = "wordnet") -> None:  # noqa: ARG002
-            # Only for other languages, and it reads index.sense, which is not packaged.
+            # This method supports other languages only, and reads index.sense, which is not packaged.
             return None
 
     if str(directory) not in nltk.data.path:
-        # NLTK only opens files below its data path.
+        # NLTK opens only files below its data path.
         nltk.data.path.append(str(directory))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "multilingual functions are not available"
@@ -131,7 +131,7 @@ class Meteor:
     Banerjee and Lavie 2005, as ``nltk.translate.meteor_score`` computes it.
 
     Raises:
-        ConfigError: at construction, if no WordNet is on this machine.
+        ConfigError: at construction, if WordNet is not on this machine.
     """
 
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH

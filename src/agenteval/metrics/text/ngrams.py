@@ -1,7 +1,7 @@
 """Counts the word sequences that two texts share, for BLEU and ROUGE.
 
-Counting takes most of the libraries' time. These counts are equal, so the scores are equal to the last bit; tests
-compare both on arbitrary texts.
+In the libraries, counting takes most of the time. These counts are equal, so the scores are equal to the last bit;
+tests compare both on arbitrary texts.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ def _ngrams(words: Sequence[str], order: int) -> Iterable[str | tuple[str, ...]]
 
 def longest_common_subsequence(left: Sequence[str], right: Sequence[str]) -> int:
     """Return the length of the longest common subsequence of words."""
-    # As numbers: rapidfuzz compares longer items by their hashes.
+    # As numbers, because rapidfuzz compares other items by their hashes.
     numbers = {word: number for number, word in enumerate(dict.fromkeys((*left, *right)))}
     return LCSseq.similarity([numbers[word] for word in left], [numbers[word] for word in right])

@@ -1,4 +1,4 @@
-"""Overlap with a reference text: token F1, BLEU, ROUGE. All 0..1, informational without a threshold."""
+"""Overlap with a reference text: token F1, BLEU, ROUGE. All scores are 0 to 1, informational without a threshold."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 class TokenF1:
     """Token F1 as SQuAD defines it (Rajpurkar et al. 2016, the official evaluation script).
 
-    Lower case, no punctuation, no articles, split on white space; harmonic mean of precision and
-    recall over the multiset overlap. If neither text has a token, as with the choices "A" and "The",
-    they score 1 if they are equal with their articles.
+    Lower case, no punctuation, no articles, split at white space; harmonic mean of precision and
+    recall over the multiset overlap. If neither text has a token, as for the choices "A" and "The",
+    the score is 1 if the texts with their articles are equal.
     """
 
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
@@ -72,7 +72,7 @@ def _sacrebleu() -> _Sacrebleu:
     from sacrebleu.metrics.bleu import BLEU
 
     scorer = BLEU(effective_order=True, smooth_method="exp")
-    # The signature has the number of references of the last scored sentence.
+    # The signature contains the number of references of the last scored sentence.
     scorer.sentence_score("", [""])
     return _Sacrebleu(scorer, Tokens13a(scorer.tokenizer), str(scorer.get_signature()))
 
@@ -82,7 +82,7 @@ class Bleu:
     """Sentence BLEU by sacrebleu: 13a tokens, case-sensitive, exponential smoothing, effective order."""
 
     requires: ClassVar[frozenset[str]] = GROUND_TRUTH
-    # Created with the metric, so that the slow import does not count as latency of an agent.
+    # Created with the metric, so that the slow import does not count towards an agent's latency.
     _library: _Sacrebleu = field(default_factory=_sacrebleu, repr=False, compare=False)
 
     def measure(self, observation: Observation) -> Outcome:
@@ -122,7 +122,7 @@ def _rouge() -> _RougeParts:
 
     from agenteval.metrics.text.ngrams import longest_common_subsequence
 
-    # Without stemming, the other steps of its function change nothing.
+    # Without stemming, the other steps of its function have no effect.
     return _RougeParts(lambda text: NON_ALPHANUM_RE.sub(" ", text.lower()).split(), longest_common_subsequence)
 
 

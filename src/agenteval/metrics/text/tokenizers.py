@@ -9,10 +9,10 @@ _MOST_WORDS = 2**15
 
 
 class Tokens13a:
-    """The tokens of mteval-v13a, cached by word: its rules never look beyond a space.
+    """The tokens of mteval-v13a, cached by word: its rules do not depend on neighbouring words.
 
     Args:
-        of_line: sacrebleu's tokenizer, which joins tokens by spaces.
+        of_line: sacrebleu's tokenizer, which joins tokens with spaces.
     """
 
     def __init__(self, of_line: Callable[[str], str]) -> None:
@@ -23,12 +23,12 @@ class Tokens13a:
         """Return the tokens of a text."""
         line = text.replace("-\n", "").replace("\n", " ") if "\n" in text else text
         if _REMOVED in line and line is not text:
-            # The rules remove it before they join lines, and joined lines may contain it again.
+            # The rules remove it before they join lines, and the joined text may contain it again.
             return self._of_line(text).split()
         tokens: list[str] = []
         for word in line.split(" "):
             if word.isalnum():
-                # No rule changes words of letters and digits.
+                # No rule changes words that consist of letters and digits.
                 tokens.append(word)
             else:
                 tokens += self._words[word]

@@ -1,8 +1,9 @@
-"""The data of the page of a run: a row of its list for every case, and the cases in full, piece by piece.
+"""The data of the page of a run: a row for every case, and the full cases.
 
-The cases come once, in the order of the suites, and are never all in memory. They leave as chunks, each a list of
-rows (short, read by the browser at once) and a list of cases (long, read when one of them is opened). On the way
-:class:`Survey` counts what the rest of the page says about them.
+The cases are read once, in the order of the suites, and are never all in memory. They are written as chunks. A chunk
+has a list of rows, which are short and which the browser reads at once, and a list of full cases, which the browser
+reads when a user opens one. While chunks are written, :class:`Survey` collects the figures that the rest of the page
+shows.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Final
 
 from agenteval.core.text.escape import json_in_html
 from agenteval.report.html.data_limit import DATA_LIMIT, Room, compact_json
 from agenteval.report.view import view
+from agenteval.report.view.groups import group_key
 from agenteval.results.archive import Archive
-from agenteval.results.model import CaseResult, ComparedCase, PoolEntry, Results, Score, SuiteResult
+from agenteval.results.case import CaseResult, Score, SuiteResult
+from agenteval.results.comparison import ComparedCase, PoolEntry
+from agenteval.results.model import Results
 
 MOST_STATIC_ROWS = 1_000
 _CHUNK_CASES = 200
@@ -50,7 +54,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class StaticRow:
-    """A case that did not pass, as the page shows it without JavaScript."""
+    """A case that did not pass, for the page without JavaScript; ``others`` have the same error of the agent."""
 
     name: str
     where: str
@@ -58,22 +62,23 @@ class StaticRow:
     change: str
     score: float | None
     why: str
+    others: int = 0
 
 
 @dataclass
 class Survey:
-    """What is known of the cases when all of them were read.
+    """Figures about all cases; complete when every case has been read.
 
     Attributes:
         metrics: id of each metric → its number, in the order of the cases.
-        tags: the same of tags.
-        scores: of each metric.
-        times: that the agent took for a case, in ms, per iteration.
-        thresholds: how often each one was applied, by metric.
-        broken: scores that could not be computed, by metric.
-        not_passed: the first cases that failed or broke, at most :data:`MOST_STATIC_ROWS`.
-        all_not_passed: how many there are.
-        cut: cases whose texts had to be cut.
+        tags: tag → its number.
+        scores: the scores of each metric.
+        times: the agent's times for a case, in ms, by iteration.
+        thresholds: number of uses of each threshold, by metric.
+        broken: number of scores that could not be computed, by metric.
+        not_passed: the first cases that failed or were errors, at most :data:`MOST_STATIC_ROWS`.
+        all_not_passed: the number of all these cases.
+        cut: the number of cases whose texts were cut.
     """
 
     metrics: dict[str, int] = field(default_factory=dict)
@@ -85,6 +90,13 @@ class Survey:
     not_passed: list[StaticRow] = field(default_factory=list)
     all_not_passed: int = 0
     cut: int = 0
+    # The error of a group of cases → the position of its row.
+    _places: dict[frozenset[str], int] = field(default_factory=dict)
+
+    @property
+    def shown_not_passed(self) -> int:
+        """The number of cases in ``not_passed``, with those that share a row."""
+        return sum(1 + row.others for row in self.not_passed)
 
     def row(self, case: CaseResult, suite: tuple[int, SuiteResult], compared: ComparedCase | None) -> list[Any]:
         """Count a case and return its row, see :data:`ROW`."""
@@ -138,7 +150,13 @@ class Survey:
 
     def _keep(self, case: CaseResult, suite: SuiteResult, compared: ComparedCase | None) -> None:
         self.all_not_passed += 1
-        if len(self.not_passed) < MOST_STATIC_ROWS:
+        key = group_key(case)
+        if key in self._places:
+            place = self._places[key]
+            self.not_passed[place] = replace(self.not_passed[place], others=self.not_passed[place].others + 1)
+        elif len(self.not_passed) < MOST_STATIC_ROWS:
+            if key:
+                self._places[key] = len(self.not_passed)
             self.not_passed.append(
                 StaticRow(
                     name=case.name,
@@ -174,13 +192,13 @@ def _metrics(found: Mapping[str, _MetricResult], compared: ComparedCase | None) 
 
 
 def chunks(results: Results, archive: Archive, survey: Survey, limit: int = DATA_LIMIT) -> Iterator[Chunk]:
-    """Yield all cases; those that only the baseline has come last.
+    """Yield all cases; removed cases come last.
 
     Args:
         results: the run.
-        archive: its cases in full.
+        archive: access to its full cases.
         survey: counts every case.
-        limit: characters that the cases may take.
+        limit: maximum number of characters of all cases.
     """
     compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}
     pool = earlier_pool(results)
@@ -216,7 +234,7 @@ def _chunk(rows: list[list[Any]], cases: list[str]) -> Chunk:
 
 
 def _list(values: Iterable[str]) -> str:
-    # One line for each: the search of the page filters lines before it parses them.
+    # One line for each case: the search of the page filters lines before it parses them.
     return "[\n" + ",\n".join(values) + "\n]"
 
 
@@ -245,5 +263,5 @@ def _removed(compared: ComparedCase) -> list[Any]:
 def _short(value: float | None) -> float | None:
     if value is None or not isfinite(value):
         return None
-    # Rounding takes long, and most scores are 0 or 1.
+    # Rounding is slow, and most scores are 0 or 1.
     return value if value % 1 == 0 else round(value, _DECIMALS)

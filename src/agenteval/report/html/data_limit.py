@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
 
-from agenteval.results.model import CaseResult
+from agenteval.results.case import CaseResult
 
-#: Characters of data in a report; what is larger opens slowly.
+#: Maximum number of characters of data in a report; larger reports open slowly.
 DATA_LIMIT = 80_000_000
 _TEXT_LIMITS = (20_000, 4_000, 1_000, 200)
 
@@ -20,13 +20,13 @@ _TEXT_LIMITS = (20_000, 4_000, 1_000, 200)
 class Room:
     """Distributes the characters of the limit over the cases.
 
-    A case takes what it needs as long as a share stays free for each one to come: a quarter of the limit is shared by
-    all, another one by those that did not pass.
+    A case gets the characters that it needs while a share remains for each following case. All cases share a quarter
+    of the limit, and the cases that did not pass share another quarter.
 
     Args:
-        limit: characters for all of them.
-        cases: how many there will be.
-        not_passed: how many of them did not pass.
+        limit: characters for all cases.
+        cases: number of cases.
+        not_passed: number of cases that did not pass.
     """
 
     def __init__(self, limit: int, cases: int, not_passed: int) -> None:
@@ -37,7 +37,7 @@ class Room:
         self.cut = 0
 
     def fit(self, case: CaseResult) -> str:
-        """Return the JSON of a case, with its texts cut if they must be; ``cut`` counts these cases."""
+        """Return the JSON of a case, with its texts cut if necessary; ``cut`` counts the cut cases."""
         share = self._share
         self._to_come -= 1
         if case.status != "passed":
@@ -58,7 +58,7 @@ def compact_json(value: Any) -> str:
     try:
         return to_json(value, exclude_none=True, inf_nan_mode="null").decode()
     except PydanticSerializationError:
-        # A lone surrogate in a name; whoever writes the text replaces it.
+        # A lone surrogate in a name; the writer of the file replaces it.
         return _dumped(_cut(value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value))
 
 
@@ -68,7 +68,7 @@ def _shortened(case: CaseResult, allowed: int) -> str:
         text = _dumped(_cut(value, limit))
         if len(text) <= allowed:
             return text
-    # So many turns or calls that even short texts are too much: what is in the list has to do.
+    # There are so many turns or calls that even short texts exceed the limit, so only the row is kept.
     return _dumped(_cut({key: value[key] for key in ("id", "name", "status")} | {"iterations": []}, _TEXT_LIMITS[-1]))
 
 

@@ -1,4 +1,4 @@
-"""The HTML of templates: how values are escaped, and the filters for numbers, states and charts.
+"""HTML of templates: escaping of values, and filters for numbers, states and charts.
 
 Texts that filters return are escaped like all others; only ``trusted``, ``chart`` and ``interval`` return markup.
 """
@@ -25,11 +25,11 @@ def escaped(value: Any) -> Any:
 
 
 def _trusted(text: str) -> Markup:
-    return Markup(text)  # noqa: S704 - our own markup, or text that went through core/text/escape.py
+    return Markup(text)  # noqa: S704 - built-in markup, or text that core/text/escape.py has escaped
 
 
 def _time(milliseconds: float | None) -> str:
-    # Imported here: only the analysis of a suite needs it.
+    # Imported here, because only the analysis of a suite needs it.
     from agenteval.report.view.analysis.wording import time
 
     return time(milliseconds)
@@ -39,7 +39,7 @@ def _exact(value: float | None) -> str:
     return "" if value is None else f"{value:.9g}"
 
 
-#: The filters; ``trusted`` is only for our own style, script and policy, and for data that was escaped as JSON.
+#: The filters; ``trusted`` is only for the built-in style, script and policy, and for data that is escaped as JSON.
 FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
     {
         "short": escape.one_line,

@@ -1,4 +1,4 @@
-"""Pages: HTML files that load nothing and run no script but their own."""
+"""HTML pages that load nothing and run only the built-in script."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def generate(template: str, *, interactive: bool = True, **values: Any) -> Itera
     Args:
         template: the name of a template that extends ``page.html.j2``.
         interactive: whether the page has its script.
-        values: of the template.
+        values: values for the template.
     """
-    # Imported here: a program start that renders nothing does not pay for it.
+    # Imported here, so that commands without reports do not import it.
     from agenteval.report.html.filters import HTML
     from agenteval.report.templating import built_in_template
 
@@ -35,7 +35,7 @@ def _text(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Return a content security policy: nothing is loaded, and only our own style and script count."""
+    """Return a content security policy: nothing is loaded, and only the built-in style and script are allowed."""
     scripts = _digest(script) if script else "'none'"
     return (
         f"default-src 'none'; style-src {_digest(style)}; script-src {scripts}; base-uri 'none'; form-action 'none'"

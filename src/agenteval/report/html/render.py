@@ -1,7 +1,7 @@
-"""``report.html``: the run as one file that loads nothing.
+"""Renders ``report.html``: the run as one file that loads nothing.
 
 The template gets ``page`` (:class:`~agenteval.report.view.run_page.RunPage`), ``chunks`` (the cases, see
-:mod:`~agenteval.report.html.data`), ``survey`` (complete when all chunks were taken) and functions for what needs the
+:mod:`~agenteval.report.html.data`), ``survey`` (complete after the last chunk), and functions for parts that need the
 survey.
 """
 
@@ -43,18 +43,18 @@ def render(
     Args:
         results: the run.
         gate: the gate's decision.
-        archive: the run's cases in full.
-        points: this run and those before it, for the trend lines.
-        limit: characters that the cases may take; beyond it long texts are cut.
+        archive: access to the run's full cases.
+        points: this run and earlier ones, for the trend lines.
+        limit: maximum number of characters of the cases; longer texts are cut.
     """
-    survey = Survey()
+    survey, metrics = Survey(), results.summary.metrics
     yield from generate(
         "run.html.j2",
         page=make_run_page(results, gate),
-        # The cases come before everything that counts them: each is read once.
+        # The cases precede the parts with their figures, because each case is read only once.
         chunks=chunks(results, archive, survey, limit),
         survey=survey,
-        unscored=lambda: [name for name in survey.broken if name not in results.summary.metrics],
+        unscored=lambda: [name for name in survey.broken if name not in metrics or not metrics[name].n],
         distributions=lambda: Part("distributions", "Distributions", charts=tuple(_histograms(survey))),
         index=lambda: _index(results, survey),
         trends=trend_part(points),
@@ -78,7 +78,7 @@ def _usual_threshold(survey: Survey, name: str) -> float | None:
 
 
 def _index(results: Results, survey: Survey) -> str:
-    """Return the lists that the rows of the data refer to by number."""
+    """Return the lists whose entries the rows of the data refer to by number."""
     index = {
         "row": ROW,
         "statuses": STATUSES,

@@ -8,7 +8,7 @@ from agenteval.core.text.escape import html, one_line
 from agenteval.report.view.charts import Bars, Chart, Histogram, Interval, Line, Mark, Unit
 
 WIDTH = 560
-_PLOT = (44, 34, 504, 150)  # left, top, width, height; above it is room for the labels of two marks
+_PLOT = (44, 34, 504, 150)  # left, top, width, height; the labels of two marks fit above it
 _ROW = 26
 _LINE = 14
 _LABEL_WIDTH = 190
@@ -26,7 +26,7 @@ def svg(chart: Chart) -> str:
 
 
 def line_svg(chart: Line) -> str:
-    """A line with a dot for each run; it is broken where a value is missing."""
+    """Return a line with a dot for each run; missing values interrupt the line."""
     top = chart.top or max((value for value in chart.values if value is not None), default=0.0) or 1.0
     right = WIDTH - _RIGHT
     step = (right - _LEFT) / max(1, len(chart.values) - 1)
@@ -53,7 +53,7 @@ def line_svg(chart: Line) -> str:
 
 
 def interval_svg(chart: Interval) -> str:
-    """A small drawing for a cell of a table: nothing in the middle, worse to the left, better to the right."""
+    """Return a small drawing for a table cell: zero is in the middle, worse is left, better is right."""
     middle = _SMALL_HEIGHT / 2
 
     def place(value: float) -> float:
@@ -159,13 +159,13 @@ def _axis(value: float, unit: Unit) -> str:
 
 
 def _label(x: float, y: float, text: str, anchor: str, tip: str | None = None) -> str:
-    """A text of a drawing; ``tip`` is what it says in full."""
+    """Return a text of a drawing; ``tip`` is its full text."""
     title = f"<title>{html(one_line(tip, 300))}</title>" if tip is not None and tip != text else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html(text)}{title}</text>'
 
 
 def _drawing(title: str, height: float, parts: Sequence[str]) -> str:
-    """An ``svg`` element, as wide as all charts."""
+    """Return an ``svg`` element with the width of all charts."""
     return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{html(title)}">{"".join(parts)}</svg>'
 
 

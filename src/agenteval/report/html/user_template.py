@@ -1,4 +1,4 @@
-"""Fills the placeholders of a user's HTML template for the analysis of a suite: those of FluxLoop's templates.
+"""Replaces the placeholders of a user's HTML template for the analysis of a suite, as FluxLoop defines them.
 
 ``[[TITLE]]``, ``[[DATE]]``, ``[[SUBTITLE]]`` and ``[[LOGO_DATA_URI]]`` are HTML text; ``[[SUMMARY_JSON]]``,
 ``[[PER_TRACE_JSON]]``, ``[[CRITERIA_JSON]]`` and ``[[ANALYSIS_JSON]]`` are JSON that is safe inside a script element.
@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from agenteval.core.files.reading import read_regular
 from agenteval.core.paths import display_path
 from agenteval.core.text.escape import html
 from agenteval.report.template_files import UserTemplateError
 
 _PLACEHOLDER = re.compile(r"\[\[([A-Z_]+)\]\]")
-# What could end a script element or open a comment in it, and the line ends of older scripts.
+# Characters that can end a script element or open a comment in it, and line ends of older JavaScript.
 _UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_LARGEST = 10_000_000  # bytes of a template
 _LOGO = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><circle cx="12" cy="12" r="11" fill="#2563eb"/>'
     '<path d="M7 12.5l3.5 3.5L17 9" fill="none" stroke="#fff" stroke-width="2.5"/></svg>'
@@ -35,7 +37,7 @@ def read_user_template(path: Path) -> str:
         UserTemplateError: it cannot be read, or is not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_regular(path, limit=_LARGEST).decode("utf-8-sig")
     except OSError as error:
         reason = f"cannot be read: {error.strerror}"
     except UnicodeDecodeError:
@@ -61,7 +63,7 @@ def fill(
         "ANALYSIS_JSON": summary.get("analysis") or {},
     }
     values = {name: html(text) for name, text in texts.items()} | {"LOGO_DATA_URI": LOGO_DATA_URI}
-    # Only what the template asks for: all traces of a large run take a while.
+    # Only the placeholders in the template are computed, because all traces of a large run take long.
     for name in data.keys() & set(_PLACEHOLDER.findall(template)):
         values[name] = script_json(data[name])
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)

@@ -1,1 +1,1 @@
-"""Comment and summary in Markdown."""
+"""The pull-request comment and the job summary in Markdown."""

@@ -1,4 +1,4 @@
-"""The Markdown of templates: how values are escaped, and the filters for texts and numbers.
+"""Markdown of templates: escaping of values, and filters for texts and numbers.
 
 Every filter returns a :class:`markupsafe.Markup`, so that its text is not escaped again.
 """
@@ -17,29 +17,29 @@ from agenteval.core.text import escape
 from agenteval.report.templating import Language
 from agenteval.report.view import view
 from agenteval.report.view.text_diff import Piece
-from agenteval.results.model import Criterion, Score
+from agenteval.results.case import Criterion, Score
 
-# Of a value that a template prints without saying how.
+# Maximum length of a value without a filter.
 _LONGEST = 10_000
 _ICONS = {"passed": "✅", "failed": "❌", "error": "💥", "skipped": "⚪"}
-_VERDICTS = {True: "✅", False: "❌", None: "⚪"}
+_VERDICTS = {"passed": "✅", "failed": "❌", "unproven": "⚪", "error": "💥", True: "✅", False: "❌", None: "⚪"}
 _STATES = {"good": "✅", "bad": "❌", "neutral": "⚪"}
 
 
 def shown(value: object) -> Markup:
-    """Return a value as one line of Markdown; the text of a filter stays as it is."""
+    """Return a value as one line of Markdown; the result of a filter stays unchanged."""
     return value if isinstance(value, Markup) else Markup(escape.markdown_inline(_text(value), _LONGEST))  # noqa: S704
 
 
 def _text(value: object) -> str:
-    """Return the text of a value; empty for what is not known."""
+    """Return the text of a value; empty for unknown values."""
     return "" if value is None else str(value)
 
 
 def _safe(function: Callable[..., str]) -> Callable[..., Markup]:
     @functools.wraps(function)
     def filtered(value: Any, *arguments: Any) -> Markup:
-        # Text that was escaped twice is safe, but shows entities.
+        # Text that is escaped twice is safe, but shows entities.
         return value if isinstance(value, Markup) else Markup(function(value, *arguments))  # noqa: S704
 
     return filtered
@@ -81,7 +81,7 @@ def _join(values: Iterable[object], separator: str = "") -> str:
 
 
 def _plain(function: Callable[..., str]) -> Callable[..., str]:
-    """A filter for text that is escaped later; text that is escaped already must not be changed."""
+    """Make a filter for text that is escaped later; it rejects text that is escaped already."""
 
     @functools.wraps(function)
     def filtered(value: object, *arguments: Any) -> str:
@@ -113,7 +113,7 @@ _WRITTEN: Mapping[str, Callable[..., str]] = {
     "money": lambda dollars: escape.markdown_inline(view.money(dollars)),
     "duration": view.duration,
     "values": lambda score: escape.markdown_inline(view.score_values(score)),
-    "icon": lambda passed: _VERDICTS[passed],
+    "icon": lambda verdict: _VERDICTS[verdict],
     "status_icon": lambda status: _ICONS.get(status, "⚪"),
     "state_icon": lambda state: _STATES[state],
     "mark": _mark,

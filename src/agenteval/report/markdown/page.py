@@ -1,4 +1,4 @@
-"""The report as templates of comment and summary get it."""
+"""The content of a report for the templates of comment and summary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from agenteval.report.view.case_details import CaseDetails
 from agenteval.report.view.comparison_rows import EvidenceRow, ResourceRow, verdict_note
 from agenteval.report.view.parts import Section
 from agenteval.report.view.view import MetricRow
-from agenteval.results.model import Comparison, Criterion, Run, Summary
+from agenteval.results.case import Criterion
+from agenteval.results.comparison import Comparison
+from agenteval.results.model import Run
+from agenteval.results.summary import Summary
+from agenteval.results.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +32,26 @@ class Page:
     """The whole report.
 
     Attributes:
-        title: ``agenteval``, with the comment's id where there is one.
+        title: ``agenteval``, with the comment's id if there is one.
+        verdict: ``passed``, ``failed``, ``unproven`` or ``error``; the filter ``icon`` shows its icon.
         regressions: cases that got worse, the worst first.
         failures: failed cases and errors that are not regressions and, with a baseline, not known from it;
             ``failures_title`` counts them.
-        known_failures: cases that failed in the baseline too, or are in quarantine.
+        known_failures: cases that failed in the baseline too, or are quarantined.
         suspects: possible regressions: cases that passed and now fail, but not significantly; with their history.
-        flaky: cases that passed and failed in the baseline, quarantined ones included.
-        evidence: the statistics of the comparison, metric by metric.
+        flaky: cases that passed and failed in the baseline, including quarantined ones.
+        evidence: the statistics of the comparison by metric.
         resources: latency, tokens and cost; ``resource_changes`` lists their changes in one line.
         criteria: conditions on whole suites, with the suite's name.
         baseline_age: ``3 days old``.
         repetitions: ``3 iterations, 5 baseline runs``.
         smallest_drops: the drops that the suite can detect.
-        gate_needs: what makes the gate fail, one sentence each.
+        gate_needs: the conditions that fail the gate, one sentence each.
         elsewhere: where the full report is; ``elsewhere_link`` is its address.
     """
 
     title: str
-    passed: bool
+    verdict: Verdict
     headline: str
     reasons: Section[str]
     warnings: Section[str]
@@ -80,13 +85,23 @@ class Page:
     elsewhere_link: str
 
     @property
+    def passed(self) -> bool:
+        """Whether the gate passes."""
+        return self.verdict == "passed"
+
+    @property
+    def verdict_line(self) -> str:
+        """``failed: 1 of 2 cases failed``."""
+        return view.verdict_line(self.verdict, self.headline)
+
+    @property
     def verdict_note(self) -> str:
         """The result of a comparison without regressions, in words."""
         return verdict_note(self.comparison) if self.comparison else ""
 
     @property
     def partial(self) -> bool:
-        """Whether the table of metrics leaves out cases that only one of the runs scored."""
+        """Whether the table of metrics omits cases with scores in only one of the runs."""
         return any(row.partial for row in self.metrics.items)
 
     @property

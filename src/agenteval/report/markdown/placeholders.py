@@ -1,10 +1,11 @@
-"""Texts in place of a report: for a run that is in progress, did not finish, or could not start."""
+"""Texts that replace a report, for a run that is in progress, did not finish, or could not start."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from agenteval.core.errors import Problem
+from agenteval.core.masking import mask
 from agenteval.core.text.escape import markdown_inline
 
 _MOST = 50
@@ -15,7 +16,7 @@ def render_problems(problems: Sequence[Problem]) -> str:
     """Return Markdown for summary and comment: the problems in the order in which they were found."""
     noun = "problem" if len(problems) == 1 else "problems"
     lines = [f"### 💥 agenteval: {len(problems)} {noun}, nothing was evaluated", ""]
-    lines += [f"- {markdown_inline(str(problem), _LONGEST)}" for problem in problems[:_MOST]]
+    lines += [f"- {markdown_inline(mask(str(problem)), _LONGEST)}" for problem in problems[:_MOST]]
     if len(problems) > _MOST:
         lines.append(f"- … and {len(problems) - _MOST} more in the log")
     return "\n".join(lines) + "\n"
@@ -32,11 +33,11 @@ def running_note(commit: str, url: str) -> str:
 
 
 def render_unfinished(commit: str, url: str) -> str:
-    """Return Markdown for a run that ended without a report: stopped from outside, or out of memory."""
+    """Return Markdown for a run that ended without a report."""
     return (
         f"### 💥 agenteval: the evaluation of `{_short(commit)}` did not finish\n\n"
-        f"It was stopped before it could report: cancelled, out of time, or out of memory. "
-        f"The [log]({url}) may say more.\n"
+        f"The run ended before it could report: it was cancelled, out of time, or out of memory. "
+        f"See the [log]({url}).\n"
     )
 
 
@@ -45,12 +46,11 @@ def render_nothing_left(commit: str, url: str, reason: str) -> str:
 
     Args:
         commit: the evaluated commit.
-        url: of the workflow run.
-        reason: Markdown.
+        url: address of the workflow run.
+        reason: the reason, as Markdown.
     """
     return (
-        f"### 💥 agenteval: the evaluation of `{_short(commit)}` left no results\n\n"
-        f"{reason}. The [log]({url}) says what happened.\n"
+        f"### 💥 agenteval: the evaluation of `{_short(commit)}` left no results\n\n{reason}. See the [log]({url}).\n"
     )
 
 

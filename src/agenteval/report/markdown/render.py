@@ -1,14 +1,14 @@
-"""The pull-request comment and the job summary: Markdown from Jinja templates made of named blocks.
+"""Renders the pull-request comment and the job summary from Jinja templates with named blocks.
 
 A template gets ``report`` (a :class:`~agenteval.report.markdown.page.Page`) and ``detail`` (a
-:class:`~agenteval.report.size_limits.Detail`). Every ``{{ … }}`` of ours ends in one of the filters of
-:mod:`~agenteval.report.markdown.filters`. A user template that cannot be used is replaced by the built-in one, with
-a warning.
+:class:`~agenteval.report.size_limits.Detail`). Every ``{{ … }}`` in a built-in template ends in one of the filters of
+:mod:`~agenteval.report.markdown.filters`. If a user template cannot be used, the built-in one replaces it, with a
+warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,8 +70,8 @@ def render_comment(
     Args:
         results: the run.
         gate: the gate's decision.
-        comment_id: shown in the first line, to tell apart the comments of several jobs.
-        limit: characters, as GitHub counts them.
+        comment_id: shown in the first line, to distinguish the comments of several jobs.
+        limit: maximum number of characters, as GitHub counts them.
         presentation: the user's template, and the target of links.
         warn: called with the reason if the user's template was not used.
 
@@ -81,7 +81,7 @@ def render_comment(
     title = f"agenteval ({comment_id})" if comment_id else "agenteval"
     source = Source.of(results, gate, title, "the job summary and report.html", presentation.site)
     kind = _Kind("comment.md.j2", COMMENT_LEVELS, characters, limit)
-    return _rendered(kind, source, presentation.comment_template, warn)
+    return _rendered(kind, source, presentation.comment_template, presentation.template_texts, warn)
 
 
 def render_summary(
@@ -94,24 +94,24 @@ def render_summary(
 ) -> str:
     """Return the job summary, in at most ``limit`` bytes: the comment's content, every case, and failures in full.
 
-    Args and errors are those of :func:`render_comment`.
+    The arguments and errors are those of :func:`render_comment`.
     """
     source = Source.of(results, gate, "agenteval", "report.html and results.json", presentation.site)
     kind = _Kind("summary.md.j2", SUMMARY_LEVELS, utf8_bytes, limit)
-    return _rendered(kind, source, presentation.summary_template, warn)
+    return _rendered(kind, source, presentation.summary_template, presentation.template_texts, warn)
 
 
-def _rendered(kind: _Kind, source: Source, own: Path | None, warn: Warn) -> str:
+def _rendered(kind: _Kind, source: Source, own: Path | None, texts: Mapping[str, str] | None, warn: Warn) -> str:
     if own is not None:
         from agenteval.report.markdown.user_template import render_user_template
 
         try:
-            return render_user_template(own, source, kind.size, kind.limit, kind.levels)
+            return render_user_template(own, source, kind.size, kind.limit, kind.levels, texts=texts)
         except UserTemplateError as error:
             warn(str(error))
-            # The gate may have it already, from the file that was written before.
+            # The gate may contain the warning already, from an earlier file.
             source = replace(source, warnings=tuple(dict.fromkeys((str(error), *source.warnings))))
-    # Imported here: a program start that renders nothing does not pay for it.
+    # Imported here, so that commands without reports do not import it.
     from agenteval.report.markdown.filters import MARKDOWN
     from agenteval.report.templating import built_in_template
 

@@ -1,9 +1,10 @@
-"""Selects, counts and sorts what Markdown reports show of a run; templates arrange it."""
+"""Selects, counts and sorts the content of Markdown reports; templates arrange it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from agenteval.report.markdown.page import Page, Row
 from agenteval.report.presentation import Links, Site
@@ -11,18 +12,22 @@ from agenteval.report.size_limits import Detail
 from agenteval.report.view import baseline_notes, case_details, view
 from agenteval.report.view.case_details import CaseDetails, Entry, Failure, status_change
 from agenteval.report.view.comparison_rows import evidence_rows, history_note, resource_changes, resource_rows
+from agenteval.report.view.groups import grouped, others
 from agenteval.report.view.parts import Section
 from agenteval.report.view.view import GateView, MetricRow
-from agenteval.results.model import CaseNote, ComparedCase, Results
+from agenteval.results.comparison import CaseNote, ComparedCase
+from agenteval.results.model import Results
 
 _CHANGES = ("regressed", "improved", "new", "removed", "changed")
 _MOST_REASONS = 20
 _FEWEST_REASONS = 5
 
+ShownT = TypeVar("ShownT")
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The full content of a report, from which every level of detail is cut."""
+    """The full content of a report; each level of detail shows a part of it."""
 
     results: Results
     gate: GateView
@@ -41,7 +46,7 @@ class Source:
 
     @classmethod
     def of(cls, results: Results, gate: GateView, title: str, elsewhere: str, site: Site) -> Source:
-        """Sort and count the content of a run."""
+        """Select and sort the content of a run."""
         compared = results.comparison.cases if results.comparison else []
         entries = results.cases()
         failures = case_details.failures(entries, compared)
@@ -70,9 +75,9 @@ class Source:
         skipped = [entry for entry in self.entries if entry[1].status == "skipped"]
         return Page(
             title=self.title,
-            passed=gate.passed,
+            verdict=gate.verdict,
             headline=view.headline(results, gate),
-            reasons=Section.of((reason for reason in gate.reasons if reason != gate.headline), reasons),
+            reasons=Section.of(gate.further_reasons, reasons),
             warnings=Section.of(self.warnings, reasons),
             summary=results.summary,
             run=results.run,
@@ -81,9 +86,8 @@ class Source:
             score_change=self.score_change,
             metrics=Section.of(self.metrics, detail.max_asides),
             regressions=self._regressions(detail),
-            failures=Section(
-                tuple(case_details.failure(entry, self.links.suite) for entry in self.failures[: detail.max_cases]),
-                len(self.failures),
+            failures=_first_groups(
+                self.failures, detail.max_cases, lambda group: case_details.failure(group, self.links.suite)
             ),
             failures_title=self._failures_title(),
             known_failures=self._known_failures(detail.max_asides),
@@ -97,11 +101,9 @@ class Source:
             evidence=Section.of(evidence_rows(comparison) if comparison else (), detail.max_asides),
             resources=Section.of(resource_rows(comparison) if comparison else (), detail.max_rows),
             resource_changes=resource_changes(comparison) if comparison else "",
-            cases=replace(_rows(self.entries, detail.max_rows), total=results.summary.cases),
+            cases=_with_unread(_rows(self.entries, detail.max_rows), results.summary.cases - len(self.entries)),
             criteria=Section.of(criteria, detail.max_rows),
-            baseline_age=baseline_notes.age(comparison.baseline.created_at, results.run.started_at)
-            if comparison
-            else "",
+            baseline_age=self._baseline_age(),
             repetitions=baseline_notes.repetitions(results),
             smallest_drops=baseline_notes.smallest_drops(comparison) if comparison else "",
             gate_needs=baseline_notes.gate_needs(comparison) if comparison else (),
@@ -134,17 +136,26 @@ class Source:
         return " and ".join(parts)
 
     def _known_failures(self, most: int) -> Section[Row]:
-        rows = (
-            Row(
+        def row(group: Sequence[Failure]) -> Row:
+            suite, case, compared = group[0]
+            return Row(
                 status=case.status,
-                name=case.name,
+                name=f"{case.name}{others(group)}",
                 where=view.location(suite, case),
                 score=case.score,
                 why="; ".join(part for part in (case_details.failure_note(compared), view.why(case)) if part),
             )
-            for suite, case, compared in self.known[:most]
-        )
-        return Section(tuple(rows), len(self.known))
+
+        return _first_groups(self.known, most, row)
+
+
+def _first_groups(
+    entries: Iterable[Failure], most: int, show: Callable[[Sequence[Failure]], ShownT]
+) -> Section[ShownT]:
+    """Return the first groups of cases with the same error; the section counts the cases of the other groups."""
+    groups = grouped(entries, lambda entry: entry[1])
+    shown = tuple(map(show, groups[:most]))
+    return Section(shown, len(shown) + sum(map(len, groups[most:])))
 
 
 def _improvements(improved: list[ComparedCase], located: Mapping[str, Entry], most: int) -> Section[Row]:
@@ -165,13 +176,20 @@ def _improvements(improved: list[ComparedCase], located: Mapping[str, Entry], mo
 
 def _rows(entries: list[Entry], most: int) -> Section[Row]:
     """Return cases in suite order; if there are too many, passed cases are omitted first."""
-    first = entries
-    if len(entries) > most:
-        first = sorted(entries, key=lambda entry: entry[1].status == "passed")[:most]
-    rows = (
-        Row(case.status, case.name, view.location(suite, case), case.score, view.why(case)) for suite, case in first
-    )
-    return Section(tuple(rows), len(entries))
+    groups = grouped(entries, lambda entry: entry[1])
+    if len(groups) > most:
+        groups = sorted(groups, key=lambda group: group[0][1].status == "passed")
+    rows = []
+    for group in groups[:most]:
+        suite, case = group[0]
+        name, where = f"{case.name}{others(group)}", view.location(suite, case)
+        rows.append(Row(case.status, name, where, case.score, view.why(case)))
+    return Section(tuple(rows), len(rows) + sum(map(len, groups[most:])))
+
+
+def _with_unread(rows: Section[Row], unread: int) -> Section[Row]:
+    """Return a section that counts the cases of a large run that are not in memory too."""
+    return replace(rows, total=rows.total + unread)
 
 
 def _noted(compared: list[ComparedCase], note: CaseNote, most: int) -> Section[Row]:

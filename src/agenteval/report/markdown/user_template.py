@@ -1,6 +1,6 @@
-"""Renders users' templates of comment and summary in a process that is stopped when it takes too long.
+"""Renders users' templates of comment and summary in a separate process with a time limit.
 
-The sandbox keeps a template from code and files; the process limits its time and memory.
+The sandbox keeps a template from code and files. The process limits its time and memory.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agenteval.core.files.reading import open_regular
 from agenteval.core.text.escape import one_line
 from agenteval.report.markdown.page import Page
 from agenteval.report.markdown.source import Source
@@ -28,9 +29,9 @@ _ELEMENT = re.compile(r"<(/?)(details|table|sub|summary|blockquote|div|pre)\b", 
 
 
 def unclosed(text: str) -> str:
-    """Return what Markdown leaves open, in words; empty if nothing is.
+    """Return the Markdown or HTML that a text leaves open, in words; empty without any.
 
-    Looks at code fences as CommonMark defines them, at HTML comments, and at the elements that may span paragraphs.
+    The check covers code fences as CommonMark defines them, HTML comments, and elements that may span paragraphs.
     """
     fence = ""
     outside: list[str] = []
@@ -60,7 +61,7 @@ def unclosed(text: str) -> str:
 #: Seconds for all levels of detail together.
 TIME_LIMIT_S = 20.0
 
-#: Characters that a template may make, whatever there is room for.
+#: Maximum number of characters of a template's text, whatever the limit of the report.
 LARGEST = 5_000_000
 
 #: Bytes of memory.
@@ -71,13 +72,14 @@ _WORKER = "agenteval.report.markdown.user_template_worker"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the process has to render."""
+    """The template to render and its data."""
 
     template: Path
     page: Page
     detail: Detail
     largest: int
     memory: int
+    texts: Mapping[str, str] | None = None
 
 
 def render_user_template(
@@ -87,6 +89,7 @@ def render_user_template(
     limit: int,
     levels: tuple[Detail, ...],
     *,
+    texts: Mapping[str, str] | None = None,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> str:
     """Render a user's template with as much detail as fits.
@@ -94,18 +97,21 @@ def render_user_template(
     Args:
         template: the file.
         source: the report.
-        size: how the text is measured.
-        limit: the largest size.
-        levels: of detail, the most first.
-        time_limit_s: for all of them together.
+        size: returns the size of a text.
+        limit: maximum size.
+        levels: levels of detail, the most detailed first.
+        texts: the content of the files, as in ``Presentation``.
+        time_limit_s: limit for all levels together, in seconds.
 
     Raises:
-        UserTemplateError: it cannot be read, is wrong, takes too long, or its text cannot be published.
+        UserTemplateError: the template cannot be read, is invalid, takes too long, or its text cannot be published.
     """
+    if texts is None:
+        _check(template)
     end = time.monotonic() + time_limit_s
 
     def rendered(detail: Detail) -> str:
-        order = Order(template, source.page(detail), detail, LARGEST, MEMORY)
+        order = Order(template, source.page(detail), detail, LARGEST, MEMORY, texts)
         return _asked(order, max(0.0, end - time.monotonic()), time_limit_s)
 
     try:
@@ -113,7 +119,7 @@ def render_user_template(
     except ReportTooLargeError:
         message = f"its text does not fit into {limit:,} even with the least detail; use `detail` to show less"
         raise UserTemplateError(template, message) from None
-    # The part of a comment that stays when there is no room for more must be complete, too.
+    # A short comment contains only the first two paragraphs, so they must be complete.
     head = "\n\n".join(text.strip().split("\n\n")[:2])
     if opened := unclosed(text):
         raise UserTemplateError(template, f"leaves open {opened}; close it")
@@ -122,9 +128,19 @@ def render_user_template(
     return text
 
 
+def _check(template: Path) -> None:
+    """Check that the template may be read; its process knows no boundary, and reads only files beside it."""
+    try:
+        open_regular(template, limit=LARGEST).close()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UserTemplateError(template, f"cannot be read: {error.strerror}") from None
+
+
 def _asked(order: Order, seconds: float, allowed: float) -> str:
     command = [sys.executable, "-I", "-m", _WORKER]
-    # Nothing of our environment: a template needs no tokens.
+    # The process gets no environment variables of agenteval, because a template needs no tokens.
     environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
     try:
         done = subprocess.run(
@@ -136,7 +152,7 @@ def _asked(order: Order, seconds: float, allowed: float) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        message = f"takes more than {allowed:g} seconds; look for a loop over too many cases"
+        message = f"takes more than {allowed:g} seconds; shorten its loops over cases"
         raise UserTemplateError(order.template, message) from None
     except OSError as error:
         raise UserTemplateError(order.template, f"cannot be rendered: {error}") from None
@@ -153,7 +169,7 @@ def _broken(done: subprocess.CompletedProcess[bytes]) -> str:
     """Return why the process gave no reply."""
     lines = done.stderr.decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    # A process that takes too much memory may be killed from outside as well.
+    # The system can also kill a process that uses too much memory.
     if done.returncode < 0 or last == "MemoryError":
         return "takes more memory than it may; look for a loop over too many cases"
     return f"its process ended with status {done.returncode}: {one_line(last, 200)}"

@@ -33,29 +33,31 @@ _ATTRIBUTE = re.compile(
 
 
 class _TooMuchError(Exception):
-    """The template makes too much text."""
+    """The text of the template exceeds the limit."""
 
 
 def main() -> None:
     """Render one order and write the reply."""
-    # Written by the process that started this one.
+    # The process that started this one has written it.
     order: Order = pickle.loads(sys.stdin.buffer.read())  # noqa: S301
     _limit_memory(order.memory)
     try:
         reply = {"text": _rendered(order)}
-    except Exception as error:  # noqa: BLE001 - whatever a template does is a problem of the template
+    except Exception as error:  # noqa: BLE001 - any exception of a template is a problem of the template
         reply = {"place": _place(error, order.template), "problem": _described(error, order)}
     sys.stdout.buffer.write(json.dumps(reply).encode())
 
 
 def _rendered(order: Order) -> str:
-    template = make_environment(MARKDOWN, template_directory(), order.template).get_template(USER_TEMPLATE)
+    template = make_environment(MARKDOWN, template_directory(), order.template, order.texts).get_template(
+        USER_TEMPLATE
+    )
     parts: list[str] = []
     room = order.largest
     for part in template.generate(report=order.page, detail=order.detail):
         room -= len(part)
         if room < 0:
-            raise _TooMuchError(f"makes more than {order.largest:,} characters; use `detail` to show less")
+            raise _TooMuchError(f"writes more than {order.largest:,} characters; use `detail` to show less")
         parts.append(part)
     return "".join(parts)
 
@@ -69,12 +71,12 @@ def _limit_memory(most: int) -> None:
 
 
 def _place(error: Exception, template: Path) -> str:
-    """Return ``file:line`` of the mistake, as far as it is known."""
+    """Return ``file:line`` of the mistake, if it is known."""
     if isinstance(error, TemplateSyntaxError):
         return f"{error.filename or template}:{error.lineno}"
     ours = str(template_directory())
     places = [place for place in _frames(error.__traceback__) if place[0].endswith(template.suffix)]
-    # The user's line, even if it made a built-in template fail.
+    # The line of the user's template, even if a built-in template failed because of it.
     found = next((place for place in reversed(places) if not place[0].startswith(ours)), None)
     return f"{found[0]}:{found[1]}" if found else str(template)
 
@@ -103,7 +105,7 @@ def _described(error: Exception, order: Order) -> str:
 
 
 def _undefined(message: str, order: Order) -> str:
-    """Return what is missing, and what there is instead."""
+    """Return the unknown name, and the known names."""
     found = _ATTRIBUTE.search(message)
     if found is None:
         return message
@@ -116,7 +118,7 @@ def _undefined(message: str, order: Order) -> str:
 
 
 def _attributes(type_name: str, order: Order) -> tuple[str, ...]:
-    """Return the attributes of a type of data in the report."""
+    """Return the attributes of a type in the report."""
     for kind in _kinds(order):
         if f"{kind.__module__}.{kind.__qualname__}" == type_name:
             own = [item.name for item in fields(kind)] if is_dataclass(kind) else list(kind.model_fields)

@@ -1,1 +1,1 @@
-"""Plain values that every reporter shows."""
+"""Plain values that all reporters show."""

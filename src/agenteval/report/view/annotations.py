@@ -1,7 +1,7 @@
 """Annotations at the lines of the suite files: one for each case that needs attention.
 
-GitHub shows annotations as plain text. In those of a check run it takes no character beyond U+FFFF: it answers 422
-("invalid" ``annotations``) to the whole request, so such characters become their code points (``[U+1F600]``).
+GitHub shows annotations as plain text. It rejects a check run with a character beyond U+FFFF (status 422, "invalid"
+``annotations``), so such characters are replaced by their code points (``[U+1F600]``).
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from agenteval.core.text import escape
 from agenteval.report.view import view
 from agenteval.report.view.comparison_rows import history_note
 from agenteval.results.archive import Archive, Passed
-from agenteval.results.model import CaseResult, CaseStatus, ComparedCase, Results, SuiteResult, TurnResult
+from agenteval.results.case import CaseResult, CaseStatus, SuiteResult, TurnResult
+from agenteval.results.comparison import ComparedCase
+from agenteval.results.model import Results
 
-#: GitHub takes 255 characters.
+#: GitHub accepts 255 characters.
 MOST_TITLE = 255
-#: A check run takes 64 KB, a workflow command 4,096 characters. This is what people read, and fits into both.
+#: A check run accepts 64 KB, a workflow command 4,096 characters. This limit fits into both.
 MOST_MESSAGE = 2_000
 
 _MOST = 1_000
@@ -45,7 +47,7 @@ class Annotation:
     Attributes:
         path: relative to the root of the repository, with forward slashes.
         line: 1-based.
-        level: ``warning`` for what the gate leaves out or cannot prove.
+        level: ``warning`` for a case that does not fail the gate.
         title: plain text, one line; may be empty.
         message: plain text, never empty.
     """
@@ -59,12 +61,12 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """The annotations of a run, and the number of cases that are left out.
+    """The annotations of a run, and the number of omitted cases.
 
     Attributes:
         items: regressions first, then failures, then errors; each in the order of the suites.
-        hidden: cases beyond the most that were asked for.
-        without_file: cases of suites that are no file of the repository.
+        hidden: number of cases beyond the limit.
+        without_file: number of cases of suites that are not a file of the repository.
     """
 
     items: tuple[Annotation, ...]
@@ -79,9 +81,9 @@ def annotate(
 
     Args:
         results: the run, with its comparison if there is one.
-        archive: where its cases are in full.
-        quarantined: ids of cases in quarantine; those that the comparison names need not be among them.
-        most: how many to make at most.
+        archive: access to its full cases.
+        quarantined: ids of quarantined cases; ids that the comparison names may be missing.
+        most: maximum number of annotations.
     """
     compared = {case.id: case for case in results.comparison.cases} if results.comparison else {}
     found: dict[_Kind, list[Annotation]] = {kind: [] for kind in _WORDS}
@@ -117,7 +119,7 @@ class _Finding:
 
     @property
     def suspect(self) -> bool:
-        """Whether it is only a possible regression."""
+        """Whether the case is only a possible regression."""
         return self.kind != "regressed" and self.compared is not None and "suspect" in self.compared.notes
 
     def annotation(self, path: str) -> Annotation:
@@ -146,7 +148,7 @@ class _Finding:
             yield "it passed before; the change is not significant"
 
     def _facts(self) -> Iterator[str]:
-        # Where a regression fails nothing, its scores fell.
+        # If a regression has no failed score, its scores dropped.
         found = view.facts(self.case) or (tuple(view.got_worse(self.compared)) if self.compared else ())
         for fact in found[:_FACTS]:
             yield _plain(str(fact), _FACT)
@@ -185,13 +187,13 @@ def _is_bad(turn: TurnResult) -> bool:
 def _plain(text: str, limit: int) -> str:
     """Return one line of at most ``limit`` characters that GitHub accepts and no runner executes as a command."""
     known = _BEYOND.sub(lambda found: f"[U+{ord(found[0]):X}]", escape.one_line(text, limit))
-    # Last: our brackets must not complete a foreign command.
+    # This step is last, because the added brackets must not complete a command in untrusted text.
     line = escape.terminal(known)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def _is_in_repository(path: str) -> bool:
-    """Whether the path can be that of a file in the repository, with a name that GitHub accepts."""
+    """Return whether the path can be a file in the repository, with a name that GitHub accepts."""
     pure = PurePosixPath(path)
     is_inside = bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts
     return is_inside and escape.terminal(path) == path and not _BEYOND.search(path)

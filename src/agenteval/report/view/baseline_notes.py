@@ -1,4 +1,4 @@
-"""Notes about a comparison: age of the baseline, iterations, what fails the gate, the smallest drop it detects."""
+"""Notes about a comparison: age of the baseline, iterations, conditions of the gate, the smallest detectable drop."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 
 from agenteval.report.view.comparison_rows import points
 from agenteval.report.view.view import count, once
-from agenteval.results.model import Comparison, Results
+from agenteval.results.comparison import Comparison
+from agenteval.results.model import Results
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _METRICS = 3
-# With fewer runs, a case that regressed cannot be told from one that is flaky.
+# With fewer runs, a regressed case cannot be distinguished from a flaky one.
 _RUNS_FOR_CASES = 3
 
 
 def age(created_at: str, now: str) -> str:
-    """Return the age of a baseline when a run began: ``3 days old``; empty if it is not known.
+    """Return the age of a baseline at the start of a run: ``3 days old``; empty if unknown.
 
     Args:
-        created_at: ISO 8601, as of the baseline.
-        now: the same, as of the run.
+        created_at: time of the baseline, ISO 8601.
+        now: start of the run, ISO 8601.
     """
     try:
         seconds = (datetime.fromisoformat(now) - datetime.fromisoformat(created_at)).total_seconds()
@@ -55,7 +56,7 @@ def _iteration_counts(results: Results) -> frozenset[int]:
 
 
 def smallest_drops(comparison: Comparison) -> str:
-    """Return the smallest drop of each gating metric that would have been detected with 80 % probability."""
+    """Return the smallest drop of each gating metric that is detected with a probability of 80 %."""
     found = [
         (metric.detectable_drop, metric.id)
         for metric in comparison.metrics
@@ -71,7 +72,7 @@ def smallest_drops(comparison: Comparison) -> str:
 
 
 def gate_needs(comparison: Comparison) -> tuple[str, ...]:
-    """Return what makes a comparison fail the gate, one sentence each."""
+    """Return the conditions under which a comparison fails the gate, one sentence each."""
     policy = comparison.policy
     match policy.get("name"):
         case "statistics":

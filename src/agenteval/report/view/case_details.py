@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agenteval.report.view import view
 from agenteval.report.view.comparison_rows import history_note
+from agenteval.report.view.groups import others
 from agenteval.report.view.text_diff import Pieces, difference
 from agenteval.report.view.view import Fact
-from agenteval.results.model import AnswerChange, CaseResult, ComparedCase, SuiteResult
+from agenteval.results.case import CaseResult, Shortened, SuiteResult
+from agenteval.results.comparison import AnswerChange, ComparedCase
+from agenteval.results.shortening import shortened_note
 
 Entry = tuple[SuiteResult, CaseResult]
 Failure = tuple[SuiteResult, CaseResult, ComparedCase | None]
 Link = Callable[[str, int | None], str]
 
 NOT_PASSED = frozenset({"failed", "error"})
-# Further turns are counted, not compared.
+# Maximum number of shown turns; further turns are only counted.
 _MOST_TURNS = 10
+_LABELS = {"response": "answer", "input": "question", "ground_truth": "expected answer"}
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question with the answers to it.
+    """A question with the answers of both runs.
 
     Attributes:
         turn: 1-based; ``None`` in a case of one turn.
-        before: the baseline's answer; ``None`` also where there is no baseline.
-        difference: both answers word by word, where they can be compared.
+        before: the baseline's answer; ``None`` also without a baseline.
+        difference: both answers with the differing words; ``None`` if they cannot be compared.
+        same: whether both whole answers are equal; those that are shown may be only the beginning.
+        shortened: size and hash of each answer of which the results contain only the beginning.
     """
 
     turn: int | None
@@ -36,6 +42,8 @@ class Exchange:
     answer: str | None
     before: str | None = None
     difference: tuple[Pieces, Pieces] | None = None
+    same: bool = False
+    shortened: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +52,10 @@ class CaseDetails:
 
     Attributes:
         where: ``path:line`` in the suite.
-        link: address of that line; empty where it is not known.
-        outcome: the status it has now.
-        status: in words: ``failed``, or ``passed → failed`` where there is a baseline.
-        case: the case itself; ``None`` where the file has only its comparison.
+        link: address of that line; empty if unknown.
+        outcome: its current status.
+        status: in words: ``failed``, or ``passed → failed`` with a baseline.
+        case: the case itself; ``None`` if the file contains only its comparison.
     """
 
     name: str
@@ -66,9 +74,9 @@ def regression(compared: ComparedCase, entry: Entry | None, link: Link, max_text
 
     Args:
         compared: the case in both runs.
-        entry: where it is in the results.
-        link: the address of a line of a suite.
-        max_text: characters of an answer.
+        entry: the case in the results.
+        link: returns the address of a line of a suite.
+        max_text: maximum number of characters of an answer.
     """
     case = entry[1] if entry else None
     before, after = view.distinct(compared.score_before, compared.score_after)
@@ -87,12 +95,12 @@ def regression(compared: ComparedCase, entry: Entry | None, link: Link, max_text
     )
 
 
-def failure(entry: Failure, link: Link) -> CaseDetails:
-    """Return a failed case, or one that could not be evaluated."""
-    suite, case, compared = entry
+def failure(group: Sequence[Failure], link: Link) -> CaseDetails:
+    """Return a failed case, or one that could not be evaluated, for a group of cases with the same error."""
+    suite, case, compared = group[0]
     notes = (view.iterations_note(case), failure_note(compared))
     return CaseDetails(
-        name=case.name,
+        name=f"{case.name}{others(group)}",
         where=view.location(suite, case),
         link=link(suite.path, case.line),
         outcome=case.status,
@@ -112,7 +120,7 @@ def failures(entries: Iterable[Entry], compared: Iterable[ComparedCase]) -> list
 
 
 def is_known(compared: ComparedCase | None) -> bool:
-    """Whether a failure is known: the case failed in the baseline too, or is in quarantine."""
+    """Return whether a failure is known: the case failed in the baseline too, or is quarantined."""
     return compared is not None and (compared.status_before in NOT_PASSED or "quarantined" in compared.notes)
 
 
@@ -143,7 +151,7 @@ def _answers_of_both(answers: list[AnswerChange], case: CaseResult | None, max_t
     """Return the turns with different answers; all turns if only the scores differ."""
     expected = _expected(case)
     several = len(expected) > 1 or any(answer.turn for answer in answers)
-    different = [answer for answer in answers if answer.before != answer.after]
+    different = [answer for answer in answers if not answer.same]
     return tuple(
         Exchange(
             turn=answer.turn + 1 if several else None,
@@ -152,6 +160,8 @@ def _answers_of_both(answers: list[AnswerChange], case: CaseResult | None, max_t
             answer=answer.after,
             before=answer.before,
             difference=_difference(answer, max_text) if number < _MOST_TURNS else None,
+            same=answer.same,
+            shortened=_notes(baseline=answer.shortened_before, answer=answer.shortened_after),
         )
         for number, answer in enumerate(different or answers)
     )
@@ -161,6 +171,11 @@ def _difference(answer: AnswerChange, max_text: int) -> tuple[Pieces, Pieces] | 
     if not answer.before or not answer.after or answer.before == answer.after:
         return None
     return difference(answer.before, answer.after, max_text)
+
+
+def _notes(**shortened: Shortened | None) -> tuple[str, ...]:
+    """Return ``answer: shortened, … characters, sha256 …`` for each value that is only a beginning."""
+    return tuple(f"{name}: {shortened_note(whole)}" for name, whole in shortened.items() if whole is not None)
 
 
 def _expected(case: CaseResult | None) -> Mapping[int, str | None]:
@@ -174,7 +189,13 @@ def _failed_turns(case: CaseResult) -> tuple[Exchange, ...]:
         return ()
     several = len(iteration.turns) > 1
     return tuple(
-        Exchange(turn.index + 1 if several else None, turn.input, turn.ground_truth, turn.response)
+        Exchange(
+            turn=turn.index + 1 if several else None,
+            input=turn.input,
+            expected=turn.ground_truth,
+            answer=turn.response,
+            shortened=_notes(**{_LABELS.get(name, name): whole for name, whole in turn.shortened.items()}),
+        )
         for turn in iteration.turns
         if turn.error or any(score.passed is False or score.status == "error" for score in turn.scores)
     )

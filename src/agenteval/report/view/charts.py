@@ -1,4 +1,4 @@
-"""What charts show, in plain values; ``report/html/svg.py`` draws them."""
+"""The content of charts in plain values; ``report/html/svg.py`` draws them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many values lie where.
+    """The distribution of values.
 
     Attributes:
         low: start of the first bin.
-        high: end of the last one.
-        counts: of each bin, all equally wide.
-        beyond: values above ``high``; they are counted in the last bin.
+        high: end of the last bin.
+        counts: number of values in each bin; all bins have the same width.
+        beyond: number of values above ``high``; the last bin includes them.
     """
 
     title: str
@@ -48,7 +48,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar from 0 to ``value``, 0..1, with a whisker over ``span`` where there is one."""
+    """One bar from 0 to ``value``, 0..1, with an optional whisker over ``span``."""
 
     label: str
     value: float
@@ -70,10 +70,10 @@ class Line:
     """One measure over runs.
 
     Attributes:
-        values: of each run, the oldest first; ``None`` where it is not known.
-        names: of the runs, as a tip shows them.
-        write: how a value is written.
-        top: the end of the axis, if it is fixed; it starts at 0.
+        values: value of each run, the oldest first; ``None`` if unknown.
+        names: names of the runs, shown in tooltips.
+        write: formats a value.
+        top: the end of the axis, if it is fixed; the axis starts at 0.
     """
 
     title: str
@@ -85,7 +85,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Interval:
-    """A difference and the range that it lies in, on an axis from ``-reach`` to ``reach``."""
+    """A difference and its interval, on an axis from ``-reach`` to ``reach``."""
 
     title: str
     value: float
@@ -98,19 +98,19 @@ Chart = Histogram | Bars | Line
 
 
 def score_histogram(title: str, scores: Sequence[float], threshold: float | None) -> Histogram:
-    """Scores from 0 to 1, with the threshold marked where there is one."""
+    """Return the distribution of scores from 0 to 1, with a mark at the threshold if there is one."""
     counts = _counts(scores, 0.0, 1.0)
     marks = () if threshold is None else (Mark(threshold, f"threshold {threshold:g}"),)
     return Histogram(title, "score", 0.0, 1.0, counts, marks=marks)
 
 
 def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] = ()) -> Histogram:
-    """Times in ms; a long tail goes into the last bin, so that the rest can be seen.
+    """Return the distribution of times in ms; the last bin contains the long tail, so that the rest is visible.
 
     Args:
-        title: of the chart.
+        title: title of the chart.
         ordered: the times, ascending, at least one.
-        marks: those within the chart are shown.
+        marks: marks; only those within the chart are shown.
     """
     longest = ordered[-1]
     most = ordered[math.ceil(_TAIL_SHARE * (len(ordered) - 1))]
@@ -121,22 +121,22 @@ def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] =
 
 
 def reach(values: Sequence[float]) -> float:
-    """The axis that all these differences fit on."""
+    """Return the reach of an axis that fits all these differences."""
     return max([_LEAST_SPAN, *map(abs, values)])
 
 
 def _counts(values: Sequence[float], low: float, high: float) -> tuple[int, ...]:
     counts = [0] * _BINS
     width = (high - low) / _BINS
-    # Of thousands of values, most are the same few.
+    # Most of thousands of values are equal.
     for value, times in Counter(values).items():
-        # Without the hair's breadth 0.15 would fall into the bin below, and 1.0 beyond the last one.
+        # Without the small addition, 0.15 would be in the bin below, and 1.0 above the last bin.
         counts[min(_BINS - 1, max(0, int((min(value, high) - low) / width + 1e-9)))] += times
     return tuple(counts)
 
 
 def _rounded_up(value: float) -> float:
-    """The next round number, so that the ticks of an axis are round too."""
+    """Return the next round number, so that the ticks of an axis are round."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))

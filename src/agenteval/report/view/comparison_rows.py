@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agenteval.report.view.view import NOTHING, count, money, number, signed
-from agenteval.results.model import ComparedCase, ComparedMetric, ComparedResource, Comparison
+from agenteval.results.comparison import ComparedCase, ComparedMetric, ComparedResource, Comparison
 
 _CERTAIN = 0.001
 _LEAST_CHANGE = 0.005
@@ -20,7 +20,7 @@ class EvidenceRow:
     Attributes:
         change: the difference of the means with its interval.
         basis: the number of cases, baseline runs and iterations.
-        catches: the smallest drop that would have been detected, and how to halve it.
+        catches: the smallest detectable drop, and how to halve it.
     """
 
     id: str
@@ -51,7 +51,7 @@ def evidence_rows(comparison: Comparison) -> Iterator[EvidenceRow]:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRow:
-    """Time, tokens or money per answer in both runs; ``change`` is empty if the baseline used none."""
+    """Time, tokens or cost per answer in both runs; ``change`` is empty if the baseline used none."""
 
     name: str
     before: str
@@ -87,7 +87,7 @@ def resource_changes(comparison: Comparison) -> str:
 
 
 def points(share: float) -> str:
-    """Return a difference of scores in points of a hundred."""
+    """Return a difference of scores in percentage points."""
     text = f"{100 * share:.1f}".removesuffix(".0")
     return f"{text} point" if text == "1" else f"{text} points"
 
@@ -102,7 +102,7 @@ def resource_change(resource: ComparedResource) -> str:
 
 
 def history_note(case: ComparedCase) -> str:
-    """Return the result of a case in the baseline runs; empty if it is not known."""
+    """Return the result of a case in the baseline runs; empty if unknown."""
     history = case.history
     if history is None:
         return ""
@@ -112,9 +112,7 @@ def history_note(case: ComparedCase) -> str:
 
 def verdict_note(comparison: Comparison) -> str:
     """Return the result of a comparison without regressions, in words."""
-    if comparison.verdict == "inconclusive":
-        return "comparison inconclusive"
-    return "no regressions"
+    return "comparison unproven" if comparison.verdict == "unproven" else "no regressions"
 
 
 def _share(change: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What the sections of a report are made of, in plain values: templates arrange and escape them."""
+"""The elements of a report's sections in plain values: templates arrange and escape them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Table:
     """Rows of texts.
 
     Attributes:
-        hidden: the number of rows that are left out.
-        states: of the rows, shown with their first cell; empty where rows have no state.
-        folded: whether readers have to open the table, as it repeats what a chart shows.
+        hidden: the number of omitted rows.
+        states: states of the rows, shown with their first cell; empty for rows without states.
+        folded: whether readers have to open the table, because it repeats the content of a chart.
     """
 
     title: str
@@ -66,13 +66,13 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A section of a report; what is empty is not shown.
+    """A section of a report; empty elements are not shown.
 
     Attributes:
         id: unique in its report.
         paragraphs: texts.
-        facts: label and value of each.
-        lines: a list of texts; ``hidden`` counts those that are left out.
+        facts: labels and values.
+        lines: a list of texts; ``hidden`` counts the omitted ones.
         warns: whether the part lists warnings.
     """
 
@@ -98,20 +98,20 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Section(Generic[T]):
-    """The first of many things; ``total`` counts all of them."""
+    """The first of many values; ``total`` counts all of them."""
 
     items: tuple[T, ...] = ()
     total: int = 0
 
     @classmethod
     def of(cls, things: Iterable[T], most: int) -> Section[T]:
-        """Make a section that shows at most so many things."""
+        """Make a section with a maximum number of values."""
         everything = tuple(things)
         return cls(everything[:most], len(everything))
 
     @property
     def hidden(self) -> int:
-        """The number of things that are not shown."""
+        """The number of omitted values."""
         return self.total - len(self.items)
 
 
@@ -124,14 +124,14 @@ def table(
     *,
     folded: bool = False,
 ) -> Table:
-    """Make a table that shows at most so many rows.
+    """Make a table with a maximum number of rows.
 
     Args:
-        title: of the table.
-        columns: their titles; a column whose title begins with ``#`` holds numbers.
-        rows: the cells of each.
-        most: the number of rows that are shown.
-        states: of all rows, if they have any.
+        title: title of the table.
+        columns: titles of the columns; a column whose title begins with ``#`` contains numbers.
+        rows: the cells of each row.
+        most: maximum number of rows.
+        states: states of all rows, if they have any.
         folded: see :class:`Table`.
     """
     everything = tuple(rows)
@@ -141,6 +141,6 @@ def table(
 
 
 def listed(id_: str, title: str, lines: Iterable[str], most: int, *, warns: bool = False) -> Part:
-    """Make a part that lists at most so many texts."""
+    """Make a part that lists a maximum number of texts."""
     shown = Section.of(lines, most)
     return Part(id_, title, lines=shown.items, hidden=shown.hidden, warns=warns)

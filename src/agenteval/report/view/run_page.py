@@ -1,4 +1,4 @@
-"""What the HTML report shows of a run as a whole, in plain values; the template arranges them."""
+"""The content of the HTML report about a whole run, in plain values; the template arranges it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from agenteval.report.view.charts import Interval, reach
 from agenteval.report.view.comparison_rows import evidence_rows, resource_change, verdict_note
 from agenteval.report.view.parts import Figure, Part, State, listed, table
 from agenteval.report.view.view import GateView, count
-from agenteval.results.model import ComparedMetric, Comparison, Results
+from agenteval.results.comparison import ComparedMetric, Comparison
+from agenteval.results.model import Results
+from agenteval.results.verdict import Verdict
 
 _MOST_ROWS = 200
 _LONGEST_LABEL = 80
@@ -20,18 +22,20 @@ _STATES: Mapping[str, State] = {"regressed": "bad", "improved": "good"}
 #: Words for a condition that is met, not met, or without data, and their states.
 MET: Mapping[bool | None, str] = {True: "met", False: "not met", None: "no data"}
 MET_STATES: Mapping[bool | None, State] = {True: "good", False: "bad", None: "neutral"}
+#: The state of each verdict.
+VERDICT_STATES: Mapping[Verdict, State] = {"passed": "good", "failed": "bad", "unproven": "neutral", "error": "bad"}
 _TIME_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of the run, and how it changed where there is a baseline.
+    """One metric of the run, and its change if there is a baseline.
 
     Attributes:
         change: the difference.
-        range: what it lies in, in words; ``interval`` is both drawn.
-        basis: what the comparison rests on.
-        catches: the smallest drop that would have been caught.
+        range: its interval in words; ``interval`` is the drawing of both.
+        basis: numbers of cases, runs and iterations of the comparison.
+        catches: the smallest detectable drop.
     """
 
     id: str
@@ -53,11 +57,11 @@ class Metric:
 
 @dataclass(frozen=True)
 class RunPage:
-    """The head of the report and its parts, without what needs the cases (see ``Survey`` in ``report/html/data.py``).
+    """The head and the parts of the report that do not need the cases (see ``Survey`` in ``report/html/data.py``).
 
     Attributes:
-        facts: label and value of each, for the head.
-        parts: what comes before the metrics: reasons, warnings, numbers, baseline.
+        facts: labels and values for the head.
+        parts: the parts before the metrics: reasons, warnings, numbers, baseline.
         criteria: conditions on whole suites.
     """
 
@@ -78,16 +82,13 @@ class RunPage:
 
 
 def make_run_page(results: Results, gate: GateView) -> RunPage:
-    """Return everything but the cases.
+    """Return the content of the page without the cases.
 
     Args:
         results: the run.
         gate: the gate's decision.
     """
     run = results.run
-    verdict = "passed" if gate.passed else "failed" if run.complete else "interrupted"
-    if run.shard is not None:
-        verdict = f"shard {run.shard.index} of {run.shard.count}"
     names = [one_line(suite.name, _LONGEST_LABEL) for suite in results.suites]
     title = names[0] if len(names) == 1 else count(len(names), "suite")
     facts = [
@@ -97,19 +98,18 @@ def make_run_page(results: Results, gate: GateView) -> RunPage:
         ("Started", moment(run.started_at)),
         ("Run", one_line(run.id, _LONGEST_LABEL)),
     ]
-    reasons = (reason for reason in gate.reasons if reason != gate.headline)
     headline = view.headline(results, gate)
     parts = (
-        listed("reasons", "Reasons", reasons, _MOST_ROWS),
+        listed("reasons", "Reasons", gate.further_reasons, _MOST_ROWS),
         listed("warnings", "Warnings", gate.warnings, _MOST_ROWS, warns=True),
         Part("numbers", "Numbers", figures=tuple(_figures(results))),
         _baseline(results.comparison, run.started_at) if results.comparison else Part("baseline", "Baseline"),
     )
     return RunPage(
         title=title,
-        verdict=verdict,
-        state="neutral" if run.shard else "good" if gate.passed else "bad",
-        headline=headline if headline != verdict else "",
+        verdict=gate.verdict,
+        state=VERDICT_STATES[gate.verdict],
+        headline=headline if headline != gate.verdict else "",
         facts=tuple((label, value) for label, value in facts if value),
         parts=tuple(part for part in parts if not part.empty),
         metrics=_metrics(results),
@@ -119,13 +119,13 @@ def make_run_page(results: Results, gate: GateView) -> RunPage:
 
 
 def moment(text: str) -> str:
-    """An ISO 8601 timestamp as people read it; anything else as it is, on one line."""
+    """Format an ISO 8601 timestamp; other texts stay unchanged, on one line."""
     found = _parsed(text)
     return f"{found:%Y-%m-%d %H:%M} UTC" if found else one_line(text, _LONGEST_LABEL)
 
 
 def short_commit(sha: str | None) -> str:
-    """The beginning of a commit."""
+    """Return the short form of a commit."""
     return "".join(filter(str.isalnum, (sha or "").encode("ascii", "ignore").decode()))[:12]
 
 
@@ -168,6 +168,8 @@ def _figures(results: Results) -> list[Figure]:
     asked = [f"{tokens:,} tokens"] if tokens else []
     if usage.llm_calls:
         asked.append(count(usage.llm_calls, "model call"))
+    if usage.cached_calls:
+        asked.append(f"{usage.cached_calls:,} answered from the cache")
     found.append(Figure("Cost", cost, ", ".join(asked)))
     found.append(Figure("Duration", view.duration(results.run.duration_s)))
     return found
@@ -205,7 +207,7 @@ def _criteria(results: Results) -> Part:
 
 
 def _age(then: str, now: str) -> str:
-    """How much earlier one moment was than another; empty where that is not known."""
+    """Return the time between two moments; empty if unknown."""
     first, last = _parsed(then), _parsed(now)
     if first is None or last is None or last < first:
         return ""

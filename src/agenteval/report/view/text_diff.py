@@ -1,4 +1,4 @@
-"""Word-level differences of two answers, with some of the words that they share."""
+"""Word-level differences of two answers, with some of the common words."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from difflib import SequenceMatcher
 
 from agenteval.core.text.escape import visible
 
-# Words that stay on either side of a change in a long answer.
+# Number of words that are shown on either side of a change in a long answer.
 _CONTEXT = 12
-# Below this share of common characters two answers are not two versions of one.
+# Below this share of common characters, the words of two answers are not compared.
 _LEAST_IN_COMMON = 0.3
-# What lies between the first and the last change of longer answers counts as one change.
+# In longer answers, the text between the first and the last change counts as one change.
 _MOST_WORDS = 800
 _MOST_CHARACTERS = 8_000
 
-# A number or word with the signs inside it (42.49, don't, foo_bar), one sign of a script without blanks, or one other
-# sign; with the white space after it.
+# A number or word with its inner signs (42.49, don't, foo_bar), one character of a script without blanks, or one
+# other character; with the white space after it.
 _WORD = (
     r"(?: [\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
     r"  | [^\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
@@ -51,10 +51,10 @@ class _Run:
 def difference(before: str, after: str, limit: int) -> tuple[Pieces, Pieces] | None:
     """Return both answers in pieces, each answer at most about ``limit`` characters long.
 
-    What is longer than that is shown around its changes only.
+    Of longer answers, only the surroundings of changes are shown.
 
     Returns:
-        The older and the newer answer; ``None`` where they have too little in common for words to be compared.
+        The older and the newer answer; ``None`` if they have too little in common for a comparison of words.
     """
     runs = _runs(before[:_MOST_CHARACTERS], after[:_MOST_CHARACTERS])
     if runs is None:
@@ -68,7 +68,7 @@ def difference(before: str, after: str, limit: int) -> tuple[Pieces, Pieces] | N
 
 @functools.lru_cache(maxsize=256)
 def _runs(before: str, after: str) -> tuple[_Run, ...] | None:
-    # Every level of detail asks for the same answers again.
+    # Every level of detail compares the same answers again.
     old, new = _words(visible(before)), _words(visible(after))
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
@@ -82,7 +82,7 @@ def _runs(before: str, after: str) -> tuple[_Run, ...] | None:
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return the number of words that both begin with."""
+    """Return the number of common words at the beginning."""
     pairs = zip(old, new, strict=False)
     return next((index for index, (a, b) in enumerate(pairs) if a.strip() != b.strip()), min(len(old), len(new)))
 

@@ -1,4 +1,4 @@
-"""The history of runs: the numbers behind the trend lines, and ``trend.json``."""
+"""The history of runs: the numbers of the trend lines, and ``trend.json``."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from agenteval.results.comparison import PoolEntry
 from agenteval.results.history import MOST_RUNS, EarlierRun
-from agenteval.results.model import PoolEntry, Results, Run, Summary
+from agenteval.results.model import Results, Run
 from agenteval.results.rollup import mean
+from agenteval.results.summary import Summary
 
 Source = Literal["run", "history", "pool"]
 
 
 @dataclass(frozen=True)
 class RunPoint:
-    """One run in numbers.
+    """The figures of one run.
 
     Attributes:
         started_at: ISO 8601.
-        source: this run itself, a file of the history, or the pool of earlier runs that results carry along. The pool
-            knows scores only.
-        metrics: mean score of each.
-        duration_s: of the whole run.
+        source: this run, a file of the history, or the pool of earlier runs in the results. The pool contains only
+            scores.
+        suite_cases: number of cases of the suites, of which `cases` ran; ``None`` if unknown.
+        metrics: mean score of each metric.
+        duration_s: duration of the whole run.
     """
 
     run_id: str
@@ -34,6 +37,7 @@ class RunPoint:
     ref: str | None = None
     complete: bool = True
     cases: int = 0
+    suite_cases: int | None = None
     pass_rate: float | None = None
     score: float | None = None
     metrics: dict[str, float] | None = None
@@ -42,7 +46,7 @@ class RunPoint:
 
 
 def trend(results: Results, earlier: Sequence[EarlierRun]) -> tuple[RunPoint, ...]:
-    """Return the run and those before it, the oldest first; a run that several sources know counts once.
+    """Return the run and earlier ones, the oldest first; a run in several sources counts once.
 
     Args:
         results: the run.
@@ -72,6 +76,7 @@ def _of_summary(run: Run, summary: Summary, source: Source) -> RunPoint:
         ref=run.ref,
         complete=run.complete,
         cases=summary.cases,
+        suite_cases=run.coverage.cases if run.coverage is not None else None,
         pass_rate=_finite(summary.pass_rate),
         score=_finite(summary.score),
         metrics={name: value for name, value in means.items() if value is not None},
@@ -81,7 +86,7 @@ def _of_summary(run: Run, summary: Summary, source: Source) -> RunPoint:
 
 
 def _of_pool(entry: PoolEntry) -> RunPoint:
-    """Means over cases, each of which counts once however often it ran."""
+    """Return means over cases; each case counts once, whatever its number of iterations."""
     metrics: dict[str, list[float]] = {}
     scores: list[float | None] = []
     for case in entry.cases.values():

@@ -43,13 +43,19 @@ def trend_part(points: Sequence[RunPoint]) -> Part:
             name,
             short_commit(point.commit),
             _SOURCES[point.source] + ("" if point.complete else ", interrupted"),
-            f"{point.cases:,}",
+            _cases(point),
             *(_written(line, place) for line in shown),
         )
         for place, (point, name) in enumerate(zip(points, names, strict=True))
     )
     values = table("As a table", columns, rows, MOST_RUNS + 1, folded=True)
     return Part("trends", "Trends", charts=shown, tables=(values,))
+
+
+def _cases(point: RunPoint) -> str:
+    """Return the number of cases, with that of the suites if it is higher."""
+    is_part = point.suite_cases is not None and point.cases < point.suite_cases
+    return f"{point.cases:,} of {point.suite_cases:,}" if is_part else f"{point.cases:,}"
 
 
 def _of_metric(name: str) -> Callable[[RunPoint], float | None]:

@@ -1,6 +1,6 @@
 """Plain values that all reporters share. Reporters escape and arrange them.
 
-Texts are still foreign here. Numbers become text only here, so that all reports write them alike.
+Texts are not escaped here. Numbers are formatted here, so that all reports format them alike.
 """
 
 from __future__ import annotations
@@ -10,29 +10,23 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Self, TypeVar
 
-from agenteval.results.model import (
-    CaseResult,
-    CaseStatus,
-    ComparedCase,
-    IterationResult,
-    Results,
-    Score,
-    SuiteResult,
-    TurnResult,
-)
+from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
+from agenteval.results.comparison import ComparedCase
+from agenteval.results.model import Results
+from agenteval.results.verdict import Gate, Verdict
 
 T = TypeVar("T")
 
 
 def once(function: Callable[[Results], T]) -> Callable[[Results], T]:
-    """Memoise a function of a run for the run of its last call.
+    """Cache the result of a function for the run of its last call.
 
-    Results never change. The run itself is not kept alive.
+    Results never change. The cache does not keep the run alive.
 
     Args:
-        function: returns an immutable value, since several callers get it.
+        function: returns an immutable value, because several callers get it.
     """
     run: weakref.ref[Results] | None = None
     answer: T
@@ -68,15 +62,43 @@ class GateView:
     """The gate's decision in words.
 
     Attributes:
+        verdict: ``passed``, ``failed``, ``unproven`` or ``error``.
         headline: the verdict as one phrase: ``passed``, ``3 cases got worse``.
-        reasons: why, one sentence each.
-        warnings: what users must know although it does not fail the gate.
+        reasons: the reasons, one sentence each.
+        warnings: warnings that do not fail the gate.
+        fails_job: whether an unproven run fails the job.
     """
 
-    passed: bool
+    verdict: Verdict
     headline: str
     reasons: tuple[str, ...]
     warnings: tuple[str, ...]
+    fails_job: bool = True
+
+    @classmethod
+    def of(cls, gate: Gate, warnings: tuple[str, ...]) -> Self:
+        """Return a decision with warnings."""
+        return cls(gate.verdict, gate.headline, gate.reasons, warnings, fails_job=gate.exit_status != 0)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate passes."""
+        return self.verdict == "passed"
+
+    @property
+    def further_reasons(self) -> tuple[str, ...]:
+        """The reasons that the headline does not state."""
+        return tuple(reason for reason in self.reasons if reason not in {self.headline, self.headline.split(";")[0]})
+
+
+def verdict_line(verdict: Verdict, headline: str) -> str:
+    """Return ``failed: 1 of 2 cases failed``; the word alone if the headline adds nothing."""
+    return verdict if headline in {"", verdict} else f"{verdict}: {headline}"
+
+
+def view_of(gate: Gate, results: Results) -> GateView:
+    """Return a decision on saved results, with the notes of their comparison as warnings."""
+    return GateView.of(gate, tuple(results.comparison.notes) if results.comparison else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +117,7 @@ class Fact:
 
     def __str__(self) -> str:
         place = f"turn {self.turn}: " if self.turn else ""
-        # There may be thousands of these lines, with reasons as long as an answer.
+        # There may be thousands of these lines, and a reason may be as long as an answer.
         reason = f": {_short(self.reason, _REASON_IN_A_LINE)}" if self.reason else ""
         return f"{place}{_short(self.id, _REASON_IN_A_LINE)} {self.values}{reason}"
 
@@ -105,13 +127,13 @@ class MetricRow:
     """One metric over the run.
 
     Attributes:
-        n: scores in this run.
+        n: number of scores in this run.
         mean: their mean.
-        pass_rate: the share of them that passed.
-        current: the mean over the cases that both runs scored, or over all where there is no baseline.
+        pass_rate: share of passed scores.
+        current: the mean over the cases with scores in both runs; without a baseline, over all cases.
         baseline: the baseline's mean over the same cases.
-        difference: from ``baseline`` to ``current``.
-        regressed: whether the comparison finds it worse.
+        difference: ``current`` minus ``baseline``.
+        regressed: whether the comparison finds a regression.
     """
 
     id: str
@@ -125,7 +147,7 @@ class MetricRow:
 
     @property
     def partial(self) -> bool:
-        """Whether ``current`` shows another mean than this run, as it leaves cases out."""
+        """Whether ``current`` differs from the mean of this run, because it omits cases."""
         return number(self.mean) != number(self.current)
 
 
@@ -135,7 +157,7 @@ def number(value: float | None) -> str:
 
 
 def distinct(left: float | None, right: float | None) -> tuple[str, str]:
-    """Return two scores with as many decimals as make them differ: never ``0.70 < 0.70``."""
+    """Return two scores with enough decimals to differ visibly: never ``0.70 < 0.70``."""
     if left is None or right is None:
         return number(left), number(right)
     for decimals in range(2, _MOST_DECIMALS + 1):
@@ -216,7 +238,7 @@ def shown_iteration(case: CaseResult) -> IterationResult | None:
 
 
 def facts(case: CaseResult) -> tuple[Fact, ...]:
-    """Return why a case did not pass, by the iteration that represents it; for a skipped case, what is missing."""
+    """Return why a case did not pass, by the iteration that represents it; for a skipped case, the missing data."""
     iteration = shown_iteration(case)
     if iteration is None:
         return ()
@@ -297,7 +319,7 @@ def metric_rows(results: Results) -> list[MetricRow]:
 
 
 def score_change(results: Results) -> float | None:
-    """Return the change of the mean score over the cases that both runs scored; ``None`` if it is not known."""
+    """Return the change of the mean score over the cases with scores in both runs; ``None`` if unknown."""
     if results.comparison is None:
         return None
     current = [case for case in results.comparison.cases if case.change != "removed"]
@@ -313,7 +335,7 @@ def score_change(results: Results) -> float | None:
 
 @once
 def metric_errors(results: Results) -> tuple[str, ...]:
-    """Return the first error of each metric whose errors did not decide their cases: nothing else shows them."""
+    """Return the first error of each metric if its errors did not decide their cases; no other part shows them."""
     first: dict[str, str] = {}
     cases: dict[str, set[str]] = {}
     for suite in results.suites:

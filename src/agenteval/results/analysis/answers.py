@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agenteval.results.analysis.tool_checks import tool_checks
-from agenteval.results.model import CaseResult, IterationResult, Score, TurnResult
+from agenteval.results.case import CaseResult, IterationResult, Score, TurnResult
 from agenteval.results.record.fields import was_successful
 from agenteval.results.record.token_usage import token_usage
 from agenteval.results.rollup import turn_means
@@ -19,20 +19,20 @@ class EvaluatedAnswer:
     """One answer, or one recorded trace, with its scores.
 
     Attributes:
-        case_id: its case in results.json.
+        case_id: id of its case in results.json.
         name: its name in reports.
-        trace_id: of a recorded trace.
+        trace_id: id of a recorded trace.
         order: position in time: the iteration of the trace or run.
-        persona: who asked.
+        persona: the persona that asked.
         success: whether there is an answer and the trace reports no failure.
         duration_ms: its latency in ms.
-        tokens: input and output together.
-        scores: metric id → score, 0..1; those that are absent are in ``absent``.
+        tokens: input and output tokens together.
+        scores: metric id → score, 0..1; absent scores are in ``absent``.
         absent: metric id → why there is no score.
-        final_score: the aggregate; ``None`` where nothing could be scored.
-        passed: whether it is good enough.
+        final_score: the aggregated score; ``None`` without scores.
+        passed: whether the answer passed.
         reasons: metric id → why its score is not 1, in short.
-        tool_checks: check → shares of tool calls for which it held, as far as the trace tells.
+        tool_checks: check → shares of tool calls that met it, if the trace contains them.
     """
 
     case_id: str
@@ -65,8 +65,8 @@ def evaluated(
     Args:
         case: the case.
         iteration: the iteration.
-        persona: who asked.
-        trace: the record of the trace, or one made of the reply.
+        persona: the persona that asked.
+        trace: the record of the trace or of the reply.
     """
     turns = iteration.turns
     scores = [score for turn in turns for score in turn.scores]
@@ -83,18 +83,25 @@ def evaluated(
         scores=turn_means(turns),
         absent={score.id: _why_absent(score) for score in scores if score.score is None} or _NONE,
         final_score=iteration.score,
-        passed={"passed": True, "failed": False, "error": False}.get(iteration.status),
+        passed=_passed(iteration),
         reasons=dict(_reasons(scores)) or _NONE,
         tool_checks=tool_checks(trace, [call for turn in turns for call in turn.tool_calls]) or _NONE,
     )
 
 
+def _passed(iteration: IterationResult) -> bool | None:
+    """Return whether the answer passed; ``None`` if it was not judged. A missing answer did not pass."""
+    if any(turn.error for turn in iteration.turns):
+        return False
+    return {"passed": True, "failed": False}.get(iteration.status)
+
+
 def _success(trace: Mapping[str, Any], iteration: IterationResult) -> bool:
-    """Return the success that the trace reports; without a report, whether the answer passed."""
+    """Return the success that the trace reports; without a report, whether there is an answer that did not fail."""
     if any(turn.error for turn in iteration.turns):
         return False
     said = was_successful(trace)
-    return iteration.status not in {"failed", "error"} if said is None else said
+    return iteration.status != "failed" if said is None else said
 
 
 def _tokens(trace: Mapping[str, Any], turns: Sequence[TurnResult]) -> int | None:

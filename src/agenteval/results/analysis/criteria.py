@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from agenteval.results.analysis.aggregate import ROUNDING, passes
 from agenteval.results.analysis.summary import MetricStats, Summary
-from agenteval.results.model import Criterion
+from agenteval.results.case import Criterion
 from agenteval.suite.evaluation import Aggregate, Criteria, ToolCheck
 
 CriterionSection = Literal["performance", "quality", "functionality"]
@@ -74,9 +74,9 @@ def check_criteria(summary: Summary, criteria: Criteria, aggregate: Aggregate) -
 
 
 def overall(checks: Iterable[Check]) -> bool | None:
-    """Return whether all criteria that could be checked are met; ``None`` if none could be checked."""
-    known = [check.met for check in checks if check.met is not None]
-    return all(known) if known else None
+    """Return whether all criteria are met, which one without data is not; ``None`` without criteria."""
+    met = [check.met is True for check in checks]
+    return all(met) if met else None
 
 
 def _performance(summary: Summary, criteria: Criteria) -> Iterator[Check]:

@@ -16,7 +16,7 @@ from agenteval.results.analysis.summary import Summary
 from agenteval.results.analysis.summary_baseline import Baseline
 
 _NORMAL = NormalDist()
-# Beyond this size the exact test takes seconds, and the normal approximation is as good.
+# Above this size the exact test takes seconds, and the normal approximation is as precise.
 _MOST_EXACT = 20_000
 
 Interval = tuple[float, float]
@@ -30,8 +30,8 @@ class Hypothesis:
         subject: a persona, or ``this run``.
         against: another persona, the other personas, or the baseline.
         measure: ``pass_rate``, ``final_score`` or a metric id.
-        difference: of the subject minus the other, in 0..1.
-        p: two-sided, of this test alone.
+        difference: the subject's value minus the other value, in 0..1.
+        p: two-sided p-value of this test alone.
         significant: whether the difference is significant after Holm's correction for all tests of the run.
     """
 
@@ -48,9 +48,9 @@ class Statistics:
     """Intervals at ``confidence`` and tests at ``significance``; answers count as independent of each other.
 
     Attributes:
-        pass_rate: Wilson's interval; ``None`` where nothing was judged.
-        score: t interval of the mean final score, ``None`` where fewer than two scores or none that differ.
-        metrics: metric id → the same for its mean.
+        pass_rate: Wilson's interval; ``None`` without judged answers.
+        score: t interval of the mean final score; ``None`` with fewer than two scores, or if all are equal.
+        metrics: metric id → t interval of its mean.
     """
 
     confidence: float
@@ -72,9 +72,9 @@ def infer(
     """Compute every interval and every test.
 
     Args:
-        summary: of this run.
-        personas: each is tested against all others; a single persona is not tested.
-        baseline: the run to test against, as far as its summary has the figures.
+        summary: the summary of this run.
+        personas: the personas to test, each against all others; a single persona is not tested.
+        baseline: the run to compare with; figures that its summary lacks are not tested.
         confidence: level of the intervals, inside (0, 1).
         significance: error rate of all tests together.
     """
@@ -92,7 +92,7 @@ def infer(
 
 
 def wilson(successes: int, trials: int, confidence: float) -> Interval | None:
-    """The score interval of a share (Wilson 1927, without continuity correction); ``None`` without trials."""
+    """Return the score interval of a share (Wilson 1927, without continuity correction); ``None`` without trials."""
     if not trials:
         return None
     z = _NORMAL.inv_cdf(0.5 + confidence / 2)
@@ -103,7 +103,7 @@ def wilson(successes: int, trials: int, confidence: float) -> Interval | None:
 
 
 def t_interval(values: Moments, confidence: float) -> Interval | None:
-    """Student's interval of a mean of scores, clipped to 0..1; ``None`` without spread."""
+    """Return Student's interval of a mean of scores, clipped to 0..1; ``None`` without spread."""
     deviation = values.deviation
     if deviation is None or deviation < ROUNDING:
         return None
@@ -112,9 +112,9 @@ def t_interval(values: Moments, confidence: float) -> Interval | None:
 
 
 def share_p(successes: int, trials: int, other_successes: int, other_trials: int) -> float:
-    """Two-sided p that two shares differ: twice the smaller tail of Fisher's exact test.
+    """Return the two-sided p-value that two shares differ: twice the smaller tail of Fisher's exact test.
 
-    Beyond 20,000 trials it is the pooled z test of two proportions.
+    Above 20,000 trials it is the pooled z test of two proportions.
     """
     if trials + other_trials > _MOST_EXACT:
         return _two_proportions(successes, trials, other_successes, other_trials)
@@ -124,7 +124,7 @@ def share_p(successes: int, trials: int, other_successes: int, other_trials: int
 
 
 def welch_p(values: Moments, others: Moments) -> float | None:
-    """Two-sided p that two means differ (Welch 1947); ``None`` without spread."""
+    """Return the two-sided p-value that two means differ (Welch 1947); ``None`` without spread."""
     if values.variance is None or others.variance is None:
         return None
     errors = values.variance / values.count, others.variance / others.count
@@ -161,12 +161,12 @@ def _between_personas(personas: Mapping[str, PersonaStats]) -> Iterator[Hypothes
     groups = [_Group(name, stats.passed, stats.judged, stats.scores) for name, stats in personas.items()]
     if len(groups) < 2:
         return
-    # Sums from both ends give "all but this one" without subtracting, which would lose digits.
+    # Sums from both ends give the sum of all others without a subtraction, which would lose digits.
     before = list(itertools.accumulate(groups[:-1], initial=_NOBODY))
     after = list(itertools.accumulate(reversed(groups[1:]), initial=_NOBODY))[::-1]
     pairs = [(group, earlier + later) for group, earlier, later in zip(groups, before, after, strict=True)]
     if len(pairs) == 2:
-        # A against B is the same test as B against A; testing twice would only cost power.
+        # A against B is the same test as B against A; a second test would only reduce the power.
         yield from _tests(groups[0], groups[1], groups[1].name)
         return
     for group, others in pairs:

@@ -42,7 +42,7 @@ class Moments:
 
     @property
     def average(self) -> float | None:
-        """The mean; ``None`` where there are no values."""
+        """The mean; ``None`` without values."""
         return self.mean if self.count else None
 
     @property
@@ -57,11 +57,13 @@ class Moments:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The value below which the share of the values lies, linear in between (Hyndman and Fan 1996, definition 7).
+    """Return the value below which a share of the values lies.
+
+    Values in between are interpolated linearly (Hyndman and Fan 1996, definition 7).
 
     Args:
         ordered: the values, ascending, at least one.
-        share: 0..1.
+        share: the share, 0..1.
     """
     position = share * (len(ordered) - 1)
     below = math.floor(position)

@@ -82,7 +82,7 @@ def fences(values: Sequence[float]) -> Fences | None:
 
 
 def find_outliers(answers: Sequence[EvaluatedAnswer]) -> Outliers:
-    """Unusual times and final scores among all answers that have them."""
+    """Return the unusual times and final scores among all answers that have them."""
     return Outliers(_unusual(answers, _duration), _unusual(answers, _score))
 
 

@@ -16,7 +16,7 @@ from agenteval.results.analysis.recommendations import Recommendation
 from agenteval.results.analysis.summary import Summary
 from agenteval.results.analysis.summary_baseline import BaselineComparison
 from agenteval.results.analysis.trend import Trends
-from agenteval.results.model import Criterion
+from agenteval.results.case import Criterion
 from agenteval.suite.evaluation import Aggregate, Evaluation, EvaluationReport
 
 
@@ -51,7 +51,7 @@ class EvaluationResult:
 
     @property
     def success(self) -> bool | None:
-        """Whether all criteria that could be checked are met; ``None`` if none could be checked."""
+        """Whether all criteria are met, which one without data is not; ``None`` without criteria."""
         return overall(self.checks)
 
     @property
@@ -71,9 +71,9 @@ class AnalysedSuite:
     """The analysis of one suite.
 
     Attributes:
-        path: of the suite.
-        answers: what the analysis rests on.
-        report: how it is written down; ``None`` where only the usual reports are wanted.
+        path: path of the suite.
+        answers: the analysed answers.
+        report: settings of its report; ``None`` for only the usual reports.
     """
 
     path: str

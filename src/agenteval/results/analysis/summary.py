@@ -76,9 +76,9 @@ class MetricStats:
     Attributes:
         scores: its scores, without removed outliers.
         minimum: lowest of these scores; ``None`` without scores.
-        maximum: highest of them; ``None`` without scores.
-        reached: scores that reach the threshold of the aggregate.
-        absent: answers without a score of this metric.
+        maximum: highest of these scores; ``None`` without scores.
+        reached: number of scores that reach the threshold of the aggregate.
+        absent: number of answers without a score of this metric.
         absent_reason: the most frequent reason.
     """
 
@@ -99,7 +99,7 @@ class Summary:
         top_reasons: the most frequent reasons why a score is not 1.
         absent_reasons: the most frequent reasons why a score is absent.
         tool_checks: check → its shares over all answers.
-        tokens: per answer.
+        tokens: tokens per answer.
     """
 
     totals: Totals

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agenteval.core.files.reading import read_regular
 from agenteval.core.paths import display_path
 from agenteval.results.analysis.moments import Moments
 from agenteval.results.analysis.summary import Summary
+from agenteval.results.importers.values import finite
 from agenteval.suite.evaluation import Aggregate
 
 _LARGEST_FILE = 100 * 1024 * 1024
@@ -84,9 +86,7 @@ def read_baseline(path: Path) -> Baseline | str:
     """
     shown = display_path(path)
     try:
-        if path.stat().st_size > _LARGEST_FILE:
-            return f"the baseline {shown} is too large for a summary"
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = json.loads(read_regular(path, limit=_LARGEST_FILE).decode("utf-8-sig"))
     except FileNotFoundError:
         return f"there is no baseline at {shown}"
     except OSError as error:
@@ -180,14 +180,7 @@ def _mapping(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _number(content: Mapping[str, Any], key: str) -> float | None:
-    value = content.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+    return finite(content.get(key))
 
 
 def _count(content: Mapping[str, Any], key: str) -> int | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agenteval.results.model import ToolCall
+from agenteval.results.case import ToolCall
+from agenteval.results.record.fields import is_finite, is_true
 
 # The keys of these figures in traces.
 _PLACES = ("tool_calling", "tool_calling_metrics", "tool_metrics", "tool_usage")
@@ -45,11 +46,14 @@ def _entries(trace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _shares(value: Any) -> Iterator[float]:
-    """Return shares from a boolean, a number, or a list of these; other values are ignored."""
-    if isinstance(value, bool):
-        yield float(value)
-    elif isinstance(value, int | float):
-        yield min(1.0, float(value))
-    elif isinstance(value, list):
+    """Return shares from a boolean, a number, a text such as "false", or a list of these; ``None`` is ignored.
+
+    A number that is not finite and an object are not met.
+    """
+    if isinstance(value, list):
         for item in value:
             yield from _shares(item)
+    elif isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value):
+        yield float(min(1, max(0, value)))
+    elif value is not None:
+        yield float(is_true(value))

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.files.reading import read_regular
 from agenteval.results.importers.fluxloop.read import belong_together, is_summary, is_trace, read_fluxloop
 from agenteval.results.importers.holodeck.read import is_holodeck, read_holodeck
 from agenteval.results.importers.known_cases import KnownSuite
@@ -27,8 +28,9 @@ LARGEST_FILE = 500_000_000
 # Number of mistakes that a message lists.
 _NAMED = 20
 _TRACES, _SUMMARY = "per_trace.jsonl", "summary.json"
-# FluxLoop writes an evaluation into a folder of the experiment. The experiment has another summary.json.
-_IN_FOLDER = (_TRACES, f"evaluation/{_TRACES}", f"evaluation/{_SUMMARY}", _SUMMARY)
+#: The files that are looked for in a folder without results.json. FluxLoop writes an evaluation into a folder of the
+#: experiment. The experiment has another summary.json.
+FILES_IN_FOLDER = (_TRACES, f"evaluation/{_TRACES}", f"evaluation/{_SUMMARY}", _SUMMARY)
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,8 @@ class _Document:
     """A file.
 
     Attributes:
-        value: its JSON; of JSON Lines a list with all lines.
-        lines: the line number of each.
+        value: its JSON; for JSON Lines a list of all lines.
+        lines: the line number of each line.
     """
 
     file: Path
@@ -55,11 +57,11 @@ class _Importer:
     """A tool whose results can be read.
 
     Attributes:
-        tool: as ``results.tool.name`` says it.
-        title: the tool's own spelling.
-        files: its files, for messages.
-        content: what ``read`` takes, of the files that belong together; ``None`` if they are another tool's.
-        read: makes a recording of the content.
+        tool: its name in ``results.tool.name``.
+        title: the tool's spelling of its name.
+        files: description of its files, for messages.
+        content: returns the input of ``read`` from files that belong together; ``None`` for another tool's files.
+        read: converts this input to a recording.
     """
 
     tool: str
@@ -70,7 +72,7 @@ class _Importer:
 
 
 def _one_file(is_of_tool: Callable[[Any], bool]) -> Callable[[Sequence[_Document]], Mapping[str, Any] | None]:
-    """The content of a tool that writes one JSON file."""
+    """Return the content of a tool that writes one JSON file."""
 
     def content(documents: Sequence[_Document]) -> Mapping[str, Any] | None:
         first = documents[0]
@@ -117,14 +119,14 @@ def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tu
     """Read a run to compare with: a results file of agenteval or of another tool.
 
     Args:
-        path: the file, or the folder that holds it.
-        suites: of the run that it will be compared with; see ``read_foreign``.
+        path: the file, or the folder that contains it.
+        suites: suites of the run to compare with it; see ``import_run``.
 
     Returns:
-        The run, and notes about what the file lacks.
+        The run, and notes about data that the file lacks.
 
     Raises:
-        ConfigError: there is no such file, or its format is unknown.
+        ConfigError: the file does not exist, or its format is unknown.
     """
     try:
         return read_baseline(path)
@@ -132,7 +134,7 @@ def read_run(path: Path, suites: Sequence[KnownSuite] = ()) -> tuple[Results, tu
         if not path.exists():
             raise
         try:
-            results = read_foreign(path, suites)
+            results = import_run(path, suites)
         except _UnknownError as unknown:
             # A file with a schema_version of agenteval is broken, not unknown.
             raise error if unknown.claims_to_be_ours else unknown from None
@@ -146,19 +148,19 @@ def _lacking(results: Results) -> Iterator[str]:
         yield "the baseline has totals but no cases, so there is nothing to compare case by case"
 
 
-def read_foreign(path: Path, suites: Sequence[KnownSuite] = ()) -> Results:
+def import_run(path: Path, suites: Sequence[KnownSuite] = ()) -> Results:
     """Read a run that HoloDeck, FluxLoop or promptfoo recorded.
 
-    Statuses, scores from 0 to 1, answers, times and costs are imported as far as the file has them. The file does
-    not record how the run judged, so its cases have no fingerprints.
+    Statuses, scores from 0 to 1, answers, times and costs are imported if the file contains them. The file does not
+    record the configuration of the metrics, so the cases have no fingerprints.
 
     Args:
-        path: the file; for FluxLoop also the folder of an evaluation, or of the experiment that holds it.
-        suites: suites whose cases the run may have; its cases then have the same ids. Without any, ids start with
-            what the file calls its suite.
+        path: the file; for FluxLoop also the folder of an evaluation, or of the experiment that contains it.
+        suites: suites whose cases the run may have; its cases then have the same ids. Without suites, ids start with
+            the file's name of its suite.
 
     Raises:
-        ConfigError: there is no such file, it is broken or too large, or of none of these tools.
+        ConfigError: the file does not exist, is broken or too large, or belongs to another tool.
     """
     documents = _documents(path)
     content, importer = _understood(documents)
@@ -188,9 +190,9 @@ def _documents(path: Path) -> list[_Document]:
     if not path.is_dir():
         first = _document(path)
     else:
-        found = next((path / name for name in _IN_FOLDER if (path / name).is_file()), None)
+        found = next((path / name for name in FILES_IN_FOLDER if (path / name).is_file()), None)
         if found is None:
-            looked_for = ", ".join(("results.json", *_IN_FOLDER))
+            looked_for = ", ".join(("results.json", *FILES_IN_FOLDER))
             raise ConfigError(Problem(f"no run in this folder (looked for {looked_for})", file=str(path)))
         first = _document(found)
     if not first.is_traces and not is_summary(first.value):
@@ -206,7 +208,7 @@ def _documents(path: Path) -> list[_Document]:
 
 
 def _understood(documents: Sequence[_Document]) -> tuple[Mapping[str, Any], _Importer]:
-    """The content of the files, and the importer that reads it."""
+    """Return the content of the files, and the importer that reads it."""
     for importer in IMPORTERS:
         content = importer.content(documents)
         if content is not None:
@@ -218,13 +220,7 @@ def _understood(documents: Sequence[_Document]) -> tuple[Mapping[str, Any], _Imp
 
 def _document(file: Path) -> _Document:
     try:
-        size = file.stat().st_size
-        if size > LARGEST_FILE:
-            megabytes = LARGEST_FILE // 1_000_000
-            raise ConfigError(
-                Problem(f"larger than {megabytes} MB, which is too much to compare with", file=str(file))
-            )
-        content = file.read_bytes()
+        content = read_regular(file, limit=LARGEST_FILE)
         text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(Problem("no such file", file=str(file))) from None
@@ -242,7 +238,7 @@ def _document(file: Path) -> _Document:
 
 
 def _lines(file: Path, content: bytes, text: str, error: Exception) -> _Document:
-    """The document as JSON Lines, where its first line is one of FluxLoop's.
+    """Return the document as JSON Lines if its first line is one of FluxLoop's.
 
     Args:
         error: why the file is not one JSON document.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from agenteval.results.model import CaseResult, Results, SuiteResult
+from agenteval.results.case import CaseResult, SuiteResult
+from agenteval.results.model import Results
 from agenteval.suite.case_ids import PERSONA_TAG
 
 

@@ -7,18 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from agenteval.results.model import (
-    CaseResult,
-    IterationResult,
-    PoolCase,
-    PoolEntry,
-    Results,
-    Run,
-    SuiteResult,
-    Summary,
-    Tool,
-)
+from agenteval.results.case import CaseResult, IterationResult, SuiteResult
+from agenteval.results.comparison import PoolCase, PoolEntry
+from agenteval.results.model import Results, Run, Tool
 from agenteval.results.rollup import summarise, turn_means
+from agenteval.results.summary import Summary
 from agenteval.suite.model import OVERALL
 
 _DIGITS = 16
@@ -31,9 +24,9 @@ class Recording:
     Attributes:
         tool: name of the tool.
         version: version of the tool; empty if unknown.
-        started_at: as the file has it, as is
-        finished_at: most files have one of the two, or none.
-        questions: id of a case that asks something else than the known case of that id → what it asks.
+        started_at: start as written in the file; most files have either start or end, or neither.
+        finished_at: end as written in the file.
+        questions: id of a case whose question differs from the known case with this id → its question.
         summary: the summary of a file without cases.
     """
 
@@ -53,8 +46,8 @@ def results_of(recording: Recording, digest: str, modified: datetime) -> Results
 
     Args:
         recording: the run.
-        digest: of the content of its files: the run's id, so that one file is one run.
-        modified: when the file was written; the run's time where the file does not say it.
+        digest: hash of the files' content; it becomes the run's id, so that one file is one run.
+        modified: time when the file was written; used if the file contains no time.
     """
     started, finished = _period(recording, modified)
     run = Run(
@@ -94,7 +87,7 @@ def _pool_entry(recording: Recording, run: Run) -> PoolEntry:
 def _fingerprint(question: str | None) -> str:
     if question is None:
         return ""
-    # Differs from every fingerprint of a known case: the question is another one.
+    # The question differs, so this value differs from the fingerprints of all known cases.
     return f"asked:{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
 
 

@@ -10,9 +10,11 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from agenteval.results.model import Score, ScoreKind, Text
+from agenteval.results.case import Score
+from agenteval.results.values import Text
+from agenteval.suite.model import MetricKind
 
-# As far as 1.0000000000000004 is still 1.
+# A score of 1.0000000000000004 counts as 1.
 _ROUNDING = 1e-6
 # Larger counts of milliseconds, tokens or dollars are invalid.
 _LARGEST_AMOUNT = 1e15
@@ -20,7 +22,7 @@ _SCALE = re.compile(r"\s*(?P<low>\d+(?:\.\d+)?)\s*(?:-|–|\.\.|to)\s*(?P<high>\
 
 
 def finite(value: Any) -> float | None:
-    """A number; ``None`` for everything else, NaN and infinities included."""
+    """Return a number; ``None`` for everything else, including NaN and infinity."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -41,7 +43,7 @@ def _count(value: Any) -> int | None:
 
 
 def text_of(value: Any) -> str:
-    """A value as text: texts as they are, nothing for ``None``, JSON for the rest."""
+    """Return a value as text: texts unchanged, ``None`` as an empty text, other values as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
@@ -69,11 +71,11 @@ class Shape(BaseModel):
 
 
 def loads(text: str) -> Any:
-    """Parse JSON; NaN, infinities and numbers like ``1e999`` become ``None``.
+    """Parse JSON; NaN, infinity and numbers like ``1e999`` become ``None``.
 
     Raises:
-        ValueError: it is not JSON, or contains a number of thousands of digits.
-        RecursionError: it is nested too deeply.
+        ValueError: the text is not JSON, or contains a number of thousands of digits.
+        RecursionError: the JSON is nested too deeply.
     """
     return json.loads(text, parse_constant=lambda _: None, parse_float=lambda digits: finite(float(digits)))
 
@@ -89,7 +91,7 @@ class Grade:
     """
 
     id: str
-    kind: ScoreKind
+    kind: MetricKind
     value: float | None
     highest: float = 1.0
     threshold: float | None = None

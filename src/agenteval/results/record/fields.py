@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agenteval.results.model import ToolCall, Usage
+from agenteval.results.case import ToolCall, Usage
 
 Record = Mapping[str, Any]
 
-_NO = frozenset({"", "0", "false", "no", "none", "null", "failed", "failure", "error"})
+_NO = frozenset({"", "0", "false", "no", "none", "null", "failed", "failure", "error", "nan"})
 
 
 def trace_of_reply(
@@ -36,11 +37,11 @@ def trace_of_reply(
         success: whether there is an answer.
         persona: the persona that asked.
         iteration: index of the iteration, from 0.
-        trace_id: what identifies it; the same in every run, as sampling and caches go by it.
-        metadata: what the agent sent with its answer.
-        expected: what the suite says of the input; it wins over what the agent says.
+        trace_id: id of the answer, the same in every run, because sampling and caches depend on it.
+        metadata: metadata in the agent's reply.
+        expected: the suite's metadata of the input; it overrides the agent's metadata.
         usage: tokens of the answer.
-        tool_calls: they become the timeline.
+        tool_calls: tool calls, which become the timeline.
     """
     record: dict[str, Any] = {
         "trace_id": trace_id,
@@ -58,10 +59,10 @@ def trace_of_reply(
 
 
 def value_at(record: Record, path: str) -> Any:
-    """The value of a field; ``None`` where there is none.
+    """Return the value of a field; ``None`` if it does not exist.
 
-    A key that is written like the path comes first, then the path through nested objects (also inside JSON texts),
-    then the same in ``summary.raw``, where FluxLoop keeps what it does not know.
+    The search order is: a key with the name of the whole path, the path through nested objects (also inside JSON
+    texts), and both again in ``summary.raw``, where FluxLoop stores keys it does not define.
     """
     found = record[path] if path in record else _nested(record, path.split("."))
     if found is not None or "summary" not in record:
@@ -72,18 +73,33 @@ def value_at(record: Record, path: str) -> Any:
     return unknown[path] if path in unknown else _nested(unknown, path.split("."))
 
 
+def is_true(value: Any) -> bool:
+    """Return whether a value of a trace means yes.
+
+    ``true``, finite numbers other than 0, and texts that do not deny mean yes. Objects and lists mean no: what they
+    contain could deny.
+    """
+    if isinstance(value, str):
+        return value.strip().lower() not in _NO
+    return isinstance(value, int | float) and bool(value) and is_finite(value)
+
+
+def is_finite(number: float) -> bool:
+    """Return whether a number is finite; integers may exceed the range of floats."""
+    return isinstance(number, int) or math.isfinite(number)
+
+
 def reported_success(record: Record) -> bool | None:
     """Return the success that a trace reports, by ``success`` or else by ``status``; ``None`` if it reports none."""
     said = value_at(record, "success")
     if said is not None:
-        # The value may be a text.
-        return said.strip().lower() not in _NO if isinstance(said, str) else bool(said)
+        return is_true(said)
     status = value_at(record, "status")
     return status.strip().lower() == "success" if isinstance(status, str) else None
 
 
 def was_successful(record: Record) -> bool | None:
-    """Return whether an answer succeeded. An answer with an error did not, whatever else its trace reports."""
+    """Return whether an answer succeeded. An answer with an error did not, even if its trace reports success."""
     return False if value_at(record, "error") else reported_success(record)
 
 

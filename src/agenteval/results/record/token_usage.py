@@ -43,11 +43,12 @@ class TokenUsage:
 def token_usage(record: Record) -> TokenUsage | None:
     """Return the token usage of an answer; ``None`` if the record has none.
 
-    Figures for the whole trace win; without them those of the timeline are added up. An observation that stands there
-    twice counts once, and one with others below it that have figures of their own does not count: its are their sum.
+    Figures for the whole trace come first. Without them, the figures of the timeline are added. A repeated
+    observation counts once. An observation does not count if nested observations have figures, because it contains
+    their sum.
 
     Args:
-        record: of the trace.
+        record: the record of the trace.
     """
     for place in _PLACES:
         found = _counts(value_at(record, place))
@@ -77,7 +78,7 @@ def _observed(observations: Sequence[Any]) -> Iterator[TokenUsage]:
 
 
 def _field(observation: Any, name: str) -> str | None:
-    """A field of an observation, which FluxLoop keeps below ``raw`` where it has no place of its own."""
+    """Return a field of an observation; FluxLoop stores fields that it does not define below ``raw``."""
     if not isinstance(observation, Mapping):
         return None
     raw = observation.get("raw")
@@ -86,7 +87,7 @@ def _field(observation: Any, name: str) -> str | None:
 
 
 def _search(value: Any, depth: int) -> TokenUsage | None:
-    """The figures of an observation: its own, else the first ones inside it."""
+    """Return the figures of an observation: direct ones, else the first nested ones."""
     if not isinstance(value, Mapping) or not depth:
         return None
     found = _counts(value)

@@ -11,8 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from agenteval.core.authentic import seal
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.files.boundary import also_inside
 from agenteval.core.llm.cache import files_directory
+from agenteval.core.process.confinement import confinement
 from agenteval.core.runtime import in_thread
 from agenteval.run.attachments.convert import load_libraries, read_file
 from agenteval.suite.model import FileRef
@@ -54,7 +57,7 @@ class Attachments:
         self._cleanup = ExitStack()
         self._downloader: Downloader | None = None
         self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
-        # Conversion is bound by the interpreter; several at once would only take turns.
+        # Conversion runs Python code and holds the interpreter lock, so parallel conversions are not faster.
         self._reading = asyncio.Semaphore(1)
 
     async def __aenter__(self) -> Self:
@@ -99,7 +102,14 @@ class Attachments:
         from agenteval.run.attachments.download import Downloader
 
         temporary = TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
-        return Downloader(self._kept or files_directory(), Path(self._cleanup.enter_context(temporary)))
+        folder = Path(self._cleanup.enter_context(temporary))
+        if confinement().owner is not None:
+            # The agent reads the files as another user.
+            folder.chmod(0o755)
+        kept = self._kept or files_directory()
+        for inside in (kept, folder):
+            self._cleanup.enter_context(also_inside(inside))
+        return Downloader(kept, folder, seal())
 
     async def _read(self, file: FileRef, path: Path) -> str:
         async with self._reading:

@@ -1,19 +1,25 @@
-"""Reads the text of files, with markitdown if they are not plain text; it blocks, so it runs in a thread."""
+"""Reads the text of files, with markitdown unless they are plain text; blocks, so it runs in a thread."""
 
 from __future__ import annotations
 
 import io
 import logging
+import os
 import re
 import shutil
-import subprocess
 import threading
+import zipfile
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.files.boundary import boundary
+from agenteval.core.files.reading import LARGEST_ATTACHMENT, read_regular
+from agenteval.core.process.confinement import confinement
+from agenteval.core.process.run_confined import run_confined
 from agenteval.suite.files import PLAIN, content_problem, decode_text, is_old_office
 from agenteval.suite.model import FileKind, FileRef
 
@@ -27,6 +33,9 @@ _CONVERTERS: dict[FileKind, tuple[str, str]] = {
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
 # PDFium is not thread-safe.
 _PDFIUM = threading.Lock()
+
+# Bytes of all parts of a document together; their readers need several times as much memory.
+_MAX_UNPACKED = 100_000_000
 
 
 class ConversionError(AgentEvalError):
@@ -50,25 +59,40 @@ def read_file(file: FileRef, path: Path) -> str:
         ConversionError: the file is damaged, or a part does not exist.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path, limit=LARGEST_ATTACHMENT)
     except OSError as error:
         raise ConversionError(f"{file.name} cannot be read: {error.strerror}") from None
     problem = content_problem(file.kind, data)
     if problem:
         raise ConversionError(f"{file.name} {problem}")
     try:
-        return _read(file, data, path)
+        return _read(file, data)
     except ConversionError as error:
         raise ConversionError(f"{file.name} {error}") from None
     except Exception as error:  # noqa: BLE001 - the libraries raise any exception for a damaged file
         raise ConversionError(f"{file.name} cannot be read as {file.kind}: {type(error).__name__}: {error}") from None
 
 
-def _read(file: FileRef, data: bytes, path: Path) -> str:
+def _check_unpacked(data: bytes) -> None:
+    """Check the size of a document that is a zip file; readers unpack no part beyond the size that its entry states.
+
+    Raises:
+        ConversionError: its parts are too large for this process.
+    """
+    if not zipfile.is_zipfile(io.BytesIO(data)):
+        return
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        size = sum(part.file_size for part in packed.infolist())
+    if size > _MAX_UNPACKED:
+        raise ConversionError(f"has {size:,} bytes when it is unpacked; the limit is {_MAX_UNPACKED:,}")
+
+
+def _read(file: FileRef, data: bytes) -> str:
     if file.kind in PLAIN:
         return decode_text(data)[0]
     if file.kind == "image":
-        return _image(data, path, file.convert_s)
+        return _image(data, file.convert_s)
+    _check_unpacked(data)
     if file.kind == "excel" and (file.sheet or file.range):
         return _cells(data, file.sheet, file.range)
     if file.kind == "pdf" and file.pages:
@@ -94,19 +118,28 @@ def _quiet() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _image(data: bytes, path: Path, timeout_s: float) -> str:
-    """Return an image's metadata by exiftool and its text by tesseract, if these are installed."""
+def _image(data: bytes, timeout_s: float) -> str:
+    """Return an image's metadata by exiftool and its text by tesseract, if these are installed.
+
+    The image comes from a suite and the programs from the job's PATH, so they get the rights of user code. exiftool,
+    which markitdown starts, does not run where file access is limited.
+    """
     from markitdown import StreamInfo, converters
 
+    exiftool = None if boundary().roots or confinement().owner else shutil.which("exiftool")
     converter = converters.ImageConverter()
-    about = converter.convert(io.BytesIO(data), StreamInfo(), exiftool_path=shutil.which("exiftool")).markdown
+    about = converter.convert(io.BytesIO(data), StreamInfo(), exiftool_path=exiftool).markdown
     tesseract = shutil.which("tesseract")
     if tesseract is None:
         return about
-    argv = [tesseract, str(path), "stdout"]
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
-    # It fails on unknown formats; then there is no text.
-    text = "" if done.returncode else done.stdout.decode("utf-8", "replace")
+    # Not by its path, which could name another file by now.
+    with TemporaryFile() as image:
+        image.write(data)
+        image.seek(0)
+        argv = [tesseract, "stdin", "stdout"]
+        done = run_confined(argv, Path(os.sep), timeout_s, errors="replace", stdin=image)
+    # tesseract fails for unknown formats; the text is then empty.
+    text = "" if done.returncode else done.stdout
     return f"{about}\n{text}".strip()
 
 
@@ -153,7 +186,7 @@ def _cells(data: bytes, name: str | None, cells: str | None) -> str:
     from openpyxl.utils import range_boundaries
 
     if is_old_office(data):
-        raise ConversionError("is no .xlsx file, and only in these a sheet or range can be chosen")
+        raise ConversionError("is not an .xlsx file; `sheet` and `range` need one")
     book = openpyxl.load_workbook(io.BytesIO(data), data_only=True)
     sheets = {sheet.title: sheet for sheet in book.worksheets}
     sheet = sheets.get(name or book.active.title)

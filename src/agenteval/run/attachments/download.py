@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from agenteval.core.authentic import Seal
 from agenteval.core.errors import AgentEvalError
-from agenteval.suite.files import display_url
+from agenteval.core.files.cached import read_cache_file, write_cache_file
+from agenteval.core.masking import shortened
+from agenteval.core.urls import display_url
+from agenteval.run.attachments.public_address import is_public, public_names
 from agenteval.suite.model import FileKind
 
 if TYPE_CHECKING:
     import httpx
 
 MAX_BYTES = 50 * 2**20
+# The cache's name in the codes of its entries.
+_CACHE = "file"
 _ATTEMPTS = 3
+_MOST_REDIRECTS = 10
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERROR = 500
 _UNUSUAL = re.compile(r"[^\w.-]+")
 _NAME_LENGTH = 100
+_SHOWN = 300
 _SUFFIXES: dict[FileKind, str] = {
     "text": ".txt",
     "csv": ".csv",
@@ -52,17 +58,21 @@ class DownloadError(AgentEvalError):
 
 @dataclass(frozen=True)
 class Downloader:
-    """Downloads files by HTTP; it blocks, so it runs in a thread.
+    """Downloads files over HTTP; its methods block, so call them in a thread.
+
+    Redirects are followed to public addresses only, or to the host that the suite names.
 
     Attributes:
-        kept: directory for files that later runs can reuse.
-        temporary: directory for other files.
-        backoff_s: wait before the second attempt; it doubles.
-        max_bytes: larger files are refused.
+        kept: directory of copies for later runs.
+        temporary: directory of the files of this run; user code can read it and not change it.
+        seal: decides which copies of earlier runs are believed.
+        backoff_s: wait before the second attempt, in seconds; it doubles with each attempt.
+        max_bytes: size limit; larger files are refused.
     """
 
     kept: Path
     temporary: Path
+    seal: Seal
     backoff_s: float = 1.0
     max_bytes: int = MAX_BYTES
     sleep: Callable[[float], None] = time.sleep
@@ -74,63 +84,95 @@ class Downloader:
             url: ``http`` or ``https``.
             kind: the kind of its content.
             timeout_s: limit for one attempt.
-            keep: whether to reuse it from earlier runs, and cache it for later ones.
+            keep: whether to reuse the file of an earlier run, and to cache it for later runs.
 
         Raises:
             DownloadError: it cannot be downloaded.
         """
         name = Path(hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:32], file_name(url, kind))
-        if keep and (self.kept / name).is_file():
-            return self.kept / name
+        target = self.temporary / ("kept" if keep else "new") / name
         try:
-            target = self._place(name, keep=keep)
-            for attempt in range(_ATTEMPTS):
-                try:
-                    return self._attempt(url, target, timeout_s)
-                except DownloadError as error:
-                    if not error.transient or attempt == _ATTEMPTS - 1:
-                        raise
-                    self.sleep(self.backoff_s * 2**attempt)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            known = self._kept_content(name, url) if keep else None
+            if known is not None:
+                target.write_bytes(known)
+            else:
+                self._download(url, target, timeout_s)
         except OSError as error:
             raise DownloadError(f"{display_url(url)} cannot be stored: {error.strerror}") from None
-        raise AssertionError("the last attempt returns or raises")
-
-    def _place(self, name: Path, *, keep: bool) -> Path:
-        """Return the path to write the file to; the temporary directory if the cache is not writable."""
-        if keep:
+        if keep and known is None:
+            # A missing copy only costs another download.
             with contextlib.suppress(OSError):
-                target = self.kept / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                if os.access(target.parent, os.W_OK):
-                    return target
-        target = self.temporary / name
-        target.parent.mkdir(parents=True, exist_ok=True)
+                self._keep(name, url, target.read_bytes())
         return target
 
-    def _attempt(self, url: str, target: Path, timeout_s: float) -> Path:
+    def _download(self, url: str, target: Path, timeout_s: float) -> None:
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._attempt(url, target, timeout_s)
+            except DownloadError as error:
+                if not error.transient or attempt == _ATTEMPTS - 1:
+                    raise
+                self.sleep(self.backoff_s * 2**attempt)
+            else:
+                return
+
+    def _kept_content(self, name: Path, url: str) -> bytes | None:
+        """Return the copy of an earlier run; ``None`` if there is none that can be believed.
+
+        The content is read once: what is returned is what was checked.
+        """
+        path = self.kept / name
+        with contextlib.suppress(OSError):
+            content = read_cache_file(path, self.max_bytes)
+            if content is None:
+                return None
+            stored = (read_cache_file(_code_file(path)) or b"").decode("ascii", "replace")
+            if self.seal.confirms(stored, _CACHE, url, hashlib.sha256(content).hexdigest()):
+                return content
+        return None
+
+    def _keep(self, name: Path, url: str, content: bytes) -> None:
+        path = self.kept / name
+        code = self.seal.code(_CACHE, url, hashlib.sha256(content).hexdigest())
+        write_cache_file(path, content)
+        if code is not None:
+            write_cache_file(_code_file(path), code.encode())
+
+    def _attempt(self, url: str, target: Path, timeout_s: float) -> None:
         # Imported here: most runs download nothing.
         import httpx
 
         shown = display_url(url)
         try:
-            with httpx.stream("GET", url, follow_redirects=True, timeout=timeout_s) as reply:
-                if reply.status_code >= 400:
-                    passing = reply.status_code == _TOO_MANY_REQUESTS or reply.status_code >= _SERVER_ERROR
-                    raise DownloadError(f"{shown} answered with status {reply.status_code}", transient=passing)
-                return self._store(reply, target, shown, timeout_s)
+            with httpx.Client(timeout=timeout_s) as client:
+                route = _Route(httpx.URL(url).raw_host, shown)
+                request = client.build_request("GET", url, extensions={"trace": route.trace})
+                for _ in range(_MOST_REDIRECTS + 1):
+                    route.check(request.url)
+                    with contextlib.closing(client.send(request, stream=True)) as reply:
+                        if reply.next_request is None:
+                            self._store(reply, target, shown, timeout_s)
+                            return
+                        request = reply.next_request
+            raise DownloadError(f"{shown} redirects more than {_MOST_REDIRECTS} times")
         except httpx.TimeoutException:
             raise DownloadError(_late(shown, timeout_s), transient=True) from None
         except (httpx.NetworkError, httpx.ProtocolError) as error:
-            raise DownloadError(f"{shown} cannot be reached: {error}", transient=True) from None
+            raise DownloadError(
+                f"{shown} cannot be reached: {shortened(str(error), _SHOWN)}", transient=True
+            ) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise DownloadError(f"{shown} cannot be downloaded: {error}") from None
+            raise DownloadError(f"{shown} cannot be downloaded: {shortened(str(error), _SHOWN)}") from None
 
-    def _store(self, reply: httpx.Response, target: Path, shown: str, timeout_s: float) -> Path:
+    def _store(self, reply: httpx.Response, target: Path, shown: str, timeout_s: float) -> None:
+        if not reply.is_success:
+            transient = reply.status_code == _TOO_MANY_REQUESTS or reply.status_code >= _SERVER_ERROR
+            raise DownloadError(f"{shown} answered with status {reply.status_code}", transient=transient)
         deadline = time.monotonic() + timeout_s
-        handle, written = tempfile.mkstemp(dir=target.parent, prefix=".")
         size = 0
         try:
-            with os.fdopen(handle, "wb") as file:
+            with target.open("wb") as file:
                 for chunk in reply.iter_bytes():
                     size += len(chunk)
                     if size > self.max_bytes:
@@ -138,11 +180,61 @@ class Downloader:
                     if time.monotonic() > deadline:
                         raise DownloadError(_late(shown, timeout_s), transient=True)
                     file.write(chunk)
-            Path(written).replace(target)
         except BaseException:
-            Path(written).unlink(missing_ok=True)
+            target.unlink(missing_ok=True)
             raise
-        return target
+
+
+@dataclass
+class _Route:
+    """The way of one download through redirects.
+
+    The address is checked twice: by name before the connection, and that of the socket before the request is sent,
+    because a name server can answer differently the second time.
+
+    Args:
+        named: the host in the suite, which may have any address.
+        shown: the URL in messages.
+    """
+
+    named: bytes
+    shown: str
+    _host: bytes = b""
+    _is_proxied: bool = False
+
+    def check(self, url: httpx.URL) -> None:
+        """Check the next address.
+
+        Raises:
+            DownloadError: it is one that suites do not reach by a redirect.
+        """
+        if url.scheme not in {"http", "https"}:
+            raise DownloadError(f"{self.shown} redirects to {url.scheme}://; only http and https are allowed")
+        self._host = url.raw_host
+        if self._host != self.named and not public_names(url.host):
+            raise self._refused()
+
+    def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Check the address of a new connection (httpx's extension ``trace``)."""
+        if event == "connection.connect_tcp.started":
+            # A proxy makes the connection to the host itself.
+            self._is_proxied = str(info["host"]).encode() != self._host
+        if event == "connection.connect_tcp.complete" and self._host != self.named and not self._is_proxied:
+            stream = info["return_value"]
+            peer = stream.get_extra_info("server_addr")
+            if not is_public(str(peer[0])):
+                stream.close()
+                raise self._refused()
+
+    def _refused(self) -> DownloadError:
+        host = self._host.decode("ascii", "replace")
+        return DownloadError(
+            f"{self.shown} redirects to {host}, which is not a public address; use that address in the suite"
+        )
+
+
+def _code_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.mac")
 
 
 def file_name(url: str, kind: FileKind) -> str:

@@ -1,1 +1,1 @@
-"""Finished cases: where they are kept, in memory and in the journal."""
+"""Finished cases, in memory and in the journal."""

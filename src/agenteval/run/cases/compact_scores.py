@@ -1,4 +1,4 @@
-"""The scores of very many cases in little memory: eight bytes each, and what cases share is held once."""
+"""Stores the scores of many cases in little memory: eight bytes per score, and shared metric names only once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 
 def set_at(numbers: array[int] | array[float], position: int, value: float) -> None:
-    """Set a number that may lie beyond the end; what lies between is 0."""
+    """Set the number at a position; a shorter array is filled with 0 up to that position."""
     missing = position + 1 - len(numbers)
     if missing > 0:
         numbers.frombytes(bytes(missing * numbers.itemsize))
@@ -15,10 +15,10 @@ def set_at(numbers: array[int] | array[float], position: int, value: float) -> N
 
 
 class CompactScores:
-    """Scores of cases, by metric, under the positions of the cases."""
+    """The scores of cases by metric; a case is identified by its position in the plan."""
 
     def __init__(self) -> None:
-        # Which metrics a case has, and how many scores of each; 0 stands for a case that is not there.
+        # The metrics of a case and the number of scores of each; shape 0 means that the case was not added.
         self._shapes: dict[tuple[tuple[str, int], ...], int] = {}
         self._by_number: list[tuple[tuple[str, int], ...]] = [()]
         self._shape_of = array("L")
@@ -26,7 +26,7 @@ class CompactScores:
         self._values = array("d")
 
     def add(self, position: int, scores: Mapping[str, Sequence[float]]) -> None:
-        """The scores of one more case."""
+        """Add the scores of a case."""
         shape = tuple((name, len(values)) for name, values in scores.items())
         number = self._shapes.get(shape)
         if number is None:
@@ -38,7 +38,7 @@ class CompactScores:
             self._values.extend(values)
 
     def get(self, position: int) -> dict[str, list[float]] | None:
-        """The scores of a case; ``None`` if it was never added."""
+        """Return the scores of a case; ``None`` if it was never added."""
         number = self._shape_of[position] if position < len(self._shape_of) else 0
         if not number:
             return None

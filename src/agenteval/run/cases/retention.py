@@ -1,4 +1,4 @@
-"""Decides which finished cases stay in memory, and how much of each; the journal holds all of them in full."""
+"""Decides which finished cases stay in memory, and how much of each; the journal contains every case in full."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from agenteval.report.size_limits import SUMMARY_LEVELS
 from agenteval.results.archive import outline, without_texts
-from agenteval.results.model import CaseResult, TurnResult
+from agenteval.results.case import CaseResult, TurnResult
 
 #: No report lists more cases.
 MOST_SHOWN = max(level.max_rows for level in SUMMARY_LEVELS)
@@ -20,14 +20,14 @@ _LONGEST_TEXT = 4000
 
 
 class Retention(Protocol):
-    """The cases in memory, under their positions in the run."""
+    """A rule that decides which cases stay in memory; a case is identified by its position in the run."""
 
     def add(self, position: int, case: CaseResult) -> None:
         """Add a finished case."""
         ...
 
     def cases(self, positions: Iterable[int]) -> list[CaseResult]:
-        """Return the cases that are kept of these positions, in this order."""
+        """Return the kept cases among these positions, in this order."""
         ...
 
 
@@ -47,18 +47,18 @@ class KeepAll:
 
 
 class ShownOnly:
-    """Keeps what reports show.
+    """Keeps only what reports show, for runs without a baseline.
 
-    These are the first cases that did not pass and the first that passed, as many of each as a report can list, and
-    outlines of those that reports count: cases that did not pass or that the configuration names, cases with a metric
-    that broke, and one case for each number of iterations.
+    Reports list the first cases that did not pass and the first that passed; the rule keeps as many of each as a
+    report can list. Of other cases that reports count it keeps outlines: cases that did not pass or that the
+    configuration names, cases with a failed metric, and one case for each number of iterations.
 
     Args:
-        named: whether the configuration names a case.
+        is_quarantined_by_name: returns whether the configuration names a case.
     """
 
-    def __init__(self, named: Callable[[CaseResult], bool]) -> None:
-        self._named = named
+    def __init__(self, is_quarantined_by_name: Callable[[CaseResult], bool]) -> None:
+        self._is_quarantined_by_name = is_quarantined_by_name
         self._iterations: set[int] = set()
         self._passed, self._not_passed = _Lowest(MOST_SHOWN), _Lowest(MOST_SHOWN)
         self._cases: dict[int, CaseResult] = {}
@@ -75,27 +75,27 @@ class ShownOnly:
                 self._cases[dropped] = rest
 
     def cases(self, positions: Iterable[int]) -> list[CaseResult]:
-        """Return what is kept of the cases at these positions."""
+        """Return the kept cases, or outlines, at these positions."""
         return [self._cases[position] for position in positions if position in self._cases]
 
     def _outline(self, case: CaseResult) -> CaseResult | None:
-        """Return as much of a case as reports count; ``None`` if that is nothing."""
+        """Return the parts of a case that reports count; ``None`` if they count nothing of it."""
         number = len(case.iterations)
         if number not in self._iterations or _has_broken_score(case):
             self._iterations.add(number)
             return without_texts(case)
-        return outline(case) if case.status != "passed" or self._named(case) else None
+        return outline(case) if case.status != "passed" or self._is_quarantined_by_name(case) else None
 
 
 class _Lowest:
-    """The lowest of some numbers."""
+    """The lowest of the numbers that were offered, up to a maximum count."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._negative: list[int] = []
 
     def offer(self, number: int) -> int | None:
-        """Add a number; return the highest one if there are too many now."""
+        """Add a number; return the highest one, removed, if the maximum count is exceeded."""
         if len(self._negative) < self._most:
             heapq.heappush(self._negative, -number)
             return None
@@ -103,11 +103,11 @@ class _Lowest:
 
 
 def within_limit(case: CaseResult, text: str) -> CaseResult:
-    """Return a case as it may stay in memory: with shortened texts if it is very long.
+    """Return the case, with shortened texts if it is too long to stay in memory.
 
     Args:
-        case: in full.
-        text: the same as JSON.
+        case: the complete case.
+        text: the same case as JSON.
     """
     if len(text) <= _LONGEST_CASE:
         return case

@@ -1,1 +1,1 @@
-"""``agenteval.yaml``."""
+"""The configuration file, ``agenteval.yaml``."""

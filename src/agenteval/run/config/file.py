@@ -1,30 +1,51 @@
-"""The keys of ``agenteval.yaml``, and how they become a :class:`~agenteval.run.config.model.Config`."""
+"""Reads ``agenteval.yaml`` into a :class:`~agenteval.run.config.model.Config`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agenteval.core.authentic import seal
+from agenteval.core.documents.allowed import allowing
 from agenteval.core.documents.document import Document, KeyPath
+from agenteval.core.documents.durations import Duration
 from agenteval.core.documents.validation import validate
 from agenteval.core.documents.yaml.read import read_yaml
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.files.boundary import outside_problem
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.cache import ResponseCache, default_directory
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.llm.names import chat_model, embedding_model
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.core.paths import display_path
+from agenteval.core.process.confinement import UserCodeRules
+from agenteval.core.secrets import name_secrets, secrets_in
+from agenteval.results.shortening import MAX_ANSWER_BYTES
+from agenteval.run.config.allow_env import AllowEnv, read_allowed
 from agenteval.run.config.gate import GateEntry
 from agenteval.run.config.metrics import MetricEntry, read_metrics
-from agenteval.run.config.model import DEFAULT_CONCURRENCY, Config, ProcessLimits
+from agenteval.run.config.model import DEFAULT_CONCURRENCY, Config, RunSetting
 from agenteval.run.config.models import ModelEntry, read_model
+from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import AgentEntry, read_agent, read_tool
 from agenteval.suite.evaluation import Criteria, ToolCheck
 from agenteval.suite.model import AgentSpec
+
+_CREDENTIALS = (
+    "judge.api_key",
+    "embeddings.api_key",
+    "metrics.*.model.api_key",
+    "metrics.*.options.model.api_key",
+    *(f"{section}.*.{key}" for section in ("agents", "tools") for key in AGENT_CREDENTIALS),
+)
+
+
+#: The keys that concern the run as a whole; the others concern the suites of a configuration.
+RUN_KEYS = ("gate", "llm", "concurrency", "time_limit", "templates", "reports", "max_answer_bytes")
 
 
 class LlmEntry(BaseModel):
@@ -34,12 +55,13 @@ class LlmEntry(BaseModel):
 
     max_calls: int | None = Field(None, ge=0, description="limit of requests in a run, including retries")
     max_cost_usd: float | None = Field(None, ge=0, description="limit of the cost of a run in US dollars")
-    cache: bool | str = Field(True, description="store replies on disk; a text is the directory")
+    cache: bool | str = Field(True, description="store replies to judges on disk; a text is the directory")
+    cache_agents: bool = Field(False, description="let the cache also answer model agents")
     concurrency: int = Field(16, ge=1, description="calls at the same time, per provider")
     requests_per_minute: int | None = Field(None, ge=1, description="limit of requests per minute, per provider")
     retries: int = Field(4, ge=0, le=10, description="retries after a transient failure")
     backoff: float = Field(1.0, ge=0, description="seconds before the first retry; doubles with each retry")
-    timeout: float = Field(60.0, gt=0, description="time limit of one attempt in seconds")
+    timeout: Duration = Field(60.0, description="time limit of one attempt in seconds")
 
 
 class CriteriaEntry(BaseModel):
@@ -101,16 +123,28 @@ class ConfigFile(BaseModel):
     concurrency: int | None = Field(
         None, ge=1, description=f"cases that run at the same time; default: {DEFAULT_CONCURRENCY}"
     )
-    case_timeout: float | None = Field(
-        None, gt=0, description="time limit for all turns of a case in one iteration, in seconds"
+    case_timeout: Duration | None = Field(
+        None, description="time limit for all turns of a case in one iteration, in seconds"
     )
-    time_limit: float | None = Field(None, gt=0, description="time limit for the whole run, in seconds")
+    time_limit: Duration | None = Field(None, description="time limit for the whole run, in seconds")
     pass_env: list[str] | None = Field(
         None,
-        description="secret-like environment variables (KEY, TOKEN, SECRET, PASSWORD or CREDENTIAL in their names) "
-        "to pass to agents, tools and graders; * matches any text; default: all except the runner's",
+        description="secret-like environment variables (such as names with KEY, TOKEN, PASSWORD, AUTH or DSN) "
+        "to pass to agents, tools and graders; * matches any text; default: none",
     )
+    secrets: list[str] = Field(
+        default_factory=list,
+        description="names of environment variables that contain secrets, besides those that look like it; "
+        "* matches any text; their values are masked everywhere",
+    )
+    allow_env: AllowEnv = Field(default_factory=list)
     limits: LimitsEntry = LimitsEntry()
+    max_answer_bytes: int = Field(
+        MAX_ANSWER_BYTES,
+        ge=1024,
+        description="bytes of an answer, and of every other text of a turn, that results keep; the rest is left out, "
+        "with its length and hash. Metrics read the whole text",
+    )
     templates: TemplatesEntry = TemplatesEntry()
     reports: list[str] = Field(
         default_factory=list,
@@ -138,7 +172,10 @@ def read_config_file(path: Path) -> Config:
         ConfigError: with every problem of the file.
     """
     problems: list[Problem] = []
-    document = read_yaml(path, shown_as=display_path(path), unset=problems)
+    with allowing(read_allowed(path)):
+        document = read_yaml(path, shown_as=display_path(path), unset=problems, credentials=_CREDENTIALS)
+    # Messages about the file can contain them, so an invalid file lists them too.
+    name_secrets(_secret_names(document))
     entry, wrong = validate(ConfigFile, {} if document.data is None else document.data, document)
     problems += wrong
     agents = _specs(document, "agents", read_agent, problems)
@@ -147,9 +184,11 @@ def read_config_file(path: Path) -> Config:
     embeddings = _model(entry.embeddings, embedding_model, document, "embeddings", problems) if entry else None
     problems += _reporters(entry.reports, document) if entry else []
     metrics = read_metrics(entry.metrics, document, judge, problems) if entry else ()
+    cache = _cache(entry.llm, document, problems) if entry else None
     if problems or entry is None:
         raise ConfigError(problems)
     return Config(
+        name=document.file,
         agents=agents,
         tools=tools,
         judge=judge,
@@ -161,17 +200,61 @@ def read_config_file(path: Path) -> Config:
         concurrency=entry.concurrency,
         case_timeout_s=entry.case_timeout,
         time_limit_s=entry.time_limit,
-        pass_env=None if entry.pass_env is None else tuple(entry.pass_env),
-        limits=ProcessLimits(entry.limits.memory_mb, entry.limits.cpu_s),
+        user_code=UserCodeRules(tuple(entry.pass_env or ()), entry.limits.memory_mb, entry.limits.cpu_s),
+        max_answer_bytes=entry.max_answer_bytes,
         gate=entry.gate.gate_policy(),
         compare=entry.gate.compare_policy(),
         comment_template=_beside(document, entry.templates.comment),
         summary_template=_beside(document, entry.templates.summary),
         reports=tuple(dict.fromkeys(entry.reports)),
-        llm=_llm_settings(entry.llm, document.directory),
+        llm=_llm_settings(entry.llm, cache),
         warnings=document.warnings,
-        secrets=document.secrets,
+        secrets=document.secrets | _secrets((judge, embeddings), (*agents.values(), *tools.values())),
+        of_run=_of_run(entry, document),
     )
+
+
+def _of_run(entry: ConfigFile, document: Document) -> dict[str, RunSetting]:
+    """Return the settings of the run as a whole that differ from the defaults, with their paths made absolute."""
+    templates = {name: _beside(document, path) for name, path in entry.templates}
+    llm = entry.llm.model_dump()
+    if isinstance(entry.llm.cache, str):
+        llm["cache"] = document.directory / entry.llm.cache
+    values = {key: getattr(entry, key) for key in RUN_KEYS} | {"llm": llm, "templates": templates}
+    defaults = ConfigFile()
+    return {
+        key: RunSetting(value, document.line((key,)))
+        for key, value in values.items()
+        if getattr(entry, key) != getattr(defaults, key)
+    }
+
+
+def _secret_names(document: Document) -> list[str]:
+    listed = document.data.get("secrets") if isinstance(document.data, dict) else None
+    return [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+
+
+def _secrets(models: Iterable[ModelSpec | None], agents: Iterable[AgentSpec]) -> frozenset[str]:
+    """Return the keys of models, and the secrets in what agents are sent and given, however they are written."""
+    found = {model.api_key for model in models if model is not None and model.api_key}
+    for agent in agents:
+        for name, value in (agent.options.get("headers") or {}).items():
+            found |= secrets_in(name, value)
+        for name, value in (*agent.env.items(), *_texts(agent.options.get("body")), *_texts(agent.config)):
+            found |= secrets_in(name, value)
+    return frozenset(found)
+
+
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every text in a value of a file, with its key."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _texts(item, str(name))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item, key)
 
 
 def _beside(document: Document, path: str | None) -> Path | None:
@@ -179,7 +262,7 @@ def _beside(document: Document, path: str | None) -> Path | None:
 
 
 def _reporters(names: Sequence[str], document: Document) -> list[Problem]:
-    """Return what is wrong with the reporters of other packages, which are imported."""
+    """Return the problems of the reporters of other packages; they are imported to find out."""
     if not names:
         return []
     from agenteval.report.registry import find_reporter
@@ -208,7 +291,7 @@ _Reader = Callable[[Any, Document, KeyPath], tuple[AgentSpec | None, list[Proble
 
 
 def _specs(document: Document, key: str, read: _Reader, problems: list[Problem]) -> dict[str, AgentSpec]:
-    """The agents or tools below a key, by name."""
+    """Return the agents or tools below a key, by name."""
     listed = document.data.get(key) if isinstance(document.data, dict) else None
     specs: dict[str, AgentSpec] = {}
     for name, value in (listed if isinstance(listed, dict) else {}).items():
@@ -226,7 +309,7 @@ def _model(
     key: str,
     problems: list[Problem],
 ) -> ModelSpec | None:
-    """The model that an entry names."""
+    """Return the model that an entry names."""
     if entry is None:
         return None
     try:
@@ -236,13 +319,23 @@ def _model(
         return None
 
 
-def _llm_settings(entry: LlmEntry, directory: Path) -> LlmSettings:
-    cache = None
-    if entry.cache is not False:
-        cache = ResponseCache(directory / entry.cache if isinstance(entry.cache, str) else default_directory())
+def _cache(entry: LlmEntry, document: Document, problems: list[Problem]) -> ResponseCache | None:
+    """Return the cache of replies, in a directory that may be written."""
+    if entry.cache is False:
+        return None
+    if entry.cache is True:
+        return ResponseCache(default_directory(), seal())
+    directory = document.directory / entry.cache
+    if problem := outside_problem(directory):
+        problems.append(document.problem(("llm", "cache"), problem))
+    return ResponseCache(directory, seal())
+
+
+def _llm_settings(entry: LlmEntry, cache: ResponseCache | None) -> LlmSettings:
     return LlmSettings(
         limits=Limits(max_calls=entry.max_calls, max_cost_usd=entry.max_cost_usd),
         cache=cache,
+        caches_agents=entry.cache_agents,
         concurrency=entry.concurrency,
         requests_per_minute=entry.requests_per_minute,
         retries=entry.retries,

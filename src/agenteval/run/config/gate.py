@@ -7,16 +7,19 @@ from typing import Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy
+from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy, OnMissing
 from agenteval.compare.gate import parse_fail_on as _parse
-from agenteval.compare.policy import ComparePolicy, PolicyName, Quarantine
+from agenteval.compare.policy import ComparePolicy, ConfirmationLimits, PolicyName, Quarantine
 from agenteval.compare.statistics.parameters import Confirm, GateParameters
+from agenteval.core.renamed import RENAMED
 
 _DEFAULTS = GateParameters()
+_GATE = GatePolicy()
+_MOST = ConfirmationLimits()
 
 
 class QuarantineEntry(BaseModel):
-    """A case that is run and shown, but does not count, until a day."""
+    """A case that runs and is reported, but does not affect the gate until a date."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -26,11 +29,25 @@ class QuarantineEntry(BaseModel):
 
 
 class GatedMetric(BaseModel):
-    """What a single metric means for the gate."""
+    """How the gate treats one metric."""
 
     model_config = ConfigDict(extra="forbid")
 
     gating: bool = Field(description="false: the metric is only reported")
+
+
+class ConfirmationEntry(BaseModel):
+    """The largest cost of the runs that confirm suspected regressions."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    runs: int | None = Field(
+        _MOST.runs, ge=0, description="whole runs of the suite, of both sides together; null: no limit"
+    )
+    calls: int | None = Field(_MOST.calls, ge=0, description="iterations of cases, whole runs included")
+    cost_usd: float | None = Field(
+        _MOST.cost_usd, ge=0, description="cost of agents and judges in US dollars, as far as it is known"
+    )
 
 
 class GateEntry(BaseModel):
@@ -41,17 +58,27 @@ class GateEntry(BaseModel):
     fail_on: frozenset[FailOn] = Field(
         DEFAULT_FAIL_ON,
         validation_alias=AliasChoices("fail_on", "fail-on"),
-        description="failures, regressions, errors, inconclusive; or none",
-        # A set has no order, and a schema must be the same each time; the text form is checked when it is read.
+        description="failures, regressions, unproven, errors; or none",
+        # A set has no order, but the published schema must not change between builds; _words checks the text form.
         json_schema_extra={
             "type": ["array", "string"],
             "items": {"enum": [*FAIL_ON, "none"]},
             "default": [word for word in FAIL_ON if word in DEFAULT_FAIL_ON],
         },
     )
-    max_error_rate: float = Field(0.10, ge=0, le=1, description="share of cases that may be errors")
+    max_error_rate: float = Field(
+        0.10,
+        ge=0,
+        le=1,
+        description="share of cases that may be errors if `fail_on` has no `errors`; above it the run is broken",
+    )
     policy: PolicyName = Field("statistics", description="or a simple rule: any-flip, mean-drop, threshold")
-    confirm: Confirm = Field("head", description="what backs a suspicion before it blocks: head, base, both or off")
+    confirm: Confirm = Field(
+        "rerun", description="how suspected regressions are confirmed: rerun, against-base, both or off"
+    )
+    max_confirmation: ConfirmationEntry = Field(
+        default_factory=ConfirmationEntry, description="limits of the cost of confirming a suspected regression"
+    )
     tolerance: float = Field(_DEFAULTS.tolerance, ge=0, le=1, description="drop of a mean that does not matter")
     window: int = Field(_DEFAULTS.window, ge=1, description="number of newest baseline runs that count")
     screen: float = Field(
@@ -72,6 +99,13 @@ class GateEntry(BaseModel):
     quarantine: list[QuarantineEntry] = Field(
         default_factory=list, description="cases to leave out of the gate until a date"
     )
+    on_unchecked: OnMissing = Field(
+        _GATE.on_unchecked,
+        description="criteria without data, metrics without a score: `fail` the gate, or only `warn`",
+    )
+    on_unjudged: OnMissing = Field(
+        _GATE.on_unjudged, description="cases that limits of a suite leave unjudged: `fail` the gate, or only `warn`"
+    )
     min_pass_rate: float | None = Field(
         None, ge=0, le=1, description="required share of passed cases, for `policy: threshold`"
     )
@@ -91,9 +125,11 @@ class GateEntry(BaseModel):
 
     @field_validator("confirm", mode="before")
     @classmethod
-    def _off(cls, value: Any) -> Any:
-        # In YAML 1.1 a bare off is a boolean.
-        return "off" if value is False else value
+    def _spelling(cls, value: Any) -> Any:
+        if value is False:
+            # In YAML 1.1 a bare off is a boolean.
+            return "off"
+        return RENAMED["gate.confirm"].get(value, value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _needs_pass_rate(self) -> GateEntry:
@@ -102,11 +138,17 @@ class GateEntry(BaseModel):
         return self
 
     def gate_policy(self) -> GatePolicy:
-        """What fails the gate."""
-        return GatePolicy(fail_on=self.fail_on, max_error_rate=self.max_error_rate, quarantine=self._quarantine())
+        """The policy of the gate."""
+        return GatePolicy(
+            fail_on=self.fail_on,
+            max_error_rate=self.max_error_rate,
+            quarantine=self._quarantine(),
+            on_unchecked=self.on_unchecked,
+            on_unjudged=self.on_unjudged,
+        )
 
     def compare_policy(self) -> ComparePolicy:
-        """How a run is compared."""
+        """The policy of the comparison with the baseline."""
         return ComparePolicy(
             name=self.policy,
             parameters=GateParameters(
@@ -126,6 +168,7 @@ class GateEntry(BaseModel):
             gating={name: metric.gating for name, metric in self.metrics.items()},
             deterministic=self.deterministic,
             quarantine=self._quarantine(),
+            max_confirmation=ConfirmationLimits(**self.max_confirmation.model_dump()),
             min_pass_rate=self.min_pass_rate,
             max_latency_increase=self.max_latency_increase,
             max_cost_increase=self.max_cost_increase,

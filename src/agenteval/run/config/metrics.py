@@ -1,4 +1,4 @@
-"""``metrics:`` of ``agenteval.yaml``: metrics that are added to the cases of every suite, whatever its format."""
+"""``metrics:`` of ``agenteval.yaml``: metrics that are added to the cases of every suite in any format."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agenteval.core.documents.document import Document, KeyPath
+from agenteval.core.documents.durations import Duration
 from agenteval.core.documents.validation import did_you_mean, join_choices
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.names import chat_model, embedding_model
@@ -23,7 +24,7 @@ from agenteval.suite.model import CaseFilter, MetricConfig, MetricKind, Place
 _PYTHON = "python"
 _FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[^\W\d][\w.]*)")
 _MODULE = re.compile(r"[^\W\d][\w.]*:(?P<name>[^\W\d][\w.]*)")
-# Metrics whose model makes vectors of texts; the models of all others judge.
+# Metrics whose model is an embedding model; other metrics use a judge model.
 _EMBEDS = frozenset({"similar", "consistency", "schema"})
 
 
@@ -37,15 +38,15 @@ class MetricEntry(BaseModel):
     id: str | None = Field(None, min_length=1, description="name in reports (the name of the metric)")
     threshold: float | None = Field(None, ge=0, le=1, description="score needed to pass; none: the metric's verdict")
     gating: bool = Field(True, description="false only reports the score")
-    suites: list[str] = Field(default_factory=list, description="paths of suites; * stands for any text (all)")
-    cases: list[str] = Field(default_factory=list, description="names or ids of cases; * stands for any text (all)")
-    tags: list[str] = Field(default_factory=list, description="tags of cases; * stands for any text (all)")
-    timeout: float = Field(60.0, gt=0, description="seconds for one answer")
+    suites: list[str] = Field(default_factory=list, description="paths of suites; * matches any text; default: all")
+    cases: list[str] = Field(default_factory=list, description="names or ids; * matches any text; default: all")
+    tags: list[str] = Field(default_factory=list, description="tags of cases; * matches any text; default: all")
+    timeout: Duration = Field(60.0, description="seconds for one answer")
     options: dict[str, Any] = Field(default_factory=dict, description="options of the metric")
 
 
 class _Entry:
-    """One entry with its place in the file."""
+    """An entry of the list, with its position in the file and its problems."""
 
     def __init__(self, entry: MetricEntry, document: Document, at: KeyPath) -> None:
         self.entry = entry
@@ -58,14 +59,14 @@ class _Entry:
             self.add(f"{name!r} is given twice; remove it here or under `options`", name)
 
     def add(self, message: str, key: str | None = None) -> None:
-        """Note a problem; ``key`` is the key or option that has it."""
+        """Add a problem at a key or option, or at the whole entry."""
         steps: KeyPath = () if key is None else (key,)
         if key is not None and key in self.entry.options:
             steps = ("options", key)
         self.problems.append(self.document.problem((*self.at, *steps), message))
 
     def config(self, name: str, kind: MetricKind, options: Mapping[str, Any], metric_type: str) -> MetricConfig:
-        """The configuration of the metric."""
+        """Return the configuration of the metric."""
         entry = self.entry
         return MetricConfig(
             id=entry.id or name,
@@ -73,7 +74,6 @@ class _Entry:
             kind=kind,
             threshold=entry.threshold if entry.gating else None,
             options=options,
-            fail_on_error=entry.gating,
             timeout_s=entry.timeout,
             requested_by="config",
             gating=entry.gating,
@@ -85,13 +85,13 @@ class _Entry:
 def read_metrics(
     entries: list[MetricEntry], document: Document, judge: ModelSpec | None, problems: list[Problem]
 ) -> tuple[AddedMetric, ...]:
-    """The metrics of the file.
+    """Return the metrics of the file.
 
     Args:
-        entries: as written.
-        document: the file.
-        judge: the model of metrics that need one and name none.
-        problems: gets what is wrong.
+        entries: the list as it was read.
+        document: the file, for positions in messages.
+        judge: the default model for metrics that need one.
+        problems: receives the problems of the list.
     """
     found = []
     for index, written in enumerate(entries):
@@ -132,13 +132,13 @@ def _python(item: _Entry, reference: str) -> MetricConfig | None:
     if in_file is not None:
         path = Path(item.document.directory, in_file["file"])
         if not path.is_file():
-            item.add(f"there is no file {in_file['file']!r} in {item.document.directory}", "python")
+            item.add(f"file {in_file['file']!r} does not exist in {item.document.directory}", "python")
             return None
     return item.config(match["name"], "custom", {"reference": reference, "arguments": item.options}, _PYTHON)
 
 
 def _options(item: _Entry, registered: MetricType, judge: ModelSpec | None) -> Iterator[tuple[str, Any]]:
-    """The options of a built-in metric, checked by the types of its fields."""
+    """Yield the options of a built-in metric, checked against the types of its fields."""
     kind = registered.load()
     hints = get_type_hints(kind)
     allowed = registered.options

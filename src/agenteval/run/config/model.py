@@ -1,4 +1,4 @@
-"""The values of ``agenteval.yaml``."""
+"""The configuration as values."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agenteval.compare.gate import GatePolicy
 from agenteval.compare.policy import ComparePolicy
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.process.confinement import UserCodeRules
+from agenteval.results.shortening import MAX_ANSWER_BYTES
 from agenteval.suite.model import AgentSpec, MetricConfig
 
 if TYPE_CHECKING:
@@ -25,26 +27,26 @@ DEFAULT_CONCURRENCY = 8
 
 
 @dataclass(frozen=True)
-class ProcessLimits:
-    """What one process of users' code may use; ``None`` is no limit.
+class RunSetting:
+    """A setting of the run as a whole that a file changes.
 
     Attributes:
-        memory_mb: data in memory, in MB (10^6 bytes).
-        cpu_s: seconds of processor time.
+        value: can be compared with the value of another file.
+        line: where it is written.
     """
 
-    memory_mb: int | None = None
-    cpu_s: int | None = None
+    value: Any = field(repr=False)
+    line: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class AddedMetric:
-    """A metric that is added to suites.
+    """A metric that the configuration adds to suites.
 
     Attributes:
         metric: its configuration.
-        suites: patterns of the suites that get it, by path or name; empty is all.
-        over_iterations: it scores the answers of all iterations together.
+        suites: patterns of paths or names of suites; empty for all suites.
+        over_iterations: whether one score covers the answers of all iterations.
     """
 
     metric: MetricConfig
@@ -52,15 +54,21 @@ class AddedMetric:
     over_iterations: bool = False
 
     def applies_to(self, path: str, name: str) -> bool:
-        """Whether a suite gets it; ``**/`` at the start of a pattern stands for any folder or none."""
+        """Return whether a suite gets the metric; ``**/`` at the start of a pattern matches any folder or none."""
         patterns = [form for text in self.suites for form in (text, text.removeprefix("**/"))]
         return not patterns or any(fnmatchcase(path, text) or fnmatchcase(name, text) for text in patterns)
 
 
 @dataclass(frozen=True)
 class Config:
-    """What ``agenteval.yaml`` says, or the defaults if there is none."""
+    """The content of ``agenteval.yaml``, or the defaults.
 
+    Attributes:
+        name: the file, for messages; empty for the defaults.
+        of_run: the settings of the run as a whole that differ from the defaults, by key.
+    """
+
+    name: str = ""
     agents: Mapping[str, AgentSpec] = field(default_factory=dict)
     tools: Mapping[str, AgentSpec] = field(default_factory=dict)
     judge: ModelSpec | None = None
@@ -72,8 +80,8 @@ class Config:
     concurrency: int | None = None
     case_timeout_s: float | None = None
     time_limit_s: float | None = None
-    pass_env: tuple[str, ...] | None = None
-    limits: ProcessLimits = field(default_factory=ProcessLimits)
+    user_code: UserCodeRules = field(default_factory=UserCodeRules)
+    max_answer_bytes: int = MAX_ANSWER_BYTES
     gate: GatePolicy = field(default_factory=GatePolicy)
     compare: ComparePolicy = field(default_factory=ComparePolicy)
     comment_template: Path | None = None
@@ -82,3 +90,4 @@ class Config:
     llm: LlmSettings = field(default_factory=LlmSettings)
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    of_run: Mapping[str, RunSetting] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""How ``agenteval.yaml`` names a model."""
+"""Model entries of ``agenteval.yaml``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class ModelEntry(BaseModel):
 
 
 def read_model(entry: str | ModelEntry, read: Callable[[str], ModelSpec]) -> ModelSpec:
-    """The model that an entry names.
+    """Return the model that an entry names.
 
     Raises:
-        ValueError: there is no such model.
+        ValueError: no such model exists.
     """
     written = ModelEntry(model=entry) if isinstance(entry, str) else entry
     spec = read(written.model)

@@ -1,42 +1,41 @@
-"""What the configuration and the command line say about a run; :mod:`~agenteval.run.config.file` reads the file."""
+"""Finds and reads configurations; :mod:`~agenteval.run.config.file` parses the file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
+from agenteval.core.authentic import seal
 from agenteval.core.llm.cache import ResponseCache, default_directory
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.run.config.model import CONFIG_FILE, Config
 
 
-def find_config(explicit: Path | None, near: Iterable[Path]) -> Path | None:
-    """The configuration file of a run.
+def directories_above(directory: Path) -> Sequence[Path]:
+    """Return a directory and its parents up to the root of its repository; links are followed first."""
+    start = directory.resolve()
+    found = []
+    for folder in (start, *start.parents):
+        found.append(folder)
+        if (folder / ".git").exists():
+            break
+    return found
 
-    Args:
-        explicit: the file that was asked for; it need not exist yet to be returned.
-        near: directories to look in, best first; their parents are searched up to the repository.
-    """
-    if explicit is not None:
-        return explicit
-    for start in near:
-        for directory in (start.resolve(), *start.resolve().parents):
-            if (directory / CONFIG_FILE).is_file():
-                return directory / CONFIG_FILE
-            if (directory / ".git").exists():
-                break
-    return None
+
+def nearest_config(directories: Sequence[Path]) -> Path | None:
+    """Return the configuration in the first of the directories that has one."""
+    return next((folder / CONFIG_FILE for folder in directories if (folder / CONFIG_FILE).is_file()), None)
 
 
 def read_config(path: Path | None) -> Config:
-    """Read a configuration file; without one, the defaults.
+    """Return the configuration in a file; without a file, the defaults.
 
     Raises:
-        ConfigError: with every problem of the file.
+        ConfigError: the file is not valid; the error contains every problem.
     """
     if path is None:
-        return Config(llm=LlmSettings(cache=ResponseCache(default_directory())))
-    # Imported here: without such a file nobody pays for what may stand in it.
+        return Config(llm=LlmSettings(cache=ResponseCache(default_directory(), seal())))
+    # Imported here: a run without a configuration file does not need the parser.
     from agenteval.run.config.file import read_config_file
 
     return read_config_file(path)

@@ -1,1 +1,1 @@
-"""Confirmation runs: what to run again, and the agent of the base commit."""
+"""The confirmation: the control commit, and runs of its agent beside the agent under test."""

@@ -1,1 +1,1 @@
-"""The journal that makes a run resumable."""
+"""The journal, which makes a run resumable."""

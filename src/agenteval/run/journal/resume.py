@@ -1,42 +1,45 @@
-"""Takes over what an interrupted run left in its journal."""
+"""Reads the journal of an interrupted run, so that the run can be resumed."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.results.model import CaseResult, IterationResult, RunUsage
+from agenteval.core.files.reading import LARGEST_RECORDING, open_regular
+from agenteval.results.case import CaseResult, IterationResult
+from agenteval.results.shortening import shortened_values
+from agenteval.results.summary import RunUsage
 from agenteval.run.journal.run_key import changes, conditions
-from agenteval.run.plan import ResumedRun
+from agenteval.run.plan import KeptLines, PlannedCase, ResumedRun, needs_whole_answers
 
 if TYPE_CHECKING:
     from agenteval.run.plan import Plan
 
 
 def resumed(plan: Plan) -> Plan:
-    """The plan of the run whose journal lies where the plan's own would.
+    """Return the plan, completed by the journal of the run that it resumes.
 
     Raises:
-        ConfigError: there is none, it cannot be read, or the run would be another one now.
+        ConfigError: there is no journal, it cannot be read, or the conditions of the run have changed.
     """
-    earlier, before = _read(plan.journal)
+    earlier, before = _read(plan.journal, plan.cases)
     now = conditions(plan)
-    problems = [
-        _problem(f"{change}, so what is left would not belong to it", plan.journal) for change in changes(before, now)
-    ]
+    problems = [_problem(f"{change}, so the run cannot be resumed", plan.journal) for change in changes(before, now)]
     if problems:
-        raise ConfigError([*problems, _problem("run without --resume to start anew; nothing was lost", plan.journal)])
-    plan.catalog.resources.record_spend(earlier.asked, earlier.judged)
+        raise ConfigError([*problems, _problem("run without --resume to start a new run", plan.journal)])
+    plan.resources.record_spend(earlier.asked, earlier.judged)
     return replace(plan, run_id=earlier.run_id, earlier=earlier)
 
 
-def taken_over(plan: Plan) -> str:
-    """What a resumed run takes from its journal, for people."""
+def resume_notice(plan: Plan) -> str:
+    """Return a sentence about the iterations that a resumed run takes from its journal."""
     earlier = plan.earlier
     total = cases = 0
     for item in plan.cases:
@@ -45,46 +48,50 @@ def taken_over(plan: Plan) -> str:
     if earlier is None or len(earlier.complete) < cases:
         done = earlier.done if earlier else 0
         return f"resuming: {done} of {total} iterations are taken from {plan.journal}"
-    return f"resuming: the run was complete; nothing is run again, the reports are written anew from {plan.journal}"
+    return f"resuming: the run was complete; no case runs again; the reports are rewritten from {plan.journal}"
 
 
 def _problem(message: str, path: Path) -> Problem:
     return Problem(f"--resume: {message}", file=str(path))
 
 
-def _read(path: Path) -> tuple[ResumedRun, Mapping[str, str]]:
-    """What is in a journal, and under which conditions its run ran.
+def _read(path: Path, planned: Iterable[PlannedCase] = ()) -> tuple[ResumedRun, Mapping[str, str]]:
+    """Read a journal; return the interrupted run and the conditions that it ran under.
 
     Raises:
-        ConfigError: it is not there, or says nothing.
+        ConfigError: the file does not exist or does not contain a run.
     """
     if not path.is_file():
         message = "there is nothing to resume: no run left a journal here; run without --resume"
         raise ConfigError(_problem(message, path))
     try:
-        modified = path.stat().st_mtime
-        with path.open("rb") as file:
-            return _found(_whole_lines(file), path, modified)
+        with open_regular(path, limit=LARGEST_RECORDING) as file:
+            return _found(_whole_lines(file), path, os.fstat(file.fileno()).st_mtime, planned)
     except OSError as error:
         raise ConfigError(_problem(f"cannot be read: {error.strerror}", path)) from None
 
 
-def _found(lines: Iterator[tuple[int, bytes]], path: Path, modified: float) -> tuple[ResumedRun, Mapping[str, str]]:
+def _found(
+    lines: Iterator[tuple[int, bytes]], path: Path, modified: float, planned: Iterable[PlannedCase]
+) -> tuple[ResumedRun, Mapping[str, str]]:
     _, first = next(lines, (0, b""))
     head = _value(first)
     if not _is_head(head):
-        message = "the journal does not say how its run was made; run without --resume"
+        message = "the first line of the journal does not describe a run; run without --resume"
         raise ConfigError(_problem(message, path))
-    left = _Left(since=head["started"], end=len(first))
+    left, digest, end = _Left(since=head["started"]), hashlib.sha256(first), len(first)
     for place, line in lines:
-        left.end = place + len(line)
-        # What cannot be read is run again.
+        end = place + len(line)
+        digest.update(line)
+        # A line that cannot be read is skipped, so its case runs again.
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
             left.add(place, _value(line))
+    if left.shortened:
+        left.drop_shortened(planned)
     earlier = ResumedRun(
         run_id=head["run"],
         active_s=left.active_s + max(0.0, modified - left.since),
-        end=left.end,
+        kept=KeptLines(end, digest.digest()),
         complete=left.complete,
         iterations={case_id: tuple(found.values()) for case_id, found in left.iterations.items()},
         done=left.done + sum(map(len, left.iterations.values())),
@@ -95,7 +102,7 @@ def _found(lines: Iterator[tuple[int, bytes]], path: Path, modified: float) -> t
 
 
 def _whole_lines(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The lines with the bytes where they begin; what a crash cut short is left out."""
+    """Yield the complete lines with their byte offsets; a line that a crash truncated is omitted."""
     place = 0
     for line in file:
         if line.endswith(b"\n"):
@@ -119,22 +126,35 @@ def _is_head(head: Any) -> TypeGuard[dict[str, Any]]:
     )
 
 
-class _Left:
-    """Collects what the lines say; of a case that is complete, its own line counts."""
+def _is_limited(iteration: IterationResult) -> bool:
+    """Return whether the budget of the interrupted run left out calls; that of the resumed run may allow them."""
+    causes = [turn.not_asked for turn in iteration.turns]
+    causes += [score.not_asked for turn in iteration.turns for score in turn.scores]
+    return any(reason is not None and reason.cause == "budget" for reason in causes)
 
-    def __init__(self, since: float, end: int) -> None:
+
+class _Left:
+    """Collects the content of the lines; the line of a complete case replaces those of its iterations.
+
+    Cases with calls that the budget left out are not complete, so they run again.
+
+    Attributes:
+        shortened: ids of the cases with answers that the journal contains only the beginning of.
+    """
+
+    def __init__(self, since: float) -> None:
         self.since = since
-        self.end = end
         self.active_s = 0.0
         self.iterations: dict[str, dict[int, IterationResult]] = {}
         self.complete: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
         self.asked = RunUsage()
         self.judged: dict[str, int] = {}
+        self.shortened: set[str] = set()
 
     @property
     def done(self) -> int:
-        """Iterations of the cases that are complete."""
+        """The number of iterations of complete cases."""
         return sum(self._numbers.values())
 
     def add(self, place: int, line: Any) -> None:
@@ -145,9 +165,33 @@ class _Left:
             self.since, self.active_s = float(line["resumed"]), float(line["active_s"])
         elif "case" in line:
             case = CaseResult.model_validate(line["case"])
+            if any(map(_is_limited, case.iterations)):
+                self.iterations.pop(case.id, None)
+                return
             self.complete[case.id] = place
             self._numbers[case.id] = len(case.iterations)
             self.iterations.pop(case.id, None)
+            if shortened_values(case):
+                self.shortened.add(case.id)
         else:
             iteration = IterationResult.model_validate(line["iteration"])
+            if _is_limited(iteration):
+                return
             self.iterations.setdefault(line["of"], {})[iteration.index] = iteration
+            if shortened_values(iteration):
+                self.shortened.add(line["of"])
+
+    def drop_shortened(self, planned: Iterable[PlannedCase]) -> None:
+        """Drop what would be read again but is not whole, so that it runs again.
+
+        A metric of the whole case reads the answers of its finished iterations. The analysis of a suite reads the
+        tool calls of every case.
+        """
+        for item in planned:
+            if item.case.id in self.shortened and needs_whole_answers(item.suite, item.case):
+                if item.suite.evaluation is not None and self.complete.pop(item.case.id, None) is not None:
+                    del self._numbers[item.case.id]
+                there = self.iterations.get(item.case.id, {})
+                self.iterations[item.case.id] = {
+                    index: iteration for index, iteration in there.items() if not shortened_values(iteration)
+                }

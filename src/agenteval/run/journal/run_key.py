@@ -1,36 +1,42 @@
-"""Under which conditions a run runs: what must be the same for what it left to be finished later."""
+"""Fingerprint of a run's inputs; a run can be resumed only if it is unchanged."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from agenteval.core.files.reading import LARGEST_RECORDING, open_regular
 from agenteval.core.version import __version__
 from agenteval.results.store import RESULTS_FILE
+from agenteval.suite.agent_kinds import REPLAY
+from agenteval.suite.model_agent import KIND as MODEL_AGENT
+from agenteval.suite.model_agent import model_agent_of
 
 if TYPE_CHECKING:
     from agenteval.core.text.redact import Redactor
     from agenteval.run.plan import Plan, PlannedCase
     from agenteval.suite.model import AgentSpec, MetricConfig, Suite
+    from agenteval.suite.model_tools import Tool
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
-_CALLABLE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_][\w.]*")
-# Where things stand, in their files or on this machine, makes them no others.
+_IN_FILE = re.compile(r"(.+\.py):[^\W\d][\w.]*")
+_IN_MODULE = re.compile(r"([^\W\d][\w.]*):[^\W\d][\w.]*")
+# Positions of definitions in files, and directories, do not change a run.
 _PLACES = frozenset({"where", "line", "directory"})
-# A program that an agent starts is looked into up to that size, in bytes.
+# A program that an agent starts is hashed up to this size, in bytes.
 _LARGEST_PROGRAM = 16 * 2**20
 
 
 def conditions(plan: Plan) -> dict[str, str]:
-    """Return what shapes the results of a run besides the answers; see ``RunKey``."""
+    """Return the inputs of a run that shape its results; see ``RunKey``."""
     key = RunKey(plan)
     for item in plan.cases:
         key.add(item)
@@ -38,14 +44,18 @@ def conditions(plan: Plan) -> dict[str, str]:
 
 
 class RunKey:
-    """What shapes the results of a run besides the answers; cases are added one by one, and not kept.
+    """The inputs of a run that shape its results. Cases are added one by one, and are not kept in memory.
 
-    Of an agent these are its definition and the file that it names, a program, a Python module or a recording; not
-    what that file imports. Limits of time, money and concurrency are not among them, as they decide when results
-    come, not which.
+    These are the selected cases with their files, the metrics, the agents, the models that judge, the number of
+    iterations, the seed, the time limit of a case, and the version of agenteval. Metrics and agents count with their
+    definitions and with the files that these name: programs, Python files and modules, and recordings.
+
+    These are not among them: what such a file imports, installed packages, the environment, and downloads, because
+    they are unknown before they are used; limits of the whole run and of concurrency, because they decide when
+    results come, not which.
 
     Args:
-        plan: of the run.
+        plan: the plan of the run.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -60,39 +70,43 @@ class RunKey:
         self._suites[path].add(item)
 
     def conditions(self) -> dict[str, str]:
-        """Return the name of each condition with its value, or the hash of its value."""
-        plan, resources = self._plan, self._plan.catalog.resources
+        """Return the inputs by name: each value, or the hash of it."""
+        plan = self._plan
+        if plan.conditions is not None:
+            return {"the version of agenteval": __version__, **plan.conditions}
         found = {"the version of agenteval": __version__}
         for path, key in self._suites.items():
             found[f"the selection of cases of {path}"] = key.selection
             found[f"the suite {path}"] = key.suite
             found[f"the number of iterations of {path}"] = _numbers(key.iterations)
             found[f"the agent of {path}"] = key.agent
-        return found | {
-            "the judge": _label(resources.judge),
-            "the embedding model": _label(resources.embedder),
-            "--seed": _number(resources.seed),
-            "case_timeout": _number(plan.limits.case_s),
-        }
+            suite = plan.suites[path]
+            judge, embedder = suite.catalog.resources.judge, suite.catalog.resources.embedder
+            found[f"the judge of {path}"] = _label(judge)
+            found[f"the configuration of the judge of {path}"] = _digest(judge, plan.redact)
+            found[f"the embedding model of {path}"] = _label(embedder)
+            found[f"the configuration of the embedding model of {path}"] = _digest(embedder, plan.redact)
+            found[f"case_timeout of {path}"] = _number(suite.case_s)
+        return found | {"--seed": _number(plan.seed)}
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    """What is not the same any more, in words."""
+    """Yield a phrase for each input that has changed."""
     for name in dict.fromkeys((*before, *now)):
         old, new = before.get(name, "none"), now.get(name, "none")
         if old != new:
-            yield f"{name} is not the same" if _is_digest(old) or _is_digest(new) else f"{name} was {old}, now {new}"
+            yield f"{name} has changed" if _is_digest(old) or _is_digest(new) else f"{name} was {old}, now {new}"
 
 
 class _SuiteKey:
-    """What must be the same of one suite; cases are added one by one, and not kept."""
+    """The inputs of one suite. Cases are added one by one, and are not kept in memory."""
 
     def __init__(self, suite: Suite, redact: Redactor) -> None:
         self.iterations: set[int] = set()
         self._suite = suite
         self._redact = redact
         self._ids, self._asked = _Hash(redact), _Hash(redact)
-        # Most cases share their metrics and their agent.
+        # Most cases share their metrics and their agent, so each object is hashed once.
         self._metrics: dict[int, MetricConfig] = {}
         self._agents: dict[int, AgentSpec] = {}
 
@@ -100,19 +114,23 @@ class _SuiteKey:
         """Add a case of the suite."""
         case = item.case
         self._ids.add(case.id)
-        self._asked.add([case.fingerprint, case.name, case.tags, case.strict])
-        self._metrics.update((id(metric), metric) for metric in case.all_metrics)
+        # The question of a trace is in its file, whose hash belongs to the agent.
+        if item.recorded is None:
+            refusals = [turn.exception_is_answer for turn in case.turns]
+            self._asked.add([case.fingerprint, case.name, case.tags, case.strict, refusals])
+        for metric in case.all_metrics:
+            self._metrics[id(metric)] = metric
         self._agents[id(item.agent)] = item.agent
         self.iterations.add(item.iterations)
 
     @property
     def selection(self) -> str:
-        """The hash of the cases that run."""
+        """Return the hash of the selected cases."""
         return self._ids.text
 
     @property
     def suite(self) -> str:
-        """The hash of what the cases ask and what measures them."""
+        """Return the hash of the cases' inputs and metrics."""
         suite = self._suite
         metrics = [_metric(metric) for metric in self._metrics.values()]
         measured = [metrics, [suite.aggregate, suite.evaluation, suite.retrieval_tools]]
@@ -120,43 +138,76 @@ class _SuiteKey:
 
     @property
     def agent(self) -> str:
-        """The hash of the agents that answer."""
+        """Return the hash of the agents of the cases."""
         return _digest([[spec, _program(spec)] for spec in self._agents.values()], self._redact)
 
 
 def _metric(metric: MetricConfig) -> list[Any]:
-    code = [_module(metric.where.directory, value) for value in metric.options.values() if isinstance(value, str)]
+    """Return a metric with the hashes of the code that its options name."""
+    code = [_code(metric.where.directory, value) for value in metric.options.values() if isinstance(value, str)]
     return [metric, code]
 
 
 def _program(spec: AgentSpec) -> list[str]:
-    """Hashes of the files that an agent's definition names."""
+    """Return the hashes of the files that an agent's definition names."""
     if isinstance(spec.target, tuple):
-        return [_file(Path(spec.directory, part)) for part in spec.target]
-    if spec.kind == "replay":
-        recording = Path(spec.target)
-        return [_file(recording / RESULTS_FILE if recording.is_dir() else recording, math.inf)]
-    return [_module(spec.directory, spec.target)]
+        return _command(spec.directory, spec.target)
+    if spec.kind == REPLAY:
+        return _recording(Path(spec.target))
+    if spec.kind == MODEL_AGENT:
+        return [digest for tool in model_agent_of(spec).tools for digest in _tool(spec.directory, tool)]
+    return _code(spec.directory, spec.target)
 
 
-def _module(directory: str, reference: str) -> str:
-    """The hash of a Python module that ``module:callable`` names, if it lies in a directory."""
-    match = _CALLABLE.fullmatch(reference)
-    if match is None:
-        return ""
-    path = Path(directory, *match[1].split("."))
-    return _file(path.with_name(f"{path.name}.py")) or _file(path / "__init__.py")
+def _command(directory: str, command: Sequence[str]) -> list[str]:
+    """Return the hashes of the files that are arguments of a command, and of the modules that Python runs by it."""
+    modules = (name for option, name in pairwise(command) if option == "-m")
+    files = [_file(Path(directory, part)) for part in command]
+    return [*files, *(digest for name in modules for digest in _module(directory, name))]
 
 
-def _file(path: Path, largest: float = _LARGEST_PROGRAM) -> str:
-    """Return the hash of a file; nothing if it cannot be read or is larger, in bytes."""
+def _tool(directory: str, tool: Tool) -> list[str]:
+    """Return the hashes of the files that a tool of a model agent runs."""
+    # Imported here: few agents have tools.
+    from agenteval.suite.model_tools import FunctionTool, McpServer
+
+    if isinstance(tool, FunctionTool):
+        return [_file(Path(tool.file))]
+    return _command(directory, tool.command) if isinstance(tool, McpServer) else []
+
+
+def _recording(path: Path) -> list[str]:
+    """Return the hash of a recording: of a file, or of the files that are read of a folder."""
+    if not path.is_dir():
+        return [_file(path, LARGEST_RECORDING)]
+    from agenteval.results.importers.detect import FILES_IN_FOLDER
+
+    return [_file(path / name, LARGEST_RECORDING) for name in (RESULTS_FILE, *FILES_IN_FOLDER)]
+
+
+def _code(directory: str, reference: str) -> list[str]:
+    """Return the hashes of the Python files that ``path.py:name`` or ``module:name`` names in a directory."""
+    in_file = _IN_FILE.fullmatch(reference)
+    if in_file is not None:
+        return [_file(Path(directory, in_file[1]))]
+    in_module = _IN_MODULE.fullmatch(reference)
+    return [] if in_module is None else _module(directory, in_module[1])
+
+
+def _module(directory: str, name: str) -> list[str]:
+    """Return the hashes of the files that a Python module may consist of, in a directory and its ``src``."""
+    path = Path(*name.split("."))
+    files = (path.with_name(f"{path.name}.py"), path / "__init__.py", path / "__main__.py")
+    return [_file(Path(directory, folder, file)) for folder in ("", "src") for file in files]
+
+
+def _file(path: Path, largest: int = _LARGEST_PROGRAM) -> str:
+    """Return the hash of a file; empty if the file cannot be read or is larger than a number of bytes."""
     try:
-        if not path.is_file() or path.stat().st_size > largest:
-            return ""
-        with path.open("rb") as content:
+        with open_regular(path, limit=largest) as content:
             return hashlib.file_digest(content, "sha256").hexdigest()
     except (OSError, ValueError):
-        # Not every argument can be a path.
+        # An argument may be invalid as a path.
         return ""
 
 
@@ -173,14 +224,14 @@ def _numbers(values: Iterable[int]) -> str:
 
 
 def _digest(value: Any, redact: Redactor) -> str:
-    """Return the hash of our data."""
+    """Return the hash of a value that agenteval has built."""
     found = _Hash(redact)
     found.add(_plain(value))
     return found.text
 
 
 class _Hash:
-    """The hash of JSON values. Secrets are masked first: a new key makes no new agent, and no hash reveals one."""
+    """A hash of JSON values. Secrets are masked first, so a new key is no change, and the hash reveals no secret."""
 
     def __init__(self, redact: Redactor) -> None:
         self._redact = redact
@@ -193,7 +244,7 @@ class _Hash:
 
     @property
     def text(self) -> str:
-        """The hash so far, as it is written in the journal."""
+        """The hash so far, in the form that the journal contains."""
         return f"#{self._digest.hexdigest()[:16]}"
 
 
@@ -202,7 +253,7 @@ def _is_digest(text: str) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """What our data consist of, as JSON that is the same in every process."""
+    """Return a value as JSON that is identical in every process."""
     if isinstance(value, str | int | float | bool | None):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -1,1 +1,1 @@
-"""From settings, configuration and suites to what is run."""
+"""Resolves settings, configuration and suites into the specification and the plan of a run."""

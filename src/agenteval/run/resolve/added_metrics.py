@@ -10,9 +10,9 @@ from agenteval.suite.model import OVERALL, Case, MetricConfig, Suite
 
 
 def with_added_metrics(suite: Suite, added: Iterable[AddedMetric]) -> Suite:
-    """The suite with the metrics that are meant for it, after its own.
+    """Return the suite with the added metrics that apply to it, after the suite's metrics.
 
-    A metric whose id a case already has gets ``#2`` there, as a second one of a suite does.
+    If a case already has a metric with the same id, the id of the added metric gets the suffix ``#2``.
     """
     chosen = [item for item in added if item.applies_to(suite.path, suite.name)]
     if not chosen:
@@ -38,13 +38,13 @@ def _with(case: Case, added: Iterable[AddedMetric], renamed: _Renamed) -> Case:
 
 
 class _Renamed:
-    """Gives metrics free ids; cases share the metrics that have the same id in them."""
+    """Renames metrics whose ids are taken; cases that need the same id share the renamed metric."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str], MetricConfig] = {}
 
     def all(self, metrics: Iterable[MetricConfig], taken: Collection[str]) -> list[MetricConfig]:
-        """The metrics with ids that are neither taken nor given twice."""
+        """Return the metrics with unique ids that are not taken."""
         used = set(taken)
         found = []
         for metric in metrics:

@@ -1,4 +1,4 @@
-"""Finds who answers each case: the suite's agent, or the agents and tools that its cases name."""
+"""Finds the agent of each case: the suite's agent, or the agents and tools that its cases name."""
 
 from __future__ import annotations
 
@@ -20,16 +20,23 @@ if TYPE_CHECKING:
 
 
 def discover_targets(root: Path) -> Discovered:
-    """The agents and tools that the source code of a repository defines; see ``framework_scan``."""
-    # Only suites that name targets pay for it.
+    """Return the agents and tools that a repository's source code defines; see ``agents.frameworks.scan``."""
+    # Imported here: only suites that name targets need the scan.
     from agenteval.agents.frameworks.scan import discover_targets as scan
 
     return scan(root)
 
 
+def interpreters_of(agents: Iterable[AgentSpec]) -> Mapping[str, str]:
+    """Return the Python of graders by directory: that of the agent beside them, where it names one."""
+    return {
+        agent.directory: str(agent.options["interpreter"]) for agent in agents if agent.options.get("interpreter")
+    }
+
+
 @dataclass(frozen=True)
 class BoundSuite:
-    """A suite with every ``*`` written out, and who answers each case, by its id."""
+    """A suite with every ``*`` expanded, and the agent of each case by case id."""
 
     suite: Suite
     agents: Mapping[str, AgentSpec]
@@ -41,16 +48,16 @@ def bind(
     config: Config,
     discover: Callable[[Path], Discovered] = discover_targets,
 ) -> BoundSuite:
-    """Find who answers the cases of a suite.
+    """Find the agents of the cases of a suite.
 
     Args:
         suite: the suite.
-        asked: the agent of the caller; it stands in for every agent, not for tools.
-        config: where agents and tools are defined.
-        discover: finds those that the source code of a repository defines.
+        asked: the agent that the caller requests; it replaces every agent, but no tool under test.
+        config: defines agents and tools.
+        discover: finds the agents and tools that the repository's source code defines.
 
     Raises:
-        ConfigError: with every name that nobody defines.
+        ConfigError: names are not defined; the error contains all of them.
     """
     if not any(case.target for case in suite.cases):
         spec = with_limit(resolve_agent(asked or suite.agent, config, suite.path, suite.fallback_agent), suite)
@@ -59,7 +66,7 @@ def bind(
 
 
 def with_limit(spec: AgentSpec, suite: Suite) -> AgentSpec:
-    """The agent with the suite's time limit, if it has none of its own."""
+    """Return the agent with the suite's time limit, unless the agent defines one."""
     if spec.timeout_s is not None or suite.turn_timeout_s is None:
         return spec
     return replace(spec, timeout_s=suite.turn_timeout_s)
@@ -93,7 +100,7 @@ class _Binder:
         return BoundSuite(replace(self.suite, cases=tuple(cases), warnings=tuple(warnings)), agents)
 
     def _names(self, target: Target, problems: list[Problem]) -> Sequence[str]:
-        """What a target stands for: itself, or all that are known."""
+        """Return the names that a target means: its name, or all known names for ``*``."""
         if not target.is_pattern:
             return (target.name,)
         if target.kind == "agent" and self.asked is not None:
@@ -124,12 +131,12 @@ class _Binder:
 
     @cached_property
     def _discovered(self) -> Discovered:
-        """What the source code of the repository defines; looked for only where a name is not defined here."""
+        """The agents and tools in the repository's source code; scanned only if a name is not defined elsewhere."""
         return self.discover(Path(self.suite.root))
 
     @property
     def _left_out(self) -> Sequence[str]:
-        """What the search in the source code, if there was one, could not look at."""
+        """The files that the scan, if there was one, could not read."""
         return self._discovered.warnings if "_discovered" in self.__dict__ else ()
 
     def _problem(self, target: Target, message: str) -> Problem:
@@ -139,7 +146,7 @@ class _Binder:
         what = f"{target.kind}s"
         example = _example(replace(target, name=DEFAULT_AGENT if target.kind == "agent" else "my_tool"))
         known = f"no {target.kind} is known{self._why()}"
-        return f'["*"] stands for all {what}, but {known}; define one in {CONFIG_FILE}:\n{example}'
+        return f'["*"] means all {what}, but {known}; define one in {CONFIG_FILE}:\n{example}'
 
     def _unknown(self, target: Target, known: Iterable[str]) -> str:
         names = list(known)
@@ -151,12 +158,12 @@ class _Binder:
         )
 
     def _why(self) -> str:
-        """Why nothing is known, as far as the search can tell."""
+        """Return why no name is known, if the scan found a reason."""
         return f": {'; '.join(self._left_out)}" if self._left_out else ""
 
 
 def _example(target: Target) -> str:
-    """The YAML that defines a target."""
+    """Return the YAML that defines a target."""
     how = "command: [python, agent.py]" if target.kind == "agent" else "python: my_tools:" + _identifier(target.name)
     return f"    {target.kind}s:\n      {target.name}:\n        {how}"
 
@@ -167,7 +174,7 @@ def _identifier(name: str) -> str:
 
 
 def _blocks(cases: Sequence[Case]) -> Iterable[tuple[Target, list[Case]]]:
-    """The cases of each target in turn."""
+    """Return the cases grouped by target."""
     blocks: dict[Target, list[Case]] = {}
     for case in cases:
         if case.target is not None:
@@ -176,7 +183,7 @@ def _blocks(cases: Sequence[Case]) -> Iterable[tuple[Target, list[Case]]]:
 
 
 def _with_target(case: Case, target: Target) -> Case:
-    """The case for one target; a name that stood for several is replaced in its id too."""
+    """Return the case for one target; a ``*`` in its id is replaced by the target's name."""
     if case.target == target or case.target is None:
         return case
     written = f"::{case.target.kind}s.{case.target.name}#"
@@ -184,12 +191,12 @@ def _with_target(case: Case, target: Target) -> Case:
 
 
 def _named(cases: Iterable[Case]) -> list[Case]:
-    """The cases with the target in their names, which several targets share."""
+    """Return the cases with the target added to their names."""
     return [replace(case, name=f"{case.name} [{case.target.name}]") if case.target else case for case in cases]
 
 
 def _framework_spec(found: Found, target: Target, root: str) -> AgentSpec:
-    """The specification of what was found in the source code."""
+    """Return the specification of an agent or tool that the scan found."""
     return AgentSpec(
         kind="framework" if target.kind == "agent" else "python_tool",
         target=found.reference,

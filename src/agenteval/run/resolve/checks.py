@@ -1,30 +1,47 @@
-"""Checks what was read for a run: problems that keep it from starting, and options of the gate without an effect."""
+"""Checks the input of a run: problems that prevent its start, and options of the gate without effect."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from agenteval.compare.policy import ComparePolicy, quarantine_warnings
+from agenteval.core.credentials import is_maskable
 from agenteval.core.errors import Problem
 from agenteval.core.text.redact import Redactor
 from agenteval.run.context import RunContext
-from agenteval.run.resolve.redactor import SECRET_LENGTH
 from agenteval.run.settings import Settings
 from agenteval.suite.formats.registry import conventional_places
 from agenteval.suite.model import Suite
 
 if TYPE_CHECKING:
+    from agenteval.run.config.model import AddedMetric
     from agenteval.run.resolve.spec import Selection
 
 
-def contradictions(settings: Settings) -> list[Problem]:
-    """Return options that cannot be used together."""
-    if settings.traces is None or settings.shard is None:
+def undivided_traces(settings: Settings, traces: Collection[str]) -> list[Problem]:
+    """Return the problem of a shard of recorded traces.
+
+    Args:
+        settings: may ask for a shard.
+        traces: paths of the suites that score traces.
+    """
+    if not traces or settings.shard is None:
         return []
-    message = "recorded traces cannot be divided; give each machine files of its own instead"
-    return [Problem(f"--shard with --traces: {message}")]
+    return [Problem("--shard: recorded traces cannot be divided; give each machine separate files instead")]
+
+
+def agent_beside_traces(settings: Settings) -> list[Problem]:
+    """Return the problem of settings that name an agent as well as recorded traces."""
+    if settings.traces is None or settings.agent is None:
+        return []
+    return [Problem("--traces: recorded traces are scored without an agent; remove --agent or --traces")]
+
+
+def unused_keep_going(settings: Settings, traces: Collection[str]) -> tuple[str, ...]:
+    """Return a warning if no traces are scored whose broken lines could be left out."""
+    return ("--keep-going has no effect without recorded traces",) if settings.keep_going and not traces else ()
 
 
 def no_suite() -> Problem:
@@ -34,27 +51,86 @@ def no_suite() -> Problem:
 
 
 def without_cases(suites: Sequence[Suite]) -> list[Problem]:
-    """Return a problem for every suite without a case: it would always pass."""
-    message = "there is no case to run"
+    """Return a problem for every suite without a case, because such a suite would always pass."""
+    message = "the suite has no cases"
     recorded = f"{message}: it names no inputs; give recorded traces with --traces PATH"
     return [Problem(recorded if suite.metrics else message, file=suite.path) for suite in suites if not suite.cases]
 
 
+def unusable_suites(suites: Sequence[Suite]) -> list[Problem]:
+    """Return a problem for every path or case id that is used twice, and for every case without a turn."""
+    problems = []
+    paths: set[str] = set()
+    seen: set[str] = set()
+    for suite in suites:
+        if suite.path in paths:
+            message = "several suites have this path; give each its own, or run suites of other repositories alone"
+            problems.append(Problem(message, file=suite.path))
+            continue
+        paths.add(suite.path)
+        for case in suite.cases:
+            if not case.turns:
+                message = f"case {case.id!r} has no turn; give it at least one"
+                problems.append(Problem(message, file=suite.path, line=case.line))
+            if case.id in seen:
+                message = f"several cases have the id {case.id!r}; give each case of a run its own id"
+                problems.append(Problem(message, file=suite.path, line=case.line))
+            seen.add(case.id)
+    return problems
+
+
 def without_metrics(suites: Sequence[Suite]) -> list[Problem]:
-    """Return a problem for every suite without metrics for all answers: it cannot score recorded ones."""
-    message = "--traces: recorded traces cannot be scored with this suite: its metrics belong to single cases"
-    return [Problem(message, file=suite.path) for suite in suites if not suite.metrics]
-
-
-def secret_names(suites: Sequence[Suite], secrets: Iterable[str]) -> list[Problem]:
-    """Return a problem for every case with a secret in its name: names are compared, so reports show them."""
-    redact = Redactor(secret for secret in secrets if len(secret) >= SECRET_LENGTH)
-    message = "a secret from the environment is part of the name of a case, which every report shows"
+    """Return a problem for every suite without suite-wide metrics, because such a suite cannot score traces."""
+    common = "recorded traces cannot be scored with this suite"
+    # Only suites with aggregated scores have metrics that are not for single cases.
+    disabled = f"{common}: every evaluator is disabled; enable at least one"
+    single = f"{common}: its metrics belong to single cases"
     return [
-        Problem(message, file=suite.path, line=case.line)
+        Problem(single if suite.aggregate is None else disabled, file=suite.path)
         for suite in suites
-        for case in suite.cases
-        if redact(name := case.id.removeprefix(suite.path)) != name
+        if not suite.metrics
+    ]
+
+
+def metrics_without_cases(
+    suites: Sequence[Suite], added: Sequence[AddedMetric], traces: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return a warning for each added metric that scores no case of the suites.
+
+    Args:
+        suites: the suites of the run.
+        added: the metrics of the configuration.
+        traces: paths of the suites that score traces; their cases are unknown, so a pattern of cases may match one.
+    """
+    over_iterations = [item for item in added if traces and item.over_iterations]
+    unused = "compares the iterations of a case, so it does not score recorded traces"
+    unmatched = tuple(
+        f"metric {item.metric.id!r} matches no case; check its `suites`, `cases` and `tags`"
+        for item in added
+        if not any(
+            suite.path in traces or any(item.metric.is_for(case.id, case.name, case.tags) for case in suite.cases)
+            for suite in suites
+            if item.applies_to(suite.path, suite.name)
+        )
+    )
+    return (*unmatched, *(f"metric {item.metric.id!r} {unused}" for item in over_iterations))
+
+
+def secret_metrics(suites: Sequence[Suite], secrets: Iterable[str]) -> list[Problem]:
+    """Return a problem for every metric whose id contains a secret: reports and the gate use ids as they are.
+
+    Args:
+        suites: the suites.
+        secrets: values that files insert, or that the configuration contains.
+    """
+    redact = Redactor(secret for secret in secrets if is_maskable(secret))
+    message = "a secret is part of the id of a metric, which every report shows; give the metric another name"
+    metrics = {metric.id: (suite, metric) for suite in suites for case in suite.cases for metric in case.all_metrics}
+    metrics |= {metric.id: (suite, metric) for suite in suites for metric in suite.metrics}
+    return [
+        Problem(message, file=metric.where.file or suite.path, line=metric.where.line)
+        for suite, metric in metrics.values()
+        if redact.finds(metric.id)
     ]
 
 
@@ -68,13 +144,19 @@ def nothing_selected(selection: Selection) -> Problem:
 def gate_warnings(
     settings: Settings, context: RunContext, suites: Sequence[Suite], policy: ComparePolicy
 ) -> tuple[str, ...]:
-    """Return a warning for each option of the gate without an effect."""
+    """Return a warning for each option of the gate without effect.
+
+    Args:
+        settings: options of the run.
+        context: finds the baseline, in the action.
+        suites: the suites whose cases are known; cases of recorded traces are unknown until the traces are read.
+        policy: the comparison policy.
+    """
     today = datetime.now(UTC).date()
     warnings: tuple[str, ...] = ()
-    # The cases of recorded traces are not known before the traces are read.
-    if settings.traces is None and policy.quarantine:
+    if suites and policy.quarantine:
         cases = {(case.id, case.name) for suite in suites for case in suite.cases}
         warnings += quarantine_warnings(policy.quarantine, cases, today)
     if settings.control and not ((settings.baseline or context.baseline) and policy.confirms_beside_base):
-        warnings += ("--control has no effect without --baseline and `gate: {confirm: base}` or both",)
+        warnings += ("--control has no effect without --baseline and `gate: {confirm: against-base}` or both",)
     return warnings

@@ -13,7 +13,7 @@ from agenteval.suite.model import Case, MetricConfig, Suite
 
 
 def with_config_defaults(suite: Suite, config: Config) -> Suite:
-    """The suite with the metrics of the configuration, and with its criteria and personas where it has none."""
+    """Return the suite with the configured metrics added; configured criteria and personas are defaults."""
     if config.personas:
         suite = replace(suite, cases=tuple(_with_persona(case, config) for case in suite.cases))
     if config.criteria is not None and suite.evaluation is None:
@@ -23,7 +23,7 @@ def with_config_defaults(suite: Suite, config: Config) -> Suite:
     if config.metrics:
         from agenteval.run.resolve.added_metrics import with_added_metrics
 
-        # After personas, which are tags.
+        # After the personas: they become tags, which metrics can select.
         suite = with_added_metrics(suite, config.metrics)
     return suite
 
@@ -38,7 +38,7 @@ def _with_persona(case: Case, config: Config) -> Case:
 
 
 def with_metrics(suite: Suite, metrics: Sequence[MetricConfig]) -> Suite:
-    """Return the suite with the metrics of a caller, as `with_config_defaults` adds those of the configuration."""
+    """Return the suite with the caller's metrics added."""
     if not metrics:
         return suite
     from agenteval.run.resolve.added_metrics import with_added_metrics

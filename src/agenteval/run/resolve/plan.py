@@ -4,46 +4,50 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Sequence
-from dataclasses import replace
 
-from agenteval.compare.gate import is_named
+from agenteval.compare.gate import is_quarantined_by_name
 from agenteval.core.llm.gateway import Gateway
 from agenteval.metrics.resources.grader_pool import GraderPool
 from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.resources.shared import RunResources
 from agenteval.metrics.scoring import MetricCatalog
-from agenteval.run.plan import CaseSource, Plan
-from agenteval.run.progress import Progress, make_progress
-from agenteval.run.resolve.spec import RunSpec, TraceFiles
+from agenteval.run.plan import CaseSource, Plan, SuitePlan
+from agenteval.run.progress import CONFIRMING, Progress, make_progress
+from agenteval.run.resolve.spec import RunSpec, SuiteSpec, TraceFiles
 
 
 def make_plan(spec: RunSpec) -> Plan:
-    """Return the plan of a run that asks agents, or scores recorded traces.
+    """Return the plan of a run that calls agents or scores recorded traces.
 
     Raises:
-        ConfigError: the run is to be resumed, and cannot be.
+        ConfigError: the run is to be resumed, and cannot be resumed.
     """
     cases = spec.cases if spec.traces is None else _recorded_cases(spec, spec.traces)
-    # The number of traces is not known before they are read.
-    total = len(cases) if isinstance(cases, Sequence) else None
+    gateway = Gateway(spec.llm)
+    by_config = {id(settings): _suite_plan(spec, settings, gateway) for settings in spec.settings.values()}
+    suites = {path: by_config[id(settings)] for path, settings in spec.settings.items()}
     plan = Plan(
         run_id=_run_id(),
         cases=cases,
         limits=spec.limits,
-        catalog=MetricCatalog(_resources(spec)),
+        suites=suites,
+        resources=RunResources(gateway, [plan.catalog.resources for plan in by_config.values()]),
+        seed=spec.seed,
         journal=spec.journal,
         redact=spec.redact,
-        progress=_progress(spec, total, spec.activity if spec.traces is None else "scoring"),
+        progress=_progress(spec),
         compared=spec.baseline is not None,
-        named=lambda case: is_named(spec.gate, case),
+        is_quarantined_by_name=lambda case: is_quarantined_by_name(spec.gate, case),
+        max_answer_bytes=spec.max_answer_bytes,
+        conditions=spec.conditions,
     )
     if not spec.resume:
         return plan
-    from agenteval.run.journal.resume import resumed, taken_over
+    from agenteval.run.journal.resume import resume_notice, resumed
 
     plan = resumed(plan)
     if not spec.quiet:
-        sys.stderr.write(f"{taken_over(plan)}\n")
+        sys.stderr.write(f"{resume_notice(plan)}\n")
     return plan
 
 
@@ -51,10 +55,11 @@ def _recorded_cases(spec: RunSpec, traces: TraceFiles) -> CaseSource:
     from agenteval.run.runner.recorded import RecordedCases
 
     return RecordedCases(
-        spec.suites,
-        traces.path,
+        [(suite, traces.paths[suite.path]) for suite in spec.suites],
         lambda case: traces.selection.includes(case.id, case.name, case.tags),
+        redact=spec.redact,
         keep_going=traces.keep_going,
+        may_be_streams=traces.may_be_streams,
     )
 
 
@@ -62,17 +67,21 @@ def _run_id() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def _progress(spec: RunSpec, total: int | None, activity: str) -> Progress:
-    return make_progress(total, sys.stderr, activity, bar=sys.stderr.isatty(), quiet=spec.quiet)
+def _progress(spec: RunSpec) -> Progress:
+    counted = sum(item.iterations for item in spec.cases) if spec.activity is CONFIRMING else len(spec.cases)
+    # The number of traces is unknown until they are read.
+    total = None if spec.traces is not None else counted
+    return make_progress(total, sys.stderr, spec.activity, bar=sys.stderr.isatty(), quiet=spec.quiet)
 
 
-def _resources(spec: RunSpec) -> Resources:
-    """Return what metrics share."""
-    return Resources(
-        gateway=Gateway(replace(spec.llm, limits=spec.limits.models)),
-        graders=GraderPool(spec.interpreters, spec.limits.concurrency),
-        judge=spec.judge,
-        embedder=spec.embeddings,
+def _suite_plan(spec: RunSpec, settings: SuiteSpec, gateway: Gateway) -> SuitePlan:
+    """Return what the suites of one configuration share."""
+    resources = Resources(
+        gateway=gateway,
+        graders=GraderPool(settings.interpreters, spec.limits.concurrency, settings.rules),
+        judge=settings.judge,
+        embedder=settings.embeddings,
         remembers=spec.llm.cache is not None,
         seed=spec.seed,
     )
+    return SuitePlan(MetricCatalog(resources), settings.rules, settings.case_s, settings.config)

@@ -1,23 +1,32 @@
-"""Resolves how reports are made: settings overrule the configuration."""
+"""Resolves the presentation of reports; settings override the configuration."""
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.files.boundary import boundary
+from agenteval.core.files.reading import read_regular
+from agenteval.core.paths import working_directory
 from agenteval.report.presentation import Presentation, Site
 from agenteval.run.config.model import Config
 from agenteval.run.settings import Settings
 
+# A text in quotes may be the name of a file to include.
+_NAME = re.compile(r"""["']([^"'\n\\]{1,200})["']""")
+_MOST_FILES = 50
+
 
 def presentation(settings: Settings, config: Config, environment: Mapping[str, str]) -> Presentation:
-    """Return the user's templates, the repository that links lead to, and the reporters of other packages.
+    """Return the user's templates, the repository for links, and the reporters of other packages.
 
     Args:
-        settings: may name templates.
-        config: names the others, and the reporters.
-        environment: the runner's variables name the GitHub instance and repository.
+        settings: the templates that the caller names.
+        config: the other templates, and the reporters.
+        environment: the runner's variables with the GitHub instance and repository.
 
     Raises:
         ConfigError: a template is not a file.
@@ -26,12 +35,29 @@ def presentation(settings: Settings, config: Config, environment: Mapping[str, s
     summary = _shortened(settings.summary_template or config.summary_template)
     if problems := list(_missing({"comment": comment, "summary": summary})):
         raise ConfigError(problems)
-    return Presentation(comment, summary, Site.of(environment), config.reports)
+    texts = _texts([path for path in (comment, summary) if path]) if boundary().roots else None
+    return Presentation(comment, summary, Site.of(environment), config.reports, texts)
+
+
+def _texts(templates: list[Path]) -> Mapping[str, str]:
+    """Return the content of templates and of the files that they name, because user code could change them later."""
+    from agenteval.report.templating import LARGEST_TEMPLATE
+
+    texts: dict[str, str] = {}
+    waiting = [(path, path.parent) for path in templates]
+    while waiting and len(texts) < _MOST_FILES:
+        path, folder = waiting.pop()
+        if str(path) in texts:
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            texts[str(path)] = read_regular(path, limit=LARGEST_TEMPLATE).decode("utf-8")
+            waiting += [(folder / name, folder) for name in dict.fromkeys(_NAME.findall(texts[str(path)]))]
+    return texts
 
 
 def _shortened(path: Path | None) -> Path | None:
-    """Return the path relative to the working directory if it is in there, as messages show it."""
-    here = Path.cwd()
+    """Return the path relative to the working directory if it is inside, for messages."""
+    here = working_directory()
     return path.relative_to(here) if path is not None and path.is_relative_to(here) else path
 
 

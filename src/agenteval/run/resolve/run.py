@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,199 +11,275 @@ from typing import TYPE_CHECKING
 from agenteval.compare.gate import GatePolicy
 from agenteval.compare.policy import ComparePolicy
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.files.boundary import boundary
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.gateway import LlmSettings
-from agenteval.core.runtime import gc_paused
+from agenteval.core.masking import add_secrets, redactor
+from agenteval.core.paths import working_directory
+from agenteval.core.text.redact import Redactor
 from agenteval.report.presentation import Presentation
+from agenteval.results.coverage import Coverage
 from agenteval.results.history import read_history
 from agenteval.results.model import Results, RunShard
 from agenteval.run.baseline import Search, known_suites, masked, read_baseline, search_baseline
 from agenteval.run.config.model import DEFAULT_CONCURRENCY, Config
-from agenteval.run.config.read import read_config
 from agenteval.run.context import RunContext
 from agenteval.run.journal.journal import JOURNAL_FILE
 from agenteval.run.plan import PlannedCase, RunLimits
+from agenteval.run.progress import RUNNING, SCORING
 from agenteval.run.provenance import provenance
+from agenteval.run.resolve.agents import interpreters_of
 from agenteval.run.resolve.checks import (
-    contradictions,
+    agent_beside_traces,
     gate_warnings,
-    no_suite,
+    metrics_without_cases,
     nothing_selected,
-    secret_names,
+    secret_metrics,
+    undivided_traces,
+    unusable_suites,
+    unused_keep_going,
     without_cases,
     without_metrics,
 )
+from agenteval.run.resolve.configurations import Configurations, read_configurations
+from agenteval.run.resolve.control import named_controls
 from agenteval.run.resolve.defaults import with_config_defaults, with_metrics
-from agenteval.run.resolve.named_agent import resolve_agent
 from agenteval.run.resolve.presentation import presentation
-from agenteval.run.resolve.redactor import redactor
 from agenteval.run.resolve.sources import Sources
-from agenteval.run.resolve.spec import RunSpec, Selection, TraceFiles
-from agenteval.run.resolve.suites import bind_all, collected, config_path, suite_paths
+from agenteval.run.resolve.spec import RunSpec, Selection, SuiteSpec, TraceFiles
+from agenteval.run.resolve.suites import bind_all, collected, load_suites
+from agenteval.run.resolve.traces import traces_to_score
 from agenteval.run.settings import Settings
 from agenteval.run.setup import Setup
-from agenteval.suite.formats.registry import load_suites
+from agenteval.suite.agent_kinds import REPLAY
+from agenteval.suite.masking import masked_suite
 from agenteval.suite.model import AgentSpec, Suite
 
 if TYPE_CHECKING:
     from agenteval.run.shard import Shard
 
-_REPLAY = "replay"
-
 
 def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpec:
-    """Read everything that a run needs, and make every choice.
+    """Read all inputs of a run, and resolve every option.
 
     Args:
-        settings: what the caller asks for.
-        context: what the place of the run contributes.
+        settings: the caller's settings.
+        context: additions of the environment.
 
     Raises:
-        ConfigError: with every problem of options, suites, configuration and baseline; nothing was run.
+        ConfigError: an option, a suite, a configuration or the baseline is invalid; it contains every problem.
     """
     context = context or RunContext()
     files = tuple(suite for suite in settings.suites if isinstance(suite, Path))
-    sources = Sources(Path.cwd(), files, settings.config, settings.agent)
-    problems = contradictions(settings)
+    sources = Sources(working_directory(), files, settings.config, settings.agent, settings.metrics)
+    problems: list[Problem] = []
     found = _read(settings, sources, problems)
-    suites, config = found.suites, found.config
+    secrets = found.configs.secrets.union(*(suite.secrets for suite in found.suites))
+    add_secrets(secrets)
+    redact = redactor(secrets)
+    problems += secret_metrics(found.suites, secrets)
+    found = found.masked(redact)
+    suites, configs, config = found.suites, found.configs, found.configs.of_run
     selection = Selection(settings.filter or "", settings.tags)
+    problems += undivided_traces(settings, found.traces)
+    problems += agent_beside_traces(settings)
     cases = () if problems else _planned(found, selection, settings)
-    problems += without_cases(suites) if settings.traces is None else without_metrics(suites)
-    if suites and not problems and settings.traces is None and not cases:
+    if suites and not problems and not found.traces and not cases:
         problems.append(nothing_selected(selection))
-    secrets = config.secrets.union(*(suite.secrets for suite in suites))
-    problems += secret_names(suites, secrets)
+    problems += unusable_suites(suites)
     if problems:
         raise _error(problems, found)
-    # Only now: what is wrong here shows before anything is asked over a network.
-    search = found.baseline or _search(settings, context, suites)
+    # The cases of recorded traces are unknown until the traces are read.
+    known = () if found.traces else suites
+    # The search uses the network, so it starts only after the files are valid.
+    search = found.baseline or _search(found, context)
     baseline, part = search.found, None
+    selected = len(cases)
     if settings.shard is not None:
         cases, part = _one_shard(cases, settings.shard, baseline.results if baseline else None)
-        # Only all parts together are compared.
+        # Only the merged run is compared.
         baseline = None
     past = read_history(settings.history)
-    redact = redactor(secrets)
     return RunSpec(
         gate=gate_policy(settings, config),
-        compare=_compare_policy(config, cases, settings),
+        compare=_compare_policy(found, cases),
         presentation=found.presentation,
         redact=redact,
         suites=tuple(suites),
-        baseline=masked(baseline, redact) if baseline else None,
+        baseline=masked(baseline, redact, config.max_answer_bytes) if baseline else None,
         earlier=past.runs,
         warnings=(
             *context.warnings,
-            *config.warnings,
+            *configs.warnings,
             *(text for suite in suites for text in suite.warnings),
-            *gate_warnings(settings, context, suites, config.compare),
+            *gate_warnings(settings, context, known, config.compare),
+            *_metrics_without_cases(found),
+            *unused_keep_going(settings, found.traces),
             *search.warnings,
             *past.warnings,
         ),
+        max_answer_bytes=config.max_answer_bytes,
         cases=cases,
         limits=_limits(settings, config, suites),
         llm=_llm(settings, config),
-        judge=config.judge,
-        embeddings=config.embeddings,
+        settings=_suite_specs(found),
+        configs=[item for item in configs.all if item.name],
         seed=settings.seed,
-        interpreters=_interpreters(found.agents.values()),
-        setup=resolve_setup(config, context.setup),
+        setup=Setup(context.setup, config.user_code),
         sources=sources,
-        base_agent=found.base_agent,
-        traces=TraceFiles(settings.traces, selection, settings.keep_going) if settings.traces else None,
+        control_host=context.control,
+        controls=found.controls,
+        traces=_trace_files(found.traces, selection, settings) if found.traces else None,
         shard=part,
+        coverage=_coverage(found, settings, selected, config, redact),
         resume=settings.resume,
         provenance=context.provenance or provenance(os.environ, sources.here),
         out=settings.out,
         journal=(settings.out or context.scratch) / JOURNAL_FILE,
-        activity="running",
+        activity=RUNNING if not found.traces else SCORING,
         quiet=settings.quiet,
     )
 
 
+def _trace_files(traces: Mapping[str, Path], selection: Selection, settings: Settings) -> TraceFiles:
+    named = settings.traces is not None or settings.agent is not None
+    return TraceFiles(traces, selection, settings.keep_going, may_be_streams=named and not boundary().roots)
+
+
 @dataclass(frozen=True)
 class _Found:
-    """The content of the files that settings name; empty where a file has problems.
+    """The content of the files that the settings name; incomplete if a file has problems.
 
     Attributes:
-        some_are_broken: a suite could not be read.
-        baseline: from a file; ``None`` if the settings name none.
+        some_are_broken: whether a suite could not be read.
+        configs: the configurations that could be read.
+        config_of: the configuration of each suite, by the suite's path; without those that could not be read.
+        agents: the agent of each case, by case id.
+        traces: the recorded traces that each suite scores, by its path; empty if agents are asked.
+        controls: deployments of the base commit's agents, by case id.
+        baseline: the baseline file; ``None`` if the settings name none.
     """
 
     suites: Sequence[Suite]
     some_are_broken: bool
-    config: Config
+    configs: Configurations
+    config_of: Mapping[str, Config]
     agents: Mapping[str, AgentSpec]
-    base_agent: AgentSpec | None
+    traces: Mapping[str, Path]
+    controls: Mapping[str, AgentSpec]
     presentation: Presentation
     baseline: Search | None
 
+    def masked(self, redact: Redactor) -> _Found:
+        """Return the same with masked secrets in the paths, ids and names of suites and cases."""
+        return replace(
+            self,
+            suites=[masked_suite(suite, redact) for suite in self.suites],
+            config_of={redact(path): config for path, config in self.config_of.items()},
+            agents={redact(case_id): agent for case_id, agent in self.agents.items()},
+            controls={redact(case_id): agent for case_id, agent in self.controls.items()},
+            traces={redact(path): traces for path, traces in self.traces.items()},
+        )
+
+    def suites_of(self, config: Config) -> list[Suite]:
+        """Return the suites with a configuration."""
+        return [suite for suite in self.suites if self.config_of[suite.path] is config]
+
 
 def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Found:
-    """Read suites, configuration, templates and the baseline file.
+    """Read suites, configurations, templates and the baseline file.
 
     Args:
-        settings: what the caller asks for.
-        sources: where suites and configuration are.
+        settings: the caller's settings.
+        sources: locations of suites and configurations.
         problems: receives every problem of the files.
 
     Raises:
-        ConfigError: there is no suite.
+        ConfigError: no suite was found.
     """
-    given = [suite for suite in settings.suites if isinstance(suite, Suite)]
-    paths = suite_paths(sources) if sources.suites or not given else ()
-    if not paths and not given:
-        raise ConfigError([*problems, no_suite()])
     broken: list[Problem] = []
-    with gc_paused():
-        suites = [*load_suites(paths, broken), *given]
+    loaded = load_suites(sources, broken, [suite for suite in settings.suites if isinstance(suite, Suite)])
     problems += broken
-    config, look, baseline = Config(), Presentation(), None
-    base_agent: AgentSpec | None = None
+    configs = read_configurations(loaded.places, problems)
+    valid = {path: configs.by_file[file] for path, file in loaded.config_of.items() if file in configs.by_file}
+    suites = [_with_defaults(suite, valid.get(suite.path), settings) for suite in loaded.suites]
+    # Without its configuration, the names in a suite would be reported as unknown.
+    known = [(suite, valid[suite.path]) for suite in suites if suite.path in valid]
+    look, baseline = Presentation(), None
     agents: Mapping[str, AgentSpec] = {}
+    traces = traces_to_score(known, settings)
+    if settings.traces is not None:
+        unusable = without_metrics(suites)
+    elif len(known) < len(suites):
+        # With a valid configuration, a suite with metrics may score the recording of an agent.
+        unusable = without_cases([suite for suite in suites if suite.path in valid or not suite.metrics])
+    else:
+        unusable = without_metrics(suites) if traces else without_cases(suites)
+    if not traces:
+        bound = bind_all([(suite, valid.get(suite.path)) for suite in suites], settings.agent, problems)
+        suites, agents = list(bound.suites), bound.agents
+    with_config = [(suite, valid[suite.path]) for suite in suites if suite.path in valid]
+    controls = named_controls(settings.control, with_config, agents, problems)
     with collected(problems):
-        config = read_config(config_path(sources, paths))
-        # In this block only: without the configuration, the names that it defines would be unknown.
-        suites = [with_metrics(with_config_defaults(suite, config), settings.metrics) for suite in suites]
-        if settings.traces is None:
-            suites, agents = bind_all(suites, settings.agent, config, problems)
-        with collected(problems):
-            base_agent = resolve_agent(settings.control, config, "--control") if settings.control else None
-        look = presentation(settings, config, os.environ)
+        look = presentation(settings, configs.of_run, os.environ)
+    problems += unusable
     with collected(problems):
         if settings.baseline is not None:
-            # Recorded traces are not cases of their suites.
-            asked = suites if settings.traces is None else [replace(suite, cases=()) for suite in suites]
+            # Recorded traces replace the cases of the suites.
+            asked = [replace(suite, cases=()) for suite in suites] if traces else suites
             baseline = Search(read_baseline(settings.baseline, known_suites(asked)))
-    return _Found(suites, bool(broken), config, agents, base_agent, look, baseline)
+    return _Found(suites, bool(broken), configs, valid, agents, traces, controls, look, baseline)
 
 
-def _search(settings: Settings, context: RunContext, suites: Sequence[Suite]) -> Search:
-    """Let the place of the run find a baseline, if it can."""
+def _with_defaults(suite: Suite, config: Config | None, settings: Settings) -> Suite:
+    """Return a suite with the metrics, criteria and personas of its configuration, and with the caller's metrics."""
+    return with_metrics(with_config_defaults(suite, config) if config else suite, settings.metrics)
+
+
+def _suite_specs(found: _Found) -> Mapping[str, SuiteSpec]:
+    """Return what the configuration of each suite decides, by the suite's path."""
+    specs: dict[str, SuiteSpec] = {}
+    for config in found.configs.all:
+        suites = found.suites_of(config)
+        agents = [found.agents[case.id] for suite in suites for case in suite.cases if case.id in found.agents]
+        spec = SuiteSpec(
+            config=config.name,
+            judge=config.judge,
+            embeddings=config.embeddings,
+            interpreters=interpreters_of(agents),
+            rules=config.user_code,
+            case_s=config.case_timeout_s,
+        )
+        specs |= {suite.path: spec for suite in suites}
+    return specs
+
+
+def _metrics_without_cases(found: _Found) -> tuple[str, ...]:
+    """Return a warning for each added metric that scores no case of the suites of its configuration."""
+    with_suites = ((config, found.suites_of(config)) for config in found.configs.all)
+    return tuple(
+        warning
+        for config, suites in with_suites
+        if suites
+        for warning in metrics_without_cases(suites, config.metrics, found.traces)
+    )
+
+
+def _search(found: _Found, context: RunContext) -> Search:
+    """Search for a baseline, if the environment of the run supports it."""
     if context.baseline is None:
         return Search()
-    ids = [] if settings.traces else [case.id for suite in suites for case in suite.cases]
+    ids = [] if found.traces else [case.id for suite in found.suites for case in suite.cases]
     return search_baseline(context.baseline, ids)
 
 
 def gate_policy(settings: Settings, config: Config) -> GatePolicy:
-    """Return what fails the gate: the configuration, with what the caller overrules."""
+    """Return the policy of the gate: the configuration, with the caller's overrides."""
     return config.gate if settings.fail_on is None else replace(config.gate, fail_on=settings.fail_on)
 
 
-def resolve_setup(config: Config, commands: str) -> Setup:
-    """Return what user code needs and may use.
-
-    Args:
-        config: which secrets it gets, and its limits.
-        commands: install what it needs.
-    """
-    return Setup(commands, config.pass_env, config.limits.memory_mb, config.limits.cpu_s)
-
-
 def _error(problems: Iterable[Problem], found: _Found) -> ConfigError:
-    """Return the error with all problems; it names the correct suites where others are not."""
+    """Return the error with all problems; it also lists the valid suites."""
     problems = list(dict.fromkeys(problems))
     wrong = {problem.file for problem in problems}
     fine = [suite.path for suite in found.suites if suite.path not in wrong]
@@ -211,8 +287,8 @@ def _error(problems: Iterable[Problem], found: _Found) -> ConfigError:
 
 
 def _planned(found: _Found, selection: Selection, settings: Settings) -> tuple[PlannedCase, ...]:
-    """Return the selected cases, each with its agent and iterations."""
-    if settings.traces is not None:
+    """Return the selected cases with their agents and numbers of iterations."""
+    if found.traces:
         return ()
     asked = (
         (suite, case, settings.iterations or case.iterations or suite.iterations)
@@ -225,7 +301,7 @@ def _planned(found: _Found, selection: Selection, settings: Settings) -> tuple[P
             suite=suite,
             case=case,
             agent=found.agents[case.id],
-            iterations=iterations or found.config.iterations or 1,
+            iterations=iterations or found.config_of[suite.path].iterations or 1,
             follow_recording=iterations is None,
         )
         for suite, case, iterations in asked
@@ -235,12 +311,12 @@ def _planned(found: _Found, selection: Selection, settings: Settings) -> tuple[P
 def _one_shard(
     cases: Sequence[PlannedCase], shard: Shard, baseline: Results | None
 ) -> tuple[tuple[PlannedCase, ...], RunShard]:
-    """Return the cases of one part of a run, and the record of that part for results.json.
+    """Return the cases of one shard, and the record of the shard for results.json.
 
     Args:
-        cases: of all parts.
-        shard: the part.
-        baseline: its durations divide the cases.
+        cases: the cases of the whole run.
+        shard: the shard.
+        baseline: its durations balance the shards.
     """
     from agenteval.run.shard import durations_of
 
@@ -252,36 +328,46 @@ def _one_shard(
     return tuple(item for item in cases if item.case.id in part), record
 
 
-def _compare_policy(config: Config, cases: Sequence[PlannedCase], settings: Settings) -> ComparePolicy:
-    """Return the policy as far as it can be followed: a recorded answer is the same however often it is asked for."""
-    recorded = frozenset(item.case.id for item in cases if item.agent.kind == _REPLAY)
-    policy = replace(config.compare, recorded=recorded)
-    if settings.traces is not None or (recorded and len(recorded) == len(cases)):
+def _compare_policy(found: _Found, cases: Sequence[PlannedCase]) -> ComparePolicy:
+    """Return the comparison policy, without confirmation for recorded answers, which are the same in every run."""
+    recorded = frozenset(item.case.id for item in cases if item.agent.kind == REPLAY)
+    policy = replace(found.configs.of_run.compare, recorded=recorded)
+    if found.traces or (recorded and len(recorded) == len(cases)):
         return policy.without_confirmation()
     return policy
 
 
 def _limits(settings: Settings, config: Config, suites: Sequence[Suite]) -> RunLimits:
     by_suite = max((suite.concurrency or 0 for suite in suites), default=0)
-    models = config.llm.limits
     return RunLimits(
         concurrency=settings.concurrency or config.concurrency or by_suite or DEFAULT_CONCURRENCY,
-        case_s=config.case_timeout_s,
-        run_s=config.time_limit_s if settings.max_time_s is None else settings.max_time_s,
-        models=Limits(
-            max_calls=models.max_calls if settings.max_llm_calls is None else settings.max_llm_calls,
-            max_cost_usd=models.max_cost_usd if settings.max_cost_usd is None else settings.max_cost_usd,
-        ),
+        run_s=config.time_limit_s if settings.time_limit_s is None else settings.time_limit_s,
+    )
+
+
+def _coverage(
+    found: _Found, settings: Settings, selected: int, config: Config, redact: Callable[[str], str]
+) -> Coverage:
+    """Return what the run is to cover; how many cases finish is known afterwards."""
+    limits = _llm(settings, config).limits
+    return Coverage(
+        cases=None if found.traces else sum(len(suite.cases) for suite in found.suites),
+        selected=selected,
+        finished=0,
+        iterations=settings.iterations,
+        filter=redact(settings.filter) if settings.filter else None,
+        tags=[redact(tag) for tag in settings.tags],
+        max_llm_calls=limits.max_calls,
+        max_cost_usd=limits.max_cost_usd,
+        time_limit_s=_limits(settings, config, found.suites).run_s,
     )
 
 
 def _llm(settings: Settings, config: Config) -> LlmSettings:
+    models = config.llm.limits
+    limits = Limits(
+        max_calls=models.max_calls if settings.max_llm_calls is None else settings.max_llm_calls,
+        max_cost_usd=models.max_cost_usd if settings.max_cost_usd is None else settings.max_cost_usd,
+    )
     cache = config.llm.cache if settings.use_cache else None
-    return replace(config.llm, limits=Limits(), cache=cache, seed=settings.seed)
-
-
-def _interpreters(agents: Iterable[AgentSpec]) -> Mapping[str, str]:
-    """Return the Python of graders by directory: that of the agent beside them, where it names one."""
-    return {
-        agent.directory: str(agent.options["interpreter"]) for agent in agents if agent.options.get("interpreter")
-    }
+    return replace(config.llm, limits=limits, cache=cache, seed=settings.seed)

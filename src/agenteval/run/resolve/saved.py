@@ -1,36 +1,63 @@
-"""Resolves what saved results are compared, decided on and shown by."""
+"""Resolves the gate, comparison and presentation of saved results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.masking import redactor
+from agenteval.core.paths import working_directory
+from agenteval.results.case import SuiteResult
 from agenteval.results.history import read_history
-from agenteval.run.config.read import find_config, read_config
+from agenteval.results.model import Results
+from agenteval.run.resolve.configurations import Configurations, find_configurations, read_configurations
 from agenteval.run.resolve.presentation import presentation
-from agenteval.run.resolve.redactor import redactor
 from agenteval.run.resolve.run import gate_policy
+from agenteval.run.resolve.sources import Sources
 from agenteval.run.resolve.spec import GateSpec
+from agenteval.run.resolve.suites import place_of
 from agenteval.run.settings import Settings
 
 
-def resolve_saved(settings: Settings, environment: Mapping[str, str]) -> GateSpec:
-    """Read what the gate needs to decide on results that a file holds.
+def resolve_saved(results: Results, settings: Settings, environment: Mapping[str, str]) -> GateSpec:
+    """Return what the gate needs to decide on the results in a file.
 
     Args:
-        settings: name configuration, history and templates, and what fails the gate.
-        environment: the runner's variables name the GitHub instance and repository that links lead to.
+        results: the run; the suites that are on this machine lead to their configurations, as in the run.
+        settings: the configuration, history, templates, and what fails the gate.
+        environment: the runner's variables with the GitHub instance and repository for links.
 
     Raises:
-        ConfigError: the configuration or a template is wrong.
+        ConfigError: a configuration or a template is invalid.
     """
-    config = read_config(find_config(settings.config, [Path.cwd()]))
+    configs = configurations_of(results, settings)
+    config = configs.of_run
     past = read_history(settings.history)
     return GateSpec(
         gate=gate_policy(settings, config),
         compare=config.compare,
         presentation=presentation(settings, config, environment),
-        redact=redactor(config.secrets),
+        redact=redactor(configs.secrets),
         earlier=past.runs,
         warnings=past.warnings,
     )
+
+
+def configurations_of(results: Results, settings: Settings) -> Configurations:
+    """Return the configurations of the suites of a run that are on this machine.
+
+    Raises:
+        ConfigError: configurations are not valid, or contradict each other.
+    """
+    problems: list[Problem] = []
+    sources = Sources(working_directory(), config=settings.config)
+    configs = read_configurations(find_configurations(sources, files_of(results.suites)), problems)
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
+    return configs
+
+
+def files_of(suites: Iterable[SuiteResult]) -> list[Path]:
+    """Return the files of the suites of a run that are on this machine."""
+    return [file for suite in suites if (file := place_of(suite.path)) is not None]

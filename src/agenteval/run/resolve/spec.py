@@ -1,8 +1,8 @@
-"""The specification of a run: every choice of settings, configuration and suites, made."""
+"""The specification of a run: all settings, configuration and suites, resolved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING
 from agenteval.compare.gate import GatePolicy
 from agenteval.compare.policy import ComparePolicy
 from agenteval.core.llm.gateway import LlmSettings
+from agenteval.core.process.confinement import UserCodeRules
 from agenteval.core.text.redact import Redactor
 from agenteval.report.presentation import Presentation
+from agenteval.results.coverage import Coverage
 from agenteval.results.model import RunShard
+from agenteval.results.shortening import MAX_ANSWER_BYTES
+from agenteval.results.summary import RunUsage
 from agenteval.run.baseline import FoundBaseline
-from agenteval.run.journal.journal import CONFIRMATION_FILE
+from agenteval.run.control_commit import ControlHost
 from agenteval.run.plan import PlannedCase, RunLimits
+from agenteval.run.progress import Activity
 from agenteval.run.provenance import Provenance
 from agenteval.run.setup import Setup
 from agenteval.suite.model import AgentSpec, Suite
@@ -23,21 +28,23 @@ from agenteval.suite.model import AgentSpec, Suite
 if TYPE_CHECKING:
     from agenteval.core.llm.spec import ModelSpec
     from agenteval.results.history import EarlierRun
+    from agenteval.run.config.model import Config
     from agenteval.run.resolve.sources import Sources
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateSpec:
-    """How results are compared, decided on and shown, whether a run has just made them or a file holds them.
+    """How results are compared, decided and presented; the results may be new or from a file.
 
     Attributes:
-        gate: what fails the gate.
-        compare: how results are compared with the baseline.
-        presentation: how comment and summary look.
-        suites: the suites of the results, as far as they can be read here.
-        baseline: the run to compare with, without secrets.
+        gate: the policy of the gate.
+        compare: the policy of the comparison with the baseline.
+        presentation: templates and links of comment and summary.
+        suites: the suites of the results that could be read.
+        baseline: the run to compare with, with secrets masked.
         earlier: runs for the trend, the oldest first.
-        warnings: for the reports.
+        warnings: warnings for the reports.
+        max_answer_bytes: bytes of one text of an answer that results keep.
     """
 
     gate: GatePolicy
@@ -48,20 +55,21 @@ class GateSpec:
     baseline: FoundBaseline | None = None
     earlier: tuple[EarlierRun, ...] = ()
     warnings: tuple[str, ...] = ()
+    max_answer_bytes: int = MAX_ANSWER_BYTES
 
     @property
     def known(self) -> frozenset[str]:
-        """The ids of all cases of the suites, also of those that are not selected."""
+        """The ids of all cases of the suites, including those that are not selected."""
         return frozenset(case.id for suite in self.suites for case in suite.cases)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The cases that ``--filter`` and ``--tag`` select; all of them by default.
+    """The cases that ``--filter`` and ``--tag`` select; by default all cases.
 
     Attributes:
-        text: part of the name or id, upper and lower case being the same.
-        tags: a case needs one of them; empty selects every case.
+        text: part of the name or id; upper and lower case are equal.
+        tags: a case needs one of these tags; empty selects every case.
     """
 
     text: str = ""
@@ -76,17 +84,40 @@ class Selection:
 
 @dataclass(frozen=True)
 class TraceFiles:
-    """Recorded traces that are scored instead of asking agents.
+    """Recorded traces that are scored instead of calling agents.
 
     Attributes:
-        path: the file or folder.
-        selection: which of them are scored.
-        keep_going: an unreadable line is a warning, not an error.
+        paths: the file or folder that each suite scores, by the suite's path.
+        selection: the traces to score.
+        keep_going: an unreadable line is a warning instead of an error.
+        may_be_streams: whether an option, no suite or configuration, names the files, so that they may be pipes.
     """
 
-    path: Path
+    paths: Mapping[str, Path]
     selection: Selection
     keep_going: bool = False
+    may_be_streams: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteSpec:
+    """What a configuration decides about the cases of its suites.
+
+    Attributes:
+        config: its name, for messages; empty for the defaults.
+        judge: the judge model for suites that name none and can also run without a judge.
+        embeddings: the embedding model for suites that name none.
+        interpreters: the Python interpreter of graders, by directory.
+        rules: variables and limits of agents, tools and graders.
+        case_s: limit for the conversation of one iteration, in seconds; ``None`` is no limit.
+    """
+
+    config: str = ""
+    judge: ModelSpec | None = None
+    embeddings: ModelSpec | None = None
+    interpreters: Mapping[str, str] = field(default_factory=dict)
+    rules: UserCodeRules = field(default_factory=UserCodeRules)
+    case_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,53 +125,56 @@ class RunSpec(GateSpec):
     """Everything about a run, resolved.
 
     Attributes:
-        cases: what runs, in order; none where traces are scored.
-        limits: of concurrency, time, and what models may cost.
-        llm: how models are called; `limits` has what they may cost.
-        judge: judges where a suite names no model and can do without.
-        embeddings: compares meanings where a suite names no model.
-        seed: of everything random; ``None`` for any.
-        interpreters: by directory, the Python that runs the graders there.
-        setup: what user code needs, and what it may use.
-        sources: where suites and agents were read.
-        base_agent: the agent that runs for the base commit's; ``None`` reads it from that commit.
-        traces: what is scored instead of asking agents.
-        shard: which part of a run this is; ``None`` for all of it.
-        resume: finish the run that left the journal.
-        provenance: the commit under evaluation.
+        cases: the cases to run, in order; empty if traces are scored.
+        limits: limits of concurrency and time.
+        llm: how models are called, and the limits of their usage.
+        settings: what the configuration of each suite decides, by the suite's path; suites with the same
+            configuration share the object.
+        configs: the configurations that were read.
+        seed: the random seed; ``None`` for a random one.
+        setup: the setup and limits of user code.
+        sources: the locations of suites and agents.
+        control_host: what is known about the control commit.
+        controls: deployments of the base commit's agents, by case id; the other cases need the control's files.
+        traces: the traces to score instead of calling agents.
+        shard: the shard to run; ``None`` for the whole run.
+        coverage: what the run is to cover: its selection and limits.
+        resume: whether to finish the run in the journal.
+        provenance: the evaluated commit.
         out: the directory of the reports; ``None`` writes none.
-        journal: the file that every finished case is written to.
+        journal: the file that receives every finished case.
         activity: what the run does, for the progress display.
-        quiet: show no progress.
+        conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
+        quiet: whether to hide the progress.
     """
 
     cases: tuple[PlannedCase, ...]
     limits: RunLimits
     llm: LlmSettings
-    judge: ModelSpec | None
-    embeddings: ModelSpec | None
+    settings: Mapping[str, SuiteSpec]
+    configs: Sequence[Config]
     seed: int | None
-    interpreters: Mapping[str, str]
     setup: Setup
     sources: Sources
-    base_agent: AgentSpec | None
+    control_host: ControlHost
+    controls: Mapping[str, AgentSpec]
     traces: TraceFiles | None
     shard: RunShard | None
+    coverage: Coverage
     resume: bool
     provenance: Provenance
     out: Path | None
     journal: Path
-    activity: str
+    activity: Activity
     quiet: bool
+    conditions: Mapping[str, str] | None = None
 
-    def confirming(self, cases: Iterable[PlannedCase], limits: RunLimits) -> RunSpec:
-        """Return the specification of the confirmation run of this one.
+    def after(self, usage: RunUsage, seconds: float) -> RunSpec:
+        """Return the specification with the remaining limits.
 
         Args:
-            cases: what runs again.
-            limits: what this run has left.
+            usage: calls and cost of models so far.
+            seconds: time so far.
         """
-        journal = self.journal.with_name(CONFIRMATION_FILE)
-        return replace(
-            self, cases=tuple(cases), limits=limits, resume=False, journal=journal, activity="confirming with"
-        )
+        llm = replace(self.llm, limits=self.llm.limits.minus(usage.llm_calls, usage.cost_usd))
+        return replace(self, limits=self.limits.minus(seconds), llm=llm)

@@ -1,20 +1,25 @@
-"""Reads suites and configuration, and finds the agent of every case."""
+"""Reads suites with their configurations, and finds the agent of every case."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from agenteval.core.documents.allowed import allowing
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.paths import repository_of, working_directory
+from agenteval.core.runtime import gc_paused
+from agenteval.core.secrets import naming_secrets
 from agenteval.run.config.model import Config
-from agenteval.run.config.read import find_config
-from agenteval.run.config.read import read_config as read_config_file
 from agenteval.run.resolve.agents import bind, discover_targets
-from agenteval.run.resolve.checks import no_suite, without_cases
+from agenteval.run.resolve.checks import no_suite
+from agenteval.run.resolve.configurations import Places, allowed_by, find_configurations
 from agenteval.run.resolve.sources import Sources
-from agenteval.suite.formats.registry import discover, load_suites
+from agenteval.suite.formats.registry import discover, suite_files
+from agenteval.suite.formats.registry import load_suites as load_files
 from agenteval.suite.model import AgentSpec, Suite
 
 
@@ -27,63 +32,102 @@ def collected(problems: list[Problem]) -> Iterator[None]:
         problems += error.problems
 
 
-def suite_paths(sources: Sources) -> Sequence[Path]:
-    """Return the suite files and directories that are named, or else those in conventional places."""
-    return sources.suites or discover(sources.here)
+@dataclass(frozen=True)
+class LoadedSuites:
+    """The valid suites of a run.
+
+    Attributes:
+        suites: in the order of their files; then those that the caller has built.
+        places: the configuration files.
+        config_of: the configuration file of each suite, by the suite's path in results.
+    """
+
+    suites: Sequence[Suite]
+    places: Places
+    config_of: Mapping[str, Path | None]
 
 
-def config_path(sources: Sources, suites: Sequence[Path]) -> Path | None:
-    """Return the configuration that is named, or else the nearest one.
+def load_suites(sources: Sources, problems: list[Problem], given: Sequence[Suite] = ()) -> LoadedSuites:
+    """Load every valid suite, each with the variables that its configuration lists.
 
     Args:
-        sources: may name it.
-        suites: files or directories; it is looked for beside them, too.
+        sources: the locations of suites and configuration.
+        problems: receives the errors of the others.
+        given: suites that the caller has built. One whose path is a file's has the configuration of that file; the
+            others have that of the working directory.
+
+    Raises:
+        ConfigError: no suite was found.
     """
-    beside = (suite if suite.is_dir() else suite.parent for suite in suites)
-    return find_config(sources.config, [sources.here, *beside])
+    paths = sources.suites or (() if given else discover(sources.here))
+    if not paths and not given:
+        raise ConfigError([*problems, no_suite()])
+    files = suite_files(paths, problems)
+    built = {suite.path: place_of(suite.path) for suite in given}
+    places = find_configurations(sources, [*files, *(file for file in built.values() if file is not None)])
+    suites: list[Suite] = []
+    config_of: dict[str, Path | None] = {
+        path: places.of_run if file is None else places.of_suites[file] for path, file in built.items()
+    }
+    allowed = cache(allowed_by)
+    with gc_paused():
+        for file in files:
+            # What a configuration lists as a secret does not decide which variables suites may use.
+            with allowing(allowed(places.of_suites[file])), naming_secrets():
+                for suite in load_files([file], problems):
+                    suites.append(suite)
+                    config_of[suite.path] = places.of_suites[file]
+    return LoadedSuites([*suites, *given], places, config_of)
+
+
+def place_of(path: str) -> Path | None:
+    """Return the file of a suite's path in results if it is on this machine; reverses ``display_path``."""
+    here = working_directory()
+    root = repository_of(here) or here
+    try:
+        file = (root / path).resolve()
+        inside = file.is_relative_to(root.resolve()) or Path(path).is_absolute()
+        return file if inside and file.is_file() else None
+    except (OSError, ValueError):
+        # No file can have this path.
+        return None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Suites with every ``*`` expanded, and the agents of their cases by case id."""
+
+    suites: Sequence[Suite]
+    agents: Mapping[str, AgentSpec]
 
 
 def bind_all(
-    suites: Sequence[Suite], asked: AgentSpec | str | None, config: Config, problems: list[Problem]
-) -> tuple[list[Suite], dict[str, AgentSpec]]:
+    suites: Iterable[tuple[Suite, Config | None]], asked: AgentSpec | str | None, problems: list[Problem]
+) -> Bound:
     """Find the agent of every case.
 
     Args:
-        suites: the suites.
-        asked: the agent that answers instead of those that suites name.
-        config: defines agents and tools.
+        suites: the suites, each with the configuration that defines its agents and tools; ``None`` if it is not
+            valid, so that the names in it are unknown.
+        asked: the agent that replaces the agents of the suites.
         problems: receives every name that is not defined.
-
-    Returns:
-        The suites with every ``*`` written out, and the agents by case id.
     """
     agents: dict[str, AgentSpec] = {}
-    bound_suites = list(suites)
+    found: list[Suite] = []
     find = cache(discover_targets)
-    for index, suite in enumerate(suites):
+    asked_by: dict[int, AgentSpec | str | None] = {}
+    for suite, config in suites:
+        found.append(suite)
+        if config is None:
+            continue
+        agent = asked_by.setdefault(id(config), _copied(asked))
         with collected(problems):
-            bound = bind(suite, asked, config, find)
-            bound_suites[index] = bound.suite
+            bound = bind(suite, agent, config, find)
+            found[-1] = bound.suite
             agents |= bound.agents
-    return bound_suites, agents
+    return Bound(found, agents)
 
 
-def read_agents(sources: Sources) -> Mapping[str, AgentSpec]:
-    """Return the agent of every case, by its id.
-
-    Raises:
-        ConfigError: with every problem of suites and configuration.
-    """
-    problems: list[Problem] = []
-    paths = suite_paths(sources)
-    if not paths:
-        raise ConfigError(no_suite())
-    suites = load_suites(paths, problems)
-    agents: Mapping[str, AgentSpec] = {}
-    with collected(problems):
-        config = read_config_file(config_path(sources, paths))
-        suites, agents = bind_all(suites, sources.agent, config, problems)
-    problems += without_cases(suites)
-    if problems:
-        raise ConfigError(dict.fromkeys(problems))
-    return agents
+def _copied(asked: AgentSpec | str | None) -> AgentSpec | str | None:
+    """Return a copy of a definition: processes of the same definition share the variables of one configuration."""
+    return replace(asked) if isinstance(asked, AgentSpec) and asked.function is None else asked

@@ -1,1 +1,1 @@
-"""Runs a plan: asks agents, scores answers."""
+"""The runner: calls agents and scores their answers."""

@@ -1,4 +1,4 @@
-"""Asks an agent one turn, with a time limit and retries after transient failures."""
+"""Sends one turn to an agent, with a time limit and retries after transient failures."""
 
 from __future__ import annotations
 
@@ -10,23 +10,31 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from agenteval.agents.base import Reply, Request, Session
-from agenteval.core.errors import AgentError, ToolRaisedError, TransientAgentError
+from agenteval.core.errors import AgentError, AgentNotAskedError, ToolRaisedError, TransientAgentError
+from agenteval.results.case import NotAsked
+from agenteval.suite.agent_kinds import REPLAY
 from agenteval.suite.model import AgentSpec
 
 # Seconds before the first retry; it doubles with each retry, plus jitter of up to a half.
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 60.0
-# After so many consecutive failures over all turns, the agent counts as unavailable: turns are not retried.
+# After this many consecutive failures over all turns, the agent is considered unavailable: turns are not retried.
 _MOST_FAILURES = 20
 _MOST_FAILURES_OF_EACH = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply, or the reason for its absence; ``retries`` counts the attempts after the first."""
+    """A reply, or the reason for its absence.
+
+    Attributes:
+        not_asked: the limit of the run that is the reason.
+        retries: number of attempts after the first.
+    """
 
     reply: Reply | None = None
     error: str | None = None
+    not_asked: NotAsked | None = None
     elapsed_ms: float = 0.0
     retries: int = 0
 
@@ -53,11 +61,11 @@ class CaseDeadline:
 
 
 class Retrying:
-    """Asks one agent for all its conversations.
+    """Sends the turns of all conversations with one agent.
 
     Args:
         spec: its time limit and number of retries.
-        concurrency: the number of conversations that may fail at the same time for one reason.
+        concurrency: the number of conversations that can fail at the same time for the same reason.
         seed: the seed of the jitter; ``None`` for a random one.
     """
 
@@ -75,7 +83,7 @@ class Retrying:
         Args:
             session: the conversation.
             request: the turn.
-            clock: the case's remaining time, which includes waits for retries.
+            clock: the remaining time of the case, including waits before retries.
             exception_is_answer: whether an exception of a tool under test counts as its answer.
         """
         retries = 0
@@ -99,7 +107,7 @@ class Retrying:
     ) -> Answer:
         left_s = clock.left_s()
         if left_s <= 0:
-            return Answer(error=f"not asked: the {clock.limit_s:g} s of the case are over")
+            return Answer(error=f"not asked: the {clock.limit_s:g} s of the case are used up")
         started = time.perf_counter()
         try:
             async with self._limit(left_s):
@@ -114,6 +122,8 @@ class Retrying:
             if not exception_is_answer:
                 return Answer(error=str(failure))
             reply = Reply(response=f"raised {failure}", raised=str(failure))
+        except AgentNotAskedError as failure:
+            return Answer(error=str(failure), not_asked=NotAsked(cause="budget", limit=failure.limit))
         except AgentError as failure:
             return Answer(error=str(failure))
         except Exception as failure:  # noqa: BLE001 - a defect in one agent kind must not end the run
@@ -122,7 +132,7 @@ class Retrying:
 
     def _limit(self, left_s: float) -> AbstractAsyncContextManager[object]:
         """Return the timeout of an attempt; a recording needs none."""
-        return nullcontext() if self._spec.kind == "replay" else asyncio.timeout(min(self._spec.limit_s, left_s))
+        return nullcontext() if self._spec.kind == REPLAY else asyncio.timeout(min(self._spec.limit_s, left_s))
 
     def _is_worth_it(self, retries: int) -> bool:
         return retries < self._spec.retry_limit and self._failures < self._most_failures

@@ -1,4 +1,4 @@
-"""Asks an agent all turns of a case in one session."""
+"""Sends all turns of a case to an agent in one session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.base import Reply, Request, Session
-from agenteval.results.model import ToolCall
+from agenteval.core.process.confinement import under_rules
+from agenteval.results.case import ToolCall
 from agenteval.run.attachments.attachments import AttachmentError, Attachments
 from agenteval.run.plan import Job
 from agenteval.run.runner.attempts import Answer, CaseDeadline, Retrying
@@ -22,7 +23,7 @@ _SEARCH_TOOL = re.compile(r"(vectorstore|hierarchical_document)-.+|mcp__holodeck
 
 
 class Retrieval:
-    """The passages of one session; a later turn without new passages keeps the earlier ones.
+    """The retrieved passages of one session; a later turn without new passages keeps the earlier ones.
 
     Args:
         tools: names of the suite's retrieval tools; search tools by HoloDeck's naming always count.
@@ -56,7 +57,7 @@ def _chunks(result: Any) -> list[str]:
     return [str(item) for item in result if item] if isinstance(result, list) else []
 
 
-# After so many consecutive turns without an answer, the session ends.
+# After this many consecutive turns without an answer, the session ends.
 _BROKEN_TURNS = 2
 
 _NO_LIMIT = CaseDeadline()
@@ -64,13 +65,13 @@ _NO_LIMIT = CaseDeadline()
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One turn.
+    """One turn: the request and the answer.
 
     Attributes:
-        request: as it was sent.
+        request: the request as it was sent.
         answer: the reply, or the error.
-        passages: the passages that the answer rests on.
-        trace: the record of the trace that the answer comes from, if it was not asked for.
+        passages: the retrieved passages that the answer is based on.
+        trace: the record of the trace that contains the answer, if the agent was not called.
     """
 
     request: Request
@@ -80,7 +81,7 @@ class Exchange:
 
 
 def recorded_exchange(job: Job, recorded: RecordedAnswer) -> Exchange:
-    """Return the exchange that a trace records."""
+    """Return the exchange of a recorded trace."""
     request = Request(
         input=job.case.turns[0].input,
         case=job.case.name,
@@ -94,29 +95,30 @@ def recorded_exchange(job: Job, recorded: RecordedAnswer) -> Exchange:
 
 @dataclass(frozen=True)
 class Conversing:
-    """Resources that conversations with one agent share.
+    """Resources that all conversations with one agent share.
 
     Attributes:
         attachments: prepares the files of turns.
-        attempts: asks the agent.
-        case_s: limit for one iteration of a case, in seconds.
+        attempts: sends turns to the agent.
     """
 
     attachments: Attachments
     attempts: Retrying
-    case_s: float | None = None
 
     async def converse(self, job: Job, iteration: int) -> list[Exchange]:
-        """Ask all turns of a case in a new session."""
-        session = job.agent.agent.session()
-        try:
-            return await self._turns(job, iteration, session)
-        finally:
-            await session.end()
+        """Send all turns of a case in a new session."""
+        # An agent may start a process at any time.
+        with under_rules(job.plan.rules):
+            session = job.agent.agent.session()
+            try:
+                return await self._turns(job, iteration, session)
+            finally:
+                await session.end()
 
     async def _turns(self, job: Job, iteration: int, session: Session) -> list[Exchange]:
         retrieval = Retrieval(job.suite.retrieval_tools)
-        clock = _NO_LIMIT if self.case_s is None else CaseDeadline.start(self.case_s)
+        case_s = job.plan.case_s
+        clock = _NO_LIMIT if case_s is None else CaseDeadline.start(case_s)
         history: list[Mapping[str, str]] = []
         exchanges: list[Exchange] = []
         unanswered = 0
@@ -164,4 +166,5 @@ def _request(job: Job, iteration: int, number: int, history: tuple[Mapping[str, 
         history=history,
         config=job.agent.spec.config,
         context=turn.context,
+        expects_json=turn.expects_json,
     )

@@ -1,72 +1,105 @@
-"""Runs a plan to its end, or to the first signal, and keeps what has finished."""
+"""Executes a plan until it is complete or a signal arrives, and keeps the finished cases."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from agenteval.agents.base import Agent, RecordedAgent
+from agenteval.agents.base import Agent, RecordedAgent, RemarkingAgent
 from agenteval.agents.registry import build_agent
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Problem, UserCodeError, raise_failures
+from agenteval.core.process.confinement import UserCodeRules, under_rules
 from agenteval.core.process.interrupt import until_signal
-from agenteval.results.model import CaseResult
+from agenteval.results.case import CaseResult
 from agenteval.run.cases.retention import KeepAll, ShownOnly
 from agenteval.run.cases.store import CaseStore, Output
 from agenteval.run.journal.journal import Journal, case_text, parsed
 from agenteval.run.journal.run_key import RunKey
-from agenteval.run.plan import AgentSlot, Job, Plan, PlannedCase, RunLimits
-from agenteval.run.runner.execution import Execution, budget_warnings
+from agenteval.run.plan import AgentSlot, Job, Plan, PlannedCase, ResumedRun, RunLimits
+from agenteval.run.runner.execution import RunExecution, budget_warnings
+from agenteval.run.runner.judging import JudgedCases
 from agenteval.run.runner.preflight import checkable, skipped, why_unchecked
 from agenteval.run.runner.scheduler import run_jobs
 from agenteval.run.runner.scoring import case_of
+from agenteval.run.runner.session import with_session
 from agenteval.suite.model import AgentSpec
 from agenteval.suite.model_agent import KIND as MODEL_AGENT
 
-if TYPE_CHECKING:
-    from agenteval.run.plan import ResumedRun
 
-
-def execute(plan: Plan) -> Execution:
+def execute(plan: Plan) -> RunExecution:
     """Run every case.
 
     Raises:
-        ConfigError: an agent or a metric cannot exist on this machine; nothing was run.
+        ConfigError: an agent or a metric cannot run on this machine, or no metric applies to any case of one of
+            several suites; no case was run.
         InfrastructureError: the journal cannot be written.
     """
-    # First: a metric that cannot run here, or a broken line, must show before an agent or a judge is paid for.
+    # First: a missing requirement or a broken line must be reported before any paid call.
     survey = _surveyed(plan)
     earlier_s = plan.earlier.active_s if plan.earlier else 0.0
     started = time.time() - earlier_s
     runner = _Runner(plan, survey)
-    if survey.total and not survey.is_checkable:
+    if survey.unchecked and survey.is_checkable:
+        raise ConfigError([Problem(reason) for reason in survey.unchecked.values()])
+    if survey.unchecked:
         for position, planned in enumerate(plan.cases):
             runner.store.unfinished(position, planned, skipped(planned.case))
         execution = _execution(plan, runner, started, 0.0)
-        return replace(execution, nothing_to_check=True, warnings=survey.why_unchecked)
+        return replace(execution, nothing_to_check=True, warnings=tuple(survey.unchecked.values()))
     clock = time.perf_counter()
     asyncio.run(runner.run())
     execution = _execution(plan, runner, started, earlier_s + time.perf_counter() - clock)
     warnings = (
         *runner.notices,
-        *budget_warnings(plan.catalog.resources.gateway),
+        *budget_warnings(plan.resources.gateway),
         *runner.store.retries.warnings,
-        *(() if isinstance(plan.cases, Sequence) else plan.cases.warnings),
+        *runner.agent_notes(),
+        *plan.warnings,
     )
     return replace(
         execution,
         earlier_s=earlier_s,
         signal=runner.signal,
         unfinished=runner.unfinished,
+        refused_calls=plan.resources.gateway.budget.refused,
         warnings=warnings,
     )
 
 
-def _execution(plan: Plan, runner: _Runner, started: float, duration_s: float) -> Execution:
-    store, asked = runner.store, plan.catalog.resources.asked
-    return Execution(
+def check(plan: Plan) -> tuple[str, ...]:
+    """Check everything that a run checks before the first call of an agent, and call none.
+
+    Returns:
+        The warnings of the agents.
+
+    Raises:
+        ConfigError: an agent or a metric cannot run on this machine, or no metric applies to any case of a suite.
+        UserCodeError: the import of an agent or a grader fails.
+    """
+    survey = _surveyed(plan)
+    if survey.unchecked:
+        raise ConfigError([Problem(reason) for reason in survey.unchecked.values()])
+    return asyncio.run(_started_once(plan, survey))
+
+
+async def _started_once(plan: Plan, survey: _Survey) -> tuple[str, ...]:
+    agents: dict[int, Agent] = {}
+    try:
+        await _start(plan, survey, agents)
+        return _notices(plan, agents)
+    finally:
+        await _close(plan, agents)
+
+
+async def _close(plan: Plan, agents: Mapping[int, Agent]) -> None:
+    await asyncio.gather(plan.resources.close(), *(agent.close() for agent in agents.values()))
+
+
+def _execution(plan: Plan, runner: _Runner, started: float, duration_s: float) -> RunExecution:
+    store, asked = runner.store, plan.resources.asked
+    return RunExecution(
         asked=asked,
         run_id=plan.run_id,
         started=started,
@@ -75,57 +108,65 @@ def _execution(plan: Plan, runner: _Runner, started: float, duration_s: float) -
         summary=store.summary(asked),
         total=runner.survey.total,
         answers=store.answers(),
+        metric_use=store.metric_use,
         archive=store.archive,
-        is_pooled=isinstance(plan.cases, Sequence),
-        plugins=tuple(plan.catalog.resources.graders.plugins),
+        is_pooled=plan.known_cases is not None,
+        plugins=plan.resources.plugins,
     )
 
 
 @dataclass
 class _Survey:
-    """What a run must know of all its cases before the first one.
+    """Facts about all cases of a run that the runner needs before the first one.
 
     Attributes:
+        key: what must be the same for the run to be resumed.
+        judged: the cases that judges score.
         total: number of cases.
         is_checkable: whether a metric applies to any case.
-        why_unchecked: what the first case lacks to be checked.
-        fingerprints: of the suites, by path.
+        unchecked: by suite path, why no metric applies to any case of the suite, also if it was not selected.
+        fingerprints: fingerprints of the suites, by path.
         metered: ids of cases that a model agent answers.
-        agents: the agents of cases that are to be asked.
+        agents: the agents to call, each with the rules of its processes.
         left: number of cases that an interrupted run has not finished.
-        key: what must be the same for the run to be resumed.
     """
 
     key: RunKey
+    judged: JudgedCases
     total: int = 0
     is_checkable: bool = False
-    why_unchecked: tuple[str, ...] = ()
+    unchecked: dict[str, str] = field(default_factory=dict)
     fingerprints: dict[str, str] = field(default_factory=dict)
     metered: set[str] = field(default_factory=set)
-    agents: dict[int, AgentSpec] = field(default_factory=dict)
+    agents: dict[int, tuple[AgentSpec, UserCodeRules]] = field(default_factory=dict)
     left: int = 0
 
 
 def _surveyed(plan: Plan) -> _Survey:
-    """Go through all cases once.
+    """Iterate over all cases once.
 
     Raises:
-        ConfigError: with everything that metrics need and that is missing, once, or with all broken lines of traces.
+        ConfigError: requirements of metrics are missing, or lines of traces are broken; the error
+            contains each problem once.
     """
-    survey = _Survey(RunKey(plan))
+    survey = _Survey(RunKey(plan), JudgedCases(plan.seed))
     complete = plan.earlier.complete if plan.earlier else {}
-    problems: dict[str, Problem] = {}
+    problems: dict[tuple[str, str], Problem] = {}
+    checked: set[str] = set()
+    unchecked: dict[str, PlannedCase] = {}
     for planned in plan.cases:
         case, agent = planned.case, planned.agent
         try:
-            survey.is_checkable |= checkable(case, plan.catalog)
+            if checkable(case, plan.suites[planned.suite.path].catalog):
+                checked.add(planned.suite.path)
+            else:
+                unchecked.setdefault(planned.suite.path, planned)
         except ConfigError as error:
             for problem in error.problems:
-                problems.setdefault(problem.message, problem)
-        if not survey.total:
-            survey.why_unchecked = (why_unchecked(planned.suite, case),)
+                problems.setdefault((problem.file, problem.message), problem)
         survey.total += 1
         survey.key.add(planned)
+        survey.judged.add(planned)
         if planned.suite.path not in survey.fingerprints:
             survey.fingerprints[planned.suite.path] = planned.suite.fingerprint
         if agent.kind == MODEL_AGENT:
@@ -133,50 +174,77 @@ def _surveyed(plan: Plan) -> _Survey:
         if case.id not in complete:
             survey.left += 1
             if planned.recorded is None:
-                survey.agents[id(agent)] = agent
+                survey.agents.setdefault(id(agent), (agent, plan.suites[planned.suite.path].rules))
     if problems:
         raise ConfigError(problems.values())
+    survey.is_checkable = bool(checked)
+    survey.unchecked = {
+        path: why_unchecked(first.suite, first.case)
+        for path, first in unchecked.items()
+        if path not in checked and not _has_checkable_case(first, plan)
+    }
     return survey
+
+
+def _has_checkable_case(first: PlannedCase, plan: Plan) -> bool:
+    """Return whether a case of a suite that is not part of the run can be checked.
+
+    Args:
+        first: the first case of the run; no case of the suite in the run can be checked.
+        plan: the plan.
+    """
+    if first.recorded is not None:
+        # All traces have the same metrics.
+        return False
+    catalog = plan.suites[first.suite.path].catalog
+    return any(checkable(case, catalog) for case in first.suite.cases)
 
 
 def _case_store(plan: Plan, survey: _Survey, journal: Journal) -> CaseStore:
     return CaseStore(
         journal,
-        KeepAll() if plan.compared else ShownOnly(plan.named),
-        Output(plan.catalog.resources, plan.redact, plan.progress),
+        KeepAll() if plan.compared else ShownOnly(plan.is_quarantined_by_name),
+        Output(plan.resources, plan.redact, plan.progress, plan.max_answer_bytes),
         run_id=plan.run_id,
-        # Recorded traces have no entry in a pool: their ids say all that is known of them.
-        planned=plan.cases if isinstance(plan.cases, Sequence) else (),
+        # Recorded traces have no pool entry: they are identified by their ids only.
+        planned=plan.known_cases or (),
         metered=survey.metered,
     )
 
 
 class _Runner:
-    """Holds what a run has produced so far, so that a signal loses none of it."""
+    """The state of a run; it outlives a signal, so that finished cases are not lost."""
 
     def __init__(self, plan: Plan, survey: _Survey) -> None:
         self._plan = plan
         self.survey = survey
         self._until = None if plan.limits.run_s is None else time.monotonic() + plan.limits.run_s
-        self._journal = Journal(plan.journal, plan.earlier.end if plan.earlier else None)
+        self._journal = Journal(plan.journal, plan.earlier.kept if plan.earlier else None)
         self.store = _case_store(plan, survey, self._journal)
         self.unfinished = 0
         self.signal: int | None = None
         self.notices: tuple[str, ...] = ()
+        self._agents: dict[int, Agent] = {}
+
+    def agent_notes(self) -> tuple[str, ...]:
+        """Return what the cases of an agent have in common."""
+        return tuple(self.store.agents.warnings(self._mapping_of_calls))
+
+    def _mapping_of_calls(self, spec: AgentSpec) -> str | None:
+        agent = self._agents.get(id(spec))
+        return agent.remarks().mapping_of_calls if isinstance(agent, RemarkingAgent) else None
 
     async def run(self) -> None:
-        agents: dict[int, Agent] = {}
+        agents = self._agents
         try:
             self.signal = await until_signal(self._run_jobs(agents))
         finally:
-            resources = self._plan.catalog.resources
-            await asyncio.gather(resources.close(), *(agent.close() for agent in agents.values()))
+            await _close(self._plan, agents)
 
     async def _run_jobs(self, agents: dict[int, Agent]) -> None:
         plan, earlier = self._plan, self._plan.earlier
         if self.survey.left:
-            await plan.catalog.resources.start()
-            await self._start(agents)
+            await _start(plan, self.survey, agents)
             self.notices = _notices(plan, agents)
         with plan.progress, self._journal as journal:
             if earlier is None:
@@ -187,33 +255,35 @@ class _Runner:
                     conditions=self.survey.key.conditions(),
                 )
             else:
-                journal.go_on(round(time.time(), 3), round(earlier.active_s, 3))
+                journal.resume(round(time.time(), 3), round(earlier.active_s, 3))
                 self._resume(earlier)
             store = self.store
             unfinished = await run_jobs(
-                self._jobs(agents), plan.catalog, self._limits(), store.record, store.record_iteration
+                self._jobs(agents), self._limits(), store.record, store.record_iteration, plan.seed
             )
             self.unfinished = len(unfinished)
+            self.notices += _remarks(agents.values())
             for job, result in unfinished:
                 store.unfinished(job.position, job, result)
 
     def _jobs(self, agents: Mapping[int, Agent]) -> Iterator[Job]:
         bound: dict[int, AgentSlot] = {}
         recorded = {key: agent for key, agent in agents.items() if isinstance(agent, RecordedAgent)}
-        gateway = self._plan.catalog.resources.gateway
+        gateway = self._plan.resources.gateway
         complete = self._plan.earlier.complete if self._plan.earlier else {}
         for position, item in enumerate(self._plan.cases):
             if item.case.id in complete:
                 continue
             key = id(item.agent)
             if key not in bound:
-                # Nobody asks the agent of recorded answers, so it has not been started.
+                # The agents of recorded answers are never called, so they are not started.
                 agent = agents.get(key) or build_agent(item.agent, self._plan.limits.concurrency, gateway)
                 bound[key] = AgentSlot(agent, item.agent)
             follow_recording = (
                 recorded[key].iterations(item.case.id) if item.follow_recording and key in recorded else None
             )
-            yield _job(position, item, bound[key], follow_recording, self._plan.earlier)
+            job = _job(position, item, bound[key], follow_recording, self._plan)
+            yield replace(job, unjudged=self.survey.judged.why_not(item))
 
     def _limits(self) -> RunLimits:
         if self._until is None:
@@ -221,8 +291,8 @@ class _Runner:
         return replace(self._plan.limits, run_s=max(0.0, self._until - time.monotonic()))
 
     def _resume(self, earlier: ResumedRun) -> None:
-        """Add the cases that the interrupted run had finished, with names and lines as the suite has them now."""
-        with self._plan.journal.open("rb") as lines:
+        """Add the cases that the interrupted run had finished, with the names and lines of the current suite."""
+        with self._journal.read() as lines:
             for position, item in enumerate(self._plan.cases):
                 place = earlier.complete.get(item.case.id)
                 if place is not None:
@@ -230,22 +300,40 @@ class _Runner:
                     result = case_of(item.case, parsed(CaseResult, text).iterations)
                     self.store.resumed(position, item, result, place, text)
 
-    async def _start(self, agents: dict[int, Agent]) -> None:
-        """Start every agent that will be asked; all that cannot exist are named together."""
-        problems: list[Problem] = []
-        gateway = self._plan.catalog.resources.gateway
-        for key, spec in self.survey.agents.items():
-            agents[key] = build_agent(spec, self._plan.limits.concurrency, gateway)
+
+async def _start(plan: Plan, survey: _Survey, agents: dict[int, Agent]) -> None:
+    """Start the metrics' resources, then every agent that will be called.
+
+    Args:
+        plan: the plan.
+        survey: the agents to start.
+        agents: receives the started agents.
+
+    Raises:
+        ConfigError: resources are missing, or agents cannot start; the error names all of them.
+        UserCodeError: all agents that cannot start are in modules whose import fails.
+    """
+    await plan.resources.start()
+    failures: list[ConfigError | UserCodeError] = []
+    for key, (spec, rules) in survey.agents.items():
+        with under_rules(rules):
+            agents[key] = build_agent(
+                with_session(spec, plan.run_id), plan.limits.concurrency, plan.resources.gateway
+            )
             try:
                 await agents[key].start()
-            except ConfigError as error:
-                problems += error.problems
-        if problems:
-            raise ConfigError(problems)
+            except (ConfigError, UserCodeError) as error:
+                failures.append(error)
+    raise_failures(failures)
+
+
+def _remarks(agents: Iterable[Agent]) -> tuple[str, ...]:
+    found = (remark for agent in agents if isinstance(agent, RemarkingAgent) for remark in agent.remarks().texts)
+    return tuple(dict.fromkeys(found))
 
 
 def _notices(plan: Plan, agents: Mapping[int, Agent]) -> tuple[str, ...]:
-    """Tell agents with recordings what they will be asked; what there is to say about it."""
+    """Tell agents with recordings the cases that they will receive; return their notices."""
     notices: list[str] = []
     for key, agent in agents.items():
         if isinstance(agent, RecordedAgent):
@@ -253,11 +341,11 @@ def _notices(plan: Plan, agents: Mapping[int, Agent]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notices))
 
 
-def _job(
-    position: int, item: PlannedCase, agent: AgentSlot, iterations: int | None, earlier: ResumedRun | None
-) -> Job:
+def _job(position: int, item: PlannedCase, agent: AgentSlot, iterations: int | None, plan: Plan) -> Job:
+    earlier = plan.earlier
     return Job(
         suite=item.suite,
+        plan=plan.suites[item.suite.path],
         case=item.case,
         agent=agent,
         iterations=item.iterations if iterations is None else iterations,
@@ -265,4 +353,5 @@ def _job(
         done=earlier.iterations.get(item.case.id, ()) if earlier else (),
         position=position,
         recorded=item.recorded,
+        beside=item.beside,
     )

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from agenteval.metrics.base import requirements
-from agenteval.metrics.scoring import MetricCatalog
-from agenteval.results.model import CaseResult, IterationResult, Score, TurnResult
+from agenteval.metrics.scoring import MetricCatalog, skipped_score
+from agenteval.results.analysis.aggregate import has_weight
+from agenteval.results.case import CaseResult, IterationResult, TurnResult
 from agenteval.run.runner.scoring import case_of
-from agenteval.suite.model import Case, Suite
+from agenteval.suite.model import Case, MetricConfig, Suite
 
 
 def checkable(case: Case, catalog: MetricCatalog) -> bool:
-    """Return whether any metric applies to a case, judging by the suite alone.
+    """Return whether any metric applies to a case, according to the suite alone.
 
-    Builds every metric of the case, including those that do not apply.
+    Every metric of the case is built, including those that do not apply and those without weight.
 
     Raises:
         ConfigError: a requirement of a metric is not installed.
     """
+    for metric in case.all_metrics:
+        catalog.get(metric)
     applicable = [
         "ground_truth" not in requirements(catalog.get(metric)) or turn.ground_truth is not None
         for turn in case.turns
         for metric in turn.metrics
+        if _counts(metric, case)
     ]
-    applicable += [catalog.get(metric) is not None for metric in case.metrics]
-    return any(applicable)
+    return any(applicable) or any(_counts(metric, case) for metric in case.metrics)
+
+
+def _counts(metric: MetricConfig, case: Case) -> bool:
+    """Return whether a metric can affect the status of a case: in an aggregate, it needs a weight."""
+    return case.aggregate is None or metric.requested_by == "config" or has_weight(metric.id, case.aggregate)
 
 
 def skipped(case: Case) -> CaseResult:
@@ -34,18 +42,7 @@ def skipped(case: Case) -> CaseResult:
             input=turn.input,
             ground_truth=turn.ground_truth,
             response=None,
-            scores=[
-                Score(
-                    id=metric.id,
-                    kind=metric.kind,
-                    score=None,
-                    threshold=metric.threshold,
-                    passed=None,
-                    status="skipped",
-                    reason="the case has no ground_truth",
-                )
-                for metric in turn.metrics
-            ],
+            scores=[skipped_score(metric, "the case has no ground_truth") for metric in turn.metrics],
         )
         for index, turn in enumerate(case.turns)
     ]
@@ -53,11 +50,13 @@ def skipped(case: Case) -> CaseResult:
 
 
 def why_unchecked(suite: Suite, case: Case) -> str:
-    """Return what such a case lacks."""
+    """Return why no metric applies to a case, as a message with the position of the case."""
     what = (
         "has no `ground_truth` for its metrics to compare with"
-        if any(turn.metrics for turn in case.turns)
-        else "has no metric"
+        if any(_counts(metric, case) for metric in case.all_metrics)
+        else "has no enabled metric with a weight above 0"
+        if case.all_metrics
+        else "has no enabled metric"
     )
     line = f":{case.line}" if case.line else ""
     return f"{suite.path}{line}: case {case.name!r} {what}, and neither has any other case; nothing was run"

@@ -1,75 +1,143 @@
-"""The cases of recorded traces, planned one by one as a run gets to them."""
+"""Plans the cases of recorded traces lazily, one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agenteval.agents.replay.cases import recorded_cases
 from agenteval.agents.replay.trace import BadLine
 from agenteval.agents.replay.trace_files import find_traces
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.files.reading import is_stream
+from agenteval.core.text.redact import Redactor
 from agenteval.run.plan import PlannedCase
+from agenteval.suite.agent_kinds import REPLAY
+from agenteval.suite.masking import masked_case
 from agenteval.suite.model import AgentSpec, Case, Suite
 
-# More broken lines than that are counted instead of listed.
+# The number of bad lines of a file that are listed individually.
 _LISTED = 20
 
 
 class RecordedCases:
-    """A case for each trace of a file and each suite; every iteration reads the file anew.
+    """A case for each trace of a file, for each suite; every iteration reads the files again.
+
+    A run iterates twice: first to find every bad line before it pays a judge, then to score. The alternative is to
+    keep all traces in memory.
 
     Args:
-        suites: each scores every trace.
-        traces: a file of traces, or a folder that contains one.
-        is_selected: whether a case is among those that the run is to score.
-        keep_going: leave out lines that are not traces, with a warning.
+        traces: each suite with the file of the traces that it scores, or the folder that contains this file.
+        is_selected: returns whether a case is selected.
+        redact: masks secrets in ids and names.
+        keep_going: omit lines that are not traces, with a warning.
+        may_be_streams: whether a file may be a pipe, because the user of the command named it.
 
     Raises:
-        ConfigError: there is no such file, or the folder does not contain exactly one.
+        ConfigError: a file does not exist, or a folder does not contain exactly one.
     """
 
     def __init__(
-        self, suites: Sequence[Suite], traces: Path, is_selected: Callable[[Case], bool], *, keep_going: bool
+        self,
+        traces: Iterable[tuple[Suite, Path]],
+        is_selected: Callable[[Case], bool],
+        *,
+        redact: Redactor,
+        keep_going: bool,
+        may_be_streams: bool,
     ) -> None:
-        self._suites = suites
-        self._traces = find_traces(traces)
+        found = [(suite, find_traces(path)) for suite, path in traces]
+        files = {file: _File(file, may_be_stream=may_be_streams) for _, file in found}
+        self._traces = [(suite, files[file]) for suite, file in found]
         self._is_selected = is_selected
+        self._redact = redact
         self._keep_going = keep_going
-        self._agent = AgentSpec(kind="replay", target=str(self._traces), directory="")
-        self._listed: dict[Problem, None] = {}
-        self._bad = 0
+        self._bad: dict[Path, _BadLines] = {}
 
     def __iter__(self) -> Iterator[PlannedCase]:
-        """Yield the cases in the order of the file.
+        """Yield the cases of each suite in the order of its file.
 
         Raises:
-            ConfigError: after the last trace, with the lines that are not traces; or the file cannot be read.
+            ConfigError: raised after the last trace of a file with the lines that are not traces; or the file cannot
+                be read, no line is a trace, or no trace of any file is selected.
         """
-        for suite in self._suites:
-            self._listed, self._bad = {}, 0
-            for item in recorded_cases(suite, self._traces):
+        selected = 0
+        for suite, file in self._traces:
+            bad = self._bad[file.named] = _BadLines(file.named)
+            has_trace = False
+            for item in recorded_cases(suite, file.read):
                 if isinstance(item, BadLine):
-                    self._note(item)
+                    bad.add(item)
                     continue
-                case, answer = item
+                has_trace = True
+                case, answer = masked_case(item[0], self._redact), item[1]
                 if self._is_selected(case):
-                    yield PlannedCase(suite, case, self._agent, 1, recorded=answer)
-            if self._bad and not self._keep_going:
-                raise ConfigError(self._problems)
+                    selected += 1
+                    yield PlannedCase(suite, case, file.agent, 1, recorded=answer)
+            if bad.problems and not (self._keep_going and has_trace):
+                raise ConfigError(bad.problems)
+        if not selected:
+            raise ConfigError(Problem("no trace matches the filter and the tags"))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The lines that were left out; of very many, the number of those that are not listed."""
-        return tuple(map(str, self._problems))
+        """Warnings about the omitted lines; beyond a limit only their number."""
+        return tuple(str(problem) for bad in self._bad.values() for problem in bad.problems)
+
+
+@dataclass
+class _BadLines:
+    """The lines of a file that are not traces."""
+
+    file: Path
+    listed: list[Problem] = field(default_factory=list)
+    more: int = 0
+
+    def add(self, bad: BadLine) -> None:
+        """Add a line."""
+        if len(self.listed) < _LISTED:
+            self.listed.append(Problem(bad.message, file=str(self.file), line=bad.line))
+        else:
+            self.more += 1
 
     @property
-    def _problems(self) -> list[Problem]:
-        more = self._bad - len(self._listed)
-        rest = [Problem(f"{more} more lines are no traces", file=str(self._traces))] if more else []
-        return [*self._listed, *rest]
+    def problems(self) -> list[Problem]:
+        """The first lines, and the number of the others."""
+        rest = [Problem(f"{self.more} more lines are not traces", file=str(self.file))] if self.more else []
+        return [*self.listed, *rest]
 
-    def _note(self, bad: BadLine) -> None:
-        self._bad += 1
-        if len(self._listed) < _LISTED:
-            self._listed[Problem(bad.message, file=str(bad.file), line=bad.line)] = None
+
+class _File:
+    """A file of traces that can be read more than once.
+
+    Args:
+        named: the file.
+        may_be_stream: copy what can be read only once, such as a pipe, to a temporary file.
+
+    Attributes:
+        read: the file to read.
+        agent: answers from it.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+
+    def __init__(self, named: Path, *, may_be_stream: bool) -> None:
+        self.named = named
+        self.read = named
+        if may_be_stream and is_stream(named):
+            # It is deleted with this object.
+            self._copy = tempfile.NamedTemporaryFile(prefix="agenteval-traces-")  # noqa: SIM115
+            try:
+                with named.open("rb") as source:
+                    shutil.copyfileobj(source, self._copy)
+            except OSError as error:
+                raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(named))) from None
+            self._copy.flush()
+            if not self._copy.tell():
+                raise ConfigError(Problem("there are no traces in this file", file=str(named)))
+            self.read = Path(self._copy.name)
+        self.agent = AgentSpec(kind=REPLAY, target=str(self.read), directory="")

@@ -1,4 +1,4 @@
-"""Runs cases concurrently, within the limits of the run and of each agent, and hands out results as they finish."""
+"""Runs cases concurrently, within the limits of the run and of each agent, and reports cases as they finish."""
 
 from __future__ import annotations
 
@@ -8,49 +8,55 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from agenteval.metrics.scoring import MetricCatalog
-from agenteval.results.model import CaseResult, IterationResult
+from agenteval.results.case import CaseResult, IterationResult, NotAsked
 from agenteval.run.attachments.attachments import Attachments
 from agenteval.run.plan import Job, RunLimits
 from agenteval.run.runner.attempts import Retrying
 from agenteval.run.runner.conversation import Conversing, Exchange, recorded_exchange
 from agenteval.run.runner.scoring import case_of, missing_iteration, rate_case, rate_iteration
 
-_TIME_IS_UP = "not run: the time is up"
+_TIME_LIMIT_REACHED = "not run: the time limit was reached"
+_TIME_LIMIT = NotAsked(cause="time", limit="time limit of the run")
 
 Finished = Callable[[Job, CaseResult], None]
 
-Iterated = Callable[[Job, IterationResult], None]
+# Returns the iteration to keep until its case is finished.
+Iterated = Callable[[Job, IterationResult], IterationResult]
 
 
-def _ignore(_job: Job, _iteration: IterationResult) -> None:
-    """Nobody wants to know."""
+def _keep(_job: Job, iteration: IterationResult) -> IterationResult:
+    """Return the iteration unchanged."""
+    return iteration
 
 
 async def run_jobs(
-    jobs: Iterable[Job], catalog: MetricCatalog, limits: RunLimits, finished: Finished, iterated: Iterated = _ignore
+    jobs: Iterable[Job],
+    limits: RunLimits,
+    finished: Finished,
+    iterated: Iterated = _keep,
+    seed: int | None = None,
 ) -> list[tuple[Job, CaseResult]]:
     """Run every job.
 
     Args:
-        jobs: what to run; those of one agent in this order. Either all have recorded answers, and are drawn one by
-            one as earlier ones finish, or none has.
-        catalog: the metrics.
-        limits: of concurrency and time.
-        finished: receives each case, in the order in which they end; what it raises ends the run.
-        iterated: receives each iteration as it ends.
+        jobs: the jobs; jobs of one agent start in this order. Either all jobs have recorded answers, and are
+            then drawn one by one, or none has.
+        limits: limits of concurrency and time.
+        finished: receives each case as it finishes; an exception that it raises ends the run.
+        iterated: receives each iteration as it finishes, and returns the iteration to keep for its case.
+        seed: the random seed of the waits before retries; ``None`` for a random one.
 
     Returns:
         The cases that did not finish within the time limit; their missing iterations are errors.
     """
-    scheduler = _Scheduler(jobs, catalog, limits, finished, iterated)
+    scheduler = _Scheduler(jobs, limits, finished, iterated, seed)
     if limits.run_s is not None and limits.run_s <= 0:
         return scheduler.unfinished()
     try:
         async with asyncio.timeout(limits.run_s) as limit:
             await scheduler.run()
     except ExceptionGroup as problems:
-        # Agents' and metrics' errors are results; what is left concerns the run as a whole.
+        # Errors of agents and metrics are results; other exceptions end the run.
         raise problems.exceptions[0] from None
     except TimeoutError:
         if not limit.expired():
@@ -60,32 +66,44 @@ async def run_jobs(
 
 @dataclass
 class _Lane:
-    """One agent: what it is still to be asked, and how many conversations it takes at once."""
+    """The waiting jobs of one agent, or of two that take turns, and the limit of simultaneous conversations.
 
-    conversing: Conversing
-    conversations: asyncio.Semaphore
+    Attributes:
+        width: the limit.
+        conversing: what the conversations with each agent share.
+    """
+
+    width: int
+    conversing: dict[int, Conversing] = field(default_factory=dict)
     jobs: deque[Job] = field(default_factory=deque)
     iterations: int = 0
 
+    def __post_init__(self) -> None:
+        self.conversations = asyncio.Semaphore(self.width)
+
     def add(self, job: Job) -> None:
-        """One more job, after those that are there."""
+        """Append a job."""
         self.jobs.append(job)
         self.iterations += len(job.left)
 
+    async def converse(self, job: Job, index: int) -> list[Exchange]:
+        """Send all turns of a case to its agent."""
+        return await self.conversing[id(job.agent.agent)].converse(job, index)
+
 
 class _Scheduler:
-    """Holds what has ended of cases that have not."""
+    """The state of unfinished cases."""
 
     def __init__(
-        self, jobs: Iterable[Job], catalog: MetricCatalog, limits: RunLimits, finished: Finished, iterated: Iterated
+        self, jobs: Iterable[Job], limits: RunLimits, finished: Finished, iterated: Iterated, seed: int | None
     ) -> None:
-        self._catalog = catalog
+        self._seed = seed
         self._limits = limits
         self._finished = finished
         self._iterated = iterated
         self._under_way = asyncio.Semaphore(limits.concurrency)
         self._attachments = Attachments()
-        # What was not begun, by agent, and what was begun and has not ended.
+        # Waiting jobs by agent, then jobs that have started and not finished.
         self._lanes: dict[int, _Lane] = {}
         self._nothing_left: deque[Job] = deque()
         self._begun: dict[str, Job] = {}
@@ -120,24 +138,33 @@ class _Scheduler:
     def _given_up(self, job: Job) -> CaseResult:
         there = self._collected.get(job.case.id, job.done)
         known = {iteration.index for iteration in there}
-        missing = [missing_iteration(job.case, index, _TIME_IS_UP) for index in job.left if index not in known]
+        missing = [
+            missing_iteration(job.case, index, _TIME_LIMIT_REACHED, _TIME_LIMIT)
+            for index in job.left
+            if index not in known
+        ]
         return case_of(job.case, [*there, *missing])
 
     def _put(self, job: Job) -> None:
-        """Into the lane of its agent, if anything is left to run."""
+        """Put a job into the lane of its agent, unless no iteration is left to run."""
         if not job.left:
             self._nothing_left.append(job)
             return
-        key = id(job.agent.agent)
-        if key not in self._lanes:
-            width = min(job.agent.spec.concurrency or self._limits.concurrency, self._limits.concurrency)
-            attempts = Retrying(job.agent.spec, width, self._catalog.resources.seed)
-            conversing = Conversing(self._attachments, attempts, self._limits.case_s)
-            self._lanes[key] = _Lane(conversing, asyncio.Semaphore(width))
-        self._lanes[key].add(job)
+        spec = job.agent.spec
+        key = id(job.beside or spec)
+        limits = (spec.concurrency, job.beside.concurrency if job.beside else None, self._limits.concurrency)
+        width = min(limit for limit in limits if limit is not None)
+        lane = self._lanes.setdefault(key, _Lane(width))
+        if width < lane.width:
+            lane.width, lane.conversations = width, asyncio.Semaphore(width)
+        if id(job.agent.agent) not in lane.conversing:
+            lane.conversing[id(job.agent.agent)] = Conversing(
+                self._attachments, Retrying(spec, lane.width, self._seed)
+            )
+        lane.add(job)
 
     def _queue(self, lane: _Lane) -> Iterator[tuple[Job, int]]:
-        """What to run, in the order of the suites."""
+        """Yield the iterations to run, in suite order."""
         while lane.jobs:
             job = lane.jobs.popleft()
             self._begun[job.case.id] = job
@@ -148,43 +175,42 @@ class _Scheduler:
         for job, index in queue:
             exchanges = await self._asked(lane, job, index)
             try:
-                # While its answers are judged, the agent may be asked by others.
-                iteration = await rate_iteration(job.case, index, exchanges, self._catalog)
+                # While judges score its answers, the agent is free for other cases.
+                iteration = await rate_iteration(job.case, index, exchanges, job.plan.catalog, job.unjudged)
                 await self._add(job, iteration)
             finally:
                 self._under_way.release()
 
     async def _score_recorded(self) -> None:
-        """Score recorded answers one after the other; no agent is asked."""
+        """Score recorded answers one after the other; no agent is called."""
         for job in self._recorded:
             if job.recorded is None:
                 continue
             self._begun[job.case.id] = job
             exchange = recorded_exchange(job, job.recorded)
-            await self._add(job, await rate_iteration(job.case, 0, [exchange], self._catalog))
-            # Rules never wait, so signals and the time limit would.
+            await self._add(job, await rate_iteration(job.case, 0, [exchange], job.plan.catalog, job.unjudged))
+            # Rule metrics never wait; without this pause, signals and the time limit would have to.
             await asyncio.sleep(0)
 
     async def _asked(self, lane: _Lane, job: Job, index: int) -> list[Exchange]:
-        """The conversation of one iteration, which stays under way when it has ended."""
-        # The agent's turn comes first: who waits for one agent must not keep others from being asked.
+        """Return the conversation of one iteration; the job stays registered as started until it is scored."""
+        # The agent's limit is acquired first: cases that wait for one agent must not block other agents.
         async with lane.conversations:
             await self._under_way.acquire()
             try:
-                return await lane.conversing.converse(job, index)
+                return await lane.converse(job, index)
             except BaseException:
                 self._under_way.release()
                 raise
 
     async def _add(self, job: Job, iteration: IterationResult) -> None:
-        self._iterated(job, iteration)
         there = self._collected.setdefault(job.case.id, list(job.done))
-        there.append(iteration)
+        there.append(self._iterated(job, iteration))
         if len(there) == job.iterations:
             await self._finish(job, there)
 
     async def _finish(self, job: Job, iterations: Sequence[IterationResult]) -> None:
-        result = await rate_case(job.case, iterations, self._catalog)
+        result = await rate_case(job.case, iterations, job.plan.catalog)
         self._collected.pop(job.case.id, None)
         del self._begun[job.case.id]
         self._finished(job, result)

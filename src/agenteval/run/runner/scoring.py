@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agenteval.agents.base import Reply, Request
+from agenteval.core.llm.errors import NotAskedError
 from agenteval.metrics.base import Observation
 from agenteval.metrics.scoring import MetricCatalog, score_case, score_turn
-from agenteval.results.model import CaseResult, IterationResult, Score, TurnResult
+from agenteval.results.case import CaseResult, IterationResult, NotAsked, Score, TurnResult
 from agenteval.results.rollup import (
     case_status,
     iteration_status,
@@ -21,16 +22,27 @@ from agenteval.suite.model import Case, MetricConfig
 
 
 async def rate_iteration(
-    case: Case, index: int, exchanges: Sequence[Exchange], catalog: MetricCatalog
+    case: Case,
+    index: int,
+    exchanges: Sequence[Exchange],
+    catalog: MetricCatalog,
+    unjudged: NotAskedError | None = None,
 ) -> IterationResult:
-    """Return one iteration with the scores of its turns."""
-    return _rated(case, index, [await _turn_result(case, exchange, catalog) for exchange in exchanges])
+    """Return one iteration with the scores of its turns; `unjudged` is as for `score_turn`."""
+    return _rated(case, index, [await _turn_result(case, exchange, catalog, unjudged) for exchange in exchanges])
 
 
-def missing_iteration(case: Case, index: int, reason: str) -> IterationResult:
-    """Return an iteration that did not finish: every turn is an error."""
+def missing_iteration(case: Case, index: int, reason: str, not_asked: NotAsked) -> IterationResult:
+    """Return an iteration that did not finish because of a limit of the run: every turn is an error."""
     turns = [
-        TurnResult(index=number, input=turn.input, ground_truth=turn.ground_truth, response=None, error=reason)
+        TurnResult(
+            index=number,
+            input=turn.input,
+            ground_truth=turn.ground_truth,
+            response=None,
+            error=reason,
+            not_asked=not_asked,
+        )
         for number, turn in enumerate(case.turns)
     ]
     return _rated(case, index, turns)
@@ -118,16 +130,18 @@ def _fatal_metrics(case: Case) -> frozenset[tuple[int, str]]:
     last = len(case.turns) - 1
     placed = [(number, metric) for number, turn in enumerate(case.turns) for metric in turn.metrics]
     placed += [(last, metric) for metric in case.metrics]
-    return frozenset((number, metric.id) for number, metric in placed if metric.fail_on_error)
+    return frozenset((number, metric.id) for number, metric in placed if metric.fail_on_error and metric.gating)
 
 
-async def _turn_result(case: Case, exchange: Exchange, catalog: MetricCatalog) -> TurnResult:
+async def _turn_result(
+    case: Case, exchange: Exchange, catalog: MetricCatalog, unjudged: NotAskedError | None
+) -> TurnResult:
     request, answer = exchange.request, exchange.answer
     turn = case.turns[request.turn]
     error = answer.error
     if answer.reply is not None:
         try:
-            return await _scored(case, exchange, answer.reply, catalog)
+            return await _scored(case, exchange, answer.reply, catalog, unjudged)
         except Exception as failure:  # noqa: BLE001 - a reply that cannot be scored must fail a turn, not the run
             error = f"the reply could not be scored: {type(failure).__name__}: {failure}"
     return TurnResult(
@@ -136,15 +150,18 @@ async def _turn_result(case: Case, exchange: Exchange, catalog: MetricCatalog) -
         ground_truth=turn.ground_truth,
         response=None,
         error=error,
+        not_asked=answer.not_asked,
         retries=answer.retries,
     )
 
 
-async def _scored(case: Case, exchange: Exchange, reply: Reply, catalog: MetricCatalog) -> TurnResult:
+async def _scored(
+    case: Case, exchange: Exchange, reply: Reply, catalog: MetricCatalog, unjudged: NotAskedError | None
+) -> TurnResult:
     request, passages = exchange.request, exchange.passages
     turn = case.turns[request.turn]
     latency_ms = reply.latency_ms
-    if latency_ms is None and exchange.trace is None:
+    if latency_ms is None and exchange.trace is None and not reply.cached:
         latency_ms = round(exchange.answer.elapsed_ms, 3)
     trace = exchange.trace
     if trace is None:
@@ -175,7 +192,8 @@ async def _scored(case: Case, exchange: Exchange, reply: Reply, catalog: MetricC
         latency_ms=latency_ms,
         usage=reply.usage,
         retries=exchange.answer.retries,
-        scores=await score_turn(turn.metrics, observation, catalog),
+        cached=reply.cached,
+        scores=await score_turn(turn.metrics, observation, catalog, unjudged),
     )
 
 

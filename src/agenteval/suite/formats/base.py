@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,25 +35,29 @@ class Source:
 
         return read_text(self.path, self.name)
 
-    def yaml(self) -> Document:
+    def yaml(self, credentials: Iterable[str] = ()) -> Document:
         """Parse the file as YAML: ``data``, with ``${VARIABLE}`` replaced, and the line of every key.
 
+        Args:
+            credentials: patterns of the keys where secret-like variables are replaced, like ``model.api_key`` or
+                ``tools.*.env.*``; elsewhere ``allow_env`` of ``agenteval.yaml`` must list them.
+
         Raises:
-            ConfigError: unreadable, not YAML, or a variable is not set.
+            ConfigError: unreadable, not YAML, or a variable is not set or not allowed.
         """
         from agenteval.core.documents.yaml.read import read_yaml
 
-        return read_yaml(self.path, shown_as=self.name)
+        return read_yaml(self.path, shown_as=self.name, credentials=credentials)
 
-    def toml(self) -> Document:
+    def toml(self, credentials: Iterable[str] = ()) -> Document:
         """Parse the file as TOML, as ``yaml`` does.
 
         Raises:
-            ConfigError: unreadable, not TOML, or a variable is not set.
+            ConfigError: unreadable, not TOML, or a variable is not set or not allowed.
         """
         from agenteval.core.documents.toml.read import read_toml
 
-        return read_toml(self.path, shown_as=self.name)
+        return read_toml(self.path, shown_as=self.name, credentials=credentials)
 
     def problem(self, message: str, line: int | None = None, key: str = "") -> Problem:
         """Describe a problem of the file, to be raised in a ``ConfigError``."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.paths import display_path
 from agenteval.core.plugins import Group, distribution_of, find_allowed
+from agenteval.suite.case_ids import DistinctNames
 from agenteval.suite.formats.agentci import FORMAT as AGENTCI
 from agenteval.suite.formats.base import Format, Source
 from agenteval.suite.formats.fluxloop import FORMAT as FLUXLOOP
 from agenteval.suite.formats.holodeck import FORMAT as HOLODECK
-from agenteval.suite.model import Suite
+from agenteval.suite.model import Suite, Target
 
 FORMATS: tuple[Format, ...] = (HOLODECK, AGENTCI, FLUXLOOP)
 
@@ -67,16 +70,30 @@ def load_suites(paths: Sequence[Path], problems: list[Problem]) -> list[Suite]:
     """
     suites: list[Suite] = []
     known = formats()
-    for path in _files(paths, problems):
+    for path in suite_files(paths, problems):
         try:
-            suites.append(_load(Source(path, display_path(path)), known))
+            suites.append(_with_distinct_names(_load(Source(path, display_path(path)), known)))
         except ConfigError as error:
             problems.extend(error.problems)
     return suites
 
 
-def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
-    # By resolved path: a suite that is given several times or by several names runs once.
+def _with_distinct_names(suite: Suite) -> Suite:
+    """Return a suite in which cases of one target have different names; the target is added to names later."""
+    names: defaultdict[Target | None, DistinctNames] = defaultdict(DistinctNames)
+    cases = [(case, names[case.target].distinct(case.name)) for case in suite.cases]
+    if all(case.name == name for case, name in cases):
+        return suite
+    return replace(suite, cases=tuple(replace(case, name=name) for case, name in cases))
+
+
+def suite_files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
+    """Return the files of suites. A suite that is given several times or by several names is returned once.
+
+    Args:
+        paths: suite files, or directories to search.
+        problems: receives a problem for each path without a suite.
+    """
     files: dict[Path, Path] = {}
     for path in paths:
         if path.is_dir():

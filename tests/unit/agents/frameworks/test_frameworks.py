@@ -1,4 +1,4 @@
-"""Framework descriptions, and the agents and tools that are found by them without running anything."""
+"""Framework descriptions, and the agents and tools that the scan finds without running code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def describe(root: Path, text: str, name: str = "acme.toml") -> Path:
 
 
 def scan(root: Path, code: str, *dependencies: str, file: str = "app.py") -> Discovered:
-    """What is found in one file of a project with these dependencies."""
+    """The agents and tools in one file of a project with these dependencies."""
     return discover_targets(write(root, {file: code, "requirements.txt": "\n".join(dependencies)}))
 
 
@@ -50,7 +50,7 @@ def problems(root: Path, text: str) -> list[str]:
     describe(root, text)
     with pytest.raises(ConfigError) as caught:
         load_frameworks(root, ())
-    # The folder of the test is no part of what is compared.
+    # The folder of the test is not part of the comparison.
     return [str(problem).rpartition("acme.toml:")[2] for problem in caught.value.problems]
 
 
@@ -111,7 +111,7 @@ def problems(root: Path, text: str) -> list[str]:
         "unknown-table",
     ],
 )
-def test_names_what_is_wrong_in_a_description(tmp_path: Path, text: str, expected: str) -> None:
+def test_messages_about_invalid_descriptions(tmp_path: Path, text: str, expected: str) -> None:
     assert expected in [problem.strip() for problem in problems(tmp_path, text)]
 
 
@@ -132,7 +132,7 @@ def test_only_toml_files_right_in_the_folder_count(tmp_path: Path) -> None:
     assert [framework.name for framework in load_frameworks(tmp_path, ())] == ["acme"]
 
 
-def test_users_description_applies_whatever_the_project_depends_on(tmp_path: Path) -> None:
+def test_a_users_description_applies_with_any_dependencies(tmp_path: Path) -> None:
     describe(tmp_path, DESCRIPTION)
     assert [framework.name for framework in load_frameworks(tmp_path, {"agno"})] == ["acme", "agno"]
 
@@ -228,7 +228,7 @@ def test_names_of_requirements_are_compared_as_packages_are(name: str, version: 
     assert normal_name(normal_name(name).replace("-", "_")) == normal_name(name)
 
 
-def test_says_why_nothing_is_known(tmp_path: Path) -> None:
+def test_the_warning_says_why_no_framework_applies(tmp_path: Path) -> None:
     found = scan(tmp_path, "from agno.agent import Agent\nbot = Agent()\n", "requests")
     assert (found.agents, found.tools) == ({}, {})
     assert "no known framework is among the project's dependencies" in found.warnings[0]
@@ -441,7 +441,7 @@ def test_package_names_take_underscores_in_code(tmp_path: Path) -> None:
     assert sorted(found.tools) == ["a", "b"]
 
 
-def test_what_makes_a_tool_wins_over_it_being_a_function(tmp_path: Path) -> None:
+def test_a_specific_tool_pattern_precedes_plain_functions(tmp_path: Path) -> None:
     code = "from langchain_core.tools import tool\nimport pydantic_ai\n@tool\ndef search(x): ...\ndef plain(x): ...\n"
     assert tools(scan(tmp_path, code, "pydantic-ai", "langchain")) == {
         "search": ("invoke", False),
@@ -493,7 +493,7 @@ def test_src_may_be_a_package(tmp_path: Path) -> None:
         "app.txt",
     ],
 )
-def test_leaves_out_what_is_not_the_repositorys_own_code(tmp_path: Path, file: str) -> None:
+def test_installed_and_generated_code_is_skipped(tmp_path: Path, file: str) -> None:
     describe(tmp_path, DESCRIPTION)
     assert scan(tmp_path, AGENT.format("bot"), file=file).agents == {}
 

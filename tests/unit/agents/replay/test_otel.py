@@ -1,4 +1,4 @@
-"""One answer from the spans of one trace, in every form that its messages have had."""
+"""One answer from the spans of one trace, in all versions of the message format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agenteval.agents.replay.otel.read import read_answers
 from agenteval.agents.replay.otel.shape import Span, value_of
 from agenteval.agents.replay.otel.span import agent_span
 from agenteval.core.errors import ConfigError
-from agenteval.results.model import ToolCall, Usage
+from agenteval.results.case import ToolCall, Usage
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -49,7 +49,7 @@ MESSAGES = st.lists(
 
 
 def any_value(value: Any) -> dict[str, Any]:
-    """A plain value as OTLP has it."""
+    """A plain value in OTLP's format."""
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
@@ -120,7 +120,7 @@ def answer(*spans: Mapping[str, Any]) -> OtelAnswer:
     return found
 
 
-# What is said
+# Messages
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_an_answer_that_is_json_stays_as_it_is() -> None:
         assert read_said({"gen_ai.output.messages": json.dumps([message])}, []).text == content
 
 
-def test_texts_of_several_parts_are_one_and_reasoning_is_none() -> None:
+def test_texts_of_several_parts_are_joined_without_reasoning() -> None:
     parts = [
         {"type": "reasoning", "content": "Hm."},
         {"type": "text", "content": "a"},
@@ -220,10 +220,10 @@ def test_calls_in_messages(message: dict[str, Any]) -> None:
     assert found.text is None
 
 
-# What a trace is
+# Traces
 
 
-def test_the_outermost_span_that_says_it_tells_question_and_answer() -> None:
+def test_question_and_answer_are_those_of_the_outermost_span() -> None:
     found = answer(
         agent("a", 0, 100, **said("Where is my bike?", "At the lake.")),
         chat("b", 10, 20, "a", **said("Translate: Where is my bike?", "Wo ist mein Rad?")),
@@ -259,14 +259,14 @@ def test_tokens_are_those_of_model_calls_counted_once(tokens: Sequence[int], ord
         spans += [
             chat(f"c{number}", number, number + 1, "a", count),
             span(f"h{number}", number, number + 1, f"c{number}"),
-            # Another library tells of the same call.
+            # Another library records the same call.
             chat(f"d{number}", number, number + 1, f"h{number}", count),
         ]
     order.shuffle(spans)
     assert answer(*spans).usage == Usage(input_tokens=sum(tokens), output_tokens=len(tokens))
 
 
-def test_tokens_of_the_agent_count_where_calls_say_none() -> None:
+def test_tokens_of_the_agent_count_if_calls_record_none() -> None:
     found = answer(agent("a", 0, 9, **{"gen_ai.usage.prompt_tokens": 7}), chat("b", 1, 2, "a"))
     assert found.usage == Usage(input_tokens=7)
     assert answer(chat("b", 1, 2)).usage is None
@@ -299,7 +299,7 @@ def test_a_tool_and_its_client_are_one_call() -> None:
     assert [call.duration_ms for call in found.tool_calls] == [30, 10]
 
 
-def test_an_error_that_the_agent_got_over_is_none() -> None:
+def test_an_error_that_the_agent_recovered_from_is_ignored() -> None:
     failed = {**chat("b", 1, 2, "a"), "status": {"code": "STATUS_CODE_ERROR", "message": "429"}}
     assert answer(agent("a", 0, 9, **said("Where?", "There.")), failed).error is None
     assert answer(agent("a", 0, 9, **said("Where?")), failed).error == "429"
@@ -311,15 +311,15 @@ def test_an_error_that_the_agent_got_over_is_none() -> None:
         ("timeout", {"error.type": "httpx.ReadTimeout"}, "httpx.ReadTimeout: timeout"),
         ("ReadTimeout: late", {"error.type": "httpx.ReadTimeout"}, "ReadTimeout: late"),
         ("", {"error.type": "500"}, "500"),
-        ("", {}, "the trace says that it failed, and not why"),
+        ("", {}, "the trace failed without an error message"),
     ],
 )
-def test_what_an_error_says(message: str, attributes: dict[str, Any], told: str) -> None:
+def test_messages_of_errors(message: str, attributes: dict[str, Any], told: str) -> None:
     operation = {"gen_ai.operation.name": "invoke_agent"}
     assert answer(span("a", attributes=operation | attributes, error=message)).error == told
 
 
-def test_an_exception_tells_what_the_status_does_not() -> None:
+def test_an_exception_adds_its_type_to_the_status() -> None:
     values = {"exception.type": "ValueError", "exception.message": "no city"}
     event = {
         "name": "exception",

@@ -1,4 +1,4 @@
-"""Files of recorded traces: read line by line, however long, and every broken line named."""
+"""Files of recorded traces: read line by line at any length, with a message for every broken line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agenteval.agents.replay.trace import BadLine, Trace
 from agenteval.agents.replay.trace_files import LONGEST_LINE, find_traces, read_traces
 from agenteval.core.errors import ConfigError
 from agenteval.core.text.json_text import text_of
-from agenteval.results.model import ToolCall, Usage
+from agenteval.results.case import ToolCall, Usage
 from agenteval.results.record.fields import trace_of_reply, value_at
 
 RECORD = {
@@ -58,7 +58,7 @@ def test_a_trace(tmp_path: Path) -> None:
     assert read(tmp_path, RECORD) == [Trace(1, "t-1", 2, "novice", "Where is it?", "There.", 12.5, True, RECORD)]
 
 
-def test_what_may_be_missing(tmp_path: Path) -> None:
+def test_optional_fields(tmp_path: Path) -> None:
     (trace,) = read(tmp_path, {"input": "a", "output": None})
     assert trace == Trace(1, "", 0, None, "a", "", None, None, {"input": "a", "output": None})
 
@@ -69,7 +69,7 @@ def test_objects_are_json_text(tmp_path: Path) -> None:
     assert (trace.input, trace.output, trace.trace_id) == ('["ä", 1]', '{"b": null}', "7")
 
 
-def test_the_final_output_stands_in_for_a_missing_one(tmp_path: Path) -> None:
+def test_the_final_output_replaces_a_missing_output(tmp_path: Path) -> None:
     (trace,) = read(tmp_path, {"input": "a", "final_output": "b"})
     assert isinstance(trace, Trace)
     assert (trace.output, trace.record["output"]) == ("b", "b")
@@ -89,7 +89,7 @@ def test_broken_lines_do_not_hide_the_others(tmp_path: Path) -> None:
     assert found[1].startswith(
         "not JSON: Expecting property name enclosed in double quotes at column 2; each line must"
     )
-    # How deep is too deep depends on the version of Python.
+    # The allowed nesting depends on the version of Python.
     assert found[6].startswith(("JSON that cannot be read: ", "not JSON: "))
     assert found[3] == "must be a JSON object with `input` and `output`, not a list"
     assert found[5] == "not UTF-8 text (byte 7 of the line); save the file as UTF-8"
@@ -100,10 +100,10 @@ def test_broken_lines_do_not_hide_the_others(tmp_path: Path) -> None:
     ("fields", "message"),
     [
         ({"input": None}, "`input` is missing: it is what the agent was asked"),
-        ({"iteration": -1}, "`iteration` must be a whole number from 0 on, not -1"),
-        ({"iteration": "1"}, '`iteration` must be a whole number from 0 on, not "1"'),
-        ({"iteration": True}, "`iteration` must be a whole number from 0 on, not a boolean"),
-        ({"persona": {"name": "x"}}, "`persona` must be the name of one, not an object"),
+        ({"iteration": -1}, "`iteration` must be a whole number of at least 0, not -1"),
+        ({"iteration": "1"}, '`iteration` must be a whole number of at least 0, not "1"'),
+        ({"iteration": True}, "`iteration` must be a whole number of at least 0, not a boolean"),
+        ({"persona": {"name": "x"}}, "`persona` must be a name, not an object"),
         ({"duration_ms": "12"}, '`duration_ms` must be a number of milliseconds, not "12"'),
         ({"duration_ms": -0.5}, "`duration_ms` must be a number of milliseconds, not -0.5"),
         ({"duration_ms": float("nan")}, "`duration_ms` must be a number of milliseconds, not NaN"),
@@ -148,7 +148,7 @@ def test_a_line_of_50_megabytes_is_passed_over_in_pieces(tmp_path: Path) -> None
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [(type(item), item.line) for item in items] == [(Trace, 1), (BadLine, 2), (Trace, 3)]
-    assert items[1] == BadLine(path, 2, "the line is longer than 10 MB; leave out what no metric reads")
+    assert items[1] == BadLine(path, 2, "the line is longer than 10 MB; remove the fields that no metric reads")
     assert peak < 3 * LONGEST_LINE
 
 
@@ -182,7 +182,7 @@ def test_reading_starts_before_the_rest_is_there(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.fixed_dictionaries({"input": JSON.filter(lambda value: value is not None), "output": JSON})))
-def test_whatever_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]) -> None:
+def test_every_written_trace_is_read(tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]) -> None:
     path = write(tmp_path_factory.mktemp("any"), *records)
     if records:
         items: Iterable[Trace | BadLine] = list(read_traces(path))
@@ -231,12 +231,12 @@ def test_several_experiments_are_named(tmp_path: Path) -> None:
     )
 
 
-def test_what_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file or folder of traces"):
         list(read_traces(tmp_path / "none.jsonl"))
     with pytest.raises(ConfigError, match=r"no traces in this folder \(looked for per_trace.jsonl"):
         list(read_traces(tmp_path))
-    with pytest.raises(ConfigError, match="there are no traces in this file"):
+    with pytest.raises(ConfigError, match="the file contains no traces"):
         read(tmp_path, "", "  ")
 
 

@@ -1,4 +1,4 @@
-"""What each event allows. The payloads are GitHub's own shapes, cut to what matters and what could mislead."""
+"""The permissions of each event. The payloads have GitHub's structure, reduced to relevant and misleading keys."""
 
 from __future__ import annotations
 
@@ -97,6 +97,8 @@ def of_pull_request(**changes: Any) -> Plan:
         "commit": HEAD,
         "github_sha": MERGE,
         "ref": "refs/pull/7/merge",
+        "is_proposed": True,
+        "base_commit": "3" * 40,
         "base_ref": "main",
         "workflow": "agenteval.yml",
         "workflow_run_id": "1658821493",
@@ -174,7 +176,9 @@ def test_pull_request(variables: dict[str, str], payload: dict[str, Any], expect
 @pytest.mark.parametrize(
     ("event", "payload", "changes"),
     [
-        ("push", {"ref": "refs/heads/main", "before": BASE, "after": MERGE, "deleted": False}, PUSHED),
+        ("push", {"before": BASE, "after": MERGE, "deleted": False}, PUSHED | {"before": BASE}),
+        ("push", {"before": BASE, "after": MERGE, "forced": True}, PUSHED),
+        ("push", {"before": "0" * 40, "after": MERGE, "created": True}, PUSHED),
         ("schedule", {"schedule": "30 5 * * *"}, ON_MAIN),
         ("workflow_dispatch", {"inputs": None, "ref": "refs/heads/main"}, ON_MAIN),
         ("issue_comment", {"issue": {"number": 7, "pull_request": {}}, "action": "created"}, {}),
@@ -183,6 +187,7 @@ def test_pull_request(variables: dict[str, str], payload: dict[str, Any], expect
             MERGE_GROUP,
             {
                 "base_ref": "main",
+                "before": BASE,
                 "lineage": Lineage("main", MERGE, "merge-base"),
                 "may_check": True,
                 "reason": "merge_group events have no single pull request",

@@ -1,4 +1,4 @@
-"""What stands beside the verdict."""
+"""Flags of cases beside the verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cases to run again, and what their re-runs prove."""
+"""The cases to re-run, and the conclusions from their re-runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POOL = ("111",) * 5
 WOBBLY = ("110", "101", "111", "011", "110")
 
 
-def plan(*cases: CaseRuns, confirm: Confirm = "head", alpha: float = 0.01) -> CasePlan:
+def plan(*cases: CaseRuns, confirm: Confirm = "rerun", alpha: float = 0.01) -> CasePlan:
     return plan_cases(cases, confirm, alpha, PARAMETERS)
 
 
@@ -57,7 +57,7 @@ def test_where_no_number_of_reruns_suffices_nothing_is_run_again() -> None:
 
 
 def test_beside_the_base_commit_more_candidates_take_more_reruns() -> None:
-    one, many = plan(*broken(), confirm="base"), plan(*broken(12), confirm="base")
+    one, many = plan(*broken(), confirm="against-base"), plan(*broken(12), confirm="against-base")
     assert one.repeats < many.repeats
     assert len(many.reruns) == 12
 
@@ -65,7 +65,7 @@ def test_beside_the_base_commit_more_candidates_take_more_reruns() -> None:
 def test_beside_the_base_commit_only_so_many_are_run_again_as_can_be_proved() -> None:
     # Runs of one kind each: a correlation that leaves room for one proof.
     alike = copies(10, "111", *(("111", "000") * 2), "111", prefix="alike")
-    found = plan(*broken(6), *alike, confirm="base", alpha=0.2)
+    found = plan(*broken(6), *alike, confirm="against-base", alpha=0.2)
     assert found.correlation > 0.5
     assert 0 < len(found.reruns) < 6
     assert len(found.reruns) + len(found.suspects) == 6
@@ -76,40 +76,40 @@ def test_most_suspicious_first() -> None:
     assert [count.case_id for count in plan(weaker, *broken()).reruns] == ["broken-000", "a weaker one"]
 
 
-def test_what_broke_does_not_blur_the_correlation() -> None:
+def test_the_most_changed_case_does_not_affect_the_correlation() -> None:
     wobbly = copies(8, "111", "110")
-    calm = plan(*wobbly, confirm="base")
-    assert plan(*wobbly, case("broken", "000", "111"), confirm="base").correlation == calm.correlation
+    calm = plan(*wobbly, confirm="against-base")
+    assert plan(*wobbly, case("broken", "000", "111"), confirm="against-base").correlation == calm.correlation
 
 
 def test_a_pool_of_one_run_has_no_correlation_of_its_own() -> None:
     wobbly = copies(8, "000", "111")
     assert plan(*wobbly).correlation == PARAMETERS.prior_correlation
-    assert plan(*wobbly, confirm="base").correlation > PARAMETERS.prior_correlation
+    assert plan(*wobbly, confirm="against-base").correlation > PARAMETERS.prior_correlation
 
 
-@pytest.mark.parametrize("confirm", ["head", "base", "both"])
-def test_the_family_decides_what_the_reruns_prove(confirm: Confirm) -> None:
+@pytest.mark.parametrize("confirm", ["rerun", "against-base", "both"])
+def test_the_number_of_tests_decides_what_the_reruns_prove(confirm: Confirm) -> None:
     cases = broken(control="11111111")
     found = plan(*cases, confirm=confirm)
     by_id = {c.case_id: c for c in cases}
     assert len(confirm_cases(found, by_id, confirm, PARAMETERS).regressed) == 1
     crowded = replace(found, testable=10_000, reruns=found.reruns, alpha=found.alpha)
-    expected = 1 if confirm == "base" else 0
+    expected = 1 if confirm == "against-base" else 0
     assert len(confirm_cases(crowded, by_id, confirm, PARAMETERS).regressed) == expected
 
 
-def test_beside_the_base_commit_the_family_is_what_was_run_again() -> None:
+def test_with_confirm_base_the_correction_counts_rerun_cases() -> None:
     cases = broken(12, control="11111111")
-    found = replace(plan(*broken(1), confirm="base"), reruns=plan(*cases, confirm="base").reruns)
+    found = replace(plan(*broken(1), confirm="against-base"), reruns=plan(*cases, confirm="against-base").reruns)
     # So few re-runs suffice for one case and not for twelve.
-    assert confirm_cases(found, {c.case_id: c for c in cases}, "base", PARAMETERS).regressed == ()
+    assert confirm_cases(found, {c.case_id: c for c in cases}, "against-base", PARAMETERS).regressed == ()
 
 
 def test_only_the_planned_reruns_count() -> None:
     repeats = plan(*broken()).repeats
     cases = broken(reruns="0" * repeats + "1" * 5)
-    finding = confirm_cases(plan(*cases), {c.case_id: c for c in cases}, "head", PARAMETERS).regressed[0]
+    finding = confirm_cases(plan(*cases), {c.case_id: c for c in cases}, "rerun", PARAMETERS).regressed[0]
     assert (finding.rerun_failures, finding.repeats) == (repeats, repeats)
 
 
@@ -119,6 +119,6 @@ def test_with_both_the_larger_p_is_given() -> None:
     found = plan(*cases, confirm="both")
     p = {
         confirm: confirm_cases(found, by_id, confirm, PARAMETERS).regressed[0].p
-        for confirm in ("head", "base", "both")
+        for confirm in ("rerun", "against-base", "both")
     }
-    assert p["both"] == max(p["head"] or 0, p["base"] or 0)
+    assert p["both"] == max(p["rerun"] or 0, p["against-base"] or 0)

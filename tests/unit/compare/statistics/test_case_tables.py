@@ -1,4 +1,4 @@
-"""p-values of single cases against a slow enumeration, and what they promise."""
+"""p-values of single cases, compared with a slow enumeration, and their error rates."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_more_reruns_prove_more(design: CaseDesign) -> None:
     assert found == sorted(found, reverse=True)
 
 
-def test_an_outcome_that_is_no_candidate_proves_nothing() -> None:
+def test_an_outcome_without_a_candidate_is_never_significant() -> None:
     table = rerun_table(CaseDesign((3, 3), 3), 3, 0.1, DROP)
     assert table.p(3, 2, 3) == 1.0
     assert table.p(0, 3, 1) == 1.0

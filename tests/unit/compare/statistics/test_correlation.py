@@ -42,7 +42,7 @@ def test_runs_that_are_each_of_one_kind() -> None:
     ],
     ids=["no case", "one run", "one iteration", "nothing varies", "four cases vary"],
 )
-def test_too_little_says_nothing(cases: list[list[tuple[int, int]]]) -> None:
+def test_too_little_data_gives_no_correlation(cases: list[list[tuple[int, int]]]) -> None:
     assert within_run_correlation(cases) is None
 
 

@@ -12,10 +12,11 @@ from tests.unit.compare.statistics.designs import case, copies, metric, metrics,
 from agenteval.compare.statistics.decision import Decision, final_stage, first_stage
 from agenteval.compare.statistics.model import CaseRuns, ErrorCounts, MetricRuns
 from agenteval.compare.statistics.parameters import Confirm, GateParameters
+from agenteval.compare.statistics.verdict import points
 
 PARAMETERS = GateParameters()
 OFF = GateParameters(confirm="off")
-BASE = GateParameters(confirm="base")
+BASE = GateParameters(confirm="against-base")
 POOL = ("111",) * 5
 
 
@@ -51,20 +52,20 @@ def test_a_drop_calls_for_a_second_run_and_blocks_when_that_shows_it_too() -> No
     assert not first.beside_base
     decision = decide(fallen("110"))
     assert decision.verdict == "regressed"
-    assert decision.reason.startswith("exact: the mean fell by 16.7 points, from 1.000 to 0.833 (p < 0.001)")
+    assert decision.reason.startswith("exact: the mean dropped by 16.7 points, from 1.000 to 0.833 (p < 0.001)")
     assert decision.metrics[0].evidence.deciding[0].current_runs == 2
 
 
-def test_a_missing_second_run_is_inconclusive() -> None:
+def test_a_missing_second_run_is_unproven() -> None:
     decision = decide(fallen())
-    assert decision.verdict == "inconclusive"
+    assert decision.verdict == "unproven"
     assert "is missing" in decision.reason
 
 
 def test_a_second_run_of_only_some_cases_is_as_good_as_none() -> None:
     complete = fallen("110")
     few = replace(complete, cases=tuple(replace(c, second=()) if c.case_id > "whole" else c for c in complete.cases))
-    assert decide(few).verdict == "inconclusive"
+    assert decide(few).verdict == "unproven"
 
 
 def test_a_second_run_that_lost_one_case_in_twenty_is_complete() -> None:
@@ -104,7 +105,7 @@ def test_runs_that_wander_together_do_not_block() -> None:
     decision = decide(found)
     assert decision.metrics[0].evidence.p <= PARAMETERS.alpha_aggregate
     assert decision.metrics[0].evidence.deciding[0].p_chart > PARAMETERS.alpha_chart  # type: ignore[operator]
-    assert decision.verdict == "inconclusive"
+    assert decision.verdict == "unchanged"
 
 
 def test_one_broken_case_is_run_again_and_blocks() -> None:
@@ -213,9 +214,9 @@ def test_confirm_base_compares_the_runs_that_were_made_together() -> None:
     assert decide(beside("110", "110")).verdict == "regressed"
 
 
-def test_confirm_base_without_a_control_run_is_inconclusive() -> None:
+def test_confirm_against_base_without_a_control_run_is_unproven() -> None:
     found = fallen("110")
-    assert decide(found, parameters=BASE).verdict == "inconclusive"
+    assert decide(found, parameters=BASE).verdict == "unproven"
 
 
 def test_confirm_base_proves_a_case_with_one_baseline_run() -> None:
@@ -237,8 +238,8 @@ def test_confirm_both_needs_both_comparisons_of_a_case(reruns: str, control: str
     assert (decision.verdict == "regressed") is regressed
 
 
-def test_confirm_both_without_a_control_run_is_inconclusive() -> None:
-    assert decide(fallen("110"), parameters=GateParameters(confirm="both")).verdict == "inconclusive"
+def test_confirm_both_without_a_control_run_is_unproven() -> None:
+    assert decide(fallen("110"), parameters=GateParameters(confirm="both")).verdict == "unproven"
 
 
 @pytest.mark.parametrize(
@@ -256,17 +257,20 @@ def test_improved() -> None:
     assert "the mean rose by 16.7 points" in decision.reason
 
 
-def test_few_cases_are_inconclusive() -> None:
+def test_few_cases_are_unchanged_with_what_would_be_needed() -> None:
     decision = decide(metric(*copies(4, "111", *POOL)))
-    assert decision.verdict == "inconclusive"
-    assert decision.reason == "exact: only 4 independent cases were compared, 5 are needed"
+    assert decision.verdict == "unchanged"
+    expected = "only 4 independent cases were compared; a change of the mean can be detected from 5 on"
+    assert decision.reason == f"exact: {expected}"
 
 
-def test_a_drop_that_cannot_be_excluded_is_inconclusive_and_says_what_could() -> None:
+def test_unchanged_states_the_drop_that_is_excluded_and_the_detectable_drop() -> None:
     decision = decide(metric(*copies(6, "1", *"11111")))
-    assert decision.verdict == "inconclusive"
-    assert "a drop of 5 points cannot be excluded" in decision.reason
-    assert "would probably have been caught" in decision.reason
+    assert decision.verdict == "unchanged"
+    low = decision.metrics[0].evidence.estimate.interval[0]  # type: ignore[union-attr]
+    assert f"a drop of more than {points(low)} is excluded" in decision.reason
+    assert low < -PARAMETERS.tolerance
+    assert "would probably have been detected" in decision.reason
 
 
 def test_runs_older_than_the_window_are_as_if_they_had_never_been() -> None:
@@ -279,20 +283,20 @@ def test_runs_older_than_the_window_are_as_if_they_had_never_been() -> None:
 
 
 @pytest.mark.parametrize("cases", [[], [case("new", "1", "")], [case("gone", "", "1")]])
-def test_nothing_to_compare_is_inconclusive(cases: list[CaseRuns]) -> None:
+def test_nothing_to_compare_is_unchanged(cases: list[CaseRuns]) -> None:
     decision = decide(metric(*cases))
-    assert decision.verdict == "inconclusive"
+    assert decision.verdict == "unchanged"
     assert "no case has scores" in decision.reason
 
 
-def test_no_metric_is_inconclusive() -> None:
-    assert decide().verdict == "inconclusive"
+def test_no_metric_is_unchanged() -> None:
+    assert decide().verdict == "unchanged"
 
 
-def test_many_errors_are_inconclusive() -> None:
+def test_many_errors_are_unproven() -> None:
     errors = ErrorCounts(current=40, current_iterations=120, lost_cases=0, cases=40)
     decision = decide(replace(metric(*copies(40, "111", *POOL)), errors=errors))
-    assert decision.verdict == "inconclusive"
+    assert decision.verdict == "unproven"
     assert "33% of the iterations were lost" in decision.reason
 
 
@@ -369,7 +373,7 @@ def test_metrics_have_different_names() -> None:
 @given(
     found=metrics(most_cases=8, clusters=True, losses=True),
     order=st.randoms(use_true_random=False),
-    confirm=st.sampled_from(["head", "off"]),
+    confirm=st.sampled_from(["rerun", "off"]),
 )
 def test_the_order_of_cases_and_metrics_does_not_matter(found: MetricRuns, order: object, confirm: Confirm) -> None:
     parameters = GateParameters(confirm=confirm, exact_limit=64, draws=199)
@@ -384,7 +388,7 @@ def test_the_order_of_cases_and_metrics_does_not_matter(found: MetricRuns, order
 
 @settings(max_examples=200, deadline=None)
 @given(
-    found=metrics(most_cases=8, most_runs=6, clusters=True), data=st.data(), confirm=st.sampled_from(["head", "off"])
+    found=metrics(most_cases=8, most_runs=6, clusters=True), data=st.data(), confirm=st.sampled_from(["rerun", "off"])
 )
 def test_one_more_failure_never_lifts_a_block_or_makes_an_improvement(
     found: MetricRuns, data: st.DataObject, confirm: Confirm

@@ -37,9 +37,9 @@ def simulated(seed: int, shift: float, runs: int = 8, cluster_size: int = 0, cas
 
 
 @pytest.mark.parametrize(("runs", "cluster_size"), [(2, 0), (5, 0), (10, 0), (5, 4)])
-def test_without_drift_it_warns_as_often_as_it_says(runs: int, cluster_size: int) -> None:
+def test_without_drift_it_warns_at_its_error_rate(runs: int, cluster_size: int) -> None:
     warnings = sum(check_drift(simulated(seed, 0.0, runs, cluster_size), PARAMETERS).drifts for seed in range(400))
-    # 5 % of 400 are 20; more than 36 or fewer than 7 happen by chance once in some thousand times.
+    # 5 % of 400 are 20; more than 36 or fewer than 7 happen at random about once in a thousand times.
     assert 7 <= warnings <= 36
 
 
@@ -47,10 +47,10 @@ def test_drift_is_found() -> None:
     found = [check_drift(simulated(seed, 0.08), PARAMETERS) for seed in range(50)]
     assert sum(check.drifts for check in found) > 45
     assert all(check.observed > check.expected for check in found if check.drifts)
-    assert "confirm: base" in next(check.text for check in found if check.drifts)
+    assert "confirm: against-base" in next(check.text for check in found if check.drifts)
 
 
-def test_no_drift_says_so() -> None:
+def test_no_drift_is_reported() -> None:
     check = next(
         check for check in (check_drift(simulated(n, 0.0), PARAMETERS) for n in range(20)) if not check.drifts
     )

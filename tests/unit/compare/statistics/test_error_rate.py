@@ -37,7 +37,7 @@ def counts(
         counts(iterations=0, cases=0),
     ],
 )
-def test_little_or_usual_loss_is_no_problem(errors: ErrorCounts) -> None:
+def test_few_or_usual_losses_are_not_a_problem(errors: ErrorCounts) -> None:
     assert error_problem(errors, PARAMETERS) is None
 
 

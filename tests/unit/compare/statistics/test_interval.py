@@ -112,7 +112,7 @@ def test_more_power_needs_a_larger_drop() -> None:
     assert drops[0] < drops[2]
 
 
-def test_precision_counts_what_moved() -> None:
+def test_precision_counts_changed_units() -> None:
     cases = [*copies(5, "111", "111"), *copies(2, "110", "111", prefix="moved"), case("x", "000", "111", cluster="y")]
     found = precision(table_of(cases), 1.0)
     assert (found.cases, found.units, found.moved, found.iterations, found.binary) == (8, 8, 3, 3, True)

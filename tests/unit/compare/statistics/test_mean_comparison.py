@@ -88,21 +88,21 @@ def test_one_case_proves_nothing() -> None:
     assert compare(case("a", "0", "111", "111")).p_low > PARAMETERS.alpha_aggregate
 
 
-def test_the_method_says_how_many_labelings() -> None:
+def test_the_method_names_the_number_of_labelings() -> None:
     assert compare(*copies(3, "0", "1", "1")).method == "exact permutation of run labels, 27 labelings"
     assert compare(*copies(20, "0", "1")).method == "permutation of run labels, 10000 random labelings"
 
 
 def test_the_base_commits_single_run_hides_more_than_the_mean_of_the_pool() -> None:
     found = metric(*copies(30, "110", *("111",) * 5), *copies(30, "111", *("110",) * 5, prefix="better"))
-    head, base = detectable(found, "head", PARAMETERS), detectable(found, "base", PARAMETERS)
+    head, base = detectable(found, "rerun", PARAMETERS), detectable(found, "against-base", PARAMETERS)
     assert head is not None
     assert base is not None
     assert 1.2 * head < base < 2 * head
     alone = replace(found, cases=tuple(replace(c, baseline=c.baseline[:1]) for c in found.cases))
     twice = replace(PARAMETERS, alpha_single=PARAMETERS.alpha_aggregate, power=math.sqrt(PARAMETERS.power))
-    assert detectable(alone, "base", PARAMETERS) == pytest.approx(detectable(alone, "head", twice))
+    assert detectable(alone, "against-base", PARAMETERS) == pytest.approx(detectable(alone, "rerun", twice))
 
 
 def test_without_cases_no_drop_is_detectable() -> None:
-    assert detectable(metric(), "head", PARAMETERS) is None
+    assert detectable(metric(), "rerun", PARAMETERS) is None

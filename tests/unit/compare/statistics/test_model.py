@@ -14,7 +14,7 @@ from agenteval.compare.statistics.parameters import GateParameters
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"confirm": "twice"}, "allowed are head, base, both, off"),
+        ({"confirm": "twice"}, "allowed are rerun, against-base, both, off"),
         ({"screen": 1.5}, "screen is 1.5"),
         ({"tolerance": -0.1}, "between 0 and 1"),
         ({"confidence": 1.0}, "strictly between"),

@@ -241,7 +241,7 @@ def test_random_labelings_of_cases_with_different_numbers_of_runs() -> None:
     assert abs(some.p_low - everything.p_low) < 5 * error
 
 
-def test_the_smallest_random_p_counts_what_was_observed() -> None:
+def test_the_smallest_random_p_counts_the_observed_labeling() -> None:
     test = permute(table_of(copies(40, "0", "1")), RANDOM)
     assert test.p_low == pytest.approx(0.5 / 200)
 

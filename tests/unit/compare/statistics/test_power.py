@@ -33,8 +33,8 @@ def noisy(cases: int, iterations: int, runs: int, spread: float = 0.0) -> Metric
 
 
 @pytest.mark.parametrize(("iterations", "runs"), [(1, 1), (1, 5), (3, 1), (3, 5)])
-def test_what_it_proposes_about_halves_the_drop(iterations: int, runs: int) -> None:
-    before = detectable(noisy(100, iterations, runs), "head", PARAMETERS)
+def test_its_advice_about_halves_the_drop(iterations: int, runs: int) -> None:
+    before = detectable(noisy(100, iterations, runs), "rerun", PARAMETERS)
     assert before is not None
     sizes = {"cases": 100, "iterations": iterations, "baseline runs": runs}
     found = ways_to_halve(noisy(100, iterations, runs), PARAMETERS)
@@ -42,7 +42,7 @@ def test_what_it_proposes_about_halves_the_drop(iterations: int, runs: int) -> N
     for way in found:
         assert way.now == sizes[way.means] < way.wanted
         grown = {**sizes, way.means: way.wanted}
-        after = detectable(noisy(grown["cases"], grown["iterations"], grown["baseline runs"]), "head", PARAMETERS)
+        after = detectable(noisy(grown["cases"], grown["iterations"], grown["baseline runs"]), "rerun", PARAMETERS)
         assert after == pytest.approx(before / 2, rel=0.25)
         assert way.detectable_drop <= before / 2
 
@@ -64,7 +64,7 @@ def test_iterations_do_not_help_where_cases_differ() -> None:
     assert means == {"cases"}
 
 
-def test_nothing_halves_what_is_near_the_smallest_effect() -> None:
+def test_near_the_smallest_effect_no_advice_exists() -> None:
     assert ways_to_halve(replace(noisy(100, 3, 5), step=0.1), replace(PARAMETERS, min_effect=0.2)) == ()
 
 

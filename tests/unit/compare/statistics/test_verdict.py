@@ -65,14 +65,19 @@ def test_a_drop_must_matter_in_every_deciding_comparison(change: dict[str, float
 
 
 @pytest.mark.parametrize(
-    ("interval", "verdict"),
-    [((-0.05, 0.02), "unchanged"), ((-0.0501, 0.02), "inconclusive"), ((-0.2, -0.1), "inconclusive")],
+    ("interval", "excluded"),
+    [
+        ((-0.05, 0.02), "5 points"),
+        ((-0.01, 0.02), "5 points"),
+        ((-0.08, 0.02), "8 points"),
+        ((-0.2, -0.1), "20 points"),
+    ],
 )
-def test_unchanged_means_that_more_than_the_tolerance_is_excluded(
-    interval: tuple[float, float], verdict: Verdict
-) -> None:
+def test_unchanged_states_the_drop_that_is_excluded(interval: tuple[float, float], excluded: str) -> None:
     evidence = replace(EVIDENCE, deciding=(replace(AGGREGATE, interval=interval),))
-    assert judge_metric(evidence, mean_regressed=False, alpha_improved=0.04, parameters=PARAMETERS)[0] == verdict
+    verdict, reason = judge_metric(evidence, mean_regressed=False, alpha_improved=0.04, parameters=PARAMETERS)
+    assert verdict == "unchanged"
+    assert reason.startswith(f"a drop of more than {excluded} is excluded: ")
 
 
 @pytest.mark.parametrize(
@@ -92,11 +97,11 @@ def test_improved_needs_a_gain_that_matters(p: float, gain: float, alpha: float,
 
 def test_reasons_are_in_points() -> None:
     _, reason = judge_metric(EVIDENCE, mean_regressed=True, alpha_improved=0.04, parameters=PARAMETERS)
-    assert reason == "the mean fell by 5 points, from 0.900 to 0.850 (p = 0.01)"
+    assert reason == "the mean dropped by 5 points, from 0.900 to 0.850 (p = 0.01)"
     undecided = judge_metric(EVIDENCE, mean_regressed=False, alpha_improved=0.04, parameters=PARAMETERS)[1]
     assert undecided == (
-        "a drop of 5 points cannot be excluded: the mean moved by -8.0 to -2.0 points; "
-        "a drop of 6 points would probably have been caught"
+        "a drop of more than 8 points is excluded: the mean changed by -8.0 to -2.0 points; "
+        "a drop of 6 points would probably have been detected"
     )
 
 
@@ -110,11 +115,11 @@ def test_points(difference: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("verdicts", "found"),
     [
-        (["unchanged", "improved", "inconclusive", "regressed"], "regressed"),
-        (["unchanged", "improved", "inconclusive"], "inconclusive"),
+        (["unchanged", "improved", "unproven", "regressed"], "regressed"),
+        (["unchanged", "improved", "unproven"], "unproven"),
         (["unchanged", "improved"], "improved"),
         (["unchanged"], "unchanged"),
-        ([], "inconclusive"),
+        ([], "unchanged"),
     ],
 )
 def test_the_worst_verdict(verdicts: list[Verdict], found: Verdict) -> None:

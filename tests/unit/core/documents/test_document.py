@@ -1,4 +1,4 @@
-"""Reading YAML: text, lines, variables, and files that mean harm."""
+"""Reading YAML: text, lines, variables, and malicious files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agenteval.core.documents.allowed import AllowedVariables, allowing
 from agenteval.core.documents.document import Document, KeyPath, dotted
 from agenteval.core.documents.yaml.read import read_yaml
 from agenteval.core.errors import ConfigError, Problem
@@ -65,7 +66,7 @@ class TestScalars:
         "written",
         ["2024-01-01", "2024-13-45", "2001-12-14t21:59:43.10-05:00", "=", "0x_", "0b_", "9" * 5000, "1e3", "08"],
     )
-    def test_what_only_looks_like_another_type_is_text(self, folder: Path, written: str) -> None:
+    def test_values_that_only_look_like_another_type_are_text(self, folder: Path, written: str) -> None:
         assert read(folder, f"a: {written}").data == {"a": written}
 
     @pytest.mark.parametrize("written", ["!!int abc", "!!int ''", "!!float abc", "!!bool maybe"])
@@ -75,7 +76,7 @@ class TestScalars:
     @pytest.mark.parametrize(
         "written", ["60.940", "1e3", "yes", "0x1F", "2024-01-01", "null", "1_000", "+5", ".5", "text"]
     )
-    def test_source_text_is_what_is_written(self, folder: Path, written: str) -> None:
+    def test_source_text_is_unchanged(self, folder: Path, written: str) -> None:
         document = read(folder, f"cases:\n- answer: {written}\n")
         assert document.source_text(["cases", 0, "answer"]) == written
 
@@ -138,7 +139,7 @@ class TestLines:
         assert str(problem) == "suite.yaml:7: cases[1].input: is wrong"
 
 
-# What would be structure if it were spliced into the text of a file.
+# Text that would change the structure if it were inserted before parsing.
 HOSTILE = [
     "a\nb: injected",
     "a\n- injected",
@@ -237,9 +238,9 @@ number: 60.940
         assert read(folder, "a: &x ${A}\nb: *x\n", A="${A}").data == {"a": "${A}", "b": "${A}"}
 
     def test_the_process_environment_is_the_default(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("AGENTEVAL_TEST", "here")
+        monkeypatch.setenv("SOME_TEST", "here")
         path = folder / "other.yaml"
-        path.write_text("a: ${AGENTEVAL_TEST}")
+        path.write_text("a: ${SOME_TEST}")
         assert read_yaml(path).data == {"a": "here"}
 
 
@@ -257,13 +258,15 @@ class TestSecrets:
         ],
     )
     def test_by_name(self, folder: Path, name: str, secret: bool) -> None:
-        document = read(folder, f"a: x ${{{name}}}", **{name: "s3cr3t"})
+        with allowing(AllowedVariables((name,))):
+            document = read(folder, f"a: x ${{{name}}}", **{name: "s3cr3t"})
         assert is_secret_name(name) is secret
         assert document.secrets == (frozenset({"s3cr3t"}) if secret else frozenset())
 
     def test_only_used_values_from_the_environment_are_secret(self, folder: Path) -> None:
         text = "a: ${API_KEY:-fallback}\nb: '${EMPTY_KEY}'\n"
-        assert read(folder, text, OTHER_KEY="unused", EMPTY_KEY="").secrets == frozenset()
+        with allowing(AllowedVariables(("*",))):
+            assert read(folder, text, OTHER_KEY="unused", EMPTY_KEY="").secrets == frozenset()
 
 
 class TestAnchors:
@@ -411,7 +414,7 @@ class TestHarmfulFiles:
 
 
 class TestVariablesInFlowStyle:
-    """``{key: ${X}}``: the braces of a variable are not YAML's."""
+    """``{key: ${X}}``: the braces of a variable are not read as YAML."""
 
     def test_they_are_replaced(self, tmp_path: Path) -> None:
         file = tmp_path / "suite.yaml"

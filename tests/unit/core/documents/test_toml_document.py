@@ -1,4 +1,4 @@
-"""Reading TOML: values, lines, variables, and what is said about files that are no TOML."""
+"""Reading TOML: values, lines, variables, and messages about invalid files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agenteval.core.documents.allowed import AllowedVariables, allowing
 from agenteval.core.documents.document import Document, dotted
 from agenteval.core.documents.toml.read import read_toml
 from agenteval.core.errors import ConfigError, Problem
@@ -127,11 +128,11 @@ def test_a_value_has_no_other_source_text_than_itself(folder: Path) -> None:
     assert document.as_written(60.94, ("a",)) == 60.94
 
 
-# A renderer of random documents that knows where it puts each key
+# A generator of random documents that records the line of each key
 
 
 class Sheet:
-    """Text that grows, and the line of every key in it."""
+    """A growing text, and the line of every key in it."""
 
     def __init__(self, data: st.DataObject) -> None:
         self.draw = data.draw
@@ -151,7 +152,7 @@ class Sheet:
         return self.draw(st.sampled_from(["", " ", "\t"]))
 
     def gap(self) -> str:
-        """What may stand between lines."""
+        """White space and comments between lines."""
         return self.draw(st.sampled_from(["", "\n", "# [no] table = {\n", '  # """\n', "\n\n"]))
 
 
@@ -179,7 +180,7 @@ def text_value(sheet: Sheet, value: str) -> str:
 
 
 def put_value(sheet: Sheet, path: Path_, value: Any, inline: bool = False) -> None:
-    """``inline``: inside of {…}, where no line may end between keys."""
+    """``inline``: inside of {…}, where no line break is allowed between keys."""
     if isinstance(value, str):
         sheet.text += text_value(sheet, value)
     elif isinstance(value, bool):
@@ -221,7 +222,7 @@ def is_table_list(value: Any) -> bool:
 
 
 def put_table(sheet: Sheet, path: Path_, names: tuple[str, ...], table: Mapping[str, Any]) -> None:
-    """The keys of a table whose header stands already, then the tables below it."""
+    """The keys of a table whose header is written, then the tables below it."""
     below = [
         name
         for name, value in table.items()
@@ -358,11 +359,12 @@ def test_the_process_environment_is_the_default(folder: Path, monkeypatch: pytes
     ],
 )
 def test_values_of_secret_looking_variables_are_remembered(folder: Path, name: str, secret: bool) -> None:
-    document = read(folder, f'a = "${{{name}}}"', **{name: "s3cr3t"})
+    with allowing(AllowedVariables((name,))):
+        document = read(folder, f'a = "${{{name}}}"', **{name: "s3cr3t"})
     assert document.secrets == ({"s3cr3t"} if secret else set())
 
 
-# What is no TOML
+# Invalid TOML
 
 
 SCHEMA = CASE + "[eval.cases.output.schema]\n"
@@ -386,7 +388,7 @@ BROKEN = [
     ),
     (CASE + 'prompt = "x"\nprompt = "y"', BODY + 1, "a further [[eval.cases]] takes the other"),
     (CASE + 'output = { contains = "a", contains = "b" }', BODY, "Duplicate inline table key 'contains'"),
-    # {…} extended further down
+    # {…} extended by a later table
     (
         CASE + 'output = { similar = "a" }\noutput.threshold = 0.8',
         BODY + 1,
@@ -411,16 +413,16 @@ BROKEN = [
     (
         CASE + 'context = {\n  a = "b",\n  c = 1\n}\nblocked = true',
         BODY,
-        "{…} must stand on one line; over several lines write a table: [….context]",
+        "{…} must be on one line; for several lines, write a table: [….context]",
     ),
     (CASE + 'context = { a = "b",\n  c = 1 }', BODY, "[….context] with one key = value per line"),
     (CASE + "context = {\n}", BODY, "[….context]"),
     (CASE + "context = { a = 1, b = { c = 1,\n d = 2 } }", BODY, "[….context]"),
     (CASE + "parameters = {\n  most = 0.15\n}", BODY, "[….parameters]"),
-    (CASE + 'output = { contains = "a", }', BODY, "inside {…} no comma may stand before the }"),
+    (CASE + 'output = { contains = "a", }', BODY, "remove the comma before the }"),
     # A table opened twice
-    ('[eval.llm]\nmodel = "m"\n\n[eval.llm]\nprompt = "p"', 4, "a table is opened once"),
-    (EVAL + "[eval]\niterations = 3", 6, "a table is opened once"),
+    ('[eval.llm]\nmodel = "m"\n\n[eval.llm]\nprompt = "p"', 4, "a table can be declared only once"),
+    (EVAL + "[eval]\niterations = 3", 6, "a table can be declared only once"),
     (CASE + 'prompt = "x"\n[eval.cases]\nprompt = "y"', BODY + 1, "each one begins with [[eval.cases]]"),
     # Texts
     (CASE + r'output.match = "^\d{3}$"', BODY, r"match = '''^\d+$'''"),
@@ -428,20 +430,20 @@ BROKEN = [
     (CASE + "prompt = What is this?", BODY, "a text needs quotes"),
     ("[eval]\ntype = accuracy", 2, "a text needs quotes"),
     (CASE + "prompt = “hello”", BODY, "the quotes must be straight"),
-    (CASE + 'prompt = "He said "hi" to me"', BODY, 'a quote inside of "…" is written \\"'),
+    (CASE + 'prompt = "He said "hi" to me"', BODY, 'write a quote inside "…" as \\"'),
     (CASE + 'prompt = "no end\noutput = "4"', BODY, "the text that begins here has no closing quote"),
     (CASE + 'prompt = """no end\noutput = "4"', BODY + 1, "has no closing quotes"),
-    # Other languages' ways
+    # Syntax of other languages
     (CASE + "blocked = True", BODY, "true, false"),
     (CASE + "output = null", BODY, "leave the key out"),
     ('[eval]\ntype: "accuracy"', 2, "key = value"),
     ("eval:\n  type: accuracy", 1, "key = value"),
     ('{"eval": {}}', 1, "not valid TOML"),
-    # The rest
+    # Other errors
     (CASE + 'output.contains = ["a", "b"\n', BODY, "Unclosed array"),
     (CASE + 'output.contains = ["a" "b"]', BODY, "Unclosed array"),
     (CASE + "prompt", BODY, "Expected '='"),
-    (CASE + "prompt =\noutput = 1", BODY, "this is no value"),
+    (CASE + "prompt =\noutput = 1", BODY, "this is not a value"),
     (EVAL + "[[eval.cases]\n", BODY - 1, "Expected ']]'"),
     ('a = "x\x00"', 1, "Illegal character"),
     ("a = 1" + "0" * 5000, None, "not valid TOML: Exceeds the limit"),
@@ -473,11 +475,11 @@ def test_the_advised_forms_are_valid(folder: Path, advice: str, data: dict[str, 
     assert read(folder, CASE + advice).data["eval"]["cases"] == [data]
 
 
-def test_a_file_that_is_not_utf_8_says_so(folder: Path) -> None:
+def test_a_file_that_is_not_utf_8_is_an_error(folder: Path) -> None:
     assert [str(problem) for problem in problems(folder, b'a = "\xff"')] == ["suite.toml: not UTF-8 text (byte 5)"]
 
 
-def test_a_missing_file_says_so(folder: Path) -> None:
+def test_a_missing_file_is_an_error(folder: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         read_toml(folder / "nowhere.toml")
 
@@ -488,7 +490,7 @@ def test_deep_nesting_is_a_problem_and_no_crash(folder: Path, text: str) -> None
 
 
 def read_or_problems(folder: Path, content: bytes) -> Document | None:
-    """Anything but a document or a ``ConfigError`` is raised."""
+    """Check that nothing but a document or a ``ConfigError`` results."""
     try:
         return read(folder, content)
     except ConfigError:
@@ -497,6 +499,7 @@ def read_or_problems(folder: Path, content: bytes) -> Document | None:
 
 @given(st.binary(max_size=200) | st.text(st.sampled_from("ab[]{}=.,\"'\\#\n 1-T:"), max_size=60).map(str.encode))
 @example(b'a = "\\ud800"')
+@example(b"\xef\xbb")
 @example(b"a = 0000-00-00")
 @example(b"a = 1" + b"0" * 5000)
 @example(b"[a.b]\n[[a]]")

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, as people are told."""
+"""Messages about pydantic's validation errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long YAML lists read in parts: the same as read as a whole, or not at all."""
+"""Long YAML lists in parts: equal to the list read as a whole, or rejected."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from agenteval.core.documents.allowed import KeyPatterns
 from agenteval.core.documents.yaml import large_list as yaml_pieces
 from agenteval.core.documents.yaml.large_list import ListInFile, NotInPartsError, ReadList, read_in_parts, read_whole
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 
 KEY = "test_cases"
-# Lines of items and of what may stand around them; most combinations are YAML, some only look like it.
+# Lines of items and lines around them; most combinations are YAML, some only look like it.
 LINES = [
     *("- name: a", "- a", "-", "- - b", "- {name: a, input: 1}", "- |", "- 'open", '- "open', "- [1,", "- >-"),
     *(
         "name: a",
-        "input: ${AGENTEVAL_TEST_UNSET}",
-        "input: ${AGENTEVAL_TEST_UNSET:-x}",
+        "input: ${SOME_TEST_UNSET}",
+        "input: ${SOME_TEST_UNSET:-x}",
         "name: twice",
         "text: |",
         "b]",
@@ -44,7 +45,7 @@ test_cases:  # all of them
     - c
 
     d
-- input: ${AGENTEVAL_TEST_SET}
+- input: ${SOME_TEST_SET}
   name: 2.50
 
 # the third
@@ -61,14 +62,14 @@ evaluations: {metrics: [{type: standard, metric: equality}]}
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yaml_pieces, "_LONG", 0)
     monkeypatch.setattr(yaml_pieces, "_ITEMS", 2)
-    monkeypatch.setenv("AGENTEVAL_TEST_SET", "from outside")
-    monkeypatch.delenv("AGENTEVAL_TEST_UNSET", raising=False)
+    monkeypatch.setenv("SOME_TEST_SET", "from outside")
+    monkeypatch.delenv("SOME_TEST_UNSET", raising=False)
 
 
 def told(read: ReadList, path: Path) -> Any:
-    """All that can be seen of a list: values, lines, texts as written, warnings, problems."""
+    """All observable properties of a list: values, lines, source texts, warnings, problems."""
     problems: list[Problem] = []
-    found: ListInFile = read(path, KEY, shown_as="cases.yaml", unset=problems)
+    found: ListInFile = read(path, KEY, shown_as="cases.yaml", unset=problems, credentials=KeyPatterns())
     warnings = list(found.document.warnings)
     items = []
     for part in found.parts:
@@ -85,7 +86,7 @@ def told(read: ReadList, path: Path) -> Any:
 
 
 def outcome(read: ReadList, path: Path) -> Any:
-    """What is told, or why nothing can be."""
+    """The observable properties, or the reason for a rejection."""
     try:
         return told(read, path)
     except ConfigError as error:
@@ -98,7 +99,7 @@ def outcome(read: ReadList, path: Path) -> Any:
 @example(text="x: 'a\ntest_cases:\n- b'\n")
 @example(text="test_cases:\n  - a\n - b\n")
 @example(text="test_cases:\n- a\n...\n- b\n")
-def test_parts_say_what_the_whole_says(text: str) -> None:
+def test_parts_are_equal_to_the_whole(text: str) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, "cases.yaml")
         path.write_text(text, encoding="utf-8")
@@ -114,7 +115,7 @@ def test_a_list_below_a_key_comes_in_parts(tmp_path: Path, indent: str) -> None:
     path = tmp_path / "agent.yaml"
     items = "".join(f"{indent}- name: case {number}\n{indent}  input: x\n" for number in range(5))
     path.write_text(f"name: demo\n{KEY}:\n{items}other: 1\n", encoding="utf-8")
-    found = read_in_parts(path, KEY, shown_as="agent.yaml", unset=[])
+    found = read_in_parts(path, KEY, shown_as="agent.yaml", unset=[], credentials=KeyPatterns())
     assert found.document.data == {"name": "demo", KEY: None, "other": 1}
     parts = list(found.parts)
     assert [part.items for part in parts] == [range(2), range(2, 4), range(4, 5)]
@@ -141,7 +142,7 @@ def test_a_suite_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in
     assert in_parts.fingerprint == load_holodeck(path, "agent.yaml").fingerprint
 
 
-def test_what_is_wrong_has_its_line(tmp_path: Path) -> None:
+def test_every_problem_has_its_line(tmp_path: Path) -> None:
     path = tmp_path / "agent.yaml"
     path.write_text(SUITE.replace("name: four", "nam: four"), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"agent\.yaml:18: test_cases\[3\]\.nam: unknown key; did you mean 'name'"):

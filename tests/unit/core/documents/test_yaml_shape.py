@@ -1,4 +1,4 @@
-"""What is refused before YAML is parsed: however it is written, nothing deeper gets through."""
+"""Rejection of YAML before it is parsed: excessive nesting is detected in any notation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account of calls and money, under any interleaving of calls."""
+"""Counting of calls and cost, for any interleaving of calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Planned:
-    """A call as it will turn out; ``steps`` is how many others may move on while it is under way."""
+    """A call with its result; ``steps`` is the number of steps of other calls while it is running."""
 
     size: int = 1000
     prompt_usd: float | None = 0.01
@@ -36,28 +36,32 @@ class Planned:
 
 @dataclass
 class Made:
-    """What became of some calls."""
+    """The results of some calls."""
 
-    booked: list[tuple[BudgetReservation, Planned]] = field(default_factory=list)
+    reserved: list[tuple[BudgetReservation, Planned]] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     most_at_once: int = 0
     _at_once: int = 0
 
     async def make(self, budget: Budget, planned: Planned) -> None:
         try:
-            booking = await budget.open(planned.model, planned.size)
+            reservation = await budget.open(planned.model, planned.size)
         except BudgetSpentError as error:
             self.refusals.append(str(error))
             return
-        self.booked.append((booking, planned))
+        self.reserved.append((reservation, planned))
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         for _ in range(planned.steps):
             await asyncio.sleep(0)
         self._at_once -= 1
         if not planned.fails:
-            booking.answered, booking.cost_usd, booking.prompt_usd = True, planned.cost_usd, planned.prompt_usd
-        await budget.settle(booking)
+            reservation.answered, reservation.cost_usd, reservation.prompt_usd = (
+                True,
+                planned.cost_usd,
+                planned.prompt_usd,
+            )
+        await budget.settle(reservation)
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -69,7 +73,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 def spend(limits: Limits, calls: Sequence[Planned], at_once: int) -> tuple[Budget, Made]:
-    """Make the calls, so many at once, in their order."""
+    """Make the calls in order, with a limited number at the same time."""
     budget, made, queue = Budget(limits), Made(), iter(calls)
 
     async def work() -> None:
@@ -100,7 +104,7 @@ class TestCalls:
     def test_the_limit_is_used_up_exactly(self, limit: int, wanted: int, at_once: int, steps: int) -> None:
         budget, made = spend(Limits(max_calls=limit), [Planned(steps=steps)] * wanted, at_once)
 
-        assert budget.calls == len(made.booked) == min(limit, wanted)
+        assert budget.calls == len(made.reserved) == min(limit, wanted)
         assert budget.refused == len(made.refusals) == max(0, wanted - limit)
 
     def test_a_failed_call_counts(self) -> None:
@@ -122,16 +126,16 @@ class TestCalls:
 
 class TestMoney:
     @given(st.floats(0, 1), st.lists(_PLANNED, max_size=60), st.integers(1, 20))
-    def test_only_what_calls_cost_more_than_expected_goes_over(
+    def test_the_limit_is_exceeded_only_by_unexpected_cost(
         self, limit: float, calls: list[Planned], at_once: int
     ) -> None:
         budget, made = spend(Limits(max_cost_usd=limit), calls, at_once)
 
-        paid = [(booking, planned.cost_usd or 0.0) for booking, planned in made.booked if not planned.fails]
-        surprise = sum(max(0.0, cost - (booking.reserved_usd or 0.0)) for booking, cost in paid)
+        paid = [(reservation, planned.cost_usd or 0.0) for reservation, planned in made.reserved if not planned.fails]
+        surprise = sum(max(0.0, cost - (reservation.reserved_usd or 0.0)) for reservation, cost in paid)
         assert budget.cost_usd == pytest.approx(sum(cost for _, cost in paid))
         assert budget.cost_usd <= limit + surprise + ROUNDING
-        assert len(made.booked) + len(made.refusals) == len(calls)
+        assert len(made.reserved) + len(made.refusals) == len(calls)
         assert budget.refused == len(made.refusals)
 
     @given(
@@ -151,10 +155,10 @@ class TestMoney:
         assert budget.cost_usd <= max(limit, first) + ROUNDING
 
     @given(st.integers(1, 20), st.integers(1, 40))
-    def test_what_is_left_is_used(self, at_once: int, affordable: int) -> None:
+    def test_the_remaining_budget_is_used(self, at_once: int, affordable: int) -> None:
         budget, made = spend(Limits(max_cost_usd=affordable * 0.01 + 0.005), [Planned(steps=2)] * 60, at_once)
 
-        assert len(made.booked) == affordable
+        assert len(made.reserved) == affordable
         assert budget.cost_usd == pytest.approx(affordable * 0.01)
 
     def test_the_refusal_names_limit_and_cost(self) -> None:
@@ -173,14 +177,14 @@ class TestMoney:
 
         assert made.most_at_once == 4
 
-    def test_a_cheap_model_says_nothing_about_a_dear_one(self) -> None:
+    def test_prices_are_estimated_per_model(self) -> None:
         cheap = [Planned(prompt_usd=0.0001, model="openai/gpt-4.1-nano")] * 5
         dear = [Planned(prompt_usd=0.02, steps=5, model="openai/o3")] * 20
         budget, _ = spend(Limits(max_cost_usd=0.05), cheap + dear, 20)
 
         assert budget.cost_usd <= 0.05
 
-    def test_a_short_prompt_says_what_a_long_one_will_cost(self) -> None:
+    def test_the_cost_of_a_long_prompt_is_estimated_from_a_short_one(self) -> None:
         short = [Planned(size=500, prompt_usd=0.001)]
         long = [Planned(size=20_000, prompt_usd=0.04, steps=5)] * 20
         budget, _ = spend(Limits(max_cost_usd=0.1), short + long, 20)
@@ -201,7 +205,7 @@ class TestMoney:
 
 
 class TestMeasurement:
-    """Several calls that make one score."""
+    """Several calls that produce one score."""
 
     @staticmethod
     def scores(limit: int, wanted: int, calls_each: int) -> tuple[Budget, int]:
@@ -263,3 +267,29 @@ def test_a_cancelled_wait_leaves_the_account_as_it_was() -> None:
         assert (await budget.open("m", 10)).reserved_usd is None
 
     run(everything())
+
+
+LIMITS = st.builds(Limits, st.none() | st.integers(0, 50), st.none() | st.floats(0, 50))
+USES = st.tuples(st.integers(0, 50), st.floats(0, 50))
+
+
+@given(LIMITS, USES)
+def test_use_lowers_limits_and_sets_none(limits: Limits, use: tuple[int, float]) -> None:
+    left = limits.minus(*use)
+    pairs = ((limits.max_calls, left.max_calls, use[0]), (limits.max_cost_usd, left.max_cost_usd, use[1]))
+    for before, after, used in pairs:
+        assert after == (None if before is None else max(0, before - used))
+
+
+@given(LIMITS, st.integers(0, 50), st.integers(0, 50))
+def test_use_adds_up(limits: Limits, first: int, second: int) -> None:
+    assert limits.minus(0, 0.0) == limits
+    assert limits.minus(first, 0.0).minus(second, 0.0) == limits.minus(first + second, 0.0)
+
+
+def test_limits_are_exhausted_when_nothing_is_left_of_one() -> None:
+    limits = Limits(max_calls=3, max_cost_usd=1.0)
+    assert not limits.minus(2, 0.5).are_exhausted
+    assert limits.minus(3, 0.5).are_exhausted
+    assert limits.minus(2, 1.5).are_exhausted
+    assert not Limits().minus(1000, 1000.0).are_exhausted

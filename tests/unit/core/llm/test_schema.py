@@ -1,4 +1,4 @@
-"""Schemas as structured outputs want them."""
+"""Schemas in the form that structured outputs require."""
 
 from __future__ import annotations
 

@@ -1,24 +1,33 @@
-"""How users' code is started, and which variables it gets."""
+"""The start of user code, and its environment variables."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.process.confinement import Confinement, Owner, confined, confinement, launch, user_environment
+from agenteval.core.process.confinement import (
+    Apart,
+    Confinement,
+    Owner,
+    confined,
+    confinement,
+    launch,
+    user_environment,
+)
 from agenteval.core.process.process_groups import free_mark
 from agenteval.core.secrets import is_secret_name
 
-# None of the runner's own.
+# Variables that do not belong to the runner.
 NAMES = st.builds("MY_{}{}".format, st.text("ABC_", max_size=3), st.sampled_from(["", "KEY", "TOKEN", "_PASSWORD_2"]))
 
 
 def test_without_rules_a_program_starts_as_it_is() -> None:
-    started = launch(("/bin/echo", "a b"), {"LD_PRELOAD": "theirs"})
+    started = launch(("/bin/echo", "a b"), {"LD_PRELOAD": "theirs"}, "/")
 
     assert (started.argv, dict(started.environment)) == (("/bin/echo", "a b"), {"LD_PRELOAD": "theirs"})
     assert started.mark is None
@@ -33,7 +42,7 @@ def test_rules_hold_for_the_block_and_add_up() -> None:
 
 def test_an_owner_gets_no_rights_and_a_group_of_its_own() -> None:
     with confined(owner=Owner(4321, 4322)):
-        first, second = (launch(("/bin/echo", "a"), {}) for _ in range(2))
+        first, second = (launch(("/bin/echo", "a"), {}, "/") for _ in range(2))
     try:
         assert first.argv[0].endswith("/setpriv")
         assert first.argv[-3:] == ("--", "/bin/echo", "a")
@@ -46,9 +55,31 @@ def test_an_owner_gets_no_rights_and_a_group_of_its_own() -> None:
             free_mark(started.mark or 0)
 
 
-def test_what_loads_foreign_code_comes_back_after_the_rights_are_gone() -> None:
+def test_a_directory_that_is_set_apart_has_another_user_and_other_variables(tmp_path: Path) -> None:
+    apart = Apart(tmp_path / "apart", Owner(5321, 5321), {"HOME": "/apart"})
+    link = tmp_path / "link"
+    link.symlink_to(apart.directory)
+    places = {
+        apart.directory: 5321,
+        apart.directory / "deeper": 5321,
+        tmp_path: 4321,
+        # A link is the agent's, and so is what leads out.
+        link: 4321,
+        link / "deeper": 4321,
+        apart.directory / ".." / "elsewhere": 4321,
+    }
+    with confined(owner=Owner(4321, 4322), apart=apart):
+        for directory, uid in places.items():
+            started = launch(("/bin/echo", "a"), {"HOME": "/agent", "LANG": "C"}, directory)
+            free_mark(started.mark or 0)
+            assert started.argv[started.argv.index("--reuid") + 1] == str(uid), directory
+            home = "/apart" if uid == 5321 else "/agent"
+            assert dict(started.environment) == {"HOME": home, "LANG": "C"}
+
+
+def test_variables_that_load_code_are_set_after_the_rights_are_dropped() -> None:
     with confined(owner=Owner(4321, 4322)):
-        started = launch(("/bin/echo", "a"), {"LD_PRELOAD": "/evil.so", "GCONV_PATH": "/evil", "HOME": "/home"})
+        started = launch(("/bin/echo", "a"), {"LD_PRELOAD": "/evil.so", "GCONV_PATH": "/evil", "HOME": "/home"}, "/")
     free_mark(started.mark or 0)
 
     assert dict(started.environment) == {"HOME": "/home"}
@@ -59,7 +90,7 @@ def test_what_loads_foreign_code_comes_back_after_the_rights_are_gone() -> None:
 def test_limits_hold_for_the_program_alone() -> None:
     script = "ulimit -d; ulimit -St; ulimit -Ht"
     with confined(memory_mb=512, cpu_s=7):
-        started = launch(("/bin/sh", "-c", script), dict(os.environ))
+        started = launch(("/bin/sh", "-c", script), dict(os.environ), "/")
 
     done = subprocess.run(started.argv, capture_output=True, text=True, check=True)
 
@@ -69,7 +100,7 @@ def test_limits_hold_for_the_program_alone() -> None:
 @pytest.mark.parametrize(("memory_mb", "cpu_s"), [(512, None), (None, 7)])
 def test_each_limit_goes_without_the_other(memory_mb: int | None, cpu_s: int | None) -> None:
     with confined(memory_mb=memory_mb, cpu_s=cpu_s):
-        started = launch(("/bin/sh", "-c", "ulimit -d; ulimit -St"), dict(os.environ))
+        started = launch(("/bin/sh", "-c", "ulimit -d; ulimit -St"), dict(os.environ), "/")
 
     data, time = subprocess.run(started.argv, capture_output=True, text=True, check=True).stdout.split()
 
@@ -77,7 +108,7 @@ def test_each_limit_goes_without_the_other(memory_mb: int | None, cpu_s: int | N
 
 
 @given(st.dictionaries(NAMES, st.just("value")), st.sets(NAMES))
-def test_of_secrets_only_what_is_named_passes(variables: dict[str, str], names: set[str]) -> None:
+def test_only_listed_secrets_pass(variables: dict[str, str], names: set[str]) -> None:
     with confined(pass_env=tuple(names)):
         got = user_environment(environment=variables)
 
@@ -97,12 +128,12 @@ def test_patterns_name_secrets() -> None:
 @pytest.mark.parametrize(
     "name", ["INPUT_GITHUB-TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_TOKEN", "STATE_check", "GITHUB_OUTPUT"]
 )
-def test_what_is_the_runners_passes_under_no_name(name: str) -> None:
+def test_variables_of_the_runner_never_pass(name: str) -> None:
     with confined(pass_env=("*",)):
         assert user_environment(environment={name: "value"}) == {}
 
 
-def test_an_agents_own_variables_win_over_those_of_setup() -> None:
+def test_an_agents_variables_replace_those_of_setup() -> None:
     with confined(variables={"PATH": "/venv/bin", "VIRTUAL_ENV": "/venv"}):
         got = user_environment({"PATH": "/mine"}, {"PATH": "/bin"})
 

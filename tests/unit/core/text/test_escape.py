@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import html as html_parser
-import json
 import re
 import unicodedata
 from collections.abc import Callable
@@ -14,9 +13,8 @@ from markdown_it import MarkdownIt
 from tests.unit.report.samples import HOSTILE_TEXTS
 
 from agenteval.core.text import escape
-from agenteval.core.text.redact import Redactor
 
-# Any character at all, lone surrogates included, and much of what means something to someone.
+# Any character, lone surrogates included, with many characters that are special in some format.
 _ODD = "`~@#|<>&*_[]()!:\\$%\x1b\x9b\x00\r\n\t\u202e\u2028\ud800\ufffe\U000e0041-+=.0a "
 _CHARACTERS = st.one_of(st.characters(exclude_categories=()), st.sampled_from(_ODD))
 _PIECES = st.sampled_from(
@@ -121,7 +119,7 @@ class TestMarkdownInline:
             ("-0.5", "&#45;0.5"),
         ],
     )
-    def test_breaks_what_github_would_link(self, text: str, escaped: str) -> None:
+    def test_references_that_github_would_link_are_broken(self, text: str, escaped: str) -> None:
         assert escape.markdown_inline(text) == escaped
 
     def test_cuts_before_it_escapes(self) -> None:
@@ -136,7 +134,7 @@ class TestMarkdownLines:
     def test_keeps_lines_and_indentation(self) -> None:
         assert escape.markdown_lines("{\n  a\tb\n}\n") == "&#123;<br>&nbsp;&nbsp;a b<br>&#125;"
 
-    def test_says_what_it_left_out(self) -> None:
+    def test_the_number_of_omitted_characters_is_shown(self) -> None:
         assert escape.markdown_lines("a" * 1500, 10) == "aaaaaaaaaa<br>… (1,490 more characters)"
         assert escape.markdown_lines("a\n" * 62).endswith("a<br>… (2 more lines)")
 
@@ -148,18 +146,38 @@ class TestMarkdownBlock:
         assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]
         assert tokens[0].info == "text"
 
-    @pytest.mark.parametrize("run", [1, 2, 3, 7, 100])
-    def test_fence_is_longer_than_any_run_of_backticks(self, run: int) -> None:
-        lines = escape.markdown_block("`" * run).splitlines()
-        assert lines[0] == "`" * max(3, run + 1) + "text"
-        assert lines[-1] == "`" * max(3, run + 1)
+    @given(st.lists(st.tuples(st.sampled_from([*"`~\n ", "a", "\x00", "\u202e"]), st.integers(1, 2_000))))
+    @example([("`", 99)])
+    @example([("`", 100)])
+    @example([("`", 101)])
+    @example([("`", 254), ("\n", 1), ("`", 2_000)])
+    @example([("~", 255)])
+    @example([("`", 60), ("\x00", 1), ("`", 60)])
+    def test_no_run_is_long_and_the_fence_is_longer(self, runs: list[tuple[str, int]]) -> None:
+        text = "".join(character * length for character, length in runs)
+        block = escape.markdown_block(text)
+        opening, *content, closing = block.strip("\n").split("\n")
+        longest = {
+            character: max(map(len, re.findall(f"{character}+", "\n".join(content))), default=0) for character in "`~"
+        }
+        assert max(longest.values()) <= escape.LONGEST_RUN
+        assert opening == f"{closing}text"
+        assert closing == "`" * max(3, longest["`"] + 1)
+        assert "\n".join(content).translate(_GAPS) == escape.visible(text)
+
+    @pytest.mark.parametrize("before", ["", "a", "> ", "- ", "1. ", "    ", "<details>", "| a |\n|---|\n| "])
+    def test_is_a_block_wherever_it_stands(self, before: str) -> None:
+        text = "# not a heading\n\n@octocat"
+        tokens = _MARKDOWN.parse(f"{before}{escape.markdown_block(text)}after")
+        assert [token.content for token in tokens if token.type == "fence"] == [f"{text}\n"]
+        assert tokens[-2].content == "after"
 
     def test_forges_no_marker(self) -> None:
         assert "<!--" not in escape.markdown_block("<!-- agenteval:comment id= -->")
         assert "<!--" not in escape.markdown_block("<!\x1b[m-\u202e- agenteval:comment id= -->")
 
-    def test_says_what_it_left_out(self) -> None:
-        assert escape.markdown_block("ab" * 100, 4) == "```text\nabab\n… (196 more characters)\n```"
+    def test_the_number_of_omitted_characters_is_shown(self) -> None:
+        assert escape.markdown_block("ab" * 100, 4) == "\n\n```text\nabab\n… (196 more characters)\n```\n\n"
 
 
 class TestHtml:
@@ -231,44 +249,8 @@ class TestWorkflowCommands:
         assert escape.workflow_property("a,b::c%\r\n") == "a%2Cb%3A%3Ac%25%0D%0A"
 
 
-class TestRedactor:
-    def test_masks_every_form(self) -> None:
-        redact = Redactor(['pass"word\nline two is long'])
-        assert redact('x pass"word\nline two is long y') == "x *** y"
-        assert redact(json.dumps({"a": 'pass"word\nline two is long'})) == '{"a": "***"}'
-        assert redact("only line two is long here") == "only *** here"
-
-    def test_the_longest_secret_wins(self) -> None:
-        assert Redactor(["abcd", "abcdef"])("abcdef abcde") == "*** ***e"
-
-    def test_masks_characters_as_json_writes_them(self) -> None:
-        redact = Redactor(["schlüssel"])
-        assert redact(json.dumps("schlüssel") + json.dumps("schlüssel", ensure_ascii=False)) == '"***""***"'
-
-    def test_leaves_text_alone_without_secrets_worth_the_name(self) -> None:
-        redact = Redactor(["", "abc", "    \n"])
-        assert not redact
-        assert redact("abc") == "abc"
-
-    def test_masks_nested_data(self) -> None:
-        redact = Redactor(["hunter22"])
-        value = {"hunter22": [1, None, True, ("a hunter22", {"b": "hunter22"})]}
-        assert redact.data(value) == {"***": [1, None, True, ["a ***", {"b": "***"}]]}
-
-    def test_does_not_show_secrets_itself(self) -> None:
-        assert "hunter22" not in repr(Redactor(["hunter22"]))
-
-    @given(st.lists(st.text(min_size=1)), TEXTS)
-    def test_no_secret_survives(self, secrets: list[str], text: str) -> None:
-        redact = Redactor(secrets)
-        clean = redact("".join(f"{secret} {text}" for secret in secrets))
-        assert not [
-            secret for secret in secrets if len(secret.strip()) >= 4 and "*" not in secret and secret in clean
-        ]
-
-
 def _visible(rendered: str, tag: str) -> str:
-    """The text of the only element, which has no other element in it than our span."""
+    """The text of the only element; it contains no other elements than the expected span."""
     inner = rendered.strip().removeprefix(f"<{tag}>").removesuffix(f"</{tag}>")
     text = inner.replace("<span>$</span>", "$")
     assert "<" not in text

@@ -1,4 +1,4 @@
-"""What judges say, and the score in it."""
+"""Replies of judges, and the score in them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FIRST_NUMBERS = [
     ("7–8", 7.0),
     ("8, because 3 of 4 steps are there", 8.0),
     ("Relevance 9, clarity 4", 9.0),
-    # Mentions of the scale are no scores.
+    # Mentions of the scale are not scores.
     ("1-10: 7", 7.0),
     ("1 - 10: 7", 7.0),
     ("1–10: 7", 7.0),
@@ -53,7 +53,7 @@ FIRST_NUMBERS = [
     ("on a 10-point scale: 7", 7.0),
     ("9 (1-10)", 9.0),
     ("Score: 1 and 10 mistakes", 1.0),
-    # Numbers in words and lists are none either.
+    # Numbers in words and lists are not scores either.
     ("GPT-4 did it: 6", 6.0),
     ("Top-5 answer, 7", 7.0),
     ("v2 gives 9.5", 9.5),
@@ -91,7 +91,7 @@ def test_first_number(text: str, score: float) -> None:
 
 
 @pytest.mark.parametrize(("text", "problem"), NO_NUMBERS)
-def test_what_is_no_first_number(text: str, problem: str) -> None:
+def test_replies_without_a_first_number(text: str, problem: str) -> None:
     for parser in (first_number_1_10, first_float):
         with pytest.raises(MetricError, match=problem):
             parser(text, 10)
@@ -121,7 +121,7 @@ def test_first_float_outside_of_other_scales(text: str, max_score: float) -> Non
         first_float(text, max_score)
 
 
-def test_first_number_stays_on_its_scale_whatever_the_highest_score() -> None:
+def test_first_number_stays_on_its_scale_for_any_highest_score() -> None:
     assert first_number_1_10("4/5", 5).raw == 4.0
     assert first_number_1_10("7", 100).raw == 7.0
     for text, max_score in (("7", 5), ("11", 100), ("95", 100)):
@@ -164,7 +164,7 @@ def test_json_score(text: str, max_score: float, score: float) -> None:
         ('{"score": 11}', "outside its scale"),
     ],
 )
-def test_what_is_no_json_score(text: str, problem: str) -> None:
+def test_replies_without_a_json_score(text: str, problem: str) -> None:
     with pytest.raises(MetricError, match=problem):
         json_score(text, 10)
 

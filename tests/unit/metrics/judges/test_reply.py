@@ -1,4 +1,4 @@
-"""What counts as a judge's answer."""
+"""Accepted and rejected replies of judges."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _JSON = st.recursive(
     ],
     ids=["plain", "blanks", "fence", "bare fence", "prose", "trailing comma", "fence and comma", "byte order mark"],
 )
-def test_what_stands_around_the_object_does_not_matter(text: str) -> None:
+def test_text_around_the_object_is_ignored(text: str) -> None:
     assert json_object(text) == OBJECT
 
 
@@ -73,7 +73,7 @@ def test_what_stands_around_the_object_does_not_matter(text: str) -> None:
         "null",
     ],
 )
-def test_what_is_no_object_is_an_error_that_quotes_it(text: str) -> None:
+def test_a_reply_without_an_object_is_an_error_that_quotes_it(text: str) -> None:
     with pytest.raises(MetricError, match=r"^the judge's reply is not JSON: ") as caught:
         json_object(text)
     assert str(caught.value).endswith(repr(" ".join(text.split())))
@@ -82,6 +82,16 @@ def test_what_is_no_object_is_an_error_that_quotes_it(text: str) -> None:
 def test_two_objects_are_not_one_answer() -> None:
     with pytest.raises(MetricError, match="not JSON"):
         json_object('First {"score": 3}, on reflection {"score": 8}')
+
+
+@pytest.mark.parametrize("text", ['{"score": 1, "score": 10}', '{"verdict": {"score": 1, "score": 10}}'])
+def test_of_two_scores_none_counts(text: str) -> None:
+    with pytest.raises(MetricError, match="has two values of 'score'"):
+        json_object(text)
+
+
+def test_a_repeated_key_with_one_value_is_no_contradiction() -> None:
+    assert json_object('{"score": 3, "score": 3}') == {"score": 3}
 
 
 def test_a_comma_inside_a_text_stays() -> None:
@@ -134,7 +144,7 @@ def test_a_score_may_be_written_as_text(score: str, read: float) -> None:
         ("{}", Verdicts, "does not fit Verdicts: verdicts: Field required"),
     ],
 )
-def test_what_does_not_fit_is_named(text: str, schema: type[BaseModel], problem: str) -> None:
+def test_mismatches_are_named(text: str, schema: type[BaseModel], problem: str) -> None:
     with pytest.raises(MetricError) as caught:
         read_reply(text, schema)
     assert problem in str(caught.value)
@@ -154,7 +164,7 @@ def test_scores_off_the_scale(score: float) -> None:
 
 
 @pytest.mark.parametrize("score", [8, 0.7, -1, 10, float("nan")])
-def test_a_strict_judge_says_0_or_1(score: float) -> None:
+def test_a_strict_judge_scores_0_or_1(score: float) -> None:
     with pytest.raises(MetricError, match=rf"^the judge's score is {score:g}, but only 0 and 1 are allowed$"):
         check_scale(score, strict=True)
 

@@ -1,4 +1,4 @@
-"""Templates of judges: what is replaced, what stays, and what is worth a warning."""
+"""Templates of judges: replaced placeholders, unchanged text, and warnings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RECORD: dict[str, Any] = {
         ("{input}{input}", "Where?Where?"),
         ("no placeholder", "no placeholder"),
         ("", ""),
-        # What nobody knows, and literal braces, stay.
+        # Unknown placeholders and literal braces stay unchanged.
         ("{unknown} {input.text} {Input}", "{unknown} {input.text} {Input}"),
         ('{"score": 8} for {input}', '{"score": 8} for Where?'),
         ('{"a": {"b": 1}}', '{"a": {"b": 1}}'),
@@ -53,7 +53,7 @@ RECORD: dict[str, Any] = {
         ("{input} } {", "Where? } {"),
         ("{input!r} {input:>9}", "{input!r} {input:>9}"),
         ("{ input }", "{ input }"),
-        # As with str.format, where all of it is written for that.
+        # As with str.format, if the whole template is written for it.
         ('{{"score": 8}} for {input}', '{"score": 8} for Where?'),
         ("{{input}}", "{input}"),
         ("{{input}} and {", "{Where?} and {"),
@@ -80,7 +80,7 @@ def test_every_placeholder_is_replaced(name: str) -> None:
     assert template_warnings(f"<{{{name}}}>") == []
 
 
-def test_what_is_put_in_may_be_quoted() -> None:
+def test_inserted_text_can_be_quoted() -> None:
     quoted = render("A {input} and {metadata.topic}", RECORD, lambda name, text: f"<{name}|{text}>")
     assert quoted == "A <input|Where?> and <metadata.topic|orders>"
 

@@ -1,4 +1,4 @@
-"""Rules over the record of an answer: what each says, and the mean of all."""
+"""Rules that check the record of an answer: the score of each rule, and the mean of all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agenteval.metrics.registry import REGISTRY, build
 from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.rules.rules import RULES, RuleBased
 from agenteval.metrics.rules.similarity import LONGEST_COMPARED
-from agenteval.results.model import ToolCall, Usage
+from agenteval.results.case import ToolCall, Usage
 from agenteval.results.record.token_usage import TokenUsage, token_usage
 from agenteval.suite.formats.fluxloop.evaluator_schema import RULES as SCHEMAS
 from agenteval.suite.model import MetricConfig
@@ -103,9 +103,9 @@ def test_success(trace: dict[str, Any], expected: float, reason: str | None) -> 
         (1000.0, 1.0, None),
         (1250, 0.8, "1250 ms is 250 ms over 1000 ms"),
         (4000.5, 1000 / 4000.5, "4000.5 ms is 3000.5 ms over 1000 ms"),
-        (None, 0.0, "duration_ms is not known"),
-        ("12", 0.0, "duration_ms is not known"),
-        (True, 0.0, "duration_ms is not known"),
+        (None, 0.0, "duration_ms is missing or not a number"),
+        ("12", 0.0, "duration_ms is missing or not a number"),
+        (True, 0.0, "duration_ms is missing or not a number"),
     ],
 )
 def test_latency_under(duration: Any, expected: float, reason: str | None) -> None:
@@ -182,7 +182,7 @@ def test_a_pattern_that_an_answer_makes_endless_is_missed() -> None:
 
 
 @given(WORDS.filter(bool), WORDS.filter(bool))
-def test_similarity_is_what_the_libraries_say(expected: str, actual: str) -> None:
+def test_similarity_equals_that_of_the_libraries(expected: str, actual: str) -> None:
     trace = {"output": actual, "metadata": {"expected": expected}}
     found, _ = score(trace, "similarity", expected_path="metadata.expected")
     assert found == difflib.SequenceMatcher(None, expected, actual).ratio()
@@ -213,7 +213,10 @@ def test_a_similarity_below_its_threshold_is_named_and_keeps_its_score(method: s
 
 def test_similarity_without_one_of_its_texts() -> None:
     rule = {"expected_path": "metadata.expected"}
-    assert score({"output": "a"}, "similarity", **rule) == (0.0, "there is no metadata.expected to compare with")
+    assert score({"output": "a"}, "similarity", **rule) == (
+        0.0,
+        "the trace contains no metadata.expected to compare with",
+    )
     assert score({"metadata": {"expected": "a"}}, "similarity", **rule) == (0.0, "output is empty")
     raw = {"output": "a", "summary": {"raw": {"metadata": {"expected": "a"}}}}
     assert score(raw, "similarity", **rule) == (1.0, None)
@@ -363,10 +366,13 @@ def test_token_usage_under(budgets: dict[str, float], expected: float, reason: s
     assert score({"usage": LONG}, "token_usage_under", **budgets) == (expected, reason)
 
 
-def test_a_part_that_is_not_known_is_not_over_and_no_usage_at_all_is_0() -> None:
+def test_a_missing_count_is_within_budget_and_missing_usage_scores_0() -> None:
     assert score({"usage": usage(total=40)}, "token_usage_under", max_prompt_tokens=20.0) == (1.0, None)
     assert score({"usage": usage(total=40)}, "token_usage_under", max_total_tokens=20.0)[0] == 0.5
-    assert score({"output": "a"}, "token_usage_under", max_total_tokens=1.0) == (0.0, "token usage is not known")
+    assert score({"output": "a"}, "token_usage_under", max_total_tokens=1.0) == (
+        0.0,
+        "the trace contains no token usage",
+    )
 
 
 def test_the_score_is_the_mean_and_details_hold_each_rule() -> None:
@@ -408,3 +414,35 @@ def test_rules_read_an_answer_without_a_trace() -> None:
     outcome = RuleBased(rules, NO_RESOURCES).measure(observation)
     assert isinstance(outcome, Outcome)
     assert (outcome.score, outcome.reason) == (1.0, None)
+
+
+NOT_X = {"check": "not_contains", "keywords": ["x"]}
+EMPTY = {"check": "matches_regex", "pattern": "^$|None"}
+PROMPT = {"check": "token_usage_under", "max_prompt_tokens": 5}
+
+
+@pytest.mark.parametrize(
+    ("trace", "rule", "unmeasured"),
+    [
+        ({"output": "a"}, {**NOT_X, "target": "outptu"}, True),
+        ({"output": "a"}, {**EMPTY, "target": "outptu"}, True),
+        ({"output": None}, NOT_X, True),
+        ({"output": ""}, NOT_X, False),
+        ({"output": ""}, EMPTY, False),
+        ({"output": "a"}, EMPTY, False),
+        ({"outptu": "a"}, {**NOT_X, "target": "outptu"}, False),
+        ({"output": "a"}, {**NOT_X, "target": "error"}, False),
+        ({"output": "a"}, {**NOT_X, "target": "summary.error.text"}, False),
+        ({"output": "a"}, {"check": "contains", "keywords": ["x"], "target": "outptu"}, False),
+        ({"token_usage": {"total_tokens": 9}}, PROMPT, True),
+        ({"token_usage": {"prompt_tokens": 4}}, PROMPT, False),
+        ({"token_usage": {"prompt_tokens": 9}}, PROMPT, False),
+        ({"token_usage": {"total_tokens": 9}}, {"check": "token_usage_under", "max_total_tokens": 9}, False),
+    ],
+)
+def test_a_rule_that_passes_because_its_field_is_missing_measured_nothing(
+    trace: Mapping[str, Any], rule: Mapping[str, Any], unmeasured: bool
+) -> None:
+    found = measure(trace, {"check": "success"}, rule)
+    assert (found.details or {}).get("unmeasured") == ([f"rule 2: {rule['check']}"] if unmeasured else None)
+    assert not unmeasured or found.score == 0.5

@@ -1,4 +1,4 @@
-"""``equality`` and ``numeric``: every rule, and the laws behind them."""
+"""``equality`` and ``numeric``: every rule, and general laws."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class TestNumericParsing:
         ],
     )
     @pytest.mark.parametrize("lenient", [False, True])
-    def test_what_is_none_in_any_case(self, text: str, lenient: bool) -> None:
+    def test_texts_that_are_never_numbers(self, text: str, lenient: bool) -> None:
         metric = Numeric(accept_percent=lenient, accept_thousands_separators=lenient)
         with pytest.raises(ValueError, match="is not a number"):
             metric.parse(text)

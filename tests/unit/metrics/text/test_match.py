@@ -21,8 +21,41 @@ def matches(strategy: str, expected: str | list[str], text: str, *, case_sensiti
     texts = (expected,) if isinstance(expected, str) else tuple(expected)
     match = TextMatch(cast(Any, strategy), texts, case_sensitive)
     outcome = TextMatchMetric(match).measure(Observation("q", text))
-    assert outcome.passed is (outcome.score == 1.0) is (outcome.reason is None)
-    return bool(outcome.passed)
+    if match.matches_everything:
+        assert (outcome.score, outcome.passed) == (1.0, None)
+    else:
+        assert outcome.passed is (outcome.score == 1.0) is (outcome.reason is None)
+    return outcome.score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected", "everything"),
+    [
+        ("contains", ("",), True),
+        ("contains", (" \n",), True),
+        ("contains", ("", "a"), False),
+        ("contains_any", ("", "a"), True),
+        ("startswith", ("a", ""), True),
+        ("endswith", ("a",), False),
+        ("match", ("",), True),
+        ("match", (".*",), True),
+        ("match", ("(?s)^.*$",), True),
+        ("match", ("^",), True),
+        ("match", (".+",), False),
+        ("match", ("^$",), False),
+        ("match", ("[a-z]*x",), False),
+        ("exact", ("",), False),
+        ("similar", ("",), False),
+    ],
+)
+def test_a_check_that_every_text_passes_gives_no_verdict(
+    strategy: str, expected: tuple[str, ...], everything: bool
+) -> None:
+    match = TextMatch(cast(Any, strategy), expected)
+    assert match.matches_everything is everything
+    if everything:
+        outcome = TextMatchMetric(match).measure(Observation("q", "anything"))
+        assert (outcome.passed, outcome.reason) == (None, "every text matches, so nothing is checked")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +160,7 @@ WORDS = st.text("aAbB .ßéÉ", max_size=6)
 
 
 @given(WORDS, WORDS, WORDS, SPACES, SPACES)
-def test_a_text_contains_starts_and_ends_with_its_own_parts(a: str, b: str, c: str, left: str, right: str) -> None:
+def test_a_text_contains_starts_and_ends_with_its_parts(a: str, b: str, c: str, left: str, right: str) -> None:
     text = left + a + b + c + right
     assert matches("contains", b, text)
     assert matches("contains", [c, a, b], text)
@@ -150,7 +183,7 @@ def test_strategies_imply_each_other(parts: list[str], text: str) -> None:
 
 
 @given(WORDS, WORDS, st.sampled_from(["exact", "contains", "contains_any", "startswith", "endswith"]))
-def test_what_matches_with_case_matches_without(expected: str, text: str, strategy: str) -> None:
+def test_a_case_sensitive_match_is_also_a_case_insensitive_one(expected: str, text: str, strategy: str) -> None:
     if matches(strategy, expected, text, case_sensitive=True):
         assert matches(strategy, expected, text)
 
@@ -187,10 +220,10 @@ PIECES = st.sampled_from(
 @example("a{,2}b", "b")
 @example("a{}", "a{}")
 @example("\\N{EM DASH}{2}", "——")
-def test_patterns_mean_what_the_standard_library_says(pattern: str, text: str) -> None:
+def test_patterns_match_as_in_the_standard_library(pattern: str, text: str) -> None:
     try:
         with warnings.catch_warnings():
-            # Of patterns that will mean something else one day.
+            # Patterns whose meaning will change in a later version of Python.
             warnings.simplefilter("error")
             compiled = re.compile(pattern)
     except (re.error, FutureWarning, OverflowError):

@@ -1,4 +1,4 @@
-"""METEOR offline. Scores need WordNet; what happens without it is tested everywhere."""
+"""METEOR offline. Scores need WordNet; the behaviour without it is tested on every machine."""
 
 from __future__ import annotations
 
@@ -76,15 +76,15 @@ class TestWords:
     def test_one_sentence_has_treebank_tokens(self, sentence: str) -> None:
         assert words(sentence) == NLTKWordTokenizer().tokenize(sentence)
 
-    def test_every_sentence_ends_with_its_own_full_stop(self) -> None:
+    def test_every_sentence_ends_with_a_separate_full_stop(self) -> None:
         assert words("It works. It is fast.") == ["It", "works", ".", "It", "is", "fast", "."]
 
-    def test_an_abbreviation_ends_none(self) -> None:
+    def test_an_abbreviation_does_not_end_a_sentence(self) -> None:
         assert words("Ask Dr. Smith. He knows.") == ["Ask", "Dr.", "Smith", ".", "He", "knows", "."]
 
 
 class TestWithoutWordNet:
-    def test_a_config_error_says_what_to_install(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_error_contains_the_install_command(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(nltk.data, "path", [])
         with pytest.raises(ConfigError, match="the metric meteor needs WordNet") as caught:
             load_wordnet(tmp_path)
@@ -92,7 +92,7 @@ class TestWithoutWordNet:
         assert "python -m nltk.downloader wordnet" in str(caught.value)
         assert caught.value.exit_status == 2
 
-    def test_nltks_own_data_will_do(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_data_of_nltk_is_sufficient(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         corpus = tmp_path / "corpora" / "wordnet"
         corpus.mkdir(parents=True)
         (corpus / "data.noun").touch()

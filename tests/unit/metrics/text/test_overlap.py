@@ -1,4 +1,4 @@
-"""Token F1, BLEU and ROUGE against published values and their own libraries."""
+"""Token F1, BLEU and ROUGE, compared with published values and the reference libraries."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from agenteval.metrics.text.tokenizers import Tokens13a
 TEXTS = st.lists(st.sampled_from(["the", "a", "cat", "sat", "on", "Mat.", "dog", ",", "5", "é"]), max_size=12).map(
     " ".join
 )
-# Long ones too, with many repeats, and in letters that have other forms in lower case.
+# Includes long texts, with many repetitions, and letters with unusual lower-case forms.
 ANY = TEXTS | st.text() | st.lists(st.sampled_from([*"abcde", "x y", "İ", "ß", "a.b"]), max_size=150).map(" ".join)
-# What tokenizers look at: what stands beside a digit, a point, a dash, the end of a word or of a line.
+# Characters that tokenizers handle specially: beside digits, full stops and dashes, at the ends of words and lines.
 PIECES = [
     *("a", "The", "an", "1", "23", ".", ",", "-", "'", "_", "{", "`", "&", "&amp;", "quot;", "&lt;"),
     *("<skip", "ped>", "<skipped>", "é", "猫", "İ", "\u201c", "\x00", "\ud800"),

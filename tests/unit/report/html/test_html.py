@@ -27,22 +27,11 @@ from agenteval.report.view.run_page import make_run_page, moment
 from agenteval.report.view.trend import trend
 from agenteval.report.view.view import GateView
 from agenteval.results.archive import InMemory
-from agenteval.results.model import (
-    AnswerChange,
-    BaselineInfo,
-    CaseResult,
-    ComparedMetric,
-    Criterion,
-    MetricSummary,
-    PoolCase,
-    PoolEntry,
-    Results,
-    RunShard,
-    Score,
-    ScoreChange,
-    SuiteResult,
-    ToolCall,
-)
+from agenteval.results.case import CaseResult, Criterion, Score, SuiteResult, ToolCall
+from agenteval.results.comparison import AnswerChange, BaselineInfo, ComparedMetric, PoolCase, PoolEntry, ScoreChange
+from agenteval.results.model import Results
+from agenteval.results.summary import MetricSummary
+from agenteval.results.verdict import Verdict
 
 PAYLOADS = (
     *HOSTILE_TEXTS,
@@ -119,7 +108,7 @@ def test_hostile_text_adds_no_element(payload: str) -> None:
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_the_data_say_what_the_results_say(payload: str) -> None:
+def test_the_data_equal_the_results(payload: str) -> None:
     page = _page(_everywhere(payload))
     shown = re.sub("[\ud800-\udfff]", "\ufffd", escape.json_in_html(payload))
     expected = json.loads(escape.json_in_html(json.dumps(payload, ensure_ascii=False)))
@@ -168,10 +157,10 @@ def _everywhere(text: str) -> Sample:
     ]  # fmt: skip
     summary = results.summary.model_copy(update={"metrics": {text: MetricSummary(n=1, mean=0.0, pass_rate=0.0)}})
     results = results.model_copy(update={"run": run, "pool": pool, "summary": summary})
-    return Sample(results, GateView(False, text, (text, "b"), (text,)))
+    return Sample(results, GateView("failed", text, (text, "b"), (text,)))
 
 
-def test_only_what_is_ours_or_escaped_as_data_is_trusted() -> None:
+def test_only_built_in_or_escaped_text_is_trusted() -> None:
     sources = [path.read_text(encoding="utf-8") for path in (template_directory() / "html").glob("*.j2")]
     assert len(sources) == 4
     filters = [node for source in sources for node in Environment().parse(source).find_all(nodes.Filter)]
@@ -186,7 +175,7 @@ def _name(node: Any) -> str:
     return str(node.attr if isinstance(node, nodes.Getattr) else node.name)
 
 
-def test_the_head_says_what_the_run_was_compared_with() -> None:
+def test_the_head_shows_the_baseline() -> None:
     page = make_run_page(*_parts(samples.regressed()))
     parts = {part.id: part for part in page.parts}
     assert dict(parts["baseline"].facts) == {
@@ -199,7 +188,7 @@ def test_the_head_says_what_the_run_was_compared_with() -> None:
     assert page.verdict == "failed"
 
 
-def test_a_metric_shows_how_much_it_changed_and_what_that_lies_in() -> None:
+def test_a_metric_shows_its_change_and_interval() -> None:
     sample = samples.regressed()
     comparison = sample.results.comparison
     assert comparison is not None
@@ -221,11 +210,13 @@ def _parts(sample: Sample) -> tuple[Results, GateView]:
     return sample.results, sample.gate
 
 
-def test_an_interrupted_run_and_a_shard_are_called_so() -> None:
+@pytest.mark.parametrize(
+    ("verdict", "state"), [("passed", "good"), ("failed", "bad"), ("unproven", "neutral"), ("error", "bad")]
+)
+def test_the_page_has_the_verdict_of_the_gate(verdict: Verdict, state: str) -> None:
     results, gate = _parts(samples.broken())
-    assert make_run_page(results, gate).verdict == "interrupted"
-    run = results.run.model_copy(update={"shard": RunShard(index=1, count=4, cases=[])})
-    assert make_run_page(results.model_copy(update={"run": run}), gate).verdict == "shard 1 of 4"
+    page = make_run_page(results, replace(gate, verdict=verdict))
+    assert (page.verdict, page.state, page.headline) == (verdict, state, "interrupted: 2 errors")
 
 
 @pytest.mark.parametrize(
@@ -245,7 +236,7 @@ def test_moments(text: str, shown: str) -> None:
 # The list and the cases.
 
 
-def test_rows_say_what_filters_ask_for() -> None:
+def test_rows_contain_the_values_of_filters() -> None:
     page = _page(samples.regressed())
     rows = {row["name"]: row for row in _rows(page)}
     index = _index(page)
@@ -262,7 +253,7 @@ def test_rows_say_what_filters_ask_for() -> None:
     assert len(rows) == len(_cases(page)) == 7
 
 
-def test_cases_come_with_what_the_baseline_answered_and_the_pool() -> None:
+def test_cases_contain_baseline_answers_and_pool_scores() -> None:
     sample = samples.regressed()
     first = sample.results.suites[0].cases[0]
     entries = [
@@ -282,7 +273,7 @@ def test_cases_come_with_what_the_baseline_answered_and_the_pool() -> None:
     ]
 
 
-def test_what_an_agent_sent_as_null_stays_null() -> None:
+def test_null_values_of_agents_stay_null() -> None:
     call = ToolCall(name="search", args={"limit": None, "tags": [None]}, result=None)
     case = samples.case("c", samples.iteration(samples.turn("q", None, "a", samples.score(), tools=[call])))
     (shown,) = _cases(_page(Sample(samples.results(samples.suite(case)), samples.green().gate)))

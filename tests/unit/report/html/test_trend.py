@@ -3,7 +3,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -13,6 +16,7 @@ from tests.unit.report import samples
 
 from agenteval.report.badge import badge_json
 from agenteval.report.html.svg import WIDTH, interval_svg, line_svg
+from agenteval.report.junit import render as junit
 from agenteval.report.report import Report
 from agenteval.report.view.charts import Interval, Line, reach
 from agenteval.report.view.trend import trend, trend_json
@@ -20,13 +24,16 @@ from agenteval.report.view.trend_part import trend_part
 from agenteval.report.view.view import GateView, number
 from agenteval.report.write import render_reports, write_reports
 from agenteval.results.archive import InMemory
+from agenteval.results.case import CaseStatus
+from agenteval.results.coverage import Coverage
 from agenteval.results.history import MOST_RUNS, EarlierRun, History, read_history
-from agenteval.results.model import MetricSummary, Results, RunShard
+from agenteval.results.model import Results, RunShard
 from agenteval.results.store import results_json
+from agenteval.results.summary import Judging, MetricSummary, NotJudged
 from agenteval.run.saved_results import render_again
 from agenteval.run.settings import Settings
 
-GOOD = GateView(True, "passed", (), ())
+GOOD = GateView("passed", "passed", (), ())
 
 
 def _run(name: str, moment: str, results: Results | None = None) -> Results:
@@ -61,7 +68,7 @@ def test_only_the_newest_runs_count(tmp_path: Path) -> None:
     assert runs[0].run.id == "r007"
 
 
-def test_what_cannot_be_read_becomes_a_warning(tmp_path: Path) -> None:
+def test_unreadable_files_become_warnings(tmp_path: Path) -> None:
     _write(tmp_path / "good" / "results.json", _run("good", "2026"))
     broken = {
         "binary": b"\xff\xfe\x00",
@@ -96,7 +103,7 @@ def test_a_history_that_is_not_there_or_empty_is_a_warning_only(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("indent", [None, 4])
-def test_files_that_another_program_wrote_anew_are_read_as_well(tmp_path: Path, indent: int | None) -> None:
+def test_files_that_another_program_rewrote_can_be_read(tmp_path: Path, indent: int | None) -> None:
     value = json.loads("".join(results_json(_run("same", "2026"), InMemory())))
     turned = dict(sorted(value.items(), reverse=True))
     (tmp_path / "results.json").write_text(json.dumps(turned, indent=indent))
@@ -161,7 +168,7 @@ def test_lines_and_table_say_the_same() -> None:
     assert [row[2] for row in values.rows] == ["history", "this run"]
 
 
-def test_one_run_alone_is_no_trend() -> None:
+def test_one_run_alone_has_no_trend() -> None:
     assert trend_part(trend(samples.green().results, ())).empty
 
 
@@ -199,7 +206,7 @@ def test_an_interval_stays_in_its_cell_and_in_order(value: float, below: float, 
     ("sample", "gate", "message", "colour"),
     [
         ("green", GOOD, "100% passed", "brightgreen"),
-        ("regressed", GOOD, "50% passed", "green"),
+        ("regressed", GOOD, "50% passed", "yellow"),
         ("regressed", samples.regressed().gate, "50% passed", "red"),
         ("broken", samples.broken().gate, "interrupted", "lightgrey"),
     ],
@@ -207,6 +214,67 @@ def test_an_interval_stays_in_its_cell_and_in_order(value: float, below: float, 
 def test_badge(sample: str, gate: GateView, message: str, colour: str) -> None:
     badge = json.loads(badge_json(samples.SAMPLES[sample]().results, gate))
     assert badge == {"schemaVersion": 1, "label": "agenteval", "message": message, "color": colour}
+
+
+@pytest.mark.parametrize(
+    ("coverage", "more", "message"),
+    [
+        ({"selected": 10, "finished": 10}, {}, "100% passed"),
+        ({"selected": 2, "finished": 2, "filter": "refund"}, {}, "100% passed, 2 of 10 cases"),
+        ({"cases": None, "selected": 4, "finished": 4, "tags": ["a"]}, {}, "100% passed"),
+        ({"selected": 10, "finished": 9, "ended_by": "time"}, {"complete": False}, "interrupted, 9 of 10 cases"),
+        (
+            {"selected": 10, "finished": 5},
+            {"shard": RunShard(index=1, count=2, cases=["a"])},
+            "shard 1 of 2, 5 of 10 cases",
+        ),
+        ({"selected": 10, "finished": 10}, {"judging": 6}, "100% passed, judged 6 of 8 cases"),
+    ],
+)
+def test_every_outlet_of_a_part_says_of_how_many(
+    coverage: dict[str, Any], more: dict[str, Any], message: str
+) -> None:
+    results = samples.green().results
+    more = dict(more)
+    judged = more.pop("judging", None)
+    covered = Coverage(**{"cases": 10, **coverage})
+    summary = results.summary
+    if judged is not None:
+        left_out = NotJudged(cause="limit", limit="limit of 6 calls", cases=2)
+        summary = summary.model_copy(update={"judging": Judging(cases=8, judged=judged, not_judged=[left_out])})
+    run = results.run.model_copy(update={"coverage": covered, **more})
+    results = results.model_copy(update={"run": run, "summary": summary})
+    assert json.loads(badge_json(results, GOOD))["message"] == message
+    (*_, point) = trend(results, ())
+    assert point.suite_cases == covered.cases
+    properties = ElementTree.fromstring("".join(junit(results, InMemory()))).findall("testsuite/properties/property")
+    is_part = "," in message or covered.tags
+    values = {item.attrib["value"] for item in properties}
+    assert bool(values) is bool(is_part)
+    assert all(part in value for value in values for part in message.split(", ")[1:])
+
+
+@pytest.mark.parametrize(
+    ("statuses", "undecided", "message", "colour"),
+    [
+        ("ppp", 0, "100% passed", "brightgreen"),
+        ("pss", 0, "100% passed, 1 of 3 checked", "orange"),
+        ("ppppp", 4, "100% passed, 1 of 5 checked", "orange"),
+        ("p" * 19 + "e", 0, "95% passed, 19 of 20 checked", "green"),
+        ("p" * 9 + "f", 0, "90% passed", "green"),
+        ("pf", 0, "50% passed", "yellow"),
+        ("fffff", 0, "0% passed", "orange"),
+    ],
+)
+def test_a_badge_tells_how_many_cases_were_checked(statuses: str, undecided: int, message: str, colour: str) -> None:
+    names: dict[str, CaseStatus] = {"p": "passed", "f": "failed", "s": "skipped", "e": "error"}
+    cases = [samples.case(f"c{number}", status=names[letter]) for number, letter in enumerate(statuses)]
+    results = samples.results(samples.suite(*cases))
+    suite = results.suites[0].model_copy(update={"undecided": undecided})
+    results = results.model_copy(update={"suites": [suite]})
+    badge = json.loads(badge_json(results, GOOD))
+    assert (badge["message"], badge["color"]) == (message, colour)
+    assert json.loads(badge_json(results, replace(GOOD, verdict="failed")))["color"] == "red"
 
 
 def test_a_badge_of_no_case_or_of_a_part_claims_nothing() -> None:
@@ -227,7 +295,7 @@ def test_all_reports_are_written(tmp_path: Path) -> None:
     assert (tmp_path / "results.json").exists()
 
 
-def test_report_shows_a_history_and_what_of_it_is_broken(
+def test_report_shows_a_history_and_its_broken_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -22,7 +22,7 @@ from agenteval.report.size_limits import COMMENT_LIMIT, SUMMARY_LIMIT, Detail, R
 from agenteval.report.template_files import template_directory
 from agenteval.report.view import view
 from agenteval.report.view.view import GateView
-from agenteval.results.model import RunUsage
+from agenteval.results.summary import RunUsage
 
 _TEMPLATES = ["comment.md.j2", "summary.md.j2"]
 _BACKTICKS = "` ``` \n````\n" * 90_000
@@ -53,14 +53,14 @@ def test_golden_scenario(name: str) -> None:
     results, gate = scenario.sample.results, scenario.sample.gate
     samples.check_golden(f"comment-{name}.md", render_comment(results, gate, presentation=look))
     summary = render_summary(results, gate, presentation=look)
-    # A megabyte of table is no file to read.
+    # A table of a megabyte is too large to read.
     samples.check_golden(f"summary-{name}.md", summary if len(summary) < 20_000 else f"{summary[:20_000]}\n")
 
 
 class TestComment:
     def test_begins_with_the_verdict_and_the_numbers(self) -> None:
         verdict, _, numbers = _comment(samples.regressed()).splitlines()[:3]
-        assert verdict == "### ❌ agenteval: 2 cases got worse"
+        assert verdict == "### ❌ agenteval: failed: 2 cases got worse"
         assert _plain(numbers).split(" · ") == [
             "3 of 6 cases passed, 3 failed",
             "mean score 0.61 (-0.03 against the baseline)",
@@ -77,11 +77,11 @@ class TestComment:
             "### ✅ agenteval (nightly): passed\n"
         )
 
-    def test_says_that_there_is_no_baseline(self) -> None:
+    def test_shows_that_there_is_no_baseline(self) -> None:
         assert "no baseline to compare with" in _comment(samples.green())
         assert "no baseline" not in _comment(samples.regressed())
 
-    def test_says_what_it_was_compared_with(self) -> None:
+    def test_shows_the_baseline(self) -> None:
         footer = _plain(_comment(samples.regressed()).splitlines()[-1])
         assert "commit 89abcdef0123 of main, 1 day old, 3 commits before the merge base" in footer
 
@@ -96,9 +96,9 @@ class TestComment:
         assert order == sorted(order)
         assert text.count("<b>Refund total</b>") == 1
 
-    def test_says_that_the_run_was_interrupted(self) -> None:
+    def test_shows_that_the_run_was_interrupted(self) -> None:
         text = _comment(samples.broken())
-        assert text.startswith("### ❌ agenteval: interrupted: 2 errors\n")
+        assert text.startswith("### 💥 agenteval: error: interrupted: 2 errors\n")
         assert "The run was interrupted" in text
 
     def test_shows_warnings_and_metrics_that_broke(self) -> None:
@@ -156,7 +156,7 @@ class TestHostileText:
         assert "<!--" not in render(samples.hostile())
 
     @pytest.mark.parametrize("render", [_comment, _summary])
-    def test_leaves_only_our_own_elements(self, render: object) -> None:
+    def test_adds_no_html_elements(self, render: object) -> None:
         assert callable(render)
         page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(render(samples.hostile()))
         assert set(re.findall(r"</?([a-zA-Z][a-zA-Z0-9]*)", page)) <= _ELEMENTS
@@ -320,7 +320,7 @@ class TestNumbers:
 
 def test_gate_view_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        GateView(True, "", (), ()).passed = False  # type: ignore[misc]
+        GateView("passed", "", (), ()).verdict = "failed"  # type: ignore[misc]
 
 
 def _assert_closed(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Templates of users: what they can do, and what they cannot."""
+"""User templates: their features and their limits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import ROOT
+from tests.support import PATIENCE_S, ROOT
 from tests.unit.report import samples
 from tests.unit.report.samples import Sample
 
-from agenteval.report.markdown import user_template as own_markdown
+from agenteval.report.markdown import user_template
 from agenteval.report.markdown.filters import FILTERS, PLAIN_FILTERS
 from agenteval.report.markdown.render import render_comment, render_summary
 from agenteval.report.markdown.source import Source
@@ -38,7 +38,9 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     return written
 
 
-def _rendered(template: Path, sample: Sample | None = None, limit: int = 60_000, time_limit_s: float = 20.0) -> str:
+def _rendered(
+    template: Path, sample: Sample | None = None, limit: int = 60_000, time_limit_s: float = 2 * PATIENCE_S
+) -> str:
     chosen = sample or samples.regressed()
     source = Source.of(chosen.results, chosen.gate, "agenteval", "elsewhere", Site())
     return render_user_template(template, source, characters, limit, COMMENT_LEVELS, time_limit_s=time_limit_s)
@@ -55,14 +57,14 @@ def _problem(template: Path, sample: Sample | None = None) -> str:
 def test_any_block_can_be_overridden(write: Write) -> None:
     sample = samples.regressed()
     ours = render_comment(sample.results, sample.gate)
-    for block in re.findall(r"{% block (\w+)", (own_templates() / "comment.md.j2").read_text(encoding="utf-8")):
+    for block in re.findall(r"{% block (\w+)", (built_in_templates() / "comment.md.j2").read_text(encoding="utf-8")):
         text = _rendered(write(f'{{% extends "comment.md.j2" %}}{{% block {block} %}}\n\nMINE\n\n{{% endblock %}}'))
         if block in {"improvements", "verdict", "numbers", "regressions", "metrics", "footer", "known_failures"}:
             assert text != ours
             assert "MINE" in text
 
 
-def own_templates() -> Path:
+def built_in_templates() -> Path:
     return ROOT / "templates" / "markdown"
 
 
@@ -85,7 +87,7 @@ def test_a_template_can_use_files_beside_it(write: Write, tmp_path: Path) -> Non
     assert _rendered(write("{% include 'part.j2' %}")) == "part of agenteval"
 
 
-def test_what_is_printed_without_a_filter_is_escaped(write: Write) -> None:
+def test_values_without_a_filter_are_escaped(write: Write) -> None:
     sample = samples.hostile()
     bare = "{% for case in report.regressions.items %}{{ case.name }}|{{ case.facts }}\n{% endfor %}"
     text = _rendered(write(bare), sample)
@@ -125,7 +127,7 @@ def test_no_expression_makes_markup(write: Write, expression: str) -> None:
     assert "@octocat" not in text
 
 
-def test_what_is_not_known_shows_nothing(write: Write) -> None:
+def test_unknown_values_show_nothing(write: Write) -> None:
     assert _rendered(write("a{{ report.comparison }}b{{ report.score_change|inline }}c"), samples.green()) == "abc"
 
 
@@ -178,7 +180,7 @@ def test_no_file_of_another_folder_is_read(tmp_path: Path, monkeypatch: pytest.M
         ("{% include 'own.j2' %}", "own.j2:1: includes or calls itself without end"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(write: Write, text: str, problem: str) -> None:
+def test_problems_have_their_place(write: Write, text: str, problem: str) -> None:
     assert _problem(write(text)).startswith(problem)
 
 
@@ -194,18 +196,18 @@ def test_time_is_limited(write: Write) -> None:
 
 
 def test_memory_is_limited(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_markdown, "MEMORY", 1 << 28)
+    monkeypatch.setattr(user_template, "MEMORY", 1 << 28)
     assert "own.j2:1: takes more memory than it may" in _problem(write("{{ ('a' * 999999999)|length }}"))
 
 
 def test_a_process_that_cannot_say_why(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_markdown, "_WORKER", "agenteval.nothing")
+    monkeypatch.setattr(user_template, "_WORKER", "agenteval.nothing")
     assert _problem(write("fine")).startswith("own.j2: its process ended with status 1: ")
 
 
 def test_size_is_limited(write: Write) -> None:
     long = "{% for a in range(99999) %}" + "x" * 100 + "{% endfor %}"
-    assert "makes more than 5,000,000 characters; use `detail` to show less" in _problem(write(long))
+    assert "writes more than 5,000,000 characters; use `detail` to show less" in _problem(write(long))
     assert "does not fit into 60,000 even with the least detail" in _problem(write("x" * 60_001))
 
 
@@ -239,7 +241,7 @@ def test_a_broken_template_loses_no_report(write: Write) -> None:
         (render_summary, Presentation(summary_template=broken)),
     ):
         text = render(sample.results, sample.gate, presentation=look, warn=told.append)
-        assert text.startswith("### ❌ agenteval: 2 cases got worse\n")
+        assert text.startswith("### ❌ agenteval: failed: 2 cases got worse\n")
         assert "⚠️ own.j2:1: there is no 'nothing'; there is: report, detail; the built-in template is used" in text
     assert len(told) == 2
 
@@ -248,7 +250,7 @@ def test_the_documented_example(write: Write) -> None:
     text = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```jinja\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     lines = _rendered(write(example)).splitlines()
-    assert lines[0] == "### ❌ Support bot: 2 cases got worse"
+    assert lines[0] == "### ❌ Support bot: failed: 2 cases got worse"
     assert lines[-2].startswith("<sub>Compared with")
     assert lines[-1] == "<sub>bleu 0.03, f1&#95;score 0.52, numeric 0.75</sub>"
 
@@ -257,7 +259,7 @@ def test_all_filters_and_blocks_are_documented() -> None:
     documented = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     for name in {*FILTERS, *PLAIN_FILTERS}:
         assert re.search(rf"`{name}[`(]", documented), name
-    source = (own_templates() / "comment.md.j2").read_text(encoding="utf-8")
+    source = (built_in_templates() / "comment.md.j2").read_text(encoding="utf-8")
     listed = source.partition("#}")[0]
     for block in re.findall(r"{% block (\w+)", source):
         assert re.search(rf"\b{block}\b", listed), block

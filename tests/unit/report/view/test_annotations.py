@@ -13,16 +13,9 @@ from tests.unit.report import samples
 
 from agenteval.report.view.annotations import MOST_MESSAGE, MOST_TITLE, Annotation, Annotations, annotate
 from agenteval.results.archive import InMemory, outline
-from agenteval.results.model import (
-    BaselineInfo,
-    CaseResult,
-    ComparedCase,
-    Comparison,
-    History,
-    Results,
-    ScoreChange,
-    SuiteResult,
-)
+from agenteval.results.case import CaseResult, SuiteResult
+from agenteval.results.comparison import BaselineInfo, ComparedCase, Comparison, History, ScoreChange
+from agenteval.results.model import Results
 
 #: What a plain text may not hold: controls but line ends, what reorders or hides text, half characters, and what
 #: GitHub refuses in an annotation.
@@ -74,7 +67,7 @@ def messages(found: Annotations) -> list[str]:
     return [item.message for item in found.items]
 
 
-def test_a_regression_says_what_changed_which_metrics_failed_and_what_was_answered() -> None:
+def test_a_regression_shows_change_failed_metrics_and_answers() -> None:
     refund, label, warranty = annotate(samples.regressed().results, InMemory()).items
 
     assert refund == Annotation(
@@ -98,13 +91,13 @@ def test_a_regression_says_what_changed_which_metrics_failed_and_what_was_answer
     )
 
 
-def test_an_error_says_what_broke() -> None:
+def test_an_error_names_its_cause() -> None:
     assert messages(of(broken("Case"))) == [
         "Could not be evaluated\nagent error: the agent exited with status 1",
     ]
 
 
-def test_only_what_needs_attention_is_annotated() -> None:
+def test_only_cases_that_need_attention_are_annotated() -> None:
     skipped = samples.case("Skipped", samples.iteration(samples.turn("?", None, None)), status="skipped")
 
     assert of(samples.passed_case("Passed"), skipped) == Annotations(())
@@ -121,7 +114,7 @@ def test_regressions_come_first_then_failures_then_errors_each_in_the_order_of_t
     assert [item.path for item in found.items] == ["a.yaml", "b.yaml", "a.yaml", "b.yaml", "a.yaml", "b.yaml"]
 
 
-def test_a_case_that_still_passes_but_fell_is_told_by_its_scores() -> None:
+def test_a_passing_case_whose_scores_dropped_shows_its_scores() -> None:
     case = samples.passed_case("Fell")
     changes = [
         ScoreChange(id="geval", before=0.9, after=0.7, reason="less polite"),
@@ -147,9 +140,7 @@ def test_a_case_that_still_passes_but_fell_is_told_by_its_scores() -> None:
         ("regressed", ["quarantined"], "warning", "Got worse: passed → failed, score 1.00 → 0.00, in quarantine"),
     ],
 )
-def test_what_the_gate_leaves_out_or_cannot_prove_is_a_warning(
-    change: str, notes: list[str], level: str, said: str
-) -> None:
+def test_quarantined_and_unproven_cases_are_warnings(change: str, notes: list[str], level: str, said: str) -> None:
     case = failed("Case")
     [found] = of(case, compared=[compared(case, change, notes=notes)]).items
 
@@ -164,7 +155,7 @@ def test_quarantine_holds_without_a_baseline_too() -> None:
     assert [(item.title, item.level) for item in found.items] == [("Held", "warning"), ("Other", "failure")]
 
 
-def test_the_history_is_told_where_it_is_known() -> None:
+def test_the_history_is_shown_if_known() -> None:
     case = failed("Case")
     history = History(runs=3, iterations=9, pass_rate=1.0)
 
@@ -194,7 +185,7 @@ def test_without_a_usable_line_it_is_the_first(line: int | None) -> None:
         "\ud800",
     ],
 )
-def test_suites_that_are_no_file_of_the_repository_are_counted_only(path: str) -> None:
+def test_suites_outside_the_repository_are_only_counted(path: str) -> None:
     assert of(failed("a"), samples.passed_case("b"), broken("c"), path=path) == Annotations((), without_file=2)
 
 
@@ -204,7 +195,7 @@ def test_any_other_path_is_kept_as_it_is(path: str) -> None:
 
 
 @pytest.mark.parametrize(("most", "titles"), [(0, []), (1, ["r"]), (2, ["r", "f1"]), (3, ["r", "f1", "f2"])])
-def test_what_is_beyond_the_most_is_counted(most: int, titles: list[str]) -> None:
+def test_cases_beyond_the_limit_are_counted(most: int, titles: list[str]) -> None:
     suite = samples.suite(failed("f1"), failed("f2"), failed("r"), broken("e"))
     results = run(suite, compared=[compared(suite.cases[2], "regressed")])
 
@@ -232,7 +223,7 @@ def test_a_few_metrics_stand_for_many() -> None:
     assert lines == ["Failed", *(f"metric_{number} 0.00 < 1.00" for number in range(5)), "… and 3 more", "Answer: 41"]
 
 
-def test_several_lines_cannot_pass_for_lines_of_ours() -> None:
+def test_several_lines_cannot_imitate_built_in_lines() -> None:
     score = samples.score(value=0.0, reason="wrong\nAnswer: forged")
 
     assert messages(of(samples.failed_case("a\nb", "42", "41\nFailed", score))) == [

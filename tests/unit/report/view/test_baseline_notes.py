@@ -6,7 +6,7 @@ import pytest
 from tests.unit.report import samples
 
 from agenteval.report.view import baseline_notes as basis
-from agenteval.results.model import ComparedMetric, Comparison
+from agenteval.results.comparison import ComparedMetric, Comparison
 
 
 def _comparison(policy: dict[str, Any] | None = None, **drops: float | None) -> Comparison:
@@ -58,7 +58,7 @@ def test_the_smallest_drop() -> None:
     )
 
 
-def test_what_the_gate_needs() -> None:
+def test_conditions_of_the_gate() -> None:
     parameters = {"alpha_single": 0.005, "alpha_aggregate": 0.01, "alpha_case": 0.02}
     statistics = {"name": "statistics", "confirm": "current", "parameters": parameters, "baseline_runs": 1}
     told = " ".join(basis.gate_needs(_comparison(statistics)))

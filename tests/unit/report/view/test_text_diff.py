@@ -57,7 +57,7 @@ def test_nothing_is_lost(before: str, after: str) -> None:
 
 
 @given(_WORDS, _WORDS)
-def test_what_is_not_marked_is_the_same_but_for_white_space(before: str, after: str) -> None:
+def test_unmarked_words_are_equal_except_for_white_space(before: str, after: str) -> None:
     found = difference(before, after, _ALL)
     if found is not None:
         left, right = ("".join(piece.text for piece in side if not piece.changed).split() for side in found)

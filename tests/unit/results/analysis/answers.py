@@ -1,4 +1,4 @@
-"""Answers with known numbers, and strategies that make them up."""
+"""Answers with known numbers, and strategies that generate answers."""
 
 from __future__ import annotations
 

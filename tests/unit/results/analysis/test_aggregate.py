@@ -30,7 +30,7 @@ def test_a_metric_without_a_weight_weighs_one() -> None:
 
 
 @pytest.mark.parametrize("found", [{}, {"a": None}, {"z": 0.5}])
-def test_nothing_scored_is_no_score(found: dict[str, float | None]) -> None:
+def test_without_scores_there_is_no_mean(found: dict[str, float | None]) -> None:
     assert final_score(found, Aggregate(weights={"z": 0})) is None
 
 

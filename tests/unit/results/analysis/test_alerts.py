@@ -67,7 +67,7 @@ def test_exactly_one_of_less_equal_and_more_holds(value: float, limit: float) ->
     assert sum(alert.triggered for alert in check_alerts(rules, summary)) == 1
 
 
-def test_without_data_an_alert_says_so_and_is_not_triggered() -> None:
+def test_without_data_an_alert_is_not_triggered() -> None:
     (alert,) = check_alerts([AlertRule("avg_response_time", ">", 5)], summary_of([answer(0.9)]))
     assert (alert.value, alert.triggered, str(alert)) == (None, False, "avg_response_time > 5: no data")
 

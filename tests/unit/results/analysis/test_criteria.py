@@ -70,15 +70,17 @@ def test_limits_hold_with_equality() -> None:
 def test_without_data_a_criterion_is_neither_met_nor_missed() -> None:
     found = _check([], EVERYTHING)
     assert {check.met for check in found.values()} == {None}
-    assert overall(found.values()) is None
+    assert overall(found.values()) is False
     assert found["avg_response_time"].details["message"] == "no answer says how long it took"
 
 
-def test_overall_ignores_what_could_not_be_checked() -> None:
+def test_a_criterion_without_data_is_not_met_overall() -> None:
     answers = [answer(0.9, None)]
     found = _check(answers, Criteria(all_successful=True, avg_response_ms=10))
     assert (found["all_traces_successful"].met, found["avg_response_time"].met) == (True, None)
-    assert overall(found.values()) is True
+    assert overall(found.values()) is False
+    assert overall([found["all_traces_successful"]]) is True
+    assert overall([]) is None
 
 
 def test_one_broken_tool_call_is_too_many() -> None:

@@ -101,7 +101,7 @@ def test_analyses_are_there_when_asked_for() -> None:
     assert len(analysis["statistics"]["tests"]) == 6
 
 
-def test_what_nobody_asks_for_is_not_there() -> None:
+def test_disabled_analyses_are_absent() -> None:
     good = [answer(0.9, 10.0, name="a", metric_scores={"clarity": 0.9})]
     result = evaluate(good, Evaluation(analyses=Analyses(personas=False)), AGGREGATE)
     content = as_json(result)
@@ -112,11 +112,11 @@ def test_what_nobody_asks_for_is_not_there() -> None:
     assert (result.criteria, result.success, result.warnings) == ([], None, [])
 
 
-def test_no_answers_at_all_are_no_crash() -> None:
+def test_no_answers_do_not_crash() -> None:
     result = evaluate([], EVALUATION, AGGREGATE)
     content = as_json(result)
     assert (content["total_traces"], content["pass_rate"], content["average_score"]) == (0, None, None)
-    assert result.success is None
+    assert result.success is False
     assert "criterion error_rate could not be checked: no data" in result.warnings
 
 

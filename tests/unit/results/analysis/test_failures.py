@@ -65,6 +65,6 @@ def test_counts_are_direct_and_do_not_depend_on_the_order() -> None:
     assert find_causes(shuffled(answers, 3)) == found
 
 
-def test_categories_have_names_of_their_own() -> None:
+def test_categories_have_distinct_names() -> None:
     names = [name for name, _ in CATEGORIES]
     assert len(set(names)) == len(names)

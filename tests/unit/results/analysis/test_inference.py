@@ -46,7 +46,7 @@ def test_the_interval_of_a_mean_uses_students_quantile(freedom: int, quantile: f
     assert t_interval(Moments.of(values.tolist()), 0.95) == pytest.approx(expected, abs=2e-5)
 
 
-def test_no_spread_is_no_interval() -> None:
+def test_without_spread_there_is_no_interval() -> None:
     assert wilson(0, 0, 0.95) is None
     assert t_interval(Moments.of([0.5]), 0.95) is None
     assert t_interval(Moments.of([0.5] * 9), 0.95) is None
@@ -122,7 +122,7 @@ def test_holms_correction_decides_what_is_significant() -> None:
     assert not all(test.significant for test in tests)
 
 
-def test_a_difference_that_only_one_test_of_many_shows_does_not_stand() -> None:
+def test_a_difference_in_one_of_many_tests_is_not_significant() -> None:
     answers = many()
     surest = min(test.p for test in _infer(answers).tests)
     tests = _infer(answers, significance=3 * surest).tests

@@ -16,7 +16,7 @@ def _timed(times: list[float]) -> list[EvaluatedAnswer]:
     return [answer(0.9, time, name=str(number)) for number, time in enumerate(times)]
 
 
-def test_a_slow_answer_stands_out() -> None:
+def test_a_slow_answer_is_an_outlier() -> None:
     found = find_outliers(_timed([100, 110, 120, 130, 140, 150, 9000]))
     assert [item.value for item in found.durations.outliers] == [9000]
     assert found.scores.outliers == ()

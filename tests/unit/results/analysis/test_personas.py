@@ -76,7 +76,7 @@ def test_reasons_are_counted_and_ties_are_by_name() -> None:
     assert [reason for reason, _ in summary_of(tied).top_reasons] == sorted(f"reason {n}" for n in range(30))[:10]
 
 
-def test_what_was_not_judged_counts_neither_way() -> None:
+def test_unjudged_answers_neither_pass_nor_fail() -> None:
     totals = summary_of([answer(0.9), answer(0.1), answer(None)]).totals
     assert (totals.answers, totals.judged, totals.passed, totals.pass_rate) == (3, 2, 1, 0.5)
     nothing = summary_of([]).totals

@@ -71,7 +71,7 @@ def test_everything_that_is_wrong_is_named_the_most_pressing_first(tmp_path: Pat
 
 
 @pytest.mark.parametrize("tone", ["technical", "executive", "balanced"])
-def test_foreign_text_is_taken_as_it_is(tone: Tone, tmp_path: Path) -> None:
+def test_untrusted_text_stays_unchanged(tone: Tone, tmp_path: Path) -> None:
     assert "wrong tool {braces} %s" in _recommend(tone, tmp_path)["Raise the pass rate"].summary
 
 

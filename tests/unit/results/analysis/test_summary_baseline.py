@@ -41,7 +41,7 @@ def test_a_summary_of_fluxloop_is_compared(tmp_path: Path) -> None:
     assert found.baseline.scores is None
 
 
-def test_our_own_summary_is_read_back_with_its_spread(tmp_path: Path) -> None:
+def test_a_summary_of_agenteval_is_read_back_with_its_spread(tmp_path: Path) -> None:
     result = evaluate(many(), Evaluation(), AGGREGATE)
     found = read_baseline(_file(tmp_path, as_json(result)))
     assert isinstance(found, Baseline)
@@ -93,7 +93,7 @@ def test_odd_numbers_in_a_baseline_are_left_out(tmp_path: Path) -> None:
     )
 
 
-def test_another_threshold_is_pointed_out(tmp_path: Path) -> None:
+def test_another_threshold_is_reported(tmp_path: Path) -> None:
     baseline = read_baseline(_file(tmp_path, FLUXLOOP))
     found = compare_with(baseline, summary_of(many()), Aggregate(threshold=0.8))
     assert found.message == "the threshold was 0.7 in the baseline and is 0.8 now: pass rates differ by that"

@@ -1,4 +1,4 @@
-"""Scores of very many cases, and sums of them, whatever order they come in."""
+"""Scores of many cases, and their sums, in any order of addition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCORES = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.lists(st.floats(0,
 
 
 @given(by_position=st.dictionaries(st.integers(0, 50), SCORES), chance=st.randoms())
-def test_what_is_put_in_comes_out(by_position: dict[int, dict[str, list[float]]], chance: random.Random) -> None:
+def test_added_scores_are_returned(by_position: dict[int, dict[str, list[float]]], chance: random.Random) -> None:
     compact = CompactScores()
     for position in chance.sample(sorted(by_position), len(by_position)):
         compact.add(position, by_position[position])
@@ -27,12 +27,12 @@ def test_what_is_put_in_comes_out(by_position: dict[int, dict[str, list[float]]]
 
 
 @given(values=st.lists(st.floats(0, 1), min_size=1), chance=st.randoms())
-def test_a_summary_is_the_same_in_whatever_order_cases_come(values: list[float], chance: random.Random) -> None:
+def test_a_summary_does_not_depend_on_the_order_of_cases(values: list[float], chance: random.Random) -> None:
     cases = [case(str(number), scores=[{"numeric": value}]) for number, value in enumerate(values)]
     assert summarise(cases) == summarise(chance.sample(cases, len(cases)))
 
 
-def test_sums_of_what_no_score_should_be() -> None:
+def test_sums_of_impossible_scores() -> None:
     assert math.isnan(total([math.inf, -math.inf]))
     assert total([1e308, 1e308]) == math.inf
     assert total([]) == 0.0

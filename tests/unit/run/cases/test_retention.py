@@ -1,4 +1,4 @@
-"""What stays of a case in memory."""
+"""The parts of cases that stay in memory."""
 
 from __future__ import annotations
 

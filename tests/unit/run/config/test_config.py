@@ -1,4 +1,4 @@
-"""``agenteval.yaml``: found, read, and asked for agents."""
+"""``agenteval.yaml``: finding it, reading it, and resolving agents."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from agenteval.compare.gate import FAIL_ON, GatePolicy
 from agenteval.compare.policy import ComparePolicy, Quarantine
 from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.core.errors import ConfigError
+from agenteval.core.files.boundary import bounded
+from agenteval.core.renamed import RENAMED
 from agenteval.run.config.gate import GateEntry
 from agenteval.run.config.model import CONFIG_FILE, Config
-from agenteval.run.config.read import find_config, read_config
+from agenteval.run.config.read import directories_above, nearest_config, read_config
 from agenteval.run.resolve.named_agent import resolve_agent
 from agenteval.suite.model import AgentSpec
 
@@ -32,6 +34,17 @@ def problems(folder: Path, text: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         read(folder, text)
     return [str(problem).removeprefix(f"{folder / CONFIG_FILE}:") for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize("cache", ["/etc/evil", "../evil", "in/../../evil"])
+def test_a_cache_outside_of_the_boundary_is_refused(tmp_path: Path, cache: str) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    with bounded([workspace], None):
+        [problem] = problems(workspace, f"llm:\n  cache: {cache}\n")
+        read(workspace, "llm:\n  cache: in/../here\n")
+    assert problem.startswith("2: llm.cache: ")
+    assert "evil is outside of the directories that may be written" in problem
 
 
 class TestFinding:
@@ -54,17 +67,7 @@ class TestFinding:
     )
     def test_the_nearest_up_to_the_repository(self, tmp_path: Path, files: list[str], found: str | None) -> None:
         near = self.tree(tmp_path, *files)
-        assert find_config(None, [near]) == (tmp_path / found if found else None)
-
-    def test_the_first_directory_that_has_one(self, tmp_path: Path) -> None:
-        near = self.tree(tmp_path, "repo/suites/agenteval.yaml")
-        other = tmp_path / "other"
-        (other / ".git").mkdir(parents=True)
-        assert find_config(None, [other, near]) == tmp_path / "repo" / "suites" / "agenteval.yaml"
-
-    def test_the_one_that_was_asked_for(self, tmp_path: Path) -> None:
-        near = self.tree(tmp_path, "repo/agenteval.yaml")
-        assert find_config(Path("elsewhere.yaml"), [near]) == Path("elsewhere.yaml")
+        assert nearest_config(directories_above(near)) == (tmp_path / found if found else None)
 
 
 class TestReading:
@@ -93,7 +96,7 @@ class TestReading:
         }
         assert config.agents["default"].where == f"{tmp_path / CONFIG_FILE}:2"
         assert config.agents["replayed"].target == str(tmp_path / "answers.jsonl")
-        assert config.secrets == {"s3cr3t-s3cr3t"}
+        assert config.secrets >= {"s3cr3t-s3cr3t"}
         assert "s3cr3t" not in repr(config)
 
     def test_how_runs_are_compared(self, tmp_path: Path) -> None:
@@ -128,6 +131,12 @@ gate:
     def test_off_is_a_word_however_yaml_reads_it(self, tmp_path: Path, written: str) -> None:
         assert read(tmp_path, f"gate: {{confirm: {written}}}").compare.parameters.confirm == "off"
 
+    @pytest.mark.parametrize(("old", "new"), RENAMED["gate.confirm"].items())
+    def test_old_values_mean_what_the_new_ones_mean(self, tmp_path: Path, old: str, new: str) -> None:
+        found = [read(tmp_path, f"gate: {{confirm: {written}}}").compare for written in (old, new)]
+        assert found[0] == found[1]
+        assert found[0].parameters.confirm == new
+
     def test_repeated_keys_are_a_warning(self, tmp_path: Path) -> None:
         assert read(tmp_path, "iterations: 1\niterations: 2\n").warnings == (
             f"{tmp_path / CONFIG_FILE}:2: key 'iterations' is given twice; the last one counts",
@@ -143,6 +152,7 @@ gate:
             ("fail_on: none", set()),
             ("fail_on: [none]", set()),
             ("fail_on: [failures, regressions, errors, inconclusive]", set(FAIL_ON)),
+            ("fail_on: [unproven]", {"unproven"}),
         ],
     )
     def test_what_fails_the_gate(self, tmp_path: Path, written: str, fail_on: set[str]) -> None:
@@ -174,7 +184,10 @@ gate:
             ("gate: {fail_on: [failures, none]}", ["1: gate.fail_on: 'none' is not allowed"]),
             ("gate: {policy: strict}", ["1: gate.policy: 'strict' is not allowed; allowed: statistics, any-flip,"]),
             ("gate: {policy: threshold}", ["1: gate: `policy: threshold` needs `min_pass_rate`"]),
-            ("gate: {confirm: twice}", ["1: gate.confirm: 'twice' is not allowed; allowed: head, base, both, off"]),
+            (
+                "gate: {confirm: twice}",
+                ["1: gate.confirm: 'twice' is not allowed; allowed: rerun, against-base, both, off"],
+            ),
             ("gate: {confirm: on}", ["1: gate.confirm: a boolean is not allowed"]),
             ("gate: {max_repeats: 2}", ["1: gate.max_repeats: must be greater than or equal to 3"]),
             (
@@ -191,7 +204,7 @@ gate:
                 [
                     "1: iteration: unknown key; did you mean 'iterations'?",
                     "3: agents.a.comand: unknown key",
-                    "4: agents.b.python: 'x' is not of the form module:callable",
+                    "4: agents.b.python: 'x' is not of the form module:name",
                 ],
             ),
         ],
@@ -256,7 +269,7 @@ class TestPublishedSchema:
             ("itertions: 1", False),
         ],
     )
-    def test_editors_say_what_the_program_says(self, tmp_path: Path, text: str, valid: bool) -> None:
+    def test_the_schema_for_editors_agrees_with_the_program(self, tmp_path: Path, text: str, valid: bool) -> None:
         value: Any = yaml.safe_load(text)
         validator = jsonschema.Draft202012Validator(schema("config"))
         assert validator.is_valid(value) is valid

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.support import case, write_suite
-from tests.unit.runs import results
+from tests.unit import runs
 
 from agenteval.compare.gate import DEFAULT_FAIL_ON
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.budget import Limits
-from agenteval.results.model import Results, RunShard, RunUsage
+from agenteval.core.process.confinement import UserCodeRules
+from agenteval.results.model import Results, RunShard
 from agenteval.run.baseline import FoundBaseline, Search
 from agenteval.run.context import RunContext
 from agenteval.run.provenance import Provenance
+from agenteval.run.resolve.control import read_control_cases
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.saved import resolve_saved
 from agenteval.run.resolve.sources import Sources
-from agenteval.run.resolve.spec import RunSpec, Selection
-from agenteval.run.resolve.suites import read_agents
+from agenteval.run.resolve.spec import RunSpec, Selection, TraceFiles
 from agenteval.run.settings import Settings
+from agenteval.run.setup import Setup
 from agenteval.run.shard import Shard
 
 SUITE = Path("agent.yaml")
@@ -63,7 +65,7 @@ CONFIGURED = {
     [
         ({}, (3, 60.0, Limits(7, 2.5), 4, True, {"errors"})),
         ({"concurrency": 1}, (1, 60.0, Limits(7, 2.5), 4, True, {"errors"})),
-        ({"max_time_s": 9.0}, (3, 9.0, Limits(7, 2.5), 4, True, {"errors"})),
+        ({"time_limit_s": 9.0}, (3, 9.0, Limits(7, 2.5), 4, True, {"errors"})),
         ({"max_llm_calls": 0, "max_cost_usd": 0.0}, (3, 60.0, Limits(0, 0.0), 4, True, {"errors"})),
         ({"iterations": 2}, (3, 60.0, Limits(7, 2.5), 2, False, {"errors"})),
         ({"fail_on": frozenset()}, (3, 60.0, Limits(7, 2.5), 4, True, set())),
@@ -77,16 +79,16 @@ def test_settings_overrule_the_configuration(
     spec = resolve_run(Settings(**settings))
     (item,) = spec.cases
     limits = spec.limits
-    found = (limits.concurrency, limits.run_s, limits.models, item.iterations, item.follow_recording)
+    found = (limits.concurrency, limits.run_s, spec.llm.limits, item.iterations, item.follow_recording)
     assert (*found, spec.gate.fail_on) == expected
-    assert limits.case_s == 5
+    assert spec.settings["agent.yaml"].case_s == 5
 
 
 def test_without_a_configuration_there_are_defaults(folder: Path) -> None:
     suite(folder, "a")
     spec = resolve_run(Settings())
     (item,) = spec.cases
-    assert (spec.limits.concurrency, spec.limits.run_s, spec.limits.models) == (8, None, Limits())
+    assert (spec.limits.concurrency, spec.limits.run_s, spec.llm.limits) == (8, None, Limits())
     assert (item.iterations, spec.gate.fail_on, spec.baseline, spec.shard) == (1, DEFAULT_FAIL_ON, None, None)
     assert spec.llm.cache is not None
     assert resolve_run(Settings(use_cache=False)).llm.cache is None
@@ -108,12 +110,77 @@ def test_every_problem_is_named_at_once(folder: Path) -> None:
         assert part in text, part
 
 
-def test_recorded_traces_are_not_divided(folder: Path) -> None:
+def evaluation(folder: Path, name: str = "evaluation.yaml", **keys: Any) -> Path:
+    """A suite that scores all answers, and has no inputs."""
+    rules = [{"check": "output_not_empty"}]
+    evaluators = [{"name": "answered", "type": "rule_based", "enabled": True, "rules": rules}]
+    file = folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(yaml.safe_dump({"evaluators": evaluators, **keys}), encoding="utf-8")
+    return Path(name)
+
+
+RECORDED = {"default": {"replay": "t.jsonl"}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "agents", "settings"),
+    [
+        ({}, {}, Settings(traces=Path("t.jsonl"))),
+        ({}, {}, Settings(agent="replay:t.jsonl")),
+        ({}, {}, Settings(agent="replay:./t.jsonl")),
+        ({"agent": "replay:t.jsonl"}, {}, Settings()),
+        ({"agent": {"replay": "t.jsonl"}}, {}, Settings()),
+        ({"agent": "recorded"}, {"recorded": {"replay": "t.jsonl"}}, Settings()),
+        ({}, RECORDED, Settings()),
+        ({"agent": {"command": ["cat"]}}, {"mine": {"replay": "t.jsonl"}}, Settings(agent="mine")),
+    ],
+)
+def test_all_ways_to_name_recorded_answers_are_equal(
+    folder: Path, keys: dict[str, Any], agents: dict[str, Any], settings: Settings
+) -> None:
+    evaluation(folder, **keys)
+    configure(folder, agents=agents, gate={"confirm": "head"})
+    settings = replace(settings, suites=(Path("evaluation.yaml"),), filter="x", keep_going=True)
+    spec = resolve_run(settings)
+    assert spec.traces is not None
+    named = settings.traces is not None or settings.agent is not None
+    expected = TraceFiles({"evaluation.yaml": Path("t.jsonl")}, Selection("x"), keep_going=True, may_be_streams=named)
+    assert spec.traces == expected
+    assert (spec.cases, spec.compare.parameters.confirm) == ((), "off")
+    with pytest.raises(ConfigError, match="--shard: recorded traces cannot be divided"):
+        resolve_run(replace(settings, shard=Shard(1, 2)))
+
+
+def test_each_suite_may_have_its_own_recording(folder: Path) -> None:
+    suites = tuple(evaluation(folder, f"{name}/evaluation.yaml", agent="replay:t.jsonl") for name in "ab")
+    spec = resolve_run(Settings(suites))
+    assert spec.traces is not None
+    assert spec.traces.paths == {str(path): path.with_name("t.jsonl") for path in suites}
+
+
+@pytest.mark.parametrize(
+    ("agent", "problems"),
+    [
+        ({"command": ["cat"]}, ["evaluation.yaml"]),
+        ("nobody", ["evaluation.yaml", "evaluation.yaml"]),
+    ],
+)
+def test_agents_that_are_asked_need_inputs(folder: Path, agent: Any, problems: list[str]) -> None:
+    asked = evaluation(folder, agent=agent)
+    with pytest.raises(ConfigError, match="give recorded traces with --traces PATH") as caught:
+        resolve_run(Settings((asked,)))
+    assert [problem.file for problem in caught.value.problems] == problems
+
+
+def test_a_recording_answers_the_inputs_of_a_suite(folder: Path) -> None:
     suite(folder, "a")
-    settings = Settings(traces=Path("t.jsonl"), shard=Shard(1, 2), resume=True, max_time_s=1.0)
+    spec = resolve_run(Settings(agent="replay:t.jsonl"))
+    assert (spec.traces, names(spec)) == (None, ["a"])
+    evaluation(folder)
     with pytest.raises(ConfigError) as caught:
-        resolve_run(settings)
-    assert [problem.message.split(" ")[0] for problem in caught.value.problems] == ["--shard", "--traces:"]
+        resolve_run(Settings((SUITE, Path("evaluation.yaml")), agent="replay:t.jsonl"))
+    assert [problem.file for problem in caught.value.problems] == ["evaluation.yaml"]
 
 
 @pytest.mark.parametrize(
@@ -164,8 +231,8 @@ class Remote:
 
 
 def base(shard: RunShard | None = None) -> Results:
-    """A run without cases."""
-    found = results(run_id="base")
+    """A run of one case."""
+    found = runs.results(runs.case("a"), run_id="base")
     return found.model_copy(update={"run": found.run.model_copy(update={"shard": shard})})
 
 
@@ -178,7 +245,7 @@ def test_the_context_contributes_baseline_commit_setup_and_warnings(folder: Path
     assert spec.provenance == place
     assert spec.baseline is not None
     assert (spec.baseline.results.run.id, spec.baseline.distance) == ("base", 3)
-    assert (spec.setup.commands, spec.setup.pass_env, spec.setup.memory_mb) == ("pip install .", ("KEY",), 100)
+    assert spec.setup == Setup("pip install .", UserCodeRules(("KEY",), 100))
     assert spec.warnings[0] == "look here"
     assert "one run was left out" in spec.warnings
     assert "pip install ." not in f"{spec.setup!r}{context!r}"
@@ -187,14 +254,14 @@ def test_the_context_contributes_baseline_commit_setup_and_warnings(folder: Path
 def test_a_part_of_a_run_is_no_baseline(folder: Path) -> None:
     suite(folder, "a")
     part = base(shard=RunShard(index=1, count=2, cases=[]))
-    with pytest.raises(ConfigError, match="this is shard 1 of 2 of a run; merge them first"):
+    with pytest.raises(ConfigError, match="this run cannot be a baseline: it is shard 1 of 2"):
         resolve_run(Settings(), RunContext(baseline=Remote(part)))
     Path("part.json").write_text(part.model_dump_json(), encoding="utf-8")
-    with pytest.raises(ConfigError, match="--baseline: this is shard 1 of 2"):
+    with pytest.raises(ConfigError, match="--baseline: this run cannot be a baseline: it is shard 1 of 2"):
         resolve_run(Settings(baseline=Path("part.json")))
 
 
-@pytest.mark.parametrize(("recorded", "confirm"), [("ab", "off"), ("a", "head"), ("", "head")])
+@pytest.mark.parametrize(("recorded", "confirm"), [("ab", "off"), ("a", "rerun"), ("", "rerun")])
 def test_a_run_of_recorded_answers_alone_is_not_confirmed(folder: Path, recorded: str, confirm: str) -> None:
     (folder / "answers.jsonl").write_text('{"case": "a", "response": "hello"}\n', encoding="utf-8")
     for name in "ab":
@@ -205,19 +272,6 @@ def test_a_run_of_recorded_answers_alone_is_not_confirmed(folder: Path, recorded
     assert policy.recorded == {f"{name}/agent.yaml::{name}" for name in recorded}
 
 
-def test_a_confirmation_is_the_same_run_with_other_cases_and_what_is_left(folder: Path) -> None:
-    suite(folder, "a", "b")
-    spec = resolve_run(Settings(max_llm_calls=5, resume=True, seed=3))
-    left = spec.limits.minus(RunUsage(llm_calls=2), 1.0)
-    again = spec.confirming(spec.cases[:1], left)
-    assert names(again) == ["a"]
-    assert again.limits.models.max_calls == 3
-    assert again.journal.parent == spec.journal.parent
-    assert again.journal != spec.journal
-    assert not again.resume
-    assert (again.seed, again.gate, again.compare, again.suites) == (spec.seed, spec.gate, spec.compare, spec.suites)
-
-
 def test_agents_are_read_again_in_another_checkout(folder: Path) -> None:
     suite(folder, "a")
     there = folder / "there"
@@ -226,22 +280,22 @@ def test_agents_are_read_again_in_another_checkout(folder: Path) -> None:
     spec = resolve_run(Settings(suites=(SUITE,)))
     moved = spec.sources.moved(lambda path: there / path.resolve().relative_to(folder))
     assert moved == Sources(there, (there / SUITE,))
-    agents = read_agents(moved)
-    assert {agent.target for agent in agents.values()} == {("tac",)}
-    assert len(agents) == 2
+    cases = read_control_cases(moved)
+    assert {case.agent.target for case in cases.values()} == {("tac",)}
+    assert len(cases) == 2
     (there / SUITE).write_text("test_cases: 7\n", encoding="utf-8")
     (there / "agenteval.yaml").write_text("agents: 7\n", encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
-        read_agents(moved)
+        read_control_cases(moved)
     assert {Path(problem.file).name for problem in caught.value.problems} == {"agent.yaml", "agenteval.yaml"}
 
 
 def test_saved_results_take_the_gate_of_the_configuration(folder: Path) -> None:
     configure(folder, gate={"fail_on": ["errors"], "policy": "any-flip"})
-    spec = resolve_saved(Settings(), {"GITHUB_REPOSITORY": "o/r"})
+    spec = resolve_saved(runs.results(), Settings(), {"GITHUB_REPOSITORY": "o/r"})
     assert spec.gate.fail_on == {"errors"}
     assert (spec.compare.name, spec.presentation.site.repository) == ("any-flip", "o/r")
-    assert resolve_saved(Settings(fail_on=frozenset({"failures"})), {}).gate.fail_on == {"failures"}
+    assert resolve_saved(runs.results(), Settings(fail_on=frozenset({"failures"})), {}).gate.fail_on == {"failures"}
 
 
 def test_no_secret_is_in_the_representation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,3 +303,31 @@ def test_no_secret_is_in_the_representation(folder: Path, monkeypatch: pytest.Mo
     agent = {"http": "https://example.org/chat", "headers": {"Authorization": "Bearer ${SERVICE_API_KEY}"}}
     suite(folder, "a", agent=agent)
     assert "geheim-12345678" not in repr(resolve_run(Settings()))
+
+
+@pytest.mark.parametrize("traces", [None, Path("traces.jsonl")])
+def test_a_mistake_in_the_configuration_is_no_problem_of_a_suite_that_scores_traces(
+    folder: Path, traces: Path | None
+) -> None:
+    rules = [{"check": "output_not_empty"}]
+    evaluators = [{"name": "answered", "type": "rule_based", "enabled": True, "rules": rules}]
+    (folder / "evaluation.yaml").write_text(yaml.safe_dump({"evaluators": evaluators}), encoding="utf-8")
+    (folder / "traces.jsonl").write_text('{"input": "q", "output": "a"}\n', encoding="utf-8")
+    configure(folder, agents={"default": {"replay": "traces.jsonl"}}, iterationz=2)
+    with pytest.raises(ConfigError) as raised:
+        resolve_run(Settings(suites=(Path("evaluation.yaml"),), traces=traces))
+    assert [problem.path for problem in raised.value.problems] == ["iterationz"]
+
+
+def test_an_option_for_traces_without_traces_is_a_warning(folder: Path) -> None:
+    suite(folder, "a")
+    spec = resolve_run(Settings(suites=(SUITE,), keep_going=True))
+    assert spec.warnings == ("--keep-going has no effect without recorded traces",)
+
+
+def test_a_suite_without_cases_is_a_problem_beside_the_configuration(folder: Path) -> None:
+    suite(folder)
+    configure(folder, iterationz=2)
+    with pytest.raises(ConfigError) as raised:
+        resolve_run(Settings(suites=(SUITE,)))
+    assert [problem.file for problem in raised.value.problems] == ["agenteval.yaml", "agent.yaml"]

@@ -1,4 +1,4 @@
-"""Files of ``.agentci/evals`` as suites: what is read, what is meant, and what is wrong in them."""
+"""Files of ``.agentci/evals`` as suites: values, meanings and mistakes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenteval.core.documents.allowed import AllowedVariables, allowing
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.names import chat_model, embedding_model
 from agenteval.core.llm.spec import ModelSpec
@@ -229,7 +230,7 @@ def test_what_is_no_evaluation(folder: Path, text: str, said: list[str]) -> None
         ),
     ],
 )
-def test_what_is_missing_has_a_line(folder: Path, text: str, said: str) -> None:
+def test_missing_parts_have_a_line(folder: Path, text: str, said: str) -> None:
     assert problems(folder, text) == [said]
 
 
@@ -250,7 +251,7 @@ def test_some_types_need_no_cases(folder: Path) -> None:
         ("custom", "parameters = {}\nscore = { min = 7 }"),
     ],
 )
-def test_what_another_type_looks_at_is_a_warning(folder: Path, kind: str, asked: str) -> None:
+def test_keys_of_another_type_are_warnings(folder: Path, kind: str, asked: str) -> None:
     text = head(kind) + (CUSTOM if kind == "custom" else "") + CASE + asked
     unused = asked.split("\n")[1].partition(" ")[0]
     assert warnings(folder, text) == [
@@ -366,12 +367,54 @@ def test_outputs_that_cannot_be(folder: Path, output: str, said: str) -> None:
         ('output.contains_any = ["a", ""]', "every text contains an empty one"),
         ('output.startswith = "\\n"', "every text starts with an empty one"),
         ('output.endswith = ["", "x"]', "every text ends with an empty one"),
+        ('output.match = ""', "every text matches this pattern"),
+        ("output.match = '.*'", "every text matches this pattern"),
+        ('output = { similar = "x", threshold = 0 }', "every text reaches a similarity of 0"),
     ],
 )
 def test_an_output_that_every_answer_has_is_a_warning(folder: Path, output: str, said: str) -> None:
     (warning,) = warnings(folder, head() + CASE + output)
     assert said in warning
     assert warning.startswith("7: eval.cases[0].output.")
+
+
+TEN = '[eval.llm.output_schema.score]\ntype = "float"\nmin = 1\nmax = 10\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "decides"),
+    [
+        (head("llm") + LLM + CASE + "score = { min = 0 }", False),
+        (head("llm") + LLM + CASE + "score = { min = -1 }", False),
+        (head("llm") + LLM + CASE + "score = { max = 10 }", False),
+        (head("llm") + LLM + CASE + "score = { max = 100 }", False),
+        (head("llm") + LLM + CASE + "score = { min = 0, max = 10 }", False),
+        (head("llm") + LLM + CASE + "score = { min = 0, max = 9 }", True),
+        (head("llm") + LLM + CASE + "score = { min = 1 }", True),
+        (head("llm") + LLM + CASE + "score = { equal = 10 }", True),
+        (head("llm") + LLM + TEN + CASE + "score = { min = 1 }", False),
+        (head("llm") + LLM + TEN + CASE + "score = { max = 100 }", False),
+        (head("llm") + LLM + TEN + CASE + "score = { min = 2 }", True),
+        (head("performance") + CASE + "latency = { min_ms = 0 }", False),
+        (head("performance") + CASE + "latency = { min = -1 }", False),
+        (head("performance") + CASE + "latency = { min = 0, max = 5 }", True),
+        (head("performance") + CASE + "latency = { max = 0 }", True),
+        (head("performance") + CASE + "tokens = { min = 0, input_min = 0, output_min = 0 }", False),
+        (head("performance") + CASE + "tokens = { min = 0, output_min = 1 }", True),
+        (head("performance") + CASE + "tokens = { equal = 0 }", True),
+    ],
+)
+def test_limits_that_every_answer_meets_are_a_warning_and_decide_nothing(
+    folder: Path, text: str, decides: bool
+) -> None:
+    assert only_metric(folder, text).gating == decides
+    assert [warning for warning in warnings(folder, text) if "so this checks nothing" not in warning] == []
+    assert len(warnings(folder, text)) == (0 if decides else 1)
+
+
+def test_an_empty_list_of_tools_is_a_warning(folder: Path) -> None:
+    (warning,) = warnings(folder, head() + CASE + 'output = "x"\ntools = []')
+    assert "eval.cases[0].tools: an empty list checks nothing" in warning
 
 
 def test_white_space_is_something_where_it_counts(folder: Path) -> None:
@@ -400,7 +443,7 @@ def test_tool_calls_are_expected_of_agents_only(folder: Path) -> None:
     )
 
 
-def test_tool_calls_may_stand_in_tables(folder: Path) -> None:
+def test_tool_calls_may_be_tables(folder: Path) -> None:
     text = head() + CASE + '[[eval.cases.tools]]\nname = "t"\n[eval.cases.tools.args]\nx = 1\n'
     assert only_metric(folder, text).options["expected"] == ({"name": "t", "args": {"x": 1}},)
 
@@ -563,7 +606,7 @@ def test_a_template_comes_before_the_cases_of_the_file(folder: Path) -> None:
     assert all(case.strict and case.turns[0].exception_is_answer for case in cases)
 
 
-def test_a_template_asks_agents_and_tools_what_is_for_them(folder: Path) -> None:
+def test_a_template_has_cases_for_agents_and_for_tools(folder: Path) -> None:
     text = head("safety", 'targets.tools = ["t"]', 'template = "sql_injection"')
     cases = load(folder, text).cases
     for kind in ("agent", "tool"):
@@ -705,6 +748,18 @@ def test_no_limit_on_a_score_is_a_warning(folder: Path) -> None:
             "8: eval.llm.output_schema: is not a JSON Schema: 'numbr' is not valid",
         ),
         (
+            LLM + 'output_schema = \'{"items": {"$ref": "file:///etc/x"}}\'\n' + CASE + "score = { min = 3 }",
+            "8: eval.llm.output_schema: $ref 'file:///etc/x' leads out of the schema",
+        ),
+        (
+            LLM + 'output_schema = \'{"items": {"patternProperties": {}}}\'\n' + CASE + "score = { min = 3 }",
+            "8: eval.llm.output_schema: patternProperties is not supported",
+        ),
+        (
+            LLM + 'output_schema = \'{"items": {"pattern": "(a{65000}){65000}"}}\'\n' + CASE + "score = { min = 3 }",
+            "8: eval.llm.output_schema: pattern '(a{65000}){65000}': ",
+        ),
+        (
             LLM + 'output_schema = { a = { type = "str" } }\n' + CASE + "score = { min = 3 }",
             "8: eval.llm.output_schema: has no number that could be the score",
         ),
@@ -720,7 +775,7 @@ def test_no_limit_on_a_score_is_a_warning(folder: Path) -> None:
         ),
         (
             '[eval.llm]\nmodel = "mistral/large"\nprompt = "p"\n' + CASE + "score = { min = 3 }",
-            "6: eval.llm.model: no provider is called 'mistral'; known: openai/…, azure/…, anthropic/…, ollama/….",
+            "6: eval.llm.model: unknown provider 'mistral'; known: openai/…, azure/…, anthropic/…, ollama/….",
         ),
     ],
 )
@@ -760,7 +815,7 @@ def test_embedding_models(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="anthropic has no embedding models"):
         embedding_model("claude-3")
     for name in ("openai/", "local/"):
-        with pytest.raises(ValueError, match=r"names no model|no provider"):
+        with pytest.raises(ValueError, match=r"has no model name|unknown provider"):
             embedding_model(name)
 
 
@@ -1023,7 +1078,8 @@ def test_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         '[eval]\ndescription = "d"\ntype = "accuracy"\ntargets.agents = ["${AGENT_NAME}"]\n'
         'iterations = "${TIMES}"\n[[eval.cases]]\nprompt = "Is it ${SOME_TOKEN}?"\noutput = "${UNSET_ONE:-yes}"\n'
     )
-    suite = load(folder, text)
+    with allowing(AllowedVariables(("SOME_TOKEN",))):
+        suite = load(folder, text)
     assert suite.iterations == 3
     assert suite.secrets == {"s3cr3t"}
     (case,) = suite.cases
@@ -1048,7 +1104,7 @@ def test_all_problems_of_a_file_are_named_at_once(folder: Path, monkeypatch: pyt
 
 
 def loaded(folder: Path, text: str) -> Suite | tuple[Problem, ...]:
-    """The suite, or what is wrong with it."""
+    """The suite, or its problems."""
     try:
         return load(folder, text)
     except ConfigError as error:
@@ -1056,7 +1112,7 @@ def loaded(folder: Path, text: str) -> Suite | tuple[Problem, ...]:
 
 
 @pytest.mark.parametrize("depth", [300, 400, 450, 5000])
-def test_deep_nesting_is_no_crash(folder: Path, depth: int) -> None:
+def test_deep_nesting_does_not_crash(folder: Path, depth: int) -> None:
     found = loaded(folder, head() + NEEDS["accuracy"] + "context." + ".".join(["a"] * depth) + " = 1")
     assert isinstance(found, Suite) or "nested too deeply" in found[0].message
 

@@ -1,4 +1,4 @@
-"""Definitions of fields below ``output.schema``: what may stand there, and what it means."""
+"""Definitions of fields below ``output.schema``: allowed values and their meaning."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def problems(folder: Path, text: str) -> list[str]:
 
 
 def field_problems(folder: Path, definition: str) -> list[str]:
-    """What is wrong with the one field ``a``, without its place."""
+    """The problem of the one field ``a``, without its place."""
     place = f"suite.toml:{FIRST_LINE}: eval.cases[0].output.schema.a"
     found = problems(folder, f"{SCHEMA}a = {definition}")
     assert all(problem.startswith(place) for problem in found)
@@ -176,11 +176,11 @@ def test_what_is_no_definition(folder: Path, definition: str, said: str) -> None
         ('{ type = "str", required = true }', FieldSpec((kind("str"),))),
         (
             '{ type = "int", default = 30 }',
-            FieldSpec((kind("int"),), required=False, default=30, has_default=True),
+            FieldSpec((kind("int"),), required=False),
         ),
         (
             '{ type = "str", default = "", required = true }',
-            FieldSpec((kind("str"),), required=False, default="", has_default=True),
+            FieldSpec((kind("str"),), required=False),
         ),
         ('{ type = "str", min_length = "3" }', FieldSpec((kind("str"),), min_length=3)),
     ],
@@ -387,7 +387,7 @@ def test_items_say_what_an_entry_is(folder: Path, items: str, entry: FieldSpec) 
     assert field(folder, f'{{ type = "list", items = {items} }}') == FieldSpec((kind("list"),), items=entry)
 
 
-def test_items_stand_in_a_table_of_their_own(folder: Path) -> None:
+def test_items_are_in_a_separate_table(folder: Path) -> None:
     spec = load(
         folder,
         SCHEMA

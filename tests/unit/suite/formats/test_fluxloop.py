@@ -1,4 +1,4 @@
-"""FluxLoop's ``evaluation.yaml`` as a suite: what is read, what is meant, and what is wrong in it."""
+"""FluxLoop's ``evaluation.yaml`` as a suite: values, meanings and mistakes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from tests.support import ROOT
 
+from agenteval.core.documents.allowed import AllowedVariables, allowing
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.files.boundary import bounded
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.suite.evaluation import Aggregate, AlertRule, Analyses, Criteria, EvaluationReport, JudgeLimits
 from agenteval.suite.formats.fluxloop.prebuilt_judges import prebuilt_names, prebuilt_template
@@ -72,7 +74,7 @@ def test_the_documented_standard_example() -> None:
     assert suite.warnings == ()
 
 
-def test_the_documented_production_example_says_what_it_leaves_open() -> None:
+def test_the_documented_production_example_warns_about_missing_parts() -> None:
     suite = load_fluxloop(DATA / "production.yaml", "production.yaml")
     (warning,) = suite.warnings
     assert warning.startswith("production.yaml:30: evaluators[3]: response_quality has no prompt_template")
@@ -218,7 +220,7 @@ def test_the_rest_of_the_complete_example() -> None:
     assert suite.warnings == ()
 
 
-def test_a_metric_says_where_it_stands() -> None:
+def test_a_metric_has_its_position() -> None:
     tone = complete().metrics[1]
     assert (tone.where.directory, tone.where.file, tone.where.line) == (str(DATA), "complete.yaml", 42)
     assert (tone.threshold, tone.timeout_s, tone.requested_by) == (None, None, "suite")
@@ -230,6 +232,13 @@ def test_keys_without_a_value_mean_their_defaults_but_null_lifts_limits(tmp_path
     assert suite.aggregate == Aggregate("weighted_sum", 0.7, {"a": 1.0})
     unlimited = load(tmp_path, JUDGE + "}\nlimits: {max_llm_calls: null, timeout_seconds: null, cache: null}\n")
     assert options(unlimited)["limits"] == JudgeLimits(1.0, None, None, None)
+
+
+def test_a_cache_outside_of_the_boundary_is_refused(tmp_path: Path) -> None:
+    with bounded([tmp_path], None):
+        [problem] = problems(tmp_path, EVALUATORS + "limits:\n  cache: ../../evil.jsonl\n")
+    assert problem.startswith("4: limits.cache: ")
+    assert "evil.jsonl is outside of the directories that may be written" in problem
 
 
 @pytest.mark.parametrize("name", [name for name in prebuilt_names() if name != "response_quality"])
@@ -244,14 +253,14 @@ def test_prebuilt_judges_need_no_template(tmp_path: Path, name: str) -> None:
         assert suite.warnings == ()
 
 
-def test_a_template_of_ones_own_wins(tmp_path: Path) -> None:
+def test_a_user_template_overrides_the_built_in_one(tmp_path: Path) -> None:
     text = "evaluators:\n- name: response_clarity\n  type: llm_judge\n  model: gpt-4o\n"
     suite = load(tmp_path, text + "  prompt_template: |\n    # Title\n    Clear? {output}\n")
     assert options(suite)["template"] == "# Title\nClear? {output}\n"
 
 
 @pytest.mark.parametrize("name", prebuilt_names())
-def test_built_in_prompts_hold_only_known_placeholders(name: str) -> None:
+def test_built_in_prompts_have_only_known_placeholders(name: str) -> None:
     text = prebuilt_template(name, "first_number_1_10", 10)
     assert template_warnings(text) == []
     assert {"{input}", "{output}"} <= {f"{{{part.split('}')[0]}}}" for part in text.split("{")[1:]}
@@ -278,13 +287,15 @@ def test_variables_are_replaced_and_secret_ones_remembered(tmp_path: Path, monke
     monkeypatch.setenv("MY_TOKEN", "tok-123456789")
     monkeypatch.setenv("FLUXLOOP_LLM_API_KEY", "sk-flux-123456")
     text = JUDGE + "}\naggregate: {threshold: '${GOOD}'}\nevaluation_goal: {text: '${MY_TOKEN}'}\n"
-    suite = load(tmp_path, text)
+    with allowing(AllowedVariables(("MY_TOKEN",))):
+        suite = load(tmp_path, text)
     assert suite.aggregate is not None
     assert suite.aggregate.threshold == 0.9
     assert suite.secrets == {"tok-123456789", "sk-flux-123456"}
     assert options(suite)["model"].api_key == "sk-flux-123456"
     monkeypatch.delenv("GOOD")
-    assert problems(tmp_path, text)[0].startswith("3: environment variable GOOD is not set")
+    refused, unset = problems(tmp_path, text)[0:2]
+    assert "GOOD is not set" in refused + unset
 
 
 @pytest.mark.parametrize(
@@ -296,7 +307,7 @@ def test_the_agent(tmp_path: Path, value: str, agent: str) -> None:
     assert found == agent if isinstance(found, str) else found is not None and found.kind == agent
 
 
-def test_limits_do_not_show_in_what_identifies_a_case(tmp_path: Path) -> None:
+def test_judge_limits_do_not_change_fingerprints(tmp_path: Path) -> None:
     (tmp_path / "input.yaml").write_text("base_inputs: [{input: Hello}]\n")
     few, many = (load(tmp_path, JUDGE + f"}}\nlimits: {{max_llm_calls: {calls}}}\n").fingerprint for calls in (1, 99))
     assert few == many
@@ -322,20 +333,27 @@ def test_paths_start_at_the_file_and_then_at_the_project(tmp_path: Path) -> None
 
 
 SUITE_WARNINGS = [
+    ("aggregate: {threshold: 0}", "every case reaches 0, so no case can fail"),
     ("additional_analysis: {comparison: {enabled: false, baseline_path: ''}}", None),
     ("success_criteria: {performance: {avg_response_time: {threshold_ms: 5}}}", "without `enabled: true`"),
     ("success_criteria: {performance: {avg_response_time: {enabled: false, threshold_ms: 5}}}", None),
     ("success_criteria: {functionality: {tool_calling: {enabled: true}}}", "is enabled without a check"),
     ("success_criteria: {functionality: {tool_calling: {proper_timing: true}}}", "without `enabled: true`"),
+    (
+        "success_criteria: {performance: {error_rate: {enabled: true, threshold_percent: 100}}}",
+        "no error rate is above",
+    ),
+    ("success_criteria: {performance: {error_rate: {enabled: true, threshold_percent: 99.9}}}", None),
     ("success_criteria: {quality: {response_clarity: true}}", "no evaluator of this name is enabled"),
     ("success_criteria: {quality: {response_clarity: false}}", None),
+    ("success_criteria: {quality: {a: 0}}", "every mean score reaches 0"),
     ("advanced: {alerts: {enabled: true}}", "has no `conditions`"),
-    ("advanced: {alerts: {enabled: false, conditions: [{metric: nobody knows, threshold: 1}]}}", None),
+    ("advanced: {alerts: {enabled: false, conditions: [{metric: unknown, threshold: 1}]}}", None),
 ]
 
 
 @pytest.mark.parametrize(("text", "warning"), SUITE_WARNINGS)
-def test_what_is_odd_is_a_warning(tmp_path: Path, text: str, warning: str | None) -> None:
+def test_unusual_settings_are_warnings(tmp_path: Path, text: str, warning: str | None) -> None:
     found = load(tmp_path, f"{EVALUATORS}{text}\n").warnings
     if warning is None:
         assert found == ()
@@ -358,12 +376,12 @@ def test_what_is_odd_is_a_warning(tmp_path: Path, text: str, warning: str | None
         (", enabled: false}", "no evaluator is enabled with a weight above 0"),
     ],
 )
-def test_what_is_odd_about_an_evaluator_is_a_warning(tmp_path: Path, text: str, warning: str) -> None:
+def test_unusual_evaluator_settings_are_warnings(tmp_path: Path, text: str, warning: str) -> None:
     (found,) = load(tmp_path, JUDGE + text).warnings
     assert warning in found
 
 
-def test_placeholders_that_nobody_knows_are_warnings(tmp_path: Path) -> None:
+def test_unknown_placeholders_are_warnings(tmp_path: Path) -> None:
     text = JUDGE.replace("'Kind? {output}'", "'{outptu} {input} as {\"score\": 1}'")
     warnings = load(tmp_path, text + "}").warnings
     assert [warning.partition("prompt_template: ")[2].partition(";")[0] for warning in warnings] == [
@@ -473,7 +491,7 @@ MISTAKES = [
     (JUDGE + ", parser: regex_score}", "2: evaluators[0].parser: 'regex_score' is not allowed"),
     (JUDGE + ", max_score: 0}", "2: evaluators[0].max_score: must be greater than 0"),
     (JUDGE + ", rules: []}", "2: evaluators[0].rules: unknown key"),
-    (JUDGE.replace("gpt-4o-mini", "nobody/best") + "}", "2: evaluators[0].model: no provider is called 'nobody'"),
+    (JUDGE.replace("gpt-4o-mini", "nobody/best") + "}", "2: evaluators[0].model: unknown provider 'nobody'"),
     (
         JUDGE + ", model_parameters: {reasoning: {effort: huge}}}",
         "2: evaluators[0].model_parameters.reasoning.effort: 'huge' is not allowed",

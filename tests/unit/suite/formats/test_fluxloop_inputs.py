@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import pytest
 
+from agenteval.core.documents.allowed import AllowedVariables, allowing
 from agenteval.core.errors import ConfigError
 from agenteval.suite.formats.fluxloop.suite import load_fluxloop
 from agenteval.suite.model import Suite
@@ -54,7 +55,7 @@ def test_every_persona_asks_every_base_input(tmp_path: Path) -> None:
     suite = project(tmp_path, configs__input=PERSONAS + "base_inputs: [{input: One}, {input: Two}]")
     assert asked(suite) == [("One", "novice"), ("One", "expert"), ("Two", "novice"), ("Two", "expert")]
     first = suite.cases[0]
-    assert (first.tags, first.name, first.line) == (("persona:novice",), "One", 10)
+    assert (first.tags, first.name, first.line) == (("persona:novice",), "One [novice]", 10)
     assert first.aggregate is suite.aggregate
     assert first.turns[0].metrics == suite.metrics
     assert first.turns[0].context["persona"]["expertise_level"] == "novice"
@@ -120,7 +121,7 @@ def test_the_shapes_of_generated_files(tmp_path: Path, text: str) -> None:
     assert asked(suite) == [("One", None), ("60.940", None)]
 
 
-def test_inputs_that_are_no_text_are_asked_as_json(tmp_path: Path) -> None:
+def test_non_text_inputs_are_sent_as_json(tmp_path: Path) -> None:
     suite = project(tmp_path, configs__input="base_inputs: [{input: {question: Why?, ids: [1, 2]}}]")
     assert asked(suite) == [('{"question": "Why?", "ids": [1, 2]}', None)]
 
@@ -138,7 +139,7 @@ def test_ids_are_stable_and_tell_repeats_and_personas_apart(tmp_path: Path) -> N
     assert len({case.fingerprint for case in first.cases}) == 4
 
 
-def test_the_template_of_a_project_wraps_what_personas_ask(tmp_path: Path) -> None:
+def test_the_template_of_a_project_wraps_persona_inputs(tmp_path: Path) -> None:
     suite = project(
         tmp_path,
         configs__input=PERSONAS + "inputs_file: made.yaml\n    input_template: 'As {persona}: {input} {else}'",
@@ -161,7 +162,7 @@ def test_a_missing_file_of_inputs_leaves_the_base_inputs(tmp_path: Path) -> None
     assert nothing.warnings[0].endswith("so there are no cases")
 
 
-def test_conversations_of_a_supervisor_are_not_run_and_that_is_said(tmp_path: Path) -> None:
+def test_supervisor_conversations_are_not_run_with_a_warning(tmp_path: Path) -> None:
     files = {"configs__input": "base_inputs: [{input: Hi}]"}
     suite = project(tmp_path / "a", **files, configs__simulation="multi_turn: {enabled: true, max_turns: 8}")
     (warning,) = suite.warnings
@@ -196,12 +197,13 @@ def test_misspelt_settings_are_named(tmp_path: Path) -> None:
 def test_secrets_in_the_files_of_a_project_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "tok-1234567")
     monkeypatch.setenv("OTHER_TOKEN", "tok-7654321")
-    suite = project(
-        tmp_path,
-        configs__project="collector_api_key: ${SHOP_TOKEN}",
-        configs__input="inputs_file: made.yaml",
-        made="- input: I am ${OTHER_TOKEN}",
-    )
+    with allowing(AllowedVariables(("OTHER_*",))):
+        suite = project(
+            tmp_path,
+            configs__project="collector_api_key: ${SHOP_TOKEN}",
+            configs__input="inputs_file: made.yaml",
+            made="- input: I am ${OTHER_TOKEN}",
+        )
     assert suite.secrets == {"tok-1234567", "tok-7654321"}
     assert asked(suite) == [("I am tok-7654321", None)]
 

@@ -1,4 +1,4 @@
-"""HoloDeck's ``agent.yaml`` as a suite: what is read, what is meant, and what is wrong in it."""
+"""HoloDeck's ``agent.yaml`` as a suite: values, meanings and mistakes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import ROOT
 
+from agenteval.core.documents.allowed import AllowedVariables, allowing
 from agenteval.core.errors import ConfigError
 from agenteval.run.resolve.agents import with_limit
 from agenteval.suite.formats.holodeck.suite import load_holodeck
@@ -140,7 +141,7 @@ class TestCaseIds:
         assert [case.id for case in suite.cases] == ["suites/agent.yaml::first", "suites/agent.yaml::#2"]
         assert [case.line for case in suite.cases] == [2, 3]
 
-    def test_others_by_what_is_asked_wherever_they_stand(self, folder: Path) -> None:
+    def test_other_tests_match_by_their_question(self, folder: Path) -> None:
         before = load(folder, "test_cases:\n- {input: one}\n- {input: two}\n")
         after = load(folder, "test_cases:\n- {input: two, ground_truth: new}\n- {input: zero}\n- {input: one}\n")
         ids = {case.name: case.id for case in after.cases}
@@ -157,7 +158,7 @@ class TestCaseIds:
         shown = repr(name.strip("'"))
         assert problems(folder, text) == [
             f"4: test_cases: the name {shown} is given twice (first in line 2); "
-            "names identify cases, so each needs its own"
+            "names identify cases, so choose another one"
         ]
 
     @pytest.mark.parametrize(
@@ -189,7 +190,7 @@ class TestFingerprints:
             ("metric: numeric", "metric: numeric, response_path: a"),
         ],
     )
-    def test_what_is_asked_and_how_it_is_judged_counts(self, folder: Path, old: str, new: str) -> None:
+    def test_question_and_metric_configuration_affect_the_seed(self, folder: Path, old: str, new: str) -> None:
         before = load(folder, self.BASE)
         after = load(folder, self.BASE.replace(old, new))
         assert before.cases[0].fingerprint != after.cases[0].fingerprint
@@ -297,9 +298,7 @@ class TestMetricSettings:
             ),
         ],
     )
-    def test_what_is_written_is_what_is_meant(
-        self, folder: Path, written: str, attribute: str, value: object
-    ) -> None:
+    def test_values_are_read_as_written(self, folder: Path, written: str, attribute: str, value: object) -> None:
         suite = load(
             folder, f"evaluations:\n  metrics:\n  - {{type: standard, {written}}}\ntest_cases: [{{input: q}}]\n"
         )
@@ -376,7 +375,7 @@ class TestMetricSettings:
 
 
 class TestPrecedence:
-    """Turn before case before suite; an empty list asks for nothing of its own."""
+    """Turn before case before suite; an empty list adds no metric."""
 
     SUITE = NUMERIC + "test_cases:\n"
 
@@ -592,7 +591,7 @@ class TestCases:
         assert len(found) == len(expected)
         assert all(problem.startswith(start) for problem, start in zip(found, expected, strict=True))
 
-    def test_no_cases_are_no_mistake(self, folder: Path) -> None:
+    def test_no_cases_are_allowed(self, folder: Path) -> None:
         for text in ("name: x\n", "test_cases:\n", "test_cases: []\n"):
             assert load(folder, text).cases == ()
 
@@ -635,7 +634,7 @@ class TestCaseFiles:
         assert metric_ids(found) == [["numeric"]]
 
     @pytest.mark.parametrize("cases", ["", "# nothing\n", "[]", "test_cases:", "test_cases: []"])
-    def test_an_empty_file_holds_no_cases(self, tmp_path: Path, cases: str) -> None:
+    def test_an_empty_file_has_no_cases(self, tmp_path: Path, cases: str) -> None:
         assert self.load(tmp_path, cases).cases == ()
 
     def test_an_absolute_path(self, tmp_path: Path) -> None:
@@ -648,7 +647,7 @@ class TestCaseFiles:
         assert problem.startswith("suites/more/cases.yaml")
         assert problem.endswith("must be a list of cases, or a mapping with `test_cases`")
 
-    def test_mistakes_stand_in_that_file(self, tmp_path: Path) -> None:
+    def test_mistakes_name_the_cases_file(self, tmp_path: Path) -> None:
         cases = (
             "test_cases:\n- {name: a, input: q}\n- {name: a, input: q}\n- inptu: q\n"
             "- {input: q, evaluations: [{metric: bleu}]}\n"
@@ -678,7 +677,8 @@ class TestCaseFiles:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SHOP_TOKEN", "s3cr3t-s3cr3t")
-        suite = self.load(tmp_path, "- input: ${SHOP_TOKEN}\n  name: a\n  name: b\n")
+        with allowing(AllowedVariables(("SHOP_TOKEN",))):
+            suite = self.load(tmp_path, "- input: ${SHOP_TOKEN}\n  name: a\n  name: b\n")
         assert suite.cases[0].turns[0].input == "s3cr3t-s3cr3t"
         assert suite.secrets == {"s3cr3t-s3cr3t"}
         assert suite.warnings == ("suites/more/cases.yaml:3: key 'name' is given twice; the last one counts",)
@@ -772,14 +772,38 @@ class TestAgent:
     def test_secrets_are_collected(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SHOP_API_KEY", "s3cr3t-s3cr3t")
         monkeypatch.setenv("SHOP_NAME", "nuts-and-bolts")
-        suite = load(folder, "name: ${SHOP_NAME}\nagent: {command: [x, '--key=${SHOP_API_KEY}']}\ntest_cases: []")
+        suite = load(
+            folder, "name: ${SHOP_NAME}\nagent: {command: [x], env: {KEY: '${SHOP_API_KEY}'}}\ntest_cases: []"
+        )
         assert suite.secrets == {"s3cr3t-s3cr3t"}
         assert "s3cr3t" not in repr(replace(suite, agent=None))
 
 
-def test_a_threshold_out_of_reach_is_a_warning(folder: Path) -> None:
-    metric = "{type: standard, metric: bleu, threshold: 80}"
-    suite = load(folder, f"evaluations: {{metrics: [{metric}]}}\ntest_cases: [{{input: a, ground_truth: a}}]\n")
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        (
+            "type: standard, metric: bleu, threshold: 80",
+            "threshold: scores are 0 to 1, so bleu can never reach 80",
+        ),
+        ("type: standard, metric: equality, threshold: 0", "threshold: every score reaches 0, so equality decides"),
+        ("type: rag, metric_type: faithfulness, threshold: 0", "every score reaches 0, so faithfulness decides"),
+    ],
+)
+def test_a_threshold_that_decides_nothing_is_a_warning(folder: Path, metric: str, said: str) -> None:
+    suite = load(folder, f"evaluations: {{metrics: [{{{metric}}}]}}\ntest_cases: [{{input: a, ground_truth: a}}]\n")
 
     [warning] = suite.warnings
-    assert "evaluations.metrics[0].threshold: scores are 0 to 1, so bleu can never reach 80" in warning
+    assert "evaluations.metrics[0].threshold: " in warning
+    assert said in warning
+
+
+@pytest.mark.parametrize("key", ["absolute_tolerance", "relative_tolerance"])
+@pytest.mark.parametrize(("tolerance", "warned"), [(".inf", 1), ("1.0e300", 0), ("0.5", 0)])
+def test_a_tolerance_that_every_number_meets_is_a_warning(
+    folder: Path, key: str, tolerance: str, warned: int
+) -> None:
+    metric = f"{{type: standard, metric: numeric, {key}: {tolerance}}}"
+    suite = load(folder, f"evaluations: {{metrics: [{metric}]}}\ntest_cases: [{{input: a, ground_truth: '1'}}]\n")
+    assert len(suite.warnings) == warned
+    assert all(f"metrics[0].{key}: every number is within" in warning for warning in suite.warnings)

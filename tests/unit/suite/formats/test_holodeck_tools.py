@@ -1,4 +1,4 @@
-"""The agent that a HoloDeck ``agent.yaml`` describes itself: what is read, and what is wrong in it."""
+"""The agent that a HoloDeck ``agent.yaml`` describes: values and mistakes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from agenteval.agents.model.client import ollama_address
 from agenteval.agents.model.tools import filled, parameters_schema, passages
 from agenteval.agents.worker.functions import call, describe
+from agenteval.agents.worker.references import MissingError
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.run.config.model import Config
@@ -51,7 +52,7 @@ def agent(folder: Path, text: str = "") -> ModelAgentSpec:
 
 def tool(folder: Path, fields: str) -> Any:
     found = agent(folder, f"tools:\n- {{{fields}}}\n")
-    assert found.obstacles == ()
+    assert found.problems == ()
     (only,) = found.tools
     return only
 
@@ -62,8 +63,8 @@ def problems(folder: Path, text: str) -> list[str]:
     return [str(problem).removeprefix("agent.yaml:") for problem in caught.value.problems]
 
 
-def obstacles(folder: Path, text: str) -> list[str]:
-    return [str(problem).removeprefix("agent.yaml:") for problem in agent(folder, text).obstacles]
+def agent_problems(folder: Path, text: str) -> list[str]:
+    return [str(problem).removeprefix("agent.yaml:") for problem in agent(folder, text).problems]
 
 
 class TestModelAndInstructions:
@@ -74,7 +75,7 @@ class TestModelAndInstructions:
     def test_the_model_has_holodecks_defaults(self, folder: Path) -> None:
         assert agent(folder).model == ModelSpec("openai", "gpt-4.1-mini", temperature=0.3, max_tokens=1000)
 
-    def test_what_is_given_wins(self, folder: Path) -> None:
+    def test_given_values_override_defaults(self, folder: Path) -> None:
         text = AGENT.replace("}", ", temperature: null, max_tokens: 5, top_p: 0.5, endpoint: 'http://x/v1'}")
         found = model_agent_of(load(folder, text).fallback_agent or fallback(folder))
         assert found.model == ModelSpec("openai", "gpt-4.1-mini", None, 5, 0.5, "http://x/v1")
@@ -113,7 +114,7 @@ class TestModelAndInstructions:
         assert fallback(folder).timeout_s == 300
         assert fallback(folder, "execution: {llm_timeout: 20}\n").timeout_s == 20
 
-    def test_keys_that_stand_in_the_file_are_secrets(self, folder: Path) -> None:
+    def test_api_keys_in_the_file_are_secrets(self, folder: Path) -> None:
         text = AGENT.replace("}", ", api_key: sk-written}") + (
             "tools:\n"
             f"- {{{SERVER}, env: {{API_TOKEN: token-written, PLACE: here}}}}\n"
@@ -130,8 +131,8 @@ class TestResolution:
         assert resolve_agent(None, Config(agents={"default": other}), "agent.yaml", found) is other
         assert resolve_agent(other, Config(), "agent.yaml", found) is other
 
-    def test_without_any_agent_the_message_says_what_helps(self) -> None:
-        with pytest.raises(ConfigError, match="or give the suite `model` and `instructions`"):
+    def test_without_any_agent_the_message_has_the_fix(self) -> None:
+        with pytest.raises(ConfigError, match="or add `model` and `instructions` to the suite"):
             resolve_agent(None, Config(), "agent.yaml")
 
 
@@ -161,9 +162,9 @@ class TestResponseFormat:
             ("list.json", "3: response_format: must be a JSON Schema of `type: object`"),
         ],
     )
-    def test_what_keeps_it_from_running(self, folder: Path, written: str, problem: str) -> None:
+    def test_reasons_why_it_cannot_run(self, folder: Path, written: str, problem: str) -> None:
         (folder / "list.json").write_text("[1]")
-        assert obstacles(folder, f"response_format: {written}\n") == [problem]
+        assert agent_problems(folder, f"response_format: {written}\n") == [problem]
 
     def test_properties_are_those_of_an_object(self, folder: Path) -> None:
         assert agent(folder, "response_format: {properties: {}}\n").response_schema == {
@@ -230,12 +231,12 @@ class TestTools:
         assert tool(folder, PROMPT + ", template: 'Sum up: {{text}}'") == expected
         assert tool(folder, PROMPT + ", file: sum_up.md") == expected
 
-    def test_a_prompt_with_a_model_of_its_own(self, folder: Path) -> None:
+    def test_a_prompt_tool_with_a_separate_model(self, folder: Path) -> None:
         found = tool(folder, PROMPT + ", template: t, model: {name: gpt-4.1, temperature: 0}")
         assert found.model == ModelSpec("openai", "gpt-4.1", temperature=0, max_tokens=1000)
         found = tool(folder, PROMPT + ", template: t, model: {provider: ollama, name: llama3}")
         assert found.model == ModelSpec("ollama", "llama3", temperature=0.3, max_tokens=1000)
-        (problem,) = obstacles(folder, f"tools:\n- {{{PROMPT}, template: t, model: {{nam: x}}}}\n")
+        (problem,) = agent_problems(folder, f"tools:\n- {{{PROMPT}, template: t, model: {{nam: x}}}}\n")
         assert problem.startswith("4: tools[0].model.nam: unknown key; did you mean 'name'?")
 
     def test_keys_that_mean_nothing_here_are_accepted(self, folder: Path) -> None:
@@ -251,7 +252,7 @@ class TestTools:
 
     def test_documents_of_holodecks_keep_only_this_agent_from_running(self, folder: Path) -> None:
         text = "tools:\n- {name: kb, description: d, type: vectorstore, source: data}\n"
-        (problem,) = obstacles(folder, text)
+        (problem,) = agent_problems(folder, text)
         assert problem.startswith("4: tools[0]: tools of type vectorstore need HoloDeck's document index")
         assert "{name: kb, description: …, type: function, file: retriever.py" in problem
         assert "is_retrieval: true" in problem
@@ -269,8 +270,8 @@ class TestTools:
             (PROMPT + ", file: none.md", "4: tools[0].file: none.md: no such file"),
         ],
     )
-    def test_what_keeps_it_from_running(self, folder: Path, fields: str, problem: str) -> None:
-        assert obstacles(folder, f"tools:\n- {{{fields}}}\n") == [problem]
+    def test_reasons_why_it_cannot_run(self, folder: Path, fields: str, problem: str) -> None:
+        assert agent_problems(folder, f"tools:\n- {{{fields}}}\n") == [problem]
 
     @pytest.mark.parametrize(
         ("fields", "problem"),
@@ -312,7 +313,7 @@ class TestTools:
             ("name: a, description: d, type: vectorstore, source: ''", "1: tools[0].source: must not be empty"),
         ],
     )
-    def test_what_holodeck_refuses_too(self, folder: Path, fields: str, problem: str) -> None:
+    def test_values_that_holodeck_refuses_are_refused(self, folder: Path, fields: str, problem: str) -> None:
         found = problems(folder, f"tools: [{{{fields}}}]\n")
         assert [text for text in found if text.startswith(problem)], found
 
@@ -384,7 +385,7 @@ class TestFunctions:
             "other": {"type": "string"},
         }
 
-    def test_what_json_does_not_know_may_be_anything(self, file: str) -> None:
+    def test_types_without_a_json_schema_accept_any_value(self, file: str) -> None:
         found = describe(file, "free")
         assert found["properties"] == {"first": {"type": "object"}, "when": {}}
         assert found["additionalProperties"] is True
@@ -402,14 +403,14 @@ class TestFunctions:
         with pytest.raises(error, match=said):
             describe(file, name)
 
-    def test_a_file_that_is_no_python(self, tmp_path: Path) -> None:
+    def test_a_tool_file_without_python(self, tmp_path: Path) -> None:
         (tmp_path / "tools.txt").write_text("")
-        with pytest.raises(ImportError, match="is not a Python file"):
+        with pytest.raises(MissingError, match="is not a Python file"):
             describe(str(tmp_path / "tools.txt"), "any")
 
     def test_calls(self, file: str) -> None:
         assert asyncio.run(call(file, "shout", {"text": "a"})) == "A"
-        # What is no JSON becomes text.
+        # Values without a JSON type become text.
         assert asyncio.run(call(file, "wait", {"text": "a"})) == ["a", "2026-01-02", "Found(total=3)"]
         assert [asyncio.run(call(file, "count", {})) for _ in range(2)] == [1, 2]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from agenteval.agents.replay.otel.span import AgentSpan
 from agenteval.agents.replay.otel.tools import tool_calls_of
-from agenteval.results.model import ToolCall, Usage
+from agenteval.results.case import ToolCall, Usage
 
 _AGENT = "invoke_agent"
 
@@ -124,7 +124,7 @@ def _outermost(placed: Sequence[_Placed], has: Callable[[AgentSpan], bool]) -> l
 
 
 def _told(placed: Sequence[_Placed], has: Callable[[AgentSpan], bool]) -> list[AgentSpan]:
-    """Return the spans with a value, without duplicates."""
+    """Return the spans with a value, without duplicates of enclosing spans."""
     return [item.span for item in placed if not item.repeats and has(item.span)]
 
 

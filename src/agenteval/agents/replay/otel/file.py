@@ -1,4 +1,4 @@
-"""Reads files of OpenTelemetry data, as the collector's file exporter writes them: JSON, one request a line."""
+"""Reads OpenTelemetry files as the collector's file exporter writes them: one JSON request per line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agenteval.agents.replay.otel.shape import Export
     from agenteval.agents.replay.trace import BadLine
 
-# Bytes; a line is one request of an agent's exporter, often thousands of spans.
+# Bytes; a line is one export request of an agent, often with thousands of spans.
 LONGEST_LINE = 100_000_000
 _START = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|Metrics)"\s*:')
 _HEAD = 4096

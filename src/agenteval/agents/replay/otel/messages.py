@@ -1,4 +1,4 @@
-"""Messages from the attributes and events of one span, in all versions of the GenAI conventions.
+"""Reads messages from the attributes and events of a span, in all versions of the GenAI conventions.
 
 Sources: OpenTelemetry semantic conventions for generative AI: ``gen_ai.input.messages`` and
 ``gen_ai.output.messages`` (since 1.37), ``gen_ai.user.message``, ``gen_ai.choice`` and other events (before), and
@@ -29,7 +29,7 @@ _ROLES = {
 }
 _CALLS = {"tool_call": "arguments", "server_tool_call": "server_tool_call"}
 _RESULTS = {"tool_call_response": ("response", "result"), "server_tool_call_response": ("server_tool_call_response",)}
-# Not a set: a type may be any value, also an unhashable one.
+# A tuple, not a set: a type may be an unhashable value.
 _TEXTS = ("text", "input_text", "output_text")
 _SHAPE = frozenset({"role", "parts", "content", "tool_calls"})
 _ASKING, _ANSWERING = frozenset({"user", "human"}), frozenset({"assistant", "model", "ai", ""})
@@ -130,7 +130,7 @@ def _older(attributes: Attributes, events: Sequence[SpanEvent], name: str, role:
 
 
 def _messages(value: Any, role: str) -> Sequence[_Message]:
-    """Return a list of messages, also from JSON; any other text is one message."""
+    """Return the messages of a list, which may be JSON text; any other text is one message."""
     found = parsed(value)
     if isinstance(found, dict):
         found = found.get("messages", [found])

@@ -21,9 +21,9 @@ from agenteval.core.errors import ConfigError, Problem
 
 @dataclass(slots=True)
 class _Trace:
-    """The data of a trace read so far.
+    """The data of a trace that is still being read.
 
-    Every model call repeats the whole conversation before it, so equal texts and results are kept once.
+    Every model call repeats the conversation before it, so equal texts and results are stored once.
     """
 
     line: int
@@ -50,7 +50,7 @@ class _Trace:
 def read_answers(file: Path) -> Iterator[OtelAnswer | BadLine]:
     """Yield every bad line of a file, then the answers of all its traces in order of time.
 
-    Traces without any span of an agent or a model are omitted.
+    Traces without a span of an agent or a model are omitted.
 
     Args:
         file: JSON, one ``ExportTraceServiceRequest`` a line, optionally gzip'ed. Events in an
@@ -70,7 +70,7 @@ def read_answers(file: Path) -> Iterator[OtelAnswer | BadLine]:
             _collect(*item, traces, records)
     answers = _answers(traces, records)
     if not answers and not bad:
-        message = "there is no span of an agent or a model (gen_ai.operation.name) in this file"
+        message = "the file contains no span of an agent or a model (gen_ai.operation.name)"
         raise ConfigError(Problem(message, file=str(file)))
     # Yielded and released one by one.
     answers.reverse()

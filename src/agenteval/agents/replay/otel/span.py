@@ -13,10 +13,10 @@ from agenteval.agents.replay.otel.shape import LogRecord, Resource, Span, value_
 CASE_ATTRIBUTES = ("agenteval.case", "test.case.name")
 _CONVERSATION = "gen_ai.conversation.id"
 _MODEL_CALLS = frozenset({"chat", "text_completion", "generate_content"})
-# The current names, then those until 1.26.
+# The current names, then the names until version 1.26.
 _INPUT_TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 _OUTPUT_TOKENS = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
-# Base64 of eight zero bytes, which means no parent in some files.
+# The last one is eight zero bytes in base64; some files use it for spans without a parent.
 _NO_PARENT = frozenset({"", "0" * 16, "AAAAAAAAAAA="})
 _MOST_TOKENS = 10**15
 
@@ -134,7 +134,7 @@ def _error(span: Span, attributes: Attributes, events: Sequence[SpanEvent]) -> s
     kind = _text(attributes.get("error.type")) or _text(raised.get("exception.type")) or ""
     # A message often begins with the exception's name without its module.
     said = [part for part in (kind if kind.rpartition(".")[2] not in message else "", message) if part]
-    return ": ".join(said) or "the trace says that it failed, and not why"
+    return ": ".join(said) or "the trace failed without an error message"
 
 
 def _case(attributes: Mapping[str, Any]) -> str | None:

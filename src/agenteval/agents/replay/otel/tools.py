@@ -8,7 +8,7 @@ from typing import Any
 
 from agenteval.agents.replay.otel.messages import SaidCall
 from agenteval.agents.replay.otel.span import AgentSpan
-from agenteval.results.model import ToolCall
+from agenteval.results.case import ToolCall
 
 
 def tool_calls_of(
@@ -46,7 +46,7 @@ def tool_calls_of(
 
 
 class _Asked:
-    """The calls that models requested; each is taken once."""
+    """The calls that models requested; each is taken at most once."""
 
     def __init__(self, spans: Sequence[AgentSpan]) -> None:
         # A tool can run as soon as a model has requested it.
@@ -56,7 +56,7 @@ class _Asked:
         self._by_name: defaultdict[str, deque[int]] = defaultdict(deque)
         for index, (_, call) in enumerate(self._calls):
             if call.id in self._by_id:
-                # The same answer in two spans.
+                # Two spans contain the same answer.
                 self._taken.add(index)
                 continue
             if call.id:

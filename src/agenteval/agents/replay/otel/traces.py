@@ -12,7 +12,7 @@ from agenteval.agents.replay.trace import BadLine, Trace
 from agenteval.results.record.fields import trace_of_reply
 
 NO_CONTENT = (
-    "what was asked and answered was not recorded; instrumentations do that only when they are told to "
+    "the question or the answer was not recorded; enable the recording of content in the instrumentation "
     "(OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT)"
 )
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from agenteval.ci.github.action.base_files import BaseFiles
 from agenteval.ci.github.action.inputs import Inputs, read_inputs
 from agenteval.ci.github.action.outputs import say, warn
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.comment.sections import section_key
+from agenteval.ci.github.control import GithubControl
 from agenteval.ci.github.event import Plan, plan, read_event, run_page, with_baseline_branch
 from agenteval.ci.github.publish.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
+from agenteval.core.authentic import CACHE_KEY, Seal, sealed
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.run.baseline import BaselineSource
 from agenteval.run.context import RunContext
@@ -49,7 +53,7 @@ class Context:
 
     @property
     def options(self) -> PublishOptions:
-        """Return the options of the publication."""
+        """The options of the publication."""
         inputs = self.inputs
         if inputs.shard is not None:
             # A shard alone is not published.
@@ -58,15 +62,29 @@ class Context:
 
     @property
     def job(self) -> str:
-        """Return the key of this job's section; ``check-name`` distinguishes the legs of a matrix."""
+        """The key of this job's section; ``check-name`` distinguishes the legs of a matrix."""
         workflow, job = (self.environment.get(name, "") for name in ("GITHUB_WORKFLOW", "GITHUB_JOB"))
         return section_key(workflow, job, self.inputs.check_name)
 
     @property
     def provenance(self) -> Provenance:
-        """What is evaluated."""
+        """The repository, commit and workflow run that are evaluated."""
         event = self.event
         return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id)
+
+    @contextmanager
+    def sealed_caches(self) -> Iterator[None]:
+        """Believe only cache entries of runs with the same key; without a key, only those of this run.
+
+        The key is not in the environment inside the block, where suites and user code could get it.
+        """
+        key = self.inputs.cache_key
+        before = {name: os.environ.pop(name) for name in (CACHE_KEY, "INPUT_CACHE-KEY") if name in os.environ}
+        try:
+            with sealed(Seal(key) if key else Seal.random()):
+                yield
+        finally:
+            os.environ.update(before)
 
     def client(self) -> Client:
         """Return the client of the GitHub API.
@@ -75,6 +93,19 @@ class Context:
             ConfigError: there is no token.
         """
         return Client.from_environment(self.inputs.github_token, self.environment)
+
+    @property
+    def base_files(self) -> BaseFiles | None:
+        """The files of the base commit; ``None`` if the event is not a pull request's."""
+        event = self.event
+        if not event.is_proposed:
+            return None
+        return BaseFiles(self.client, event.repository, event.base_commit, self.workspace)
+
+    @property
+    def workspace(self) -> Path:
+        """The directory of the checkout."""
+        return Path(self.environment.get("GITHUB_WORKSPACE") or ".").resolve()
 
     @cached_property
     def publisher(self) -> Publisher | None:
@@ -104,8 +135,12 @@ class Context:
         Raises:
             ConfigError: the directory does not exist.
         """
-        path = Path(self.environment.get("GITHUB_WORKSPACE") or ".") / self.inputs.working_directory
+        workspace = self.workspace
+        path = workspace / self.inputs.working_directory
         try:
+            if not path.resolve().is_relative_to(workspace):
+                message = f"{path} leads out of the workspace; name a directory inside"
+                raise ConfigError(Problem(message, path="working-directory"))
             os.chdir(path)
         except OSError as error:
             raise ConfigError(Problem(f"{path}: {error.strerror}", path="working-directory")) from None
@@ -117,7 +152,9 @@ class Context:
             ConfigError: there is no baseline, and ``on-missing-baseline`` is ``fail``.
         """
         inputs = self.inputs
-        return RunContext(self.provenance, self._baseline_source(), inputs.setup, inputs.missing_baseline())
+        control = GithubControl(self.event, self.client, inputs.github_token, self.environment)
+        baseline, missing = self._baseline_source(), inputs.missing_baseline()
+        return RunContext(self.provenance, baseline, inputs.setup, missing, control=control)
 
     def _baseline_source(self) -> BaselineSource | None:
         inputs, event = self.inputs, self.event

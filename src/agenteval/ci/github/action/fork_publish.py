@@ -17,10 +17,12 @@ from agenteval.ci.github.api.workflow_runs import artifacts_named
 from agenteval.ci.github.publish.publisher import Content, PublicationTarget, Publisher, revision_of
 from agenteval.ci.github.publish.saved_results import judged_content, send
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.text.escape import markdown_inline, one_line
+from agenteval.core.masking import shortened
+from agenteval.core.text.escape import markdown_inline
 from agenteval.report.markdown.placeholders import render_nothing_left
 from agenteval.results.model import Results
 from agenteval.results.store import RESULTS_FILE, parse_results
+from agenteval.results.verdict import Verdict
 
 _REASON_LIMIT = 300
 
@@ -31,13 +33,13 @@ class Published:
 
     Attributes:
         content: the texts of the run.
-        verdict: passed, failed, or error if the run left no results.
+        verdict: the gate's verdict; ``error`` if the run left no results.
         comment_url: address of the comment; empty without one.
         done: the completed steps, as text.
     """
 
     content: Content
-    verdict: str
+    verdict: Verdict
     comment_url: str
     done: tuple[str, ...]
 
@@ -70,17 +72,16 @@ def publish_first_stage(context: Context) -> Published | None:
     try:
         results = _results(client, event.repository, stage, inputs.baseline_artifact)
     except UnusableArtifactError as error:
-        content, verdict = _without_results(stage, error), "error"
+        content = _without_results(stage, error)
     else:
         content = judged_content(results, context.options, inputs.settings_of_reports(), context.environment)
-        verdict = "failed" if content.conclusion == "failure" else "passed"
     # The author of the pull request can have forged the results.
-    url = send(publisher, content.not_vouched_for() if stage.from_fork else content)
-    return Published(content, verdict, url, tuple(publisher.done))
+    url = send(publisher, content.untrusted() if stage.from_fork else content)
+    return Published(content, content.verdict, url, tuple(publisher.done))
 
 
 def _without_results(stage: FirstStage, error: UnusableArtifactError) -> Content:
-    reason = one_line(error.reason, _REASON_LIMIT)
+    reason = shortened(error.reason, _REASON_LIMIT)
     text = render_nothing_left(stage.commit, stage.url, markdown_inline(reason))
     return Content(f"no results: {reason}", text, text, "failure")
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from agenteval.ci.github.baseline.source import OnMissing
 from agenteval.ci.github.publish.publisher import CommentMode
 from agenteval.compare.gate import FailOn, parse_fail_on
+from agenteval.core.authentic import CACHE_KEY, key_problem
 from agenteval.core.documents.validation import did_you_mean
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.run.settings import Settings
@@ -36,6 +37,7 @@ NAMES = (
     "shard",
     "max-llm-calls",
     "max-cost-usd",
+    "cache-key",
     "comment",
     "comment-id",
     "check-name",
@@ -84,6 +86,7 @@ class Inputs:
     shard: Shard | None
     max_llm_calls: int | None
     max_cost_usd: float | None
+    cache_key: str = field(repr=False)
     comment: CommentMode
     comment_id: str
     check_name: str
@@ -180,6 +183,7 @@ class _Reader:
             shard=self._shard(),
             max_llm_calls=self._whole_number("max-llm-calls", least=0),
             max_cost_usd=self._amount("max-cost-usd"),
+            cache_key=self._cache_key(),
             comment=self._choice("comment"),
             comment_id=self._text("comment-id"),
             check_name=self._text("check-name"),
@@ -192,6 +196,15 @@ class _Reader:
     def _text(self, name: str) -> str:
         value = self._environment.get(f"INPUT_{name.upper()}", "").strip()
         return value or _DEFAULTS.get(name, "")
+
+    def _cache_key(self) -> str:
+        """Return the input; without it, the variable that other ways of running agenteval read."""
+        name = "cache-key" if self._text("cache-key") else CACHE_KEY
+        key = self._text("cache-key") or self._environment.get(CACHE_KEY, "").strip()
+        problem = key_problem(key)
+        if problem:
+            self._wrong(name, problem)
+        return key
 
     def _suites(self) -> tuple[str, ...]:
         try:

@@ -12,26 +12,27 @@ from contextlib import contextmanager
 from itertools import count, takewhile
 from pathlib import Path
 
+from agenteval.ci.github.action.checkout import allows, files_with_tokens
 from agenteval.ci.github.action.outputs import warn
+from agenteval.ci.github.action.runner_files import hidden_files
+from agenteval.ci.github.action.workspace import SOCKETS, owner_of
+from agenteval.core.files.safe_directory import safe_directory
 from agenteval.core.process.confinement import Owner, confined, is_private
 from agenteval.core.process.process_groups import reap_orphans
 
-# Access to one of these sockets controls the machine that runs the container.
-_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))
-_COMMAND_FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
+# Directories in the home directory, unless the job names others.
+_FOLDERS = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+_TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 _PR_SET_DUMPABLE = 4
-_NOBODY = 65534
-# Files can be opened and created by name, but the directory cannot be listed.
-_UNLISTED = 0o733
 
 
 @contextmanager
 def isolated(environment: Mapping[str, str]) -> Iterator[None]:
     """Run user code inside the block with at most the rights of the workspace's owner.
 
-    User code cannot read this process, open the socket of the container engine, or find the runner's files. Without
-    root privileges, only this process is hidden. Secrets stay in ``os.environ`` and are removed from the initial
-    environment that the kernel shows.
+    User code cannot read this process or its home directory, open the socket of the container engine, or find the
+    runner's files. Without root privileges, only this process is hidden. Secrets stay in ``os.environ`` and are
+    removed from the initial environment that the kernel shows.
 
     Args:
         environment: environment variables of the container, as the runner set them.
@@ -44,74 +45,36 @@ def isolated(environment: Mapping[str, str]) -> Iterator[None]:
     if owner is None:
         yield
         return
-    for socket in _SOCKETS:
-        if can_open(owner, socket):
-            warn([f"the agent can open {socket}, and can control this machine with it"])
-    with hidden_files(environment, owner), _home(environment, owner) as home:
-        names = {name: environment.get(name) or "runner" for name in ("USER", "LOGNAME")}
-        with confined(owner=owner, variables={"HOME": home, **names}):
-            yield
-
-
-def owner_of(workspace: str) -> Owner | None:
-    """Return the user for user code: the owner of the workspace; ``None`` without the rights to change users.
-
-    If the runner's group can open the container engine's socket, another group is used.
-    """
-    if os.geteuid() != 0 or not Path(workspace or os.devnull).is_dir():
-        return None
-    found = Path(workspace).stat()
-    if found.st_uid == 0:
-        return Owner(0, found.st_gid)
-    avoided = {0, *(socket.stat().st_gid for socket in _SOCKETS if socket.exists())}
-    groups = (found.st_gid, found.st_uid, _NOBODY)
-    return Owner(found.st_uid, next((gid for gid in groups if gid not in avoided), _NOBODY))
+    names = {name: environment.get(name) or "runner" for name in ("USER", "LOGNAME")}
+    folders = {name: environment[name] for name in (*_FOLDERS, *_TEMPORARY) if name in environment}
+    with (
+        hidden_files(environment, owner),
+        _private_home(),
+        _home(environment, owner) as home,
+        confined(owner=owner, variables={**folders, "HOME": home, **names}),
+    ):
+        _warn_about_access(Path(environment.get("GITHUB_WORKSPACE", "")), owner)
+        yield
 
 
 def can_open(owner: Owner, socket: Path) -> bool:
     """Return whether a user can write to a socket and so control its server."""
     try:
-        found = socket.stat()
+        return allows(socket.stat(), owner, stat.S_IWUSR, stat.S_IWGRP, stat.S_IWOTH)
     except OSError:
         return False
-    bits = stat.S_IWUSR if found.st_uid == owner.uid else stat.S_IWGRP if found.st_gid == owner.gid else stat.S_IWOTH
-    return bool(found.st_mode & bits)
 
 
-@contextmanager
-def hidden_files(environment: Mapping[str, str], owner: Owner) -> Iterator[None]:
-    """Hide the runner's files inside the block: user code can neither find nor change them.
-
-    If the process is killed, the runner can still read the files by their names, which cannot be guessed.
-    """
-    if owner.uid == 0:
-        yield
-        return
-    with contextlib.ExitStack() as before:
-        for path, mode in _runner_files(environment):
-            found = path.stat()
-            before.callback(_change, path, found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
-            _change(path, 0, 0, mode)
-        yield
-
-
-def restore_ownership(environment: Mapping[str, str]) -> None:
-    """Restore the files that :func:`hidden_files` hid and a killed run did not restore."""
-    owner = owner_of(environment.get("GITHUB_WORKSPACE", ""))
-    if owner is None or owner.uid == 0:
-        return
-    for path, _ in _runner_files(environment):
-        _change(path, owner.uid, owner.gid, 0o755 if path.is_dir() else 0o644)
-
-
-def _runner_files(environment: Mapping[str, str]) -> list[tuple[Path, int]]:
-    """Return the directories and files to protect, each with its new permissions."""
-    folders = {Path(environment[name]).parent for name in _COMMAND_FILES if environment.get(name)}
-    event = Path(environment.get("GITHUB_EVENT_PATH") or "/")
-    found = [(folder, _UNLISTED) for folder in sorted(folders)]
-    # The file is not secret, but later steps trust its content.
-    found += [(event.parent, 0o755), (event, 0o644)] if event.is_file() and event.parent not in folders else []
-    return [(path, mode) for path, mode in found if path.exists()]
+def _warn_about_access(workspace: Path, owner: Owner) -> None:
+    """Warn if user code can control the machine, or read credentials of git that cannot be hidden."""
+    for socket in SOCKETS:
+        if can_open(owner, socket):
+            warn([f"the agent can open {socket}, and can control this machine with it"])
+    found = files_with_tokens(workspace, owner)
+    if found:
+        first = found[0].relative_to(workspace) if found[0].is_relative_to(workspace) else found[0]
+        more = f" and {len(found) - 1} more files" if len(found) > 1 else ""
+        warn([f"the agent can read a token in {first}{more}; set persist-credentials: false for actions/checkout"])
 
 
 @contextmanager
@@ -126,10 +89,26 @@ def _home(environment: Mapping[str, str], owner: Owner) -> Iterator[str]:
         yield folder
 
 
-def _change(path: Path, uid: int, gid: int, mode: int) -> None:
-    with contextlib.suppress(OSError):
-        os.chown(path, uid, gid, follow_symlinks=False)
-        path.chmod(mode)
+@contextmanager
+def _private_home() -> Iterator[None]:
+    """Give this process a home directory that user code cannot enter, and a safe place for temporary files.
+
+    agenteval and its libraries keep caches at home, and read settings and data from there. ``TMPDIR`` of the job can
+    be a directory in which user code renames the folders of others.
+    """
+    names = ("HOME", *_FOLDERS, *_TEMPORARY)
+    before = {name: os.environ.pop(name) for name in names if name in os.environ}
+    given, tempfile.tempdir = tempfile.tempdir, str(safe_directory())
+    try:
+        with tempfile.TemporaryDirectory(prefix="agenteval-private-", ignore_cleanup_errors=True) as folder:
+            os.environ["HOME"] = folder
+            try:
+                yield
+            finally:
+                del os.environ["HOME"]
+    finally:
+        tempfile.tempdir = given
+        os.environ.update(before)
 
 
 def _hide_this_process() -> None:

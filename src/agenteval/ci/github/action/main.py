@@ -5,24 +5,35 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 from agenteval.ci.github.action.context import Context
-from agenteval.ci.github.action.isolation import isolated, restore_ownership
+from agenteval.ci.github.action.isolation import isolated
 from agenteval.ci.github.action.outputs import RunnerFiles, outputs_of, say, warn
+from agenteval.ci.github.action.report_directory import (
+    check_report_directory,
+    out_of_reach,
+    with_default_caches,
+    within_workspace,
+)
+from agenteval.ci.github.action.runner_files import restore_files
+from agenteval.ci.github.action.workspace import give_back, workspace_of_user
 from agenteval.ci.github.checks.check_run import CheckRun, as_commands
 from agenteval.ci.github.event import run_page
 from agenteval.ci.github.publish.publisher import Content, Publisher, content_of
 from agenteval.ci.github.runner import annotation, stop_commands
-from agenteval.core.errors import AgentEvalError, ConfigError, Problem, unexpected_error
+from agenteval.core.base_commit import with_base_commit
+from agenteval.core.errors import AgentEvalError, ConfigError, Problem, joined, problems_of, unexpected_error
+from agenteval.core.files.reading import below
+from agenteval.core.masking import redactor
 from agenteval.report.markdown.placeholders import render_problems, render_unfinished
 from agenteval.report.markdown.render import render_summary
 from agenteval.report.write import print_table
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
-from agenteval.run.resolve.redactor import redactor
 
 #: Default directory of the results to merge.
 SHARDS = "agenteval-shards"
@@ -48,7 +59,14 @@ def main(environment: Mapping[str, str]) -> int:
     signal.signal(signal.SIGTERM, _end)
     try:
         context = Context.read(environment)
-        with isolated(environment):
+        with (
+            workspace_of_user(environment),
+            within_workspace(environment),
+            isolated(environment),
+            with_default_caches(),
+            context.sealed_caches(),
+            with_base_commit(context.base_files),
+        ):
             return _act(context, files)
     except AgentEvalError as error:
         _failed(error, context, files)
@@ -65,7 +83,8 @@ def clean_up(environment: Mapping[str, str]) -> int:
     Returns:
         0; a failure is a warning.
     """
-    restore_ownership(environment)
+    give_back(environment)
+    restore_files(environment)
     if environment.get(f"STATE_{_STAGE}") != _RUNNING:
         return 0
     try:
@@ -94,16 +113,18 @@ def _act(context: Context, files: RunnerFiles) -> int:
     context.enter()
     if context.inputs.mode == "publish":
         return _publish_first_stage(context, files)
+    check_report_directory(Path(context.inputs.report_dir))
+    # User code can rename the working directory. Its path is where later steps look for the reports.
+    directory = Path.cwd() / context.inputs.report_dir
     _begin(context, files)
     settings, host = context.inputs.settings(), context.run_context()
-    directory = Path(context.inputs.report_dir)
-    with stop_commands():
+    with stop_commands(), out_of_reach(directory) as private:
         if context.inputs.mode == "merge":
             from agenteval.run.merge import merge_files
 
-            outcome = merge_files(_parts(context.inputs.suites), directory, settings, host)
+            outcome = merge_files(_parts(context.inputs.suites), private, settings, host)
         else:
-            outcome = run(settings, host)
+            outcome = run(replace(settings, out=private), host)
             print_table(outcome.results, outcome.view, sys.stdout)
     _finish(context, files, outcome, directory)
     return outcome.exit_status
@@ -124,7 +145,6 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
     files.outputs(outputs_of(outcome, files.relative(directory)))
     look = outcome.presentation
     files.report(lambda room: render_summary(outcome.results, outcome.view, limit=room, presentation=look))
-    files.give_to_user(directory)
     content = content_of(
         outcome.results, outcome.view, context.options, outcome.archive, outcome.quarantined, presentation=look
     )
@@ -133,23 +153,21 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
     if publisher is None or publisher.check is None:
         for line in as_commands(content.annotations, _COMMANDS):
             say(line)
-    if not outcome.view.passed:
+    if outcome.exit_status:
         say(annotation("error", outcome.view.headline, title="agenteval"))
 
 
 def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) -> None:
     """Write the problems of a run that could not start or failed to all outputs."""
     redact = redactor()
-    problems = error.problems if isinstance(error, ConfigError) else (Problem(str(error)),)
+    problems = joined(problems_of(error))
     for problem in problems:
         where = f"{problem.path}: " if problem.path else ""
         text = redact(f"{where}{problem.message}")
-        say(annotation("error", text, file=problem.file or None, line=problem.line, title="agenteval"))
-    text = redact(render_problems(problems))
+        say(annotation("error", text, file=redact(problem.file) or None, line=problem.line, title="agenteval"))
+    text = render_problems(problems)
     files.outputs({"verdict": "error"})
     files.summary(text)
-    if context is not None:
-        files.give_to_user(Path(context.inputs.report_dir))
     if context is not None and context.inputs.mode != "publish":
         title = redact(f"{len(problems)} problems" if len(problems) > 1 else problems[0].message)
         _publish(context, files, Content(title, text, text, "failure"))
@@ -184,10 +202,17 @@ def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
 def _parts(places: tuple[str, ...]) -> list[Path]:
     """Return the results files at the given paths, or at the default path."""
     folders = [Path(place) for place in places] or [Path(SHARDS)]
-    files = sorted(file for place in folders for file in ([place] if place.is_file() else place.rglob(RESULTS_FILE)))
+    files = sorted(file for place in folders for file in ([place] if place.is_file() else _results_below(place)))
     if not files:
         raise ConfigError(Problem(f"there is no {RESULTS_FILE} in {', '.join(map(str, folders))}", path="suite"))
     return files
+
+
+def _results_below(place: Path) -> list[Path]:
+    try:
+        return [folder / name for folder, _, names in below(place) for name in names if name == RESULTS_FILE]
+    except OSError as error:
+        raise ConfigError(Problem(f"{place} {error.strerror}", path="suite")) from None
 
 
 def _tell(publisher: Publisher) -> None:

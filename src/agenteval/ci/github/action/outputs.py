@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.ci.github.runner import annotation, append_output, append_summary, summary_room
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.masking import redactor
 from agenteval.report.size_limits import SUMMARY_LIMIT, ReportTooLargeError
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.outcome import RunOutcome
-from agenteval.run.resolve.redactor import redactor
 
 
 class RunnerFiles:
@@ -63,19 +62,6 @@ class RunnerFiles:
         absolute = path.resolve()
         return absolute.relative_to(workspace) if absolute.is_relative_to(workspace) else absolute
 
-    def give_to_user(self, directory: Path) -> None:
-        """Give the reports to the workspace's owner, because later steps do not run as root."""
-        workspace = self._environment.get("GITHUB_WORKSPACE")
-        if not workspace or os.geteuid() != 0:
-            return
-        owner = Path(workspace).stat()
-        # An agent may have replaced the file with a link to a file of another user.
-        if not directory.resolve().is_relative_to(Path(workspace).resolve()):
-            return
-        for path in (directory, *directory.rglob("*")):
-            with contextlib.suppress(OSError):
-                os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-
     def _append(self, variable: str, values: Mapping[str, str]) -> None:
         path = self._environment.get(variable)
         for name, value in values.items() if path else ():
@@ -90,7 +76,7 @@ def outputs_of(outcome: RunOutcome, directory: Path) -> dict[str, str]:
     changes = [case.change for case in comparison.cases] if comparison else []
     html = directory / "report.html"
     return {
-        "verdict": "error" if outcome.exit_status not in {0, 1} else outcome.gate.verdict,
+        "verdict": outcome.gate.verdict,
         "pass-rate": _number(summary.pass_rate),
         "score": _number(summary.score),
         "passed": str(summary.passed),
@@ -98,6 +84,7 @@ def outputs_of(outcome: RunOutcome, directory: Path) -> dict[str, str]:
         "errors": str(summary.errors),
         "skipped": str(summary.skipped),
         "total": str(summary.cases),
+        "suite-total": _count(results.run.coverage.cases if results.run.coverage is not None else None),
         "regressions": str(changes.count("regressed")),
         "improvements": str(changes.count("improved")),
         "baseline-sha": (comparison.baseline.commit or "") if comparison else "",
@@ -110,8 +97,8 @@ def outputs_of(outcome: RunOutcome, directory: Path) -> dict[str, str]:
 
 
 def say(text: str) -> None:
-    """Write one line or a workflow command to the log."""
-    sys.stdout.write(text + "\n")
+    """Write one line or a workflow command to the log, without secrets."""
+    sys.stdout.write(redactor()(text) + "\n")
     sys.stdout.flush()
 
 
@@ -129,6 +116,10 @@ def only_warned() -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001 - the gate is already decided
         warn([str(error) if isinstance(error, AgentEvalError) else f"{type(error).__name__}: {error}"])
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else str(value)
 
 
 def _number(value: float | None) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.urls import display_url, is_http_url
 from agenteval.core.version import __version__
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class Client:
         if not token:
             raise ConfigError(Problem("a token is needed to talk to GitHub", path="github-token"))
         api_url = environment.get("GITHUB_API_URL") or DEFAULT_API_URL
-        if not _is_http(api_url):
-            raise ConfigError(Problem(f"{api_url!r} is not an http or https URL", path="GITHUB_API_URL"))
+        if not is_http_url(api_url):
+            raise ConfigError(Problem(f"{display_url(api_url)!r} is not an http or https URL", path="GITHUB_API_URL"))
         return cls(token, api_url.rstrip("/"))
 
     @contextmanager
@@ -93,11 +93,3 @@ class Client:
             raise GithubError(said.replace(self.token, "***"), status) from None
         finally:
             api.close()
-
-
-def _is_http(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in {"http", "https"} and bool(parts.hostname)

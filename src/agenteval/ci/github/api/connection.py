@@ -23,7 +23,7 @@ from urllib3 import BaseHTTPResponse
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import HTTPError, MaxRetryError
 
-from agenteval.core.text.escape import one_line
+from agenteval.core.masking import shortened
 
 MAX_WAIT_S = 60
 MAX_TOTAL_S = 120
@@ -158,10 +158,10 @@ def explain(error: Exception, permissions: Sequence[str]) -> str:
     if isinstance(error, GithubException):
         return _explain_answer(error, permissions)
     if isinstance(error, BadAttributeException):
-        return f"GitHub's response is invalid: {one_line(str(error), _MAX_ANSWER)}"
+        return f"GitHub's response is invalid: {shortened(str(error), _MAX_ANSWER)}"
     if isinstance(error, RuntimeError):
-        return f"GITHUB_API_URL is not the server's address: {one_line(str(error), _MAX_ANSWER)}"
-    return f"GitHub did not answer: {one_line(str(_cause(error)), _MAX_ANSWER)}"
+        return f"GITHUB_API_URL is not the server's address: {shortened(str(error), _MAX_ANSWER)}"
+    return f"GitHub did not answer: {shortened(str(_cause(error)), _MAX_ANSWER)}"
 
 
 def is_redirect_elsewhere(error: RuntimeError) -> bool:
@@ -201,7 +201,7 @@ def _message(error: GithubException) -> str:
     """Return GitHub's message in brackets; empty without one."""
     data: Any = error.data
     said = [data.get("message"), *_details(data.get("errors"))] if isinstance(data, dict) else [error.message]
-    line = one_line("; ".join(str(part) for part in said if part), _MAX_ANSWER)
+    line = shortened("; ".join(str(part) for part in said if part), _MAX_ANSWER)
     return f" ({line})" if line else ""
 
 

@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import Final
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from agenteval.core.text.escape import one_line
+from agenteval.core.masking import shortened
 
 _MIB: Final = 1024 * 1024
 _CHUNK: Final = 4 * _MIB
@@ -76,7 +76,7 @@ def read_zip_member(data: bytes, name: str, limits: MemberLimits | None = None) 
     except UnreadableZipError:
         raise
     except _BROKEN as error:
-        said = one_line(str(error), _MAX_SAID) or type(error).__name__
+        said = shortened(str(error), _MAX_SAID) or type(error).__name__
         raise UnreadableZipError(f"it is not a valid zip file ({said})") from None
 
 

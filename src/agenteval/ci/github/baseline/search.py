@@ -27,8 +27,9 @@ from agenteval.ci.github.baseline.model import (
     short,
 )
 from agenteval.core.errors import ConfigError
-from agenteval.core.text.escape import one_line
+from agenteval.core.masking import shortened
 from agenteval.results.model import Results
+from agenteval.results.partial import why_no_baseline
 from agenteval.results.store import RESULTS_FILE, parse_baseline
 
 if TYPE_CHECKING:
@@ -167,8 +168,8 @@ class _Hunt:
             results, notes = parse_baseline(data, RESULTS_FILE)
         except ConfigError as error:
             raise UnusableArtifactError(str(error)) from None
-        if not results.run.complete:
-            raise UnusableArtifactError("its evaluation was not complete")
+        if reason := why_no_baseline(results):
+            raise UnusableArtifactError(reason)
         if results.run.commit not in {None, run.head_sha}:
             raise UnusableArtifactError("its results are of another commit")
         if refusal := self.accept(results):
@@ -179,7 +180,7 @@ class _Hunt:
         """Add the problem of one run to the notes, unless it concerns all runs."""
         if isinstance(error, GithubError) and error.status in _FINAL:
             raise error
-        self.notes.append(one_line(note, _MAX_NOTE))
+        self.notes.append(shortened(note, _MAX_NOTE))
 
     def _is_spent(self) -> bool:
         return self._tried >= self.limits.downloads or time.monotonic() - self._begun > self.limits.total_s

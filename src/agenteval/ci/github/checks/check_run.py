@@ -15,7 +15,7 @@ from agenteval.ci.github.runner import annotation as command
 from agenteval.report.view.annotations import Annotation
 
 PERMISSIONS = ("contents: read", "checks: write")
-#: Bytes of a summary, and of a text. GitHub's documentation says characters, but GitHub counts bytes.
+#: Limit of a summary and of a text, in bytes. GitHub's documentation gives characters, but GitHub counts bytes.
 TEXT_LIMIT = 65_535
 #: Limit of annotations per request.
 BATCH = 50

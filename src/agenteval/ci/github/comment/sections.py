@@ -140,11 +140,6 @@ class Comment:
         """Return the section with this key, if any."""
         return next((section for section in self.sections if section.key == key), None)
 
-    def with_section(self, section: Section) -> Self:
-        """Return the comment with the newer one of this section and the one with its key."""
-        others = tuple(other for other in self.sections if other.key != section.key)
-        return replace(self, sections=(*others, section))
-
     def merged(self, sections: Iterable[Section]) -> Self:
         """Return the comment with the newer one of each section; of two equal revisions, the given one."""
         return replace(self, sections=(*self.sections, *sections))

@@ -32,30 +32,30 @@ class Call:
         return f"{self.request}{condition}\n{self.body}".rstrip() + "\n"
 
 
-def planned_calls(place: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
+def planned_calls(target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
     """Yield every request that publishing this content can make, in order."""
-    root = f"/repos/{place.repository}"
-    if options.check_name and place.takes_checks:
-        yield from _check_calls(root, place, options, content)
-    if place.pull_request is not None and options.comment != "never":
-        yield from _comment_calls(root, place, options, content)
+    root = f"/repos/{target.repository}"
+    if options.check_name and target.takes_checks:
+        yield from _check_calls(root, target, options, content)
+    if target.pull_request is not None and options.comment != "never":
+        yield from _comment_calls(root, target, options, content)
 
 
-def _check_calls(root: str, place: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
+def _check_calls(root: str, target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
     head = content.parts[0]
-    note = render_running(place.commit, place.run_url)
-    start = creation(place.commit, options.check_name, place.run_url, place.external_id, note)
+    note = render_running(target.commit, target.run_url)
+    start = creation(target.commit, options.check_name, target.run_url, target.external_id, note)
     yield Call(f"POST {root}/check-runs", body=_json(start))
     for body in updates(content.conclusion, content.title, head, content.details, content.annotations):
         yield Call(f"PATCH {root}/check-runs/{{id}}", body=_json(body))
 
 
-def _comment_calls(root: str, place: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
+def _comment_calls(root: str, target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
     head, detail = content.parts
     mark = marker(options.comment_id)
-    text = Comment(mark, (Section(place.job, head, detail, place.revision),)).render()
-    thread = f"{root}/issues/{place.pull_request}/comments"
-    yield Call(f"GET {root}/pulls/{place.pull_request}")
+    text = Comment(mark, (Section(target.job, head, detail, target.revision),)).render()
+    thread = f"{root}/issues/{target.pull_request}/comments"
+    yield Call(f"GET {root}/pulls/{target.pull_request}")
     yield Call(f"GET {thread}?per_page=100", "every page; again after a write")
     yield Call("POST /graphql", "which comments with the marker this token wrote")
     yield Call(f"GET {root}/issues/comments/{{id}}", "if such a comment exists")

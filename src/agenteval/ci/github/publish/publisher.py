@@ -16,9 +16,10 @@ from agenteval.core.text.escape import one_line
 from agenteval.report.markdown.placeholders import render_running, render_unfinished, running_note
 from agenteval.report.presentation import Presentation
 from agenteval.report.view.annotations import Annotation, annotate
-from agenteval.report.view.view import GateView
+from agenteval.report.view.view import GateView, verdict_line
 from agenteval.results.archive import Archive
 from agenteval.results.model import Results
+from agenteval.results.verdict import Verdict
 
 CommentMode = Literal["always", "changes", "failures", "never"]
 
@@ -85,6 +86,7 @@ class Content:
         markdown: the comment; its first two paragraphs stay if space is limited.
         details: text of the check run after these paragraphs.
         conclusion: conclusion of the check run.
+        verdict: the gate's verdict; ``error`` also without results.
         is_change: whether any case got better or worse.
         annotations: annotations of the suite files.
     """
@@ -93,6 +95,7 @@ class Content:
     markdown: str
     details: str
     conclusion: Conclusion
+    verdict: Verdict = "error"
     is_change: bool = False
     annotations: tuple[Annotation, ...] = ()
 
@@ -103,13 +106,13 @@ class Content:
         numbers, _, detail = rest.partition("\n\n")
         return f"{verdict}\n\n{numbers}".strip(), detail.strip()
 
-    def not_vouched_for(self) -> Self:
+    def untrusted(self) -> Self:
         """Return the content without a success, because a branch rule may require one."""
         return replace(self, conclusion="neutral") if self.conclusion == "success" else self
 
     def calls_for(self, mode: CommentMode) -> bool:
         """Return whether to create a missing comment."""
-        failed = self.conclusion == "failure"
+        failed = self.conclusion in {"failure", "action_required"}
         return (
             mode == "always" or (mode == "changes" and (self.is_change or failed)) or (mode == "failures" and failed)
         )
@@ -119,6 +122,13 @@ def revision_of(run_id: str | None, attempt: str | None) -> Revision:
     """Return the revision of a workflow run; 0 for values that are not numbers."""
     run, times = (int(text) if text and text.isascii() and text.isdigit() else 0 for text in (run_id, attempt))
     return Revision(run, times)
+
+
+def _conclusion(view: GateView) -> Conclusion:
+    """Return the conclusion of the check run; an unproven run is never a success."""
+    if view.verdict == "unproven":
+        return "action_required" if view.fails_job else "neutral"
+    return "success" if view.passed else "failure"
 
 
 def content_of(
@@ -136,10 +146,11 @@ def content_of(
     comparison = results.comparison
     found = annotate(results, archive, quarantined=quarantined).items if options.annotations else ()
     return Content(
-        title=one_line(view.headline, _TITLE_LIMIT),
+        title=one_line(verdict_line(view.verdict, view.headline), _TITLE_LIMIT),
         markdown=render_comment(results, view, options.comment_id, limit=_SECTION_LIMIT, presentation=presentation),
         details=render_summary(results, view, limit=TEXT_LIMIT, presentation=presentation),
-        conclusion="success" if view.passed else "failure",
+        conclusion=_conclusion(view),
+        verdict=view.verdict,
         is_change=comparison is not None and any(case.change in _CHANGES for case in comparison.cases),
         annotations=found,
     )

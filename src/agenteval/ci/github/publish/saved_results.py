@@ -19,7 +19,7 @@ from agenteval.ci.github.publish.publisher import (
 )
 from agenteval.compare.gate import decide_gate, quarantined
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.report.view.view import GateView
+from agenteval.report.view.view import view_of
 from agenteval.results.archive import InMemory
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
@@ -114,15 +114,9 @@ def judged_content(
     Raises:
         ConfigError: the configuration is invalid.
     """
-    spec = resolve_saved(settings, environment)
+    spec = resolve_saved(results, settings, environment)
     gate = decide_gate(results, spec.gate)
-    view = GateView(
-        passed=gate.exit_status == 0 and results.run.complete,
-        headline=gate.headline,
-        reasons=gate.reasons,
-        warnings=tuple(results.comparison.notes) if results.comparison else (),
-    )
-    counted_out = quarantined(results, spec.gate)
+    view, counted_out = view_of(gate, results), quarantined(results, spec.gate)
     return content_of(results, view, options, InMemory(), counted_out, presentation=spec.presentation)
 
 

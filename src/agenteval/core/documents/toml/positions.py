@@ -77,7 +77,7 @@ class _Scanner:
         return self._lines
 
     def _header(self, brackets: int) -> _Path:
-        """``[a.b]``, or ``[[a.b]]``, which opens a new entry of a list."""
+        """Read ``[a.b]``, or ``[[a.b]]``, which adds an entry to a list."""
         start = self._at
         self._at += brackets
         self._skip(_SPACE)
@@ -166,7 +166,7 @@ class _Scanner:
         return match.group()
 
     def _note(self, path: _Path, start: int) -> None:
-        # The first occurrence counts: a table may continue further down.
+        # The first occurrence is recorded; a table may continue later in the file.
         self._lines.setdefault(path, bisect_right(self._breaks, start - 1) + 1)
 
 

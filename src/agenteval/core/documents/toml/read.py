@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.documents.document import Document, KeyPath, Variables, read_text
-from agenteval.core.documents.toml.positions import TomlPositions, find_positions
+from agenteval.core.documents.allowed import KeyPatterns, Place
+from agenteval.core.documents.document import Document, KeyPath, Positions, Variables, read_text
+from agenteval.core.documents.toml.positions import find_positions
 from agenteval.core.errors import ConfigError, Problem
 
 _MOST_PARTS = 200
 
-# The parser copies all parts of a key for each further one.
+# For each part of a key, the parser copies all earlier parts.
 _LONG_KEY = re.compile(
     rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{_MOST_PARTS}}}""",
 )
@@ -41,33 +41,33 @@ def parse_toml(text: str) -> dict[str, Any]:
 _PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 _OWN_WORDS = {
-    "Cannot declare": "this table is there already",
-    "Cannot overwrite a value": "this key has a value already",
+    "Cannot declare": "this table already exists",
+    "Cannot overwrite a value": "this key already has a value",
     "Cannot mutate immutable namespace": "this adds to a table that is complete: {…} cannot be extended",
     "Invalid initial character for a key part": "a key or } is expected here",
-    "Unescaped '\\' in a string": "a backslash begins an escape, and this is none",
+    "Unescaped '\\' in a string": "a backslash begins an escape, and this is not a valid one",
     "Illegal character '\\n'": "the text that begins here has no closing quote",
-    "Invalid value": "this is no value: a text needs quotes",
-    "Invalid hex value": "a backslash begins an escape, and this is none",
+    "Invalid value": "this is not a value; a text needs quotes",
+    "Invalid hex value": "a backslash begins an escape, and this is not a valid one",
     "Unterminated string": "a text that begins further up has no closing quotes",
 }
 
 _DECLARED_TWICE = re.compile(r"Cannot declare \((.*)\) twice")
 
-# A key and the value behind it, for the hints.
+# A key and its value, for the hints.
 _PAIR = re.compile(r"\s*([\w.\"'-]+)\s*=\s*(.*)")
 
-_ADVICE_ON_BACKSLASHES = "patterns stand best in '''…''', where a backslash is itself: match = '''^\\d+$'''"
+_ADVICE_ON_BACKSLASHES = "write patterns in '''…''', where a backslash is a plain character: match = '''^\\d+$'''"
 
 # Message of the parser, pattern of the line, and the hint.
 _ADVICE = (
-    (r"Invalid initial", r",\s*\}", "inside {…} no comma may stand before the }"),
+    (r"Invalid initial", r",\s*\}", "remove the comma before the }"),
     (r"Unescaped|Invalid hex", r"", _ADVICE_ON_BACKSLASHES),
     (r"Invalid value", r"=\s*(True|False)\b", "it is written in lower case: true, false"),
     (r"Invalid value", r"=\s*(null|None|nil)\b", "TOML has no null: leave the key out"),
     (r"Invalid value", r"[“”‘’]", 'the quotes must be straight: "…"'),
-    (r"Expected '='", r":", "a value stands behind =: key = value"),
-    (r"Expected newline", r'"', 'a quote inside of "…" is written \\"'),
+    (r"Expected '='", r":", "write = before the value: key = value"),
+    (r"Expected newline", r'"', 'write a quote inside "…" as \\"'),
 )
 
 
@@ -77,6 +77,7 @@ def read_toml(
     shown_as: str | None = None,
     environment: Mapping[str, str] | None = None,
     unset: list[Problem] | None = None,
+    credentials: Iterable[str] = (),
 ) -> Document:
     """Read one TOML file.
 
@@ -85,6 +86,7 @@ def read_toml(
         shown_as: its name in messages; the path itself if not given.
         environment: the variables for ``${VAR}``; default: the process environment.
         unset: receives problems with variables, so that they are reported together with other problems.
+        credentials: patterns of the keys that take credentials.
 
     Raises:
         ConfigError: the file is unreadable, not TOML, or uses unset variables (all are reported).
@@ -94,8 +96,8 @@ def read_toml(
     try:
         data = parse_toml(text)
         positions = find_positions(text)
-        variables = Variables(name, os.environ if environment is None else environment)
-        data = _replaced(data, (), variables, positions)
+        variables = Variables(name, environment)
+        data = _replaced(data, (), KeyPatterns.of(credentials), variables, positions)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(_toml_problem(name, text, error)) from None
     except RecursionError:
@@ -103,10 +105,7 @@ def read_toml(
     except ValueError as error:
         # The parser also raises errors of Python's limits, such as the number of digits.
         raise ConfigError(Problem(f"not valid TOML: {error}", file=name)) from None
-    if unset is not None:
-        unset.extend(variables.problems)
-    elif variables.problems:
-        raise ConfigError(variables.problems)
+    variables.report(unset)
     return Document(
         file=name,
         directory=path.resolve().parent,
@@ -116,14 +115,20 @@ def read_toml(
     )
 
 
-def _replaced(value: Any, path: KeyPath, variables: Variables, positions: TomlPositions) -> Any:
+def _replaced(value: Any, path: KeyPath, credentials: KeyPatterns, variables: Variables, positions: Positions) -> Any:
     """Return the value with the variables in its texts replaced."""
     if isinstance(value, str):
-        return variables.replace(value, positions.line(path)) if "${" in value else value
+        if "${" not in value:
+            return value
+        return variables.replace(value, positions.line(path), Place(tuple(path), credentials.match))
+
+    def below(step: str | int, item: Any) -> Any:
+        return _replaced(item, (*path, step), credentials.after(step), variables, positions)
+
     if isinstance(value, dict):
-        return {key: _replaced(item, (*path, key), variables, positions) for key, item in value.items()}
+        return {key: below(key, item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_replaced(item, (*path, index), variables, positions) for index, item in enumerate(value)]
+        return [below(index, item) for index, item in enumerate(value)]
     # Values may be sent to an agent as JSON, which has no dates.
     return value.isoformat() if isinstance(value, date | time) else value
 
@@ -155,8 +160,8 @@ def _hint(said: str, written: str, above: list[str]) -> str:
     opened = next((line for line in reversed([*above, written]) if _opens_table(line)), None)
     if opened is not None and said.startswith(("Invalid initial", "Unclosed inline", "Expected")):
         key = opened.partition("=")[0].strip()
-        table = f"over several lines write a table: [….{key}] with one key = value per line"
-        return f"{{…}} must stand on one line; {table}"
+        table = f"for several lines, write a table: [….{key}] with one key = value per line"
+        return f"{{…}} must be on one line; {table}"
     return ""
 
 
@@ -192,7 +197,7 @@ def _declared_twice(keys: list[str], above: list[str]) -> str:
                 table, inner = ".".join(keys[:end]), pair.group(2).strip().strip("{}").strip()
                 complete = f"{_bare(line.strip())} is complete and cannot be extended"
                 return f"{complete}; write it as a table:\n    [{table}]\n    {inner}"
-    return "a table is opened once; put all its keys below the first one"
+    return "a table can be declared only once; move its keys to the first declaration"
 
 
 def _bare(line: str) -> str:

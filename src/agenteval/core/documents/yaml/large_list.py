@@ -1,4 +1,4 @@
-"""Reads a long list of a YAML file in parts, so that the memory never holds all of it."""
+"""Reads a long list of a YAML file in parts, so that memory never contains all of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from agenteval.core.documents.allowed import KeyPatterns
 from agenteval.core.documents.document import Document, KeyPath, Positions
 from agenteval.core.documents.yaml.limits import OTHER_BREAKS, is_tied
 from agenteval.core.documents.yaml.read import parse_yaml, sealed_text
@@ -116,7 +117,7 @@ def _end_of_list(text: str, begin: int, indent: str) -> int:
 
 
 class NotInPartsError(AgentEvalError):
-    """The lines only look like a list, so the file must be read as a whole."""
+    """The file is not a plain long list, so it must be read as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,47 +144,52 @@ class ListInFile:
 
 
 class ReadList(Protocol):
-    """``read_in_parts`` or ``read_whole``."""
+    """The type of ``read_in_parts`` and ``read_whole``."""
 
-    def __call__(self, path: Path, key: str, *, shown_as: str, unset: list[Problem]) -> ListInFile:
+    def __call__(
+        self, path: Path, key: str, *, shown_as: str, unset: list[Problem], credentials: KeyPatterns
+    ) -> ListInFile:
         """Read a file with a list."""
         ...
 
 
-def read_whole(path: Path, key: str, *, shown_as: str, unset: list[Problem]) -> ListInFile:
+def read_whole(path: Path, key: str, *, shown_as: str, unset: list[Problem], credentials: KeyPatterns) -> ListInFile:
     """Read a file with a list, at its top or under a key.
 
     Args:
         path: the file.
         key: the key of the list; default: the file is the list.
         shown_as: its name in messages.
-        unset: receives the problems with variables.
+        unset: receives problems with variables.
+        credentials: patterns of the keys that take credentials.
 
     Raises:
         ConfigError: as of ``read_yaml``.
     """
     text = sealed_text(path, shown_as)
-    return _whole(parse_yaml(text, shown_as, path.resolve().parent, unset=unset), key)
+    return _whole(parse_yaml(text, shown_as, path.resolve().parent, unset=unset, credentials=credentials), key)
 
 
-def read_in_parts(path: Path, key: str, *, shown_as: str, unset: list[Problem]) -> ListInFile:
+def read_in_parts(
+    path: Path, key: str, *, shown_as: str, unset: list[Problem], credentials: KeyPatterns
+) -> ListInFile:
     """Read like ``read_whole``, but a long list one part at a time.
 
     Raises:
-        NotInPartsError: raised here or while the parts are read: only ``read_whole`` can read the file.
+        NotInPartsError: raised here or while the parts are read; only ``read_whole`` can read the file.
     """
     text = sealed_text(path, shown_as)
     directory = path.resolve().parent
     found = None if is_tied(text) else long_list(text, key)
     if found is None:
-        return _whole(parse_yaml(text, shown_as, directory, unset=unset), key)
-    frame = _parsed(found.frame, shown_as, directory, unset)
+        return _whole(parse_yaml(text, shown_as, directory, unset=unset, credentials=credentials), key)
+    frame = _parsed(found.frame, shown_as, directory, unset=unset, credentials=credentials)
     at = () if found.key is None else (key,)
     rest = frame.data if found.key is None else frame.data.get(key, "") if isinstance(frame.data, dict) else ""
-    # The key of the list may occur twice.
+    # The key of the list may occur a second time.
     if rest is not None or frame.warnings:
         raise NotInPartsError(f"{shown_as} has lines beside its list")
-    return ListInFile(frame, at, _parts(found, at, frame, unset))
+    return ListInFile(frame, at, _parts(found, at, frame, unset, credentials))
 
 
 def _whole(document: Document, key: str) -> ListInFile:
@@ -196,13 +202,24 @@ def _whole(document: Document, key: str) -> ListInFile:
     return ListInFile(document, at, [part])
 
 
-def _parts(found: LongList, at: KeyPath, frame: Document, unset: list[Problem]) -> Iterator[Part]:
+def _parts(
+    found: LongList, at: KeyPath, frame: Document, unset: list[Problem], credentials: KeyPatterns
+) -> Iterator[Part]:
     for piece in found.pieces():
-        yield Part(_document(piece, at, frame, unset), piece.items)
+        yield Part(_document(piece, at, frame, unset, credentials), piece.items)
 
 
-def _document(piece: Piece, at: KeyPath, frame: Document, unset: list[Problem]) -> Document:
-    part = _parsed(piece.text, frame.file, frame.directory, unset, piece.line)
+def _document(piece: Piece, at: KeyPath, frame: Document, unset: list[Problem], credentials: KeyPatterns) -> Document:
+    part = _parsed(
+        piece.text,
+        frame.file,
+        frame.directory,
+        unset=unset,
+        credentials=credentials,
+        first_line=piece.line,
+        at=at,
+        first_item=piece.items.start,
+    )
     if not isinstance(part.data, list) or len(part.data) != len(piece.items):
         raise NotInPartsError(f"{frame.file} has a line that only looks like an item")
     items: Any = dict(zip(piece.items, part.data, strict=True))
@@ -212,11 +229,11 @@ def _document(piece: Piece, at: KeyPath, frame: Document, unset: list[Problem]) 
     return replace(part, data=items, positions=positions)
 
 
-def _parsed(text: str, name: str, directory: Path, unset: list[Problem], first_line: int = 0) -> Document:
+def _parsed(text: str, name: str, directory: Path, **options: Any) -> Document:
     try:
-        return parse_yaml(text, name, directory, first_line=first_line, unset=unset)
+        return parse_yaml(text, name, directory, **options)
     except ConfigError:
-        # The same mistake may be another problem when the file is read as a whole.
+        # The message would differ from the one for the whole file.
         raise NotInPartsError(f"{name} cannot be read in parts") from None
 
 

@@ -1,4 +1,4 @@
-"""Refuses YAML that would crash or choke its parser."""
+"""Rejects YAML that would crash or overload its parser."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
 
 
 def check_shape(name: str, text: str, loader: type[Any]) -> None:
-    """Refuse endless nesting, recursive anchors and alias bombs.
+    """Reject excessive nesting, recursive anchors and aliases that expand to huge texts.
 
     Args:
         name: name of the file in messages.
         text: text of the file.
-        loader: the class that will read it.
+        loader: the YAML loader class that will read the text.
 
     Raises:
-        ConfigError: a limit is exceeded; the problem has the line.
+        ConfigError: a limit is exceeded; the error contains the line.
     """
     if _is_shallow(text):
         return
@@ -64,9 +64,9 @@ def _is_shallow(text: str) -> bool:
     """Return whether a text is certainly shallow and without aliases. Most texts are, and the check is fast."""
     if is_tied(text) or OTHER_BREAKS.search(text):
         return False
-    # A collection in block style begins further right than the one around it, or beside it, if one of them is a list.
+    # A collection in block style is indented further than its parent, or equally if one of them is a list.
     column = max(map(len, _BEFORE_CONTENT.findall(text)))
-    # One in brackets may hold another one without any: [a: b].
+    # A collection in brackets may contain another one without brackets: [a: b].
     brackets = text.count("[") + text.count("{")
     return 2 * (column + 1 + brackets) <= _MAX_DEPTH
 

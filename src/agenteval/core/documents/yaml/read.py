@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,15 +10,17 @@ from typing import Any
 
 import yaml
 
+from agenteval.core.documents.allowed import KeyPatterns
 from agenteval.core.documents.document import Document, KeyPath, Variables, read_text
 from agenteval.core.documents.yaml.limits import check_shape
+from agenteval.core.documents.yaml.places import find_places
 from agenteval.core.documents.yaml.values import OPEN, SEALED, STRING_TAG, Values, seal
 from agenteval.core.errors import ConfigError, Problem
 
 
 @dataclass(frozen=True)
 class NodePositions:
-    """Positions from PyYAML's nodes. Their text begins at a line of the file (from 0)."""
+    """Positions from PyYAML's nodes; ``first_line`` is the line of the file at which their text begins (from 0)."""
 
     root: Any
     first_line: int
@@ -49,7 +50,7 @@ class NodePositions:
 
 def _child(node: Any, step: str | int) -> tuple[yaml.Mark, Any] | None:
     if isinstance(node, yaml.MappingNode):
-        # The last of repeated keys counts.
+        # Of repeated keys, the last one is used.
         for key, value in reversed(node.value):
             if isinstance(key, yaml.ScalarNode) and key.value == str(step):
                 return key.start_mark, value
@@ -59,7 +60,7 @@ def _child(node: Any, step: str | int) -> tuple[yaml.Mark, Any] | None:
     return None
 
 
-# Message of the parser, and the most frequent mistake.
+# Message of the parser, and a hint for the most frequent mistake.
 _YAML_HINTS = (
     ("cannot start any token", "indent with blanks, not tabs; a text that begins with @, ` or % needs quotes"),
     ("tab character", "indent with blanks, not tabs"),
@@ -81,6 +82,8 @@ def _value_or_text(loader: Any, node: yaml.ScalarNode) -> Any:
 
 _RESOLVER = yaml.resolver.Resolver()
 
+_NO_KEYS = KeyPatterns()
+
 # No suite has longer keys.
 _LONGEST_KEY = 50
 
@@ -88,7 +91,7 @@ _FAST: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _tag(loader: Any, kind: type[yaml.Node], value: Any, implicit: tuple[bool, bool]) -> Any:
-    """Return the tag of a node. The first character shows that most scalars are texts."""
+    """Return the tag of a node; for most scalars the first character is enough to see that they are texts."""
     if kind is not yaml.ScalarNode:
         return _FAST.resolve(loader, kind, value, implicit)
     if not (implicit[0] and value[:1] in loader.yaml_implicit_resolvers):
@@ -108,7 +111,7 @@ for _kind in ("int", "float", "bool"):
     _LOADER.add_constructor(f"tag:yaml.org,2002:{_kind}", _value_or_text)
 
 for _kind in ("timestamp", "value"):
-    # No suite has dates, and "=" is an ordinary answer.
+    # Suites contain no dates, and "=" is an ordinary answer.
     _LOADER.add_constructor(f"tag:yaml.org,2002:{_kind}", _LOADER.construct_yaml_str)
 
 
@@ -118,6 +121,7 @@ def read_yaml(
     shown_as: str | None = None,
     environment: Mapping[str, str] | None = None,
     unset: list[Problem] | None = None,
+    credentials: Iterable[str] = (),
 ) -> Document:
     """Read one YAML file.
 
@@ -126,12 +130,15 @@ def read_yaml(
         shown_as: its name in messages; the path itself if not given.
         environment: the variables for ``${VAR}``; default: the process environment.
         unset: receives problems with variables, so that they are reported together with other problems.
+        credentials: patterns of the keys that take credentials.
 
     Raises:
         ConfigError: the file is unreadable, not YAML, or uses unset variables (all are reported).
     """
     name = shown_as or str(path)
-    return parse_yaml(sealed_text(path, name), name, path.resolve().parent, environment=environment, unset=unset)
+    text = sealed_text(path, name)
+    keys = KeyPatterns.of(credentials)
+    return parse_yaml(text, name, path.resolve().parent, environment=environment, unset=unset, credentials=keys)
 
 
 def sealed_text(path: Path, name: str) -> str:
@@ -151,20 +158,36 @@ def parse_yaml(
     first_line: int = 0,
     environment: Mapping[str, str] | None = None,
     unset: list[Problem] | None = None,
+    credentials: KeyPatterns = _NO_KEYS,
+    at: KeyPath = (),
+    first_item: int = 0,
 ) -> Document:
-    """Parse a ``sealed_text``, or the part of it that begins at a line (from 0), like ``read_yaml``."""
+    """Parse a ``sealed_text``, or a part of it, like ``read_yaml``.
+
+    Args:
+        text: the text.
+        name: the file's name in messages.
+        directory: base of relative paths in the file.
+        first_line: line of the file at which the text begins, from 0.
+        environment: the variables; default: the process environment.
+        unset: receives problems with variables.
+        credentials: patterns of the keys of the file that take credentials.
+        at: path of the part in the file.
+        first_item: index of the part's first item in the list of the file.
+    """
     try:
         check_shape(name, text, _LOADER)
         loader = _LOADER(text)
         try:
             root = loader.get_single_node()
-            variables = Variables(name, os.environ if environment is None else environment, SEALED)
-            values = Values(loader, variables if OPEN in text else None, first_line)
+            variables = Variables(name, environment, SEALED)
+            if OPEN in text:
+                places = find_places(root, credentials.below(at), at, first_item)
+                values = Values(loader, variables, first_line, places)
+            else:
+                values = Values(loader, None, first_line)
             data = values.of(root) if root is not None else None
-            if unset is not None:
-                unset.extend(variables.problems)
-            elif variables.problems:
-                raise ConfigError(variables.problems)
+            variables.report(unset)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -196,7 +219,7 @@ def _yaml_problem(name: str, error: yaml.MarkedYAMLError) -> Problem:
     said = ", ".join(parts)
     hint = next((hint for words, hint in _YAML_HINTS if words in said), None)
     if "quoted scalar" in said and error.context_mark:
-        hint = f"the quote that opens in line {error.context_mark.line + 1} is never closed"
+        hint = f"the quote that opens in line {error.context_mark.line + 1} is not closed"
     return Problem(
         f"not valid YAML: {said}" + (f" ({hint})" if hint else ""),
         file=name,

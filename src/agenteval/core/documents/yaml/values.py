@@ -1,22 +1,24 @@
-"""Python values of YAML nodes, with variables replaced."""
+"""Converts YAML nodes to Python values, with variables replaced."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
+from agenteval.core.documents.allowed import Place
 from agenteval.core.documents.document import VARIABLE, Variables, substituted
 
-# Braces of variables are replaced by these while YAML is parsed.
+# These characters replace the braces of variables while YAML is parsed.
 OPEN, _CLOSE = "\ue000", "\ue001"
 
 SEALED = re.compile(VARIABLE.pattern.replace(r"\{", OPEN).replace(r"\}", _CLOSE).replace("[^}]", f"[^{_CLOSE}]"))
 
 
 def seal(text: str) -> str:
-    """Replace the braces of variables by characters without meaning in YAML."""
+    """Replace the braces of variables with characters that have no meaning in YAML."""
     if "${" not in text:
         return text
     plain = text.replace(OPEN, "\ufffd").replace(_CLOSE, "\ufffd")
@@ -24,7 +26,7 @@ def seal(text: str) -> str:
 
 
 def unseal(text: str) -> str:
-    """Restore the text as it was written."""
+    """Restore the original text."""
     return text.replace(OPEN, "{").replace(_CLOSE, "}")
 
 
@@ -36,27 +38,31 @@ _MAPPING_TAG = "tag:yaml.org,2002:map"
 
 
 class Values:
-    """Builds Python values from nodes: plain nodes, nearly all of them, here; the others by PyYAML.
+    """Builds Python values from nodes. PyYAML builds the values of special nodes only.
 
     Args:
         loader: PyYAML's loader, for all other tags.
         variables: replaces variables; ``None`` if the text has none.
         first_line: line of the file at which the text begins, from 0.
+        places: the place of every scalar with variables, by the id of its node.
 
     Attributes:
         duplicates: warnings about keys that are given twice.
     """
 
-    def __init__(self, loader: Any, variables: Variables | None, first_line: int) -> None:
+    def __init__(
+        self, loader: Any, variables: Variables | None, first_line: int, places: Mapping[int, Place] | None = None
+    ) -> None:
         self._loader = loader
         self._first_line = first_line
         self._variables = variables
+        self._places = places or {}
         # Aliases share nodes and therefore values.
         self._made: dict[int, Any] = {}
         self.duplicates: list[str] = []
 
     def of(self, node: yaml.Node) -> Any:
-        """Return the value of a node. The depth was limited when the text was parsed."""
+        """Return the value of a node. The parser has limited the nesting, so the recursion is safe."""
         if isinstance(node, yaml.ScalarNode):
             if self._variables is not None:
                 self._replace(node, self._variables)
@@ -70,7 +76,9 @@ class Values:
         """Replace the variables in a scalar; the result is a text."""
         if OPEN in node.value:
             # An unset variable is recorded as a problem and gets its braces back.
-            node.value = unseal(variables.replace(node.value, self._line(node.start_mark)))
+            node.value = unseal(
+                variables.replace(node.value, self._line(node.start_mark), self._places.get(id(node), Place(())))
+            )
             node.tag = STRING_TAG
 
     def _line(self, mark: yaml.Mark) -> int:
@@ -93,7 +101,7 @@ class Values:
         for value in inner:
             if id(value) in self._made:
                 continue
-            # The value is not used: PyYAML builds it again.
+            # The value is discarded: PyYAML builds it again.
             self.of(value)
 
     def _look_at_keys(self, node: yaml.MappingNode) -> None:

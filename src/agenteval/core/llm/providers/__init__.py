@@ -1,4 +1,4 @@
-"""One file per provider's client."""
+"""The clients of the providers, one per file."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def endpoint(model: ModelSpec) -> str | None:
 
 
 def api_key(model: ModelSpec) -> str:
-    """Return the key of a model: its ``api_key``, else the provider's environment variable.
+    """Return the API key of a model: its ``api_key``, else the provider's environment variable.
 
     Raises:
         ConfigError: neither is set, and the model is not self-hosted.

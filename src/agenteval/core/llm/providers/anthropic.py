@@ -1,4 +1,4 @@
-"""Anthropic."""
+"""The client for Anthropic."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ _MAX_TOKENS = 8192
 
 
 def make_client(model: ModelSpec, key: str) -> anthropic.AsyncAnthropic:
-    """Return the library's client without its retries and time limits, which reject long answers."""
-    return anthropic.AsyncAnthropic(base_url=model.endpoint, api_key=key, max_retries=0, timeout=None)
+    """Return the library's client without its retries, its time limits, which reject long answers, and redirects."""
+    http_client = anthropic.DefaultAsyncHttpxClient(follow_redirects=False)
+    return anthropic.AsyncAnthropic(
+        base_url=model.endpoint, api_key=key, max_retries=0, timeout=None, http_client=http_client
+    )
 
 
 class AnthropicProvider:
@@ -28,7 +31,7 @@ class AnthropicProvider:
         self._model = model
         self._refused: set[str] = set()
         self._client = make_client(model, key)
-        # The library imports this part on first use; doing so here keeps it out of a call's time limit.
+        # The library imports this part on first use; importing it here keeps the time out of a call's time limit.
         self._messages = self._client.messages
 
     async def complete(self, call: Call) -> Completion:
@@ -39,7 +42,7 @@ class AnthropicProvider:
                 model=self._model.name,
                 max_tokens=self._model.max_tokens or _MAX_TOKENS,
                 messages=[{"role": "user", "content": call.prompt}],
-                # In the body, as not every version of the library has a parameter for each option.
+                # In the body, because older versions of the library lack parameters for some options.
                 extra_body=options,
             )
         except anthropic.APIConnectionError as error:
@@ -68,7 +71,7 @@ class AnthropicProvider:
 
     def _options(self, call: Call) -> dict[str, Any]:
         options: dict[str, Any] = {}
-        # Newer models refuse a temperature, so it is sent only if a suite sets one other than 0.
+        # Newer models reject a temperature, so it is sent only if a suite sets one other than 0.
         if self._model.temperature:
             options["temperature"] = self._model.temperature
         if self._model.top_p is not None:

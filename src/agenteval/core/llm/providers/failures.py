@@ -1,4 +1,4 @@
-"""What a provider's HTTP status means for the caller."""
+"""Converts HTTP errors of providers to errors of models."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
 
 from agenteval.core.llm.errors import LlmError, OptionRefusedError
 from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.masking import shortened
 
 _SERVER_ERRORS = 500
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TRANSIENT_STATUSES = frozenset({408, 409, 429})
 _WRONG_REQUEST = frozenset({400, 422})
 _SHOWN = 300
 
 
 def status_error(model: ModelSpec, status: int, body: object, headers: Mapping[str, str]) -> LlmError:
-    """Return the error for an HTTP status; 408, 409, 429 and 5xx are transient, except for a spent quota.
+    """Return the error for an HTTP status; 408, 409, 429 and 5xx are transient, except for an exhausted quota.
 
     Args:
         model: the model.
@@ -29,12 +32,24 @@ def status_error(model: ModelSpec, status: int, body: object, headers: Mapping[s
     is_transient = status in _TRANSIENT_STATUSES or status >= _SERVER_ERRORS
     if "insufficient_quota" in str(body):
         is_transient = False
-    text = " ".join(_message(body).split())[:_SHOWN]
+    text = shortened(_message(body), _SHOWN)
+    if status in _REDIRECTS:
+        to = shortened(_origin(headers.get("location") or ""), _SHOWN) or "no address"
+        text = f"it redirects to {to}, which is not followed; set the model's endpoint to that server"
     return LlmError(
         f"{model.label} answered {status}{': ' if text else ''}{text}",
         transient=is_transient,
         retry_after_s=retry_after_s(headers),
     )
+
+
+def _origin(location: str) -> str:
+    """Return an address without what can be a secret: user, password and query."""
+    try:
+        parts = urlsplit(location)
+    except ValueError:
+        return ""
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def refusal(model: ModelSpec, status: int, body: object, options: Iterable[str]) -> OptionRefusedError | None:
@@ -43,9 +58,9 @@ def refusal(model: ModelSpec, status: int, body: object, options: Iterable[str])
         return None
     said = str(body)
     for option in options:
-        # "response_format" is also written "response format"; "top_logprobs" is not "logprobs".
+        # "response format" also matches "response_format"; "top_logprobs" does not match "logprobs".
         if re.search(rf"(?<!\w){option.replace('_', '[_ ]')}(?!\w)", said):
-            return OptionRefusedError(f"{model.label} does not take {option}", option)
+            return OptionRefusedError(f"{model.label} does not accept {option}", option)
     return None
 
 

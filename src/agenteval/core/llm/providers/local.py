@@ -20,7 +20,7 @@ class LocalProvider:
         self._loading = asyncio.Lock()
 
     async def complete(self, _call: Call) -> Completion:
-        """Raise ``LlmError``: embedding models do not answer."""
+        """Raise ``LlmError``: embedding models do not generate text."""
         raise LlmError(f"{self._model.label} makes embeddings only")
 
     async def embed(self, text: str) -> Completion:
@@ -34,7 +34,7 @@ class LocalProvider:
         return Completion(text=json.dumps([float(value) for value in vector]))
 
     async def close(self) -> None:
-        """Do nothing: nothing is open."""
+        """Do nothing: the model has no connections."""
 
     @cached_property
     def _static_model(self) -> Any:

@@ -1,4 +1,4 @@
-"""Ollama."""
+"""The client for Ollama."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Reply = TypeVar("Reply")
 
 
 class OllamaProvider:
-    """The chat endpoint of a local or remote Ollama (``OLLAMA_HOST`` if no endpoint is given)."""
+    """The chat and embedding API of a local or remote Ollama (``OLLAMA_HOST`` if no endpoint is given)."""
 
     def __init__(self, model: ModelSpec) -> None:
         self._model = model
-        self._client = ollama.AsyncClient(host=model.endpoint)
+        self._client = ollama.AsyncClient(host=model.endpoint, follow_redirects=False)
 
     async def complete(self, call: Call) -> Completion:
         """Send one request."""
@@ -68,7 +68,7 @@ class OllamaProvider:
         except (ConnectionError, httpx.HTTPError) as error:
             raise LlmError(f"{self._model.label} cannot be reached: {error}", transient=True) from None
         except (ValueError, TypeError) as error:
-            what = "is not JSON" if isinstance(error, JSONDecodeError) else "is none of Ollama's"
+            what = "is not JSON" if isinstance(error, JSONDecodeError) else "does not have Ollama's format"
             raise LlmError(f"{self._model.label} sent a reply that {what}", transient=True) from None
 
     async def close(self) -> None:

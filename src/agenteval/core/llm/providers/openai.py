@@ -1,4 +1,4 @@
-"""OpenAI and Azure OpenAI, and servers with the same protocol."""
+"""The client for OpenAI, Azure OpenAI, and servers with the same protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agenteval.core.llm.schema import strict_schema
 from agenteval.core.llm.spec import ModelSpec
 
 AZURE_API_VERSION = "2024-10-21"
-# Reasoning models accept no temperature and have another name for the token limit.
+# Name prefixes of reasoning models; they accept no temperature and name the token limit differently.
 _REASONING = ("o1", "o3", "o4", "gpt-5")
 
 
@@ -26,7 +26,8 @@ def is_reasoning(name: str) -> bool:
 
 
 def make_client(model: ModelSpec, key: str) -> openai.AsyncOpenAI:
-    """Return the library's client without its retries and time limits."""
+    """Return the library's client without its retries, time limits and redirects, which take keys and texts along."""
+    http_client = openai.DefaultAsyncHttpxClient(follow_redirects=False)
     if model.provider == "azure_openai":
         return openai.AsyncAzureOpenAI(
             azure_endpoint=model.endpoint or "",
@@ -34,8 +35,11 @@ def make_client(model: ModelSpec, key: str) -> openai.AsyncOpenAI:
             api_version=model.api_version or AZURE_API_VERSION,
             max_retries=0,
             timeout=None,
+            http_client=http_client,
         )
-    return openai.AsyncOpenAI(base_url=model.endpoint, api_key=key, max_retries=0, timeout=None)
+    return openai.AsyncOpenAI(
+        base_url=model.endpoint, api_key=key, max_retries=0, timeout=None, http_client=http_client
+    )
 
 
 class OpenAIProvider:
@@ -49,7 +53,7 @@ class OpenAIProvider:
         self._model = model
         self._refused: set[str] = set()
         self._client = make_client(model, key)
-        # The library imports this part on first use; doing so here keeps it out of a call's time limit.
+        # The library imports this part on first use; importing it here keeps the time out of a call's time limit.
         self._completions = self._client.chat.completions
 
     async def complete(self, call: Call) -> Completion:
@@ -93,8 +97,8 @@ class OpenAIProvider:
         except openai.OpenAIError as error:
             raise LlmError(f"{self._model.label}: {error}") from None
         except (ValueError, TypeError, AttributeError) as error:
-            what = "not JSON" if isinstance(error, JSONDecodeError) else "none of OpenAI's"
-            raise LlmError(f"{self._model.label} sent a reply that is {what}: {error}", transient=True) from None
+            what = "is not JSON" if isinstance(error, JSONDecodeError) else "does not have OpenAI's format"
+            raise LlmError(f"{self._model.label} sent a reply that {what}: {error}", transient=True) from None
 
     async def close(self) -> None:
         """Close the connections."""

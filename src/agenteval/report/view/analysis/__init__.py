@@ -1,1 +1,1 @@
-"""What the report on the analysis of one suite shows."""
+"""Content of the report on the analysis of one suite."""

@@ -15,7 +15,7 @@ from agenteval.results.analysis.personas import persona_of
 
 AnswerStatus = Literal["passed", "failed", "skipped"]
 
-#: Answers in the table of the HTML report; browsers get slow with more.
+#: Maximum number of answers in the table of the HTML report; browsers become slow with more.
 MOST_ANSWERS = 2_000
 _RANKS: dict[AnswerStatus, int] = {"failed": 0, "skipped": 1, "passed": 2}
 
@@ -73,7 +73,7 @@ def answer_rows(answers: Iterable[EvaluatedAnswer]) -> tuple[AnswerRow, ...]:
 
 def _reasons(answer: EvaluatedAnswer) -> Iterator[str]:
     if not answer.success:
-        yield "no success: the agent gave no answer, or reported that it failed"
+        yield "the agent gave no answer, or reported a failure"
     for name, reason in answer.reasons.items():
         score = answer.scores.get(name)
         yield f"{name}: {reason}" if score is None else f"{name} {number(score)}: {reason}"

@@ -45,7 +45,7 @@ _LABELS: Mapping[Tone, Mapping[str, str]] = {
 
 
 def figures(result: EvaluationResult, tone: Tone) -> tuple[Figure, ...]:
-    """Return the prominent numbers, the most important of the tone first; numbers that are not known are omitted."""
+    """Return the prominent numbers, the most important of the tone first; unknown numbers are omitted."""
     return tuple(_figures(result, tone))
 
 

@@ -42,12 +42,12 @@ class AnalysisPage:
 
     Attributes:
         count: the number of answers.
-        success: whether the conditions hold; ``None`` where there are none to check.
+        success: whether the conditions are met; ``None`` without conditions.
         verdict: the same in words.
         created: date and time in UTC.
-        notices: what readers must know although it fails nothing.
-        parts: the sections; ``as_tables`` is false where the settings ask for lists instead of tables.
-        answers: failed ones first, the worst of them first; ``hidden_answers`` counts those that are left out.
+        notices: warnings that do not fail the run.
+        parts: the sections; ``as_tables`` is false if the settings ask for lists instead of tables.
+        answers: failed answers first, the lowest score first; ``hidden_answers`` counts the omitted ones.
         interactive: whether readers can filter and sort.
     """
 
@@ -76,13 +76,13 @@ class AnalysisPage:
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Label and value of each, for the head."""
+        """Labels and values for the head."""
         return ("Answers", f"{self.count:,}"), ("Made", self.created)
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What a page is made of."""
+    """The input of a page."""
 
     result: EvaluationResult
     answers: Sequence[EvaluatedAnswer]
@@ -90,12 +90,12 @@ class _Source:
 
 
 def make_analysis_page(suite: AnalysedSuite, created: datetime, notices: Sequence[str] = ()) -> AnalysisPage:
-    """Return the report as its settings ask for it.
+    """Return the report according to its settings.
 
     Args:
         suite: its analysis and the settings.
-        created: now, in UTC.
-        notices: besides those of the analysis.
+        created: the current time in UTC.
+        notices: further notices.
     """
     report = suite.report or EvaluationReport()
     result, source = suite.result, _Source(suite.result, suite.answers, report)

@@ -1,6 +1,6 @@
-"""Evaluations of FluxLoop: ``summary.json`` and ``per_trace.jsonl`` of ``fluxloop evaluate experiment``.
+"""Reads evaluations of FluxLoop: ``summary.json`` and ``per_trace.jsonl`` of ``fluxloop evaluate experiment``.
 
-The files that agenteval itself writes for FluxLoop suites are read as well.
+The files that agenteval writes for FluxLoop suites can be read too.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.importers.fluxloop.shape import Evaluation, EvaluationSummary, Trace
 from agenteval.results.importers.fluxloop.summary import criteria_of, numbers_of, share
 from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats
 from agenteval.results.importers.recording import Recording
 from agenteval.results.importers.values import Grade, text_of
-from agenteval.results.model import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.rollup import case_status, mean
-from agenteval.suite.case_ids import content_id, excerpt, persona_tag
+from agenteval.suite.case_ids import DistinctNames, asked_by, content_id, excerpt, persona_tag
 
 FORMAT: Final = "fluxloop"
 # FluxLoop's files do not say which evaluation they come from.
@@ -37,12 +37,12 @@ _BROKEN = re.compile(
 
 
 def is_summary(content: Any) -> bool:
-    """Whether JSON is the summary of an evaluation."""
+    """Return whether JSON is the summary of an evaluation."""
     return isinstance(content, dict) and {"total_traces", "evaluator_stats"} <= content.keys()
 
 
 def is_trace(content: Any) -> bool:
-    """Whether JSON is a line of per_trace.jsonl."""
+    """Return whether JSON is a line of per_trace.jsonl."""
     return isinstance(content, dict) and {"scores", "final_score", "pass"} <= content.keys()
 
 
@@ -55,12 +55,14 @@ def read_fluxloop(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> R
     """Return an evaluation as a recording; without traces it has figures and no cases.
 
     Args:
-        content: ``summary``, the JSON of summary.json, and ``traces``, the lines of per_trace.jsonl; one may lack.
-        suites: the traces get the ids of the one among them that is of FluxLoop and judges or asks the same.
+        content: ``summary``, the JSON of summary.json, and ``traces``, the lines of per_trace.jsonl; one may be
+            missing.
+        suites: known suites; the traces get the case ids of the FluxLoop suite that shares most metrics and
+            questions.
 
     Raises:
-        ValidationError: something that the evaluation needs is missing or of another type.
-        ConfigError: several suites could be meant.
+        ValidationError: a required part is missing or has another type.
+        ConfigError: several suites match.
     """
     evaluation = Evaluation.model_validate(content)
     summary = evaluation.summary or EvaluationSummary()
@@ -134,7 +136,8 @@ class _Cases:
         found: dict[str, list[Trace]] = {}
         for trace in traces:
             found.setdefault(self._id(trace), []).append(trace)
-        return [_case(case_id, group) for case_id, group in found.items()]
+        names = DistinctNames()
+        return [_case(case_id, group, names) for case_id, group in found.items()]
 
     def _id(self, trace: Trace) -> str:
         if trace.meta.case_id:
@@ -149,12 +152,13 @@ class _Cases:
         return self._repeats.unique(f"{self._path}::{own}")
 
 
-def _case(case_id: str, traces: Sequence[Trace]) -> CaseResult:
+def _case(case_id: str, traces: Sequence[Trace], names: DistinctNames) -> CaseResult:
     iterations = [_iteration(index, trace) for index, trace in enumerate(traces)]
     first = traces[0]
+    name = first.meta.name or excerpt(first.meta.input) or first.trace_id or case_id
     return CaseResult(
         id=case_id,
-        name=first.meta.name or excerpt(first.meta.input) or first.trace_id or case_id,
+        name=names.distinct(asked_by(name, first.persona)),
         tags=[persona_tag(first.persona)] if first.persona else [],
         cluster=content_id(list(_question(first))) if first.meta.input else None,
         status=case_status([iteration.status for iteration in iterations]),
@@ -183,7 +187,7 @@ def _iteration(index: int, trace: Trace) -> IterationResult:
 
 
 def _grade(name: str, value: float | None, reason: str | None) -> Grade:
-    """Return the score of an evaluator; ``None`` if the 0 stands for a missing judgement."""
+    """Return the score of an evaluator; ``None`` if its 0 means a missing judgement."""
     if value == 0 and reason is not None:
         if _NOT_ASKED.match(reason):
             return Grade(id=name, kind=_KIND, value=None, absent=reason)

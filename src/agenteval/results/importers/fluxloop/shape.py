@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from agenteval.results.importers.values import Amount, AnyText, Count, Mapped, Number, OptionalText, Shape
-from agenteval.results.model import Json
+from agenteval.results.values import Json
 
 
 class Meta(Shape):

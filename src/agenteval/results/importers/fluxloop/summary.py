@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agenteval.results.case import Criterion
 from agenteval.results.importers.fluxloop.shape import EvaluationSummary
 from agenteval.results.importers.values import finite
-from agenteval.results.model import Criterion, MetricSummary, RunUsage, Summary
+from agenteval.results.summary import MetricSummary, RunUsage, Summary
 
 _SECTIONS: Mapping[str, str] = {"performance": "", "quality": "quality.", "functionality": "tool_calling."}
 # The keys of value and threshold of each criterion, and the divisor for seconds and 0..1.
@@ -24,7 +25,7 @@ _ALL = ("all_traces_successful", "tool_calling.")
 
 
 def share(number: float | None) -> float | None:
-    """A number from 0 to 1; ``None`` for everything else."""
+    """Return a number from 0 to 1; ``None`` for everything else."""
     return number if number is not None and 0 <= number <= 1 else None
 
 
@@ -50,7 +51,7 @@ def numbers_of(summary: EvaluationSummary) -> Summary:
 
 
 def criteria_of(sections: Mapping[str, Any]) -> Iterator[Criterion]:
-    """The success criteria; times are seconds, rates 0..1."""
+    """Return the success criteria; times are in seconds, rates are 0..1."""
     for section, prefix in _SECTIONS.items():
         checks = sections.get(section)
         for key, details in checks.items() if isinstance(checks, dict) else ():

@@ -6,33 +6,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from agenteval.results.importers.holodeck.shape import Answer, EvalRun, Metric, Report, Test
-from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats
-from agenteval.results.importers.recording import Recording
-from agenteval.results.importers.values import Grade, highest_of
-from agenteval.results.model import (
+from agenteval.results.case import (
     CaseResult,
     CaseStatus,
     IterationResult,
     Score,
-    ScoreKind,
     SuiteResult,
     ToolCall,
     TurnResult,
     Usage,
 )
+from agenteval.results.importers.holodeck.shape import Answer, EvalRun, Metric, Report, Test
+from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats
+from agenteval.results.importers.recording import Recording
+from agenteval.results.importers.values import Grade, highest_of
 from agenteval.results.rollup import mean_score
 from agenteval.suite.case_ids import excerpt, turns_id
+from agenteval.suite.model import MetricKind
 
 FORMAT: Final = "holodeck"
 
-_KINDS: Mapping[str, ScoreKind] = {"standard": "standard", "rag": "rag", "geval": "geval", "code": "code"}
+_KINDS: Mapping[str, MetricKind] = {"standard": "standard", "rag": "rag", "geval": "geval", "code": "code"}
 _ROUGE = "rouge"
 _NO_ROUGE = "every rouge score of the report is 0, which HoloDeck up to 0.7.1 writes whatever the answer is"
 
 
 def is_holodeck(content: Any) -> bool:
-    """Whether JSON is a test report."""
+    """Return whether JSON is a test report."""
     if not isinstance(content, dict):
         return False
     report = content.get("report", content)
@@ -40,14 +40,14 @@ def is_holodeck(content: Any) -> bool:
 
 
 def read_holodeck(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> Recording:
-    """A test report as a recording.
+    """Return a test report as a recording.
 
     Args:
         content: the JSON of the file.
-        suites: the report's cases get the ids of the one among them that has its agent's name or path.
+        suites: known suites; the report's cases get the ids of the suite with its agent's name or path.
 
     Raises:
-        ValidationError: something that the report needs is missing or of another type.
+        ValidationError: a required part is missing or has another type.
     """
     run = EvalRun.model_validate(content if "report" in content else {"report": content})
     report = run.report
@@ -91,7 +91,7 @@ def _suite_of(report: Report, path: str, suites: Sequence[KnownSuite]) -> KnownS
 
 
 def _common_tail(one: str, other: str) -> int:
-    """How many parts two paths have in common at the end, where one of them ends with all of the other; else 0."""
+    """Return the number of common path parts at the end if one path ends with the whole other path; else 0."""
     ends = [[part for part in reversed(PurePosixPath(path).parts) if part != "/"] for path in (one, other)]
     shortest = min(map(len, ends))
     return shortest if ends[0][:shortest] == ends[1][:shortest] else 0
@@ -206,7 +206,7 @@ def _is_broken(answer: Answer) -> bool:
 
 
 def _without_metrics_ms(test: Answer) -> float | None:
-    """The time of the agent: that of a test of a single turn includes its metrics, which run one after another."""
+    """Return the time of the agent, without the metrics that a single-turn test's time includes."""
     if test.execution_time_ms is None:
         return None
     metrics = sum(metric.evaluation_time_ms or 0.0 for metric in test.metric_results)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pydantic import AliasChoices, Field
 
 from agenteval.results.importers.values import Amount, AnyText, Count, Listed, Number, OptionalText, Shape
-from agenteval.results.model import Json, Text
+from agenteval.results.values import Json, Text
 
 
 class Metric(Shape):
@@ -46,7 +46,7 @@ class Tokens(Shape):
 
 
 class Answer(Shape):
-    """A turn, or a test of a single one: they call input and response differently."""
+    """A turn, or a single-turn test: they have different names for input and response."""
 
     input: AnyText = Field("", validation_alias=AliasChoices("test_input", "input"))
     response: OptionalText = Field(None, validation_alias=AliasChoices("agent_response", "response"))
@@ -62,19 +62,19 @@ class Answer(Shape):
 
 
 class Test(Answer):
-    """A test; of several turns it has the answers of these."""
+    """A test; if it has several turns, they contain the answers."""
 
     test_name: OptionalText = None
     turns: Listed[Answer] = ()
 
     @property
     def answers(self) -> Sequence[Answer]:
-        """One for each turn."""
+        """The answers, one for each turn."""
         return self.turns or [self]
 
 
 class Totals(Shape):
-    """The summary, as far as nothing else says the same."""
+    """The summary, without figures that other parts contain."""
 
     total_duration_ms: Amount = None
 

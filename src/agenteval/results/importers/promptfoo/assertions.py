@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agenteval.results.model import ScoreKind
+from agenteval.suite.model import MetricKind
 
-_TYPES: Mapping[ScoreKind, frozenset[str]] = {
+_TYPES: Mapping[MetricKind, frozenset[str]] = {
     "match": frozenset(
         {
             "contains",
@@ -60,12 +60,12 @@ _TYPES: Mapping[ScoreKind, frozenset[str]] = {
     "safety": frozenset({"guardrails", "is-refusal", "moderation"}),
     "tools": frozenset({"tool-call-f1"}),
 }
-_KINDS: Mapping[str, ScoreKind] = {name: kind for kind, names in _TYPES.items() for name in names}
+_KINDS: Mapping[str, MetricKind] = {name: kind for kind, names in _TYPES.items() for name in names}
 # Their thresholds are edits, words, milliseconds, dollars and the like, not scores.
 _OTHER_UNITS = frozenset({"cost", "latency", "levenshtein", "perplexity", "word-count"})
 
 
-def kind_of(assertion: str) -> ScoreKind:
+def kind_of(assertion: str) -> MetricKind:
     """Return the metric kind of an assertion type, negated or not."""
     return _KINDS.get(assertion.removeprefix("not-"), "custom")
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult, Usage
 from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats
 from agenteval.results.importers.promptfoo.assertions import kind_of, threshold_of
 from agenteval.results.importers.promptfoo.shape import Assertion, Component, File, Response, Row, Tokens
 from agenteval.results.importers.recording import Recording
 from agenteval.results.importers.values import Grade, text_of
-from agenteval.results.model import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult, Usage
 from agenteval.results.rollup import case_status, mean, mean_score
 from agenteval.suite.case_ids import content_id, excerpt
 
@@ -21,7 +21,7 @@ FORMAT: Final = "promptfoo"
 
 
 def is_promptfoo(content: Any) -> bool:
-    """Whether JSON is results of promptfoo, in a file or as its ``evaluate()`` returns them."""
+    """Return whether JSON is results of promptfoo, from a file or from ``evaluate()``."""
     if not isinstance(content, dict):
         return False
     evaluation = content["results"] if isinstance(content.get("results"), dict) else content
@@ -29,18 +29,17 @@ def is_promptfoo(content: Any) -> bool:
 
 
 def read_promptfoo(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> Recording:
-    """Results as a recording.
+    """Return results as a recording.
 
-    A test matches the known case that its description names, else the one whose question is in a variable or the
-    prompt.
-    Other tests form a separate suite for each provider and prompt.
+    A test matches the known case that its description names, else the case whose question is in a variable or the
+    prompt. Other tests form a separate suite for each provider and prompt.
 
     Args:
         content: the JSON of the file.
-        suites: those with the known cases.
+        suites: suites with the known cases.
 
     Raises:
-        ValidationError: something that the results need is missing or of another type.
+        ValidationError: a required part is missing or has another type.
         ConfigError: several providers or prompts answered the same known case.
     """
     file = File.model_validate(content if isinstance(content.get("results"), dict) else {"results": content})
@@ -72,7 +71,7 @@ def read_promptfoo(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> 
 
 @dataclass(frozen=True)
 class _Answered:
-    """A case, the path of its suite, and which provider and prompt answered it.
+    """A case, the path of its suite, and the provider and prompt that answered it.
 
     Attributes:
         question: the question, if it differs from the known case.
@@ -85,7 +84,7 @@ class _Answered:
 
 
 def _columns(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """The path of a suite → the answers of one provider to one prompt."""
+    """Return the answers of one provider to one prompt, by the path of a suite."""
     found: dict[tuple[str, str], list[Row]] = {}
     # Rows are in the order in which they finished.
     for row in sorted(rows, key=lambda row: row.index or 0):
@@ -103,10 +102,10 @@ def _columns(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def _answers(column: str, rows: Sequence[Row], suites: Sequence[KnownSuite]) -> Iterator[_Answered]:
     tests: dict[str, list[Row]] = {}
     for row in rows:
-        # A test that runs again has another index, but is the same otherwise.
+        # A repeated test has another index and is otherwise the same.
         tests.setdefault(content_id([row.title, row.vars, row.test.checks]), []).append(row)
     titles = Counter(repeated[0].title for repeated in tests.values())
-    # Cases of other results of promptfoo get the same ids anyway.
+    # Cases of other promptfoo results get the same ids.
     known = _Known(suite for suite in suites if suite.path != FORMAT and not suite.path.startswith(f"{FORMAT}["))
     repeats = Repeats()
     for repeated in tests.values():
@@ -136,7 +135,7 @@ class _Known:
                     self._asking[case.inputs[0]].append((suite.path, case))
 
     def case(self, name: str | None, row: Row) -> tuple[str, KnownCase] | None:
-        """The case with the path of its suite."""
+        """Return the case with the path of its suite."""
         texts = {row.prompt.raw, *(value for value in row.vars.values() if isinstance(value, str))}
         named = self._named.get(name, []) if name is not None else []
         asking = [one for text in texts for one in self._asking.get(text, [])]
@@ -189,7 +188,7 @@ def _iteration(index: int, row: Row) -> IterationResult:
         # A cached answer took no time.
         latency_ms=None if response.cached or row.is_broken else row.latency_ms,
         usage=_usage(row),
-        # Further lines are the stack of a program that is not ours.
+        # Further lines are the stack trace of promptfoo.
         error=(row.error or "no answer").partition("\n")[0] if row.is_broken else None,
         scores=scores,
     )
@@ -206,7 +205,7 @@ def _status(row: Row, scores: Sequence[Score]) -> CaseStatus:
 
 
 def _scores(row: Row) -> list[Score]:
-    """One score for each assertion; what results without these say of named metrics, where there are none."""
+    """Return one score for each assertion; without assertions, the scores of named metrics."""
     repeats = Repeats()
     components = [component for component in (row.grading.components if row.grading else ()) if component is not None]
     if components:
@@ -239,6 +238,6 @@ def _usage(row: Row) -> Usage | None:
 
 
 def _said(row: Row) -> str:
-    """The variables of a test as text; the only one by itself."""
+    """Return the variables of a test as text; a single variable by itself."""
     values = [text_of(value) for value in row.vars.values()]
     return values[0] if len(values) == 1 else ", ".join(map(": ".join, zip(row.vars, values, strict=True)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from agenteval.results.importers.values import Amount, AnyText, Count, Listed, Mapped, Number, OptionalText, Shape
-from agenteval.results.model import Json
+from agenteval.results.values import Json
 
 # ResultFailureReason.ERROR
 _BROKEN = 2
@@ -77,14 +77,14 @@ class Prompt(Shape):
 
 
 class Test(Shape):
-    """A test as the suite has it."""
+    """A test of the suite."""
 
     description: OptionalText = None
     checks: Listed[Json] = Field((), alias="assert")
 
 
 class Row(Shape):
-    """One answer: a test, put to a provider with a prompt."""
+    """One answer: a test for a provider with a prompt."""
 
     success: bool
     index: Count = Field(None, alias="testIdx")

@@ -8,6 +8,7 @@ from typing import Any
 
 from agenteval.core.documents.document import Document
 from agenteval.core.errors import Problem
+from agenteval.core.text.pattern import pattern_problem
 from agenteval.suite.formats.agentci.output import OutputReader
 from agenteval.suite.formats.agentci.schema import EvalEntry
 from agenteval.suite.output_schema import FieldSpec, FieldType
@@ -82,7 +83,32 @@ def _json_schema(text: str, document: Document, problems: list[Problem]) -> Mapp
         said = error.message if isinstance(error, jsonschema.SchemaError) else str(error)
         problems.append(document.problem(_AT, f"is not a JSON Schema: {said}"))
         return None
+    if unusable := _unusable_keyword(schema):
+        problems.append(document.problem(_AT, unusable))
+        return None
     return schema
+
+
+def _unusable_keyword(schema: Any) -> str | None:
+    """Return why a schema cannot be used; ``None`` if it can."""
+    left = [schema]
+    while left:
+        part = left.pop()
+        if isinstance(part, list):
+            left += part
+        elif isinstance(part, dict):
+            for key in ("$ref", "$dynamicRef"):
+                reference = part.get(key)
+                if isinstance(reference, str) and not reference.startswith("#"):
+                    return f"{key} {reference!r} leads out of the schema; write its content under $defs"
+            if "patternProperties" in part:
+                # jsonschema searches for these patterns in several places, without a time limit.
+                return "patternProperties is not supported; name the keys under properties"
+            pattern = part.get("pattern")
+            if isinstance(pattern, str) and (problem := pattern_problem(pattern)):
+                return f"pattern {pattern!r}: {problem}"
+            left += part.values()
+    return None
 
 
 def _numbers_of_json_schema(schema: Mapping[str, Any]) -> dict[str, tuple[float | None, float | None]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ from agenteval.core.llm.spec import ModelSpec
 from agenteval.suite.formats.agentci.judge import judge_options
 from agenteval.suite.formats.agentci.output import Expected
 from agenteval.suite.formats.agentci.safety_templates import SafetyCase
-from agenteval.suite.formats.agentci.schema import CaseEntry, EvalEntry, LatencyEntry, TokensEntry
+from agenteval.suite.formats.agentci.schema import CaseEntry, EvalEntry, LatencyEntry, RangeEntry, TokensEntry
 from agenteval.suite.model import MetricConfig, MetricKind, Place
 from agenteval.suite.output_schema import FieldSpec, TextMatch
 
 _DEFAULT_SIMILARITY = 1.0
+_MINIMA = frozenset({"minimum", "input_min", "output_min"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class MetricReader:
         )
 
     def template_question(self, case: SafetyCase, at: KeyPath) -> Question:
-        """A case of a safety template."""
+        """Return a case of a safety template."""
         options = {
             "blocked": case.blocked,
             "marks": case.marks,
@@ -133,6 +134,8 @@ class MetricReader:
     ) -> tuple[tuple[MetricConfig, ...], tuple[MetricConfig, ...], tuple[MetricConfig, ...]]:
         metrics = () if expected is None else (self._expected(expected, (*at, "output")),)
         calls: tuple[MetricConfig, ...] = ()
+        if case.tools == []:
+            self._warn((*at, "tools"), "an empty list checks nothing")
         if case.tools:
             expected_calls = tuple({"name": call.name, "args": call.args} for call in case.tools)
             calls = (self._config("tools", "tool_calls", {"expected": expected_calls}, (*at, "tools")),)
@@ -158,12 +161,19 @@ class MetricReader:
             self._problem(at, "a case of type performance needs `latency` or `tokens`")
         found = []
         if case.latency is not None and (limits := _latency_limits(case.latency)):
-            found.append(self._config("performance", "latency", limits, (*at, "latency"), name="latency"))
+            found.append(self._limited("latency", limits, (*at, "latency")))
         if case.tokens is not None and (counts := _token_limits(case.tokens)):
-            found.append(self._config("performance", "tokens", counts, (*at, "tokens"), name="tokens"))
+            found.append(self._limited("tokens", counts, (*at, "tokens")))
         if not found and (case.latency is not None or case.tokens is not None):
             self._warn(at, "no limit is given, so nothing can be checked")
         return tuple(found)
+
+    def _limited(self, name: str, limits: Mapping[str, float], at: KeyPath) -> MetricConfig:
+        config = self._config("performance", name, limits, at, name=name)
+        if any(limit > 0 or key not in _MINIMA for key, limit in limits.items()):
+            return config
+        self._warn(at, "no value is below 0, so this checks nothing")
+        return replace(config, gating=False)
 
     def _safety(self, case: CaseEntry, at: KeyPath) -> tuple[MetricConfig, ...]:
         if case.blocked is None:
@@ -181,6 +191,8 @@ class MetricReader:
 
     def _consistency(self, case: CaseEntry, at: KeyPath) -> MetricConfig:
         least = _DEFAULT_SIMILARITY if case.min_similarity is None else case.min_similarity
+        if not least:
+            self._warn((*at, "min_similarity"), "all answers reach a similarity of 0, so this checks nothing")
         options = {"min_similarity": least, "model": self._embedder}
         return self._config("consistency", "consistency", options, at, threshold=least)
 
@@ -200,7 +212,14 @@ class MetricReader:
             "reference": case.reference_response,
             "context": case.context or {},
         }
-        return (self._config("judge", "judge", options, (*at, "score")),)
+        config = self._config("judge", "judge", options, (*at, "score"))
+        low, high = self._judge_options["scale"]
+        if not _allows_all(case.score, low, high):
+            return (config,)
+        self._warn(
+            (*at, "score"), f"every score from {low:g} to {high:g} is within the limits, so this checks nothing"
+        )
+        return (replace(config, gating=False),)
 
     def _custom(self, case: CaseEntry) -> tuple[MetricConfig, ...]:
         custom = self._entry.custom
@@ -230,8 +249,6 @@ class MetricReader:
             kind=kind,
             threshold=threshold,
             options=options,
-            # All metrics are required: without a score, the case does not pass.
-            fail_on_error=True,
             requested_by="case",
             where=Place(str(self._base), self._document.file, self._document.line(at)),
         )
@@ -260,6 +277,12 @@ class MetricReader:
 
     def _warn(self, at: KeyPath, message: str) -> None:
         self._warnings.append(str(self._document.problem(at, message)))
+
+
+def _allows_all(limits: RangeEntry, low: float, high: float) -> bool:
+    """Return whether limits, if there are any, exclude no score of a scale."""
+    is_open = (limits.min is None or limits.min <= low) and (limits.max is None or limits.max >= high)
+    return is_open and limits.equal is None and (limits.min is not None or limits.max is not None)
 
 
 def _latency_limits(entry: LatencyEntry) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -12,14 +11,16 @@ from pydantic import BaseModel
 from agenteval.core.documents.document import Document, KeyPath
 from agenteval.core.documents.validation import did_you_mean, join_choices, validate
 from agenteval.core.errors import Problem
+from agenteval.core.text.pattern import pattern_problem
 from agenteval.suite.formats.agentci.schema import FieldEntry, OutputEntry, TextEntry
 from agenteval.suite.output_schema import FieldSpec, FieldType, TextMatch
 
 _PARTS = {
-    "contains": "contains",
-    "contains_any": "contains",
-    "startswith": "starts with",
-    "endswith": "ends with",
+    "contains": "contains an empty one",
+    "contains_any": "contains an empty one",
+    "startswith": "starts with an empty one",
+    "endswith": "ends with an empty one",
+    "match": "matches this pattern",
 }
 STRATEGIES = ("exact", "contains", "contains_any", "startswith", "endswith", "match", "similar")
 _TYPES = ("str", "int", "float", "bool", "dict", "list", "set", "any")
@@ -102,8 +103,6 @@ class OutputReader:
         return FieldSpec(
             types=types,
             required=entry.required and "default" not in entry.model_fields_set,
-            default=entry.default,
-            has_default="default" in entry.model_fields_set,
             text=None if _is_schema(entry.value) else self._value(entry.value, (*at, "value"), case_sensitive),
             enum=None if entry.enum is None else tuple(entry.enum),
             min_length=entry.min_length,
@@ -188,15 +187,19 @@ class OutputReader:
         if not expected:
             self._problem((*at, strategy), "must name at least one text")
             return None
-        if strategy == "match" and (wrong := _pattern_problem(given)) is not None:
+        if strategy == "match" and (wrong := pattern_problem(given)) is not None:
             self._problem((*at, strategy), f"{given!r} is not a regular expression: {wrong}")
             return None
         sensitive = entry.case_sensitive or case_sensitive
-        everywhere = "" in expected if sensitive else any(not text.strip() for text in expected)
-        if everywhere and strategy in _PARTS:
-            message = f"every text {_PARTS[strategy]} an empty one, so this checks nothing"
+        match = TextMatch(strategy, expected, sensitive, entry.threshold)  # type: ignore[arg-type]
+        has_empty = any(not (text if sensitive else text.strip()) for text in expected)
+        if match.matches_everything or (strategy == "contains" and has_empty):
+            message = f"every text {_PARTS[strategy]}, so this checks nothing"
             self._warnings.append(str(self._document.problem((*at, strategy), message)))
-        return TextMatch(strategy, expected, sensitive, entry.threshold)  # type: ignore[arg-type]
+        elif entry.threshold == 0:
+            message = "every text reaches a similarity of 0, so this checks nothing"
+            self._warnings.append(str(self._document.problem((*at, "threshold"), message)))
+        return match
 
     def _has_one_strategy(self, entry: TextEntry, at: KeyPath, allowed: tuple[str, ...]) -> bool:
         given = [name for name in allowed if getattr(entry, "schema_" if name == "schema" else name) is not None]
@@ -261,17 +264,6 @@ def is_definition(table: Mapping[str, Any]) -> bool:
 
 def _is_schema(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() == {"schema"} and isinstance(value["schema"], dict)
-
-
-def _pattern_problem(pattern: str) -> str | None:
-    try:
-        with warnings.catch_warnings():
-            # Warnings for patterns whose meaning may change in a later Python.
-            warnings.simplefilter("ignore")
-            re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        return str(error)
-    return None
 
 
 def _innermost(kind: FieldType) -> str:

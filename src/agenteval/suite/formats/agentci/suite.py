@@ -151,7 +151,7 @@ class _Loader:
                 self._problem(("eval", "template"), message)
 
     def _template_questions(self, entry: EvalEntry) -> Iterator[Question]:
-        """The cases of the template."""
+        """Return the cases of the template."""
         if entry.type != "safety" or entry.template is None or entry.template not in template_names():
             return
         at = ("eval", "template")

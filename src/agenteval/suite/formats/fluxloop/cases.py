@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from agenteval.core.documents.document import Document
 from agenteval.core.errors import Problem
-from agenteval.suite.case_ids import content_id, excerpt, persona_tag
+from agenteval.suite.case_ids import asked_by, content_id, excerpt, persona_tag
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.formats.fluxloop.inputs import Input, InputReader
 from agenteval.suite.formats.fluxloop.project import PersonaEntry, ProjectEntry, read_project
@@ -93,7 +93,7 @@ class _CaseMaker:
         )
         return Case(
             id=content_id([name, item.text]),
-            name=item.name or excerpt(item.text),
+            name=asked_by(item.name or excerpt(item.text), name),
             turns=(turn,),
             tags=() if name is None else (persona_tag(name),),
             line=item.line,

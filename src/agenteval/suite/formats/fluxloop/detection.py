@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from agenteval.core.files.reading import LARGEST_TEXT, read_regular
+
 _FILES = frozenset({"evaluation.yaml", "evaluation.yml"})
 
 # Top-level keys, found without parsing: if the file is not valid, its loader must report how.
@@ -15,7 +17,7 @@ _HOLODECK = re.compile(r"""^["']?(?:test_cases|test_cases_file|evaluations)["']?
 def is_fluxloop(path: Path) -> bool:
     """Return whether a YAML file is an evaluation: by its evaluators, or by its name unless its keys differ."""
     try:
-        text = path.read_text(encoding="utf-8-sig", errors="replace")
+        text = read_regular(path, limit=LARGEST_TEXT).decode("utf-8-sig", "replace")
     except OSError:
         return path.name in _FILES
     if _EVALUATORS.search(text):

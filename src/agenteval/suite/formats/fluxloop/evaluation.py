@@ -31,6 +31,7 @@ _TOOL_CHECKS: tuple[ToolCheck, ...] = (
     "proper_timing",
     "handles_failures",
 )
+_ALL_PERCENT = 100
 _PERFORMANCE: KeyPath = ("success_criteria", "performance")
 _TOOL_CALLING: KeyPath = ("success_criteria", "functionality", "tool_calling")
 
@@ -76,7 +77,7 @@ class EvaluationReader:
         )
 
     def _limit(self, criterion: TimeCriterion | ErrorRateCriterion, name: str) -> float | None:
-        """Return the threshold of a criterion; ``None`` if it is not enabled."""
+        """Return the threshold of a criterion; ``None`` if it is not enabled, or if every run meets it."""
         key = "threshold_ms" if isinstance(criterion, TimeCriterion) else "threshold_percent"
         value: float | None = getattr(criterion, key)
         at = (*_PERFORMANCE, name)
@@ -84,6 +85,9 @@ class EvaluationReader:
             self._problem(at, f"needs `{key}` if it is enabled")
         if value is not None and "enabled" not in criterion.model_fields_set:
             self._warn(at, "is not used without `enabled: true`")
+        if criterion.enabled and key == "threshold_percent" and value == _ALL_PERCENT:
+            self._warn((*at, key), "no error rate is above 100 %, so this checks nothing")
+            return None
         return value if criterion.enabled else None
 
     def _quality(self) -> Iterator[tuple[str, float | None]]:
@@ -95,7 +99,10 @@ class EvaluationReader:
             elif goal is not False:
                 if name not in self.enabled:
                     self._warn(at, "cannot be checked: no evaluator of this name is enabled")
-                yield name, None if goal is True else float(goal)
+                if goal == 0:
+                    self._warn(at, "every mean score reaches 0, so this checks nothing")
+                else:
+                    yield name, None if goal is True else float(goal)
 
     def _tool_calls(self) -> tuple[ToolCheck, ...]:
         entry = self.entry.success_criteria.functionality.tool_calling

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from agenteval.core.text.pattern import pattern_problem
 from agenteval.suite.formats.fluxloop.schema import Entry, Number, Share, Texts, Whole, one_as_list
 
 Parser = Literal["first_number_1_10", "json_score", "first_float"]
@@ -121,10 +121,9 @@ class MatchesRegex(_Rule):
     @field_validator("pattern")
     @classmethod
     def _compiles(cls, value: str) -> str:
-        try:
-            re.compile(value)
-        except re.error as error:
-            raise ValueError(f"{value!r} is not a regular expression: {error}") from None
+        problem = pattern_problem(value)
+        if problem is not None:
+            raise ValueError(f"{value!r} is not a regular expression: {problem}")
         return value
 
     @field_validator("flags", mode="before")

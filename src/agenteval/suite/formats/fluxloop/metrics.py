@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from agenteval.core.documents.document import Document, KeyPath
 from agenteval.core.documents.validation import did_you_mean, join_choices, validate
 from agenteval.core.errors import Problem
 from agenteval.core.llm.names import chat_model
 from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.text.pattern import matches_everything
 from agenteval.suite.evaluation import JudgeLimits
 from agenteval.suite.formats.fluxloop.evaluator_schema import (
     EVALUATORS,
     RULES,
     JudgeEvaluatorEntry,
+    MatchesRegex,
     ModelParameters,
     RuleEvaluatorEntry,
     Similarity,
@@ -30,6 +32,7 @@ _AT = ("evaluators",)
 _EVALUATOR_TEXTS = ("name", "model", "prompt_template")
 _RULE_TEXTS = ("keywords", "pattern", "target", "expected_path")
 _HIGHEST_OF_FIRST_NUMBER = 10.0
+_S = TypeVar("_S")
 
 
 @dataclass(frozen=True)
@@ -72,15 +75,8 @@ class EvaluatorReader:
         if not isinstance(value, dict):
             self._problem(at, "an evaluator is a mapping with `name` and `type`")
             return None
-        kind = value.get("type")
-        schema = EVALUATORS.get(kind) if isinstance(kind, str) else None
+        schema = self._schema(value, "type", EVALUATORS, at)
         if schema is None:
-            given = (
-                "this key is required"
-                if kind is None
-                else f"{kind!r} is not allowed{did_you_mean(str(kind), EVALUATORS)}"
-            )
-            self._problem((*at, "type"), f"{given}; allowed: {join_choices(EVALUATORS)}")
             return None
         entry, problems = validate(schema, self._as_written(value, at, _EVALUATOR_TEXTS), self.document, at)
         self.problems += problems
@@ -92,6 +88,19 @@ class EvaluatorReader:
         else:
             metric = self._metric(entry.name, "rules", {"rules": tuple(rules)}, at)
         return None if metric is None else Evaluator(entry.name, entry.enabled, entry.weight, metric, at)
+
+    def _schema(self, value: Mapping[str, Any], key: str, schemas: Mapping[str, _S], at: KeyPath) -> _S | None:
+        """Return the schema that a key names; a key that names none becomes a problem."""
+        name = value.get(key)
+        schema = schemas.get(name) if isinstance(name, str) else None
+        if schema is None:
+            given = (
+                "this key is required"
+                if name is None
+                else f"{name!r} is not allowed{did_you_mean(str(name), schemas)}"
+            )
+            self._problem((*at, key), f"{given}; allowed: {join_choices(schemas)}")
+        return schema
 
     def _metric(self, name: str, kind: str, options: Mapping[str, Any], at: KeyPath) -> MetricConfig:
         return MetricConfig(
@@ -112,20 +121,15 @@ class EvaluatorReader:
         if not isinstance(value, dict):
             self._problem(at, "a rule is a mapping with `check`, for instance - check: output_not_empty")
             return None
-        check = value.get("check")
-        schema = RULES.get(check) if isinstance(check, str) else None
+        schema = self._schema(value, "check", RULES, at)
         if schema is None:
-            given = (
-                "this key is required"
-                if check is None
-                else f"{check!r} is not allowed{did_you_mean(str(check), RULES)}"
-            )
-            self._problem((*at, "check"), f"{given}; allowed: {join_choices(RULES)}")
             return None
         entry, problems = validate(schema, self._as_written(value, at, _RULE_TEXTS), self.document, at)
         self.problems += problems
         if entry is None:
             return None
+        if isinstance(entry, MatchesRegex) and matches_everything(entry.pattern):
+            self._warn((*at, "pattern"), "every text matches this pattern, so this checks nothing")
         if isinstance(entry, Similarity) and entry.min_score is not None:
             entry = entry.model_copy(update={"threshold": entry.min_score, "min_score": None})
         return entry.model_dump(exclude_none=True)

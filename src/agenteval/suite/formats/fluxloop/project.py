@@ -47,6 +47,9 @@ _OTHER_KEYS = (
     "metadata",
 )
 
+# Keys with credentials; agenteval uses none of them.
+_CREDENTIALS = ("collector_url", "collector_api_key", "input_generation.**", "runner.**")
+
 
 class PersonaEntry(BaseModel):
     """A persona; additional keys are its attributes."""
@@ -142,7 +145,7 @@ def _files(folder: Path, root: Path) -> Sequence[Path]:
 
 def _read(path: Path, evaluation: Document, problems: list[Problem]) -> Document | None:
     try:
-        document = read_yaml(path, shown_as=shown_beside(evaluation, path), unset=problems)
+        document = read_yaml(path, shown_as=shown_beside(evaluation, path), unset=problems, credentials=_CREDENTIALS)
     except ConfigError as error:
         problems += error.problems
         return None

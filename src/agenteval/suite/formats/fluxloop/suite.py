@@ -11,6 +11,8 @@ from agenteval.core.documents.document import Document
 from agenteval.core.documents.validation import validate
 from agenteval.core.documents.yaml.read import read_yaml
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.files.boundary import outside_problem
+from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import is_inline_agent, read_agent
 from agenteval.suite.evaluation import Aggregate, JudgeLimits
 from agenteval.suite.formats.fluxloop.cases import read_cases
@@ -21,6 +23,7 @@ from agenteval.suite.formats.fluxloop.schema import EvaluationFile, LimitsEntry
 from agenteval.suite.model import AgentSpec, Suite
 
 FORMAT = "fluxloop"
+_CREDENTIALS = tuple(f"agent.{key}" for key in AGENT_CREDENTIALS)
 
 
 def load_fluxloop(path: Path, shown_as: str) -> Suite:
@@ -36,7 +39,7 @@ def load_fluxloop(path: Path, shown_as: str) -> Suite:
         ConfigError: with every problem of the file and its project.
     """
     problems: list[Problem] = []
-    document = read_yaml(path, shown_as=shown_as, unset=problems)
+    document = read_yaml(path, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)
     return _Loader(document, problems).load()
 
 
@@ -58,6 +61,8 @@ class _Loader:
         # Read evaluators and inputs even with other problems, to report every mistake at once.
         limits = _limits(entry.limits if entry is not None else LimitsEntry())
         reader = EvaluatorReader(document, limits, self.problems, self.warnings)
+        if limits.cache and (problem := outside_problem(document.directory / limits.cache)):
+            self.problems.append(document.problem(("limits", "cache"), problem))
         evaluators = reader.read(document.data.get("evaluators"))
         running = [evaluator for evaluator in evaluators if evaluator.enabled]
         metrics = tuple(evaluator.metric for evaluator in running)
@@ -71,6 +76,9 @@ class _Loader:
         if evaluators and not any(evaluator.weight > 0 for evaluator in running):
             message = "no evaluator is enabled with a weight above 0, so nothing can be scored"
             self.warnings.append(str(document.problem(("evaluators",), message)))
+        if aggregate.threshold == 0:
+            message = "every case reaches 0, so no case can fail"
+            self.warnings.append(str(document.problem(("aggregate", "threshold"), message)))
         agent = self._agent(document.data)
         if self.problems:
             raise ConfigError(self.problems)

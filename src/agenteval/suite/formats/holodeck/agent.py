@@ -152,7 +152,7 @@ class _Reader:
 
     document: Document
     model: ModelSpec
-    obstacles: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
     def read(self, entry: AgentFile) -> ModelAgentSpec:
         instructions = self._instructions(entry)
@@ -163,11 +163,11 @@ class _Reader:
             instructions=instructions,
             tools=tuple(tool for tool in tools if tool is not None),
             response_schema=schema,
-            obstacles=tuple(self.obstacles),
+            problems=tuple(self.problems),
         )
 
-    def _obstacle(self, at: KeyPath, message: str) -> None:
-        self.obstacles.append(self.document.problem(at, message))
+    def _problem(self, at: KeyPath, message: str) -> None:
+        self.problems.append(self.document.problem(at, message))
 
     def _where(self, at: KeyPath) -> str:
         line = self.document.line(at)
@@ -183,7 +183,7 @@ class _Reader:
         try:
             return read_text(self.document.directory / file, file)
         except ConfigError as error:
-            self._obstacle(at, f"{file}: {error.problems[0].message}")
+            self._problem(at, f"{file}: {error.problems[0].message}")
             return ""
 
     def _response_schema(self, given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | None:
@@ -194,12 +194,12 @@ class _Reader:
                 # Every JSON document is also YAML.
                 schema = read_yaml(self.document.directory / given, shown_as=given).data
             except ConfigError as error:
-                self._obstacle(at, str(error.problems[0]))
+                self._problem(at, str(error.problems[0]))
                 return None
         if isinstance(schema, dict) and "properties" in schema:
             schema = {"type": "object", **schema}
         if schema is not None and not (isinstance(schema, dict) and schema.get("type") == "object"):
-            self._obstacle(at, "must be a JSON Schema of `type: object`")
+            self._problem(at, "must be a JSON Schema of `type: object`")
             return None
         found: Mapping[str, Any] | None = _plain_json(schema)
         return found
@@ -213,7 +213,7 @@ class _Reader:
             return self._server(entry, at)
         if isinstance(entry, PromptEntry):
             return self._prompt(entry, at)
-        self._obstacle(at, UNAVAILABLE.format(type=entry.type, name=entry.name))
+        self._problem(at, UNAVAILABLE.format(type=entry.type, name=entry.name))
         return None
 
     def _function(self, entry: FunctionEntry, at: KeyPath) -> FunctionTool:
@@ -221,9 +221,9 @@ class _Reader:
 
         path = self.document.directory / entry.file
         if not is_file(path):
-            self._obstacle((*at, "file"), f"there is no file {entry.file}")
+            self._problem((*at, "file"), f"there is no file {entry.file}")
         elif path.suffix != ".py":
-            self._obstacle((*at, "file"), f"{entry.file} is not a Python file (.py)")
+            self._problem((*at, "file"), f"{entry.file} is not a Python file (.py)")
         return FunctionTool(
             name=entry.name,
             description=entry.description,
@@ -238,7 +238,7 @@ class _Reader:
         from agenteval.suite.model_tools import McpServer
 
         if entry.transport == "websocket":
-            self._obstacle((*at, "transport"), "websocket is not available; use stdio, http or sse")
+            self._problem((*at, "transport"), "websocket is not available; use stdio, http or sse")
             return None
         return McpServer(
             name=entry.name,
@@ -288,7 +288,7 @@ class _Reader:
             own = {"endpoint": agent.endpoint, "api_key": agent.api_key, "api_version": agent.api_version}
             given = {**own, **given}
         found, problems = validate(ModelEntry, given, self.document, (*at, "model"))
-        self.obstacles += problems
+        self.problems += problems
         return agent if found is None else model_spec(found)
 
 

@@ -8,12 +8,13 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from agenteval.core.documents.document import Document, KeyPath
 from agenteval.core.errors import Problem
 from agenteval.core.extras import missing_extra
-from agenteval.suite.files import PLAIN, content_problem, decode_text, display_url, is_old_office
+from agenteval.core.files.reading import LARGEST_ATTACHMENT, read_regular
+from agenteval.core.urls import display_url, is_http_url
+from agenteval.suite.files import PLAIN, content_problem, decode_text, is_old_office
 from agenteval.suite.formats.holodeck.schema import Execution, FileInput
 from agenteval.suite.model import FileKind, FileRef
 
@@ -95,8 +96,8 @@ class FileReader:
                 message = f"reading {entry.type} files needs an extra that is not installed: {install}"
                 found.append(("type", message))
         if entry.url:
-            if not _is_web_address(entry.url):
-                found.append(("url", f"{entry.url!r} is not an http:// or https:// address"))
+            if not is_http_url(entry.url):
+                found.append(("url", f"{display_url(entry.url)!r} is not an http:// or https:// address"))
             return found
         looked = self._look(entry, source)
         if looked.problem:
@@ -148,9 +149,7 @@ class FileReader:
 
 def _look(path: Path, name: str, kind: FileKind, named_in: str) -> _Looked:
     try:
-        if path.exists() and not path.is_file():
-            return _Looked(problem=f"{name} is a directory or a device, not a file")
-        data = path.read_bytes()
+        data = read_regular(path, limit=LARGEST_ATTACHMENT)
     except FileNotFoundError:
         return _Looked(problem=f"there is no file {name}; paths start in the directory of {named_in}")
     except OSError as error:
@@ -167,11 +166,3 @@ def _look(path: Path, name: str, kind: FileKind, named_in: str) -> _Looked:
         warning=warning,
         is_old=is_old_office(data),
     )
-
-
-def _is_web_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in {"http", "https"} and bool(parts.hostname)

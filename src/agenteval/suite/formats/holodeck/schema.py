@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
+from agenteval.core.text.pattern import pattern_problem
 from agenteval.suite.response_path import check_response_path
 
 LEGACY_METRICS = ("groundedness", "relevance", "coherence", "fluency", "similarity", "safety")
@@ -172,7 +173,7 @@ CaseMetric = Annotated[
 ]
 
 
-class SuiteAnalyses(_Strict):
+class Evaluations(_Strict):
     """``evaluations``: the metrics of every case."""
 
     model: ModelEntry | None = None
@@ -225,10 +226,9 @@ def _check_matcher(key: str, matcher: Any) -> None:
     if not isinstance(pattern, str):
         raise ValueError(f"args.{key}: {name} takes text, not {pattern!r}; put it in quotes")
     if name == "regex":
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"args.{key}: {pattern!r} is not a regular expression: {error}") from None
+        problem = pattern_problem(pattern)
+        if problem is not None:
+            raise ValueError(f"args.{key}: {pattern!r} is not a regular expression: {problem}")
 
 
 class FileInput(_Strict):
@@ -310,7 +310,7 @@ class Instructions(_Strict):
 
 
 class Execution(BaseModel):
-    """``execution``: what of it concerns a run here; the rest is HoloDeck's."""
+    """``execution``: keys that affect a run here; other keys of HoloDeck are ignored."""
 
     llm_timeout: float | None = Field(None, gt=0)
     parallel_test_cases: int | None = Field(None, ge=1)
@@ -320,7 +320,7 @@ class Execution(BaseModel):
 
 
 class AgentFile(_Strict):
-    """The whole file; what its tools may be, ``holodeck_tools`` says."""
+    """The whole file; ``tools_schema`` defines its tools."""
 
     name: str | None = None
     description: str | None = None
@@ -331,7 +331,7 @@ class AgentFile(_Strict):
     response_format: dict[str, Any] | str | None = None
     tools: list[Any] | None = None
     tool_filtering: Any = None
-    evaluations: SuiteAnalyses | None = None
+    evaluations: Evaluations | None = None
     test_cases: list[Any] | None = None
     test_cases_file: str | None = None
     execution: Execution | None = None

@@ -1,17 +1,20 @@
-"""Turns a HoloDeck ``agent.yaml`` into a suite."""
+"""Converts a HoloDeck ``agent.yaml`` to a suite."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agenteval.core.documents.allowed import KeyPatterns
 from agenteval.core.documents.document import Document, KeyPath, dotted
 from agenteval.core.documents.validation import validate
 from agenteval.core.documents.yaml.large_list import ListInFile, NotInPartsError, ReadList, read_in_parts, read_whole
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.spec import ModelSpec
+from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import is_inline_agent, read_agent
 from agenteval.suite.case_ids import excerpt, turns_id
 from agenteval.suite.formats.holodeck.agent import fallback_agent, repeated_names, validate_file, written_secrets
@@ -42,7 +45,33 @@ FORMAT = "holodeck"
 
 _CASES = "test_cases"
 
-# Keys whose YAML numbers and booleans are meant as text, the way they are written.
+_METRICS = (
+    "evaluations",
+    "evaluations.metrics.*",
+    "test_cases.*.evaluations.*",
+    "test_cases.*.turns.*.evaluations.*",
+)
+# Sections of HoloDeck that agenteval does not use; real files have credentials there.
+_UNUSED = ("embedding_provider", "claude", "openai", "observability", "deployment", "tools.*.database")
+_CREDENTIALS = KeyPatterns.of(
+    (
+        "model.api_key",
+        "tools.*.env.*",
+        "tools.*.headers.*",
+        "tools.*.model.api_key",
+        *(f"{metric}.model.api_key" for metric in _METRICS),
+        *(f"{section}.**" for section in _UNUSED),
+        *(f"agent.{key}" for key in AGENT_CREDENTIALS),
+    )
+)
+# A file of cases may have the list at its top.
+_CASE_CREDENTIALS = KeyPatterns.of(
+    f"{cases}.{key}.model.api_key"
+    for cases in ("test_cases.*", "*")
+    for key in ("evaluations.*", "turns.*.evaluations.*")
+)
+
+# Keys whose YAML numbers and booleans are read as text, as written.
 _TEXT_KEYS = ("name", "input", "ground_truth")
 
 
@@ -64,7 +93,7 @@ def load_holodeck(path: Path, shown_as: str) -> Suite:
 
 def _loaded(path: Path, shown_as: str, read: ReadList) -> Suite:
     problems: list[Problem] = []
-    found = read(path, _CASES, shown_as=shown_as, unset=problems)
+    found = read(path, _CASES, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)
     return _Loader(found, read, problems).load()
 
 
@@ -116,7 +145,7 @@ class _Loader:
         )
 
     def _case_source(self, data: Mapping[str, Any]) -> ListInFile:
-        """Where the cases stand: inline, or in the file that ``test_cases_file`` names."""
+        """Return the source of the cases: inline, or the file that ``test_cases_file`` names."""
         file = data.get("test_cases_file")
         if not isinstance(file, str):
             return self.found
@@ -125,7 +154,8 @@ class _Loader:
             return self.found
         shown_as = str(Path(self.document.file).parent / file)
         try:
-            source = self.read(self.document.directory / file, _CASES, shown_as=shown_as, unset=self.problems)
+            path = self.document.directory / file
+            source = self.read(path, _CASES, shown_as=shown_as, unset=self.problems, credentials=_CASE_CREDENTIALS)
         except ConfigError as error:
             self.problems += [
                 replace(problem, message=f"test_cases_file: {problem.message}") for problem in error.problems
@@ -164,14 +194,14 @@ class _Loader:
                 lines[case.id] = case.line
                 result.append(case)
             elif case.id != f"{prefix}{case.name}":
-                # The same question twice without names: both run, told apart by their order.
+                # A repeated question without names: all run, and their order distinguishes them.
                 repeats[case.id] = repeats.get(case.id, 1) + 1
                 result.append(replace(case, id=f"{case.id}#{repeats[case.id]}"))
             else:
                 first = f" (first in line {lines[case.id]})" if lines[case.id] else ""
                 self.problems.append(
                     Problem(
-                        f"the name {case.name!r} is given twice{first}; names identify cases, so each needs its own",
+                        f"the name {case.name!r} is given twice{first}; names identify cases, so choose another one",
                         file=source.file,
                         line=case.line,
                         path="test_cases",
@@ -191,7 +221,7 @@ class _Loader:
     def metrics(
         self, entries: Iterable[AnyMetric], scope: Scope, document: Document, at: KeyPath, *, report: bool = False
     ) -> tuple[MetricConfig, ...]:
-        """Metric configurations with ids unique inside their case; disabled ones do not run."""
+        """Return metric configurations with ids unique inside their case; disabled metrics are omitted."""
         configs: list[MetricConfig] = []
         used: dict[str, int] = {}
         for index, entry in enumerate(entries):
@@ -200,6 +230,7 @@ class _Loader:
             where = (*at, index)
             if isinstance(entry, StandardMetric) and not self._can_run(entry, document, where, report=report):
                 continue
+            self._warn_of_zero(entry, document, where)
             name = metric_name(entry)
             used[name] = used.get(name, 0) + 1
             unique = name if used[name] == 1 else f"{name}#{used[name]}"
@@ -208,7 +239,7 @@ class _Loader:
         return tuple(configs)
 
     def _can_run(self, entry: StandardMetric, document: Document, at: KeyPath, *, report: bool) -> bool:
-        """Whether a standard metric is available; what is odd about it becomes a warning."""
+        """Return whether a standard metric is available; unusual settings cause warnings."""
         if is_legacy(entry):
             problem = self.legacy.problem(entry, judge_of(entry, self.judge))
             if problem and report:
@@ -223,7 +254,16 @@ class _Loader:
         if entry.threshold is not None and entry.threshold > 1 and entry.scale is None:
             message = f"scores are 0 to 1, so {entry.metric} can never reach {entry.threshold:g}"
             self.warnings.append(str(document.problem((*at, "threshold"), message)))
+        for key in ("absolute_tolerance", "relative_tolerance"):
+            if math.isinf(getattr(entry, key)):
+                message = "every number is within this tolerance, so any number passes"
+                self.warnings.append(str(document.problem((*at, key), message)))
         return True
+
+    def _warn_of_zero(self, entry: AnyMetric, document: Document, at: KeyPath) -> None:
+        if entry.threshold is not None and entry.threshold <= 0:
+            message = f"every score reaches {entry.threshold:g}, so {metric_name(entry)} decides nothing"
+            self.warnings.append(str(document.problem((*at, "threshold"), message)))
 
     def _problem(self, path: KeyPath, message: str) -> None:
         self.problems.append(self.document.problem(path, message))
@@ -287,7 +327,7 @@ class _CaseReader:
         )
 
     def _require_ground_truth(self, turns: Sequence[Turn], at: KeyPath) -> None:
-        """A case that itself asks for a comparison must say what to compare with."""
+        """Check that a case that lists a comparison metric has a ground truth."""
         for turn, metric in _asked_metrics(turns):
             if metric.requested_by == "suite" or metric.type not in NEED_GROUND_TRUTH:
                 continue
@@ -310,14 +350,14 @@ def _asked_metrics(turns: Sequence[Turn]) -> list[tuple[Turn, MetricConfig]]:
 
 
 def _written_keys(cases: Iterable[Case]) -> frozenset[str]:
-    """API keys that stand in the file itself; they are as secret as those from the environment."""
+    """Return API keys in the file; they are as secret as those from the environment."""
     metrics = (metric for case in cases for turn in case.turns for metric in turn.metrics)
     models = (metric.options.get("model") for metric in metrics)
     return frozenset(model.api_key for model in models if isinstance(model, ModelSpec) and model.api_key)
 
 
 def _retrieval_tools(tools: Iterable[ToolEntry]) -> frozenset[str]:
-    """The tools whose results are passages: vector stores, and whatever says ``is_retrieval``."""
+    """Return the tools whose results are passages: vector stores, and tools with ``is_retrieval``."""
     return frozenset(tool.name for tool in tools if tool.type in _RETRIEVING or getattr(tool, "is_retrieval", False))
 
 
@@ -333,13 +373,13 @@ def _written_case(source: Document, at: KeyPath) -> Any:
 
 
 def _named_as_written(source: Document, at: KeyPath) -> Any:
-    """A mapping in which texts that YAML took for numbers or booleans are what was written."""
+    """Return a mapping with the written form of texts that YAML read as numbers or booleans."""
     value = source.data
     for step in at:
         value = value[step]
     if not isinstance(value, dict):
         return value
-    # Nearly all of them are texts already.
+    # Nearly all values are texts already.
     others = [key for key in _TEXT_KEYS if key in value and not isinstance(value[key], str)]
     texts = {key: source.as_written(value[key], (*at, key)) for key in others}
     if isinstance(value.get("expected_tools"), list):
@@ -351,7 +391,7 @@ def _named_as_written(source: Document, at: KeyPath) -> Any:
 
 
 def _patterns_as_written(source: Document, tool: Any, at: KeyPath) -> Any:
-    """An expected tool whose patterns are texts, also where YAML took them for numbers (``fuzzy: 60.940``)."""
+    """Return an expected tool with the written form of patterns that YAML read as numbers (``fuzzy: 60.940``)."""
     args = tool.get("args") if isinstance(tool, dict) else None
     if not isinstance(args, dict):
         return tool

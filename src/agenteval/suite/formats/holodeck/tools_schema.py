@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from agenteval.core.documents.document import Document, KeyPath
+from agenteval.core.urls import display_url
 from agenteval.suite.formats.holodeck.schema import AgentFile
 
 MAX_TOOLS = 50
@@ -81,7 +82,7 @@ class McpEntry(_Tool):
     def _scheme(cls, value: str | None) -> str | None:
         if value is None or value.startswith(("https://", "wss://", "ws://")) or _LOCAL_URL.match(value):
             return value
-        raise ValueError(f"{value!r} must begin with https:// (http:// only for localhost)")
+        raise ValueError(f"{display_url(value)!r} must begin with https:// (http:// only for localhost)")
 
     @model_validator(mode="after")
     def _address(self) -> McpEntry:

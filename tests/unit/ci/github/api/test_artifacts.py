@@ -1,4 +1,4 @@
-"""One member of a zip file that nobody vouches for."""
+"""One member of an untrusted zip file."""
 
 from __future__ import annotations
 

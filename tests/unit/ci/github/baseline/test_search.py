@@ -144,7 +144,7 @@ def test_distances_of_a_chain_are_places(length: int, count: int) -> None:
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=20))
-def test_what_merges_brought_in_does_not_count(sides: list[int]) -> None:
+def test_merged_in_commits_do_not_count(sides: list[int]) -> None:
     history: list[tuple[str, list[str]]] = []
     for number, side in enumerate(sides):
         branch = [f"{number}.{place}" for place in range(side)]

@@ -159,7 +159,7 @@ def test_commands_stand_at_the_lines() -> None:
 
 
 @pytest.mark.parametrize(("count", "shown", "last"), [(10, 10, "Failed 9"), (11, 9, "2 more cases are in the job")])
-def test_the_last_command_counts_what_the_runner_would_drop(count: int, shown: int, last: str) -> None:
+def test_the_last_command_counts_omitted_annotations(count: int, shown: int, last: str) -> None:
     lines = as_commands(listed(count))
 
     assert len(lines) == 10
@@ -167,7 +167,7 @@ def test_the_last_command_counts_what_the_runner_would_drop(count: int, shown: i
     assert last in lines[-1]
 
 
-def test_a_single_case_left_out_is_told_in_the_singular() -> None:
+def test_a_single_omitted_case_is_reported_in_the_singular() -> None:
     assert as_commands(listed(2), limit=1) == ["::error title=agenteval::2 more cases are in the job summary"]
     assert as_commands(listed(1), limit=0) == ["::error title=agenteval::1 more case is in the job summary"]
 
@@ -184,7 +184,7 @@ def test_each_level_keeps_within_its_limit_and_no_case_is_lost(levels: list[Any]
         assert sum(cases) == levels.count(level)
 
 
-# A server of our own, because repetitions happen inside the HTTP library.
+# A local server, because repetitions happen inside the HTTP library.
 
 
 @dataclass

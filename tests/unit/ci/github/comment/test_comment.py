@@ -92,7 +92,7 @@ def test_the_time_is_part_of_the_revision(github: Memory) -> None:
 
 
 @pytest.mark.parametrize("stamp", [0, 8_999, 9_000, 9_001])
-def test_what_one_attempt_says_later_is_newer_whatever_the_clock_says(github: Memory, stamp: int) -> None:
+def test_a_later_text_of_one_attempt_is_newer_despite_the_clock(github: Memory, stamp: int) -> None:
     before = Section("job", "one", revision=Revision(3, 2, stamp))
     github.bodies[1] = Comment(marker(), (before,)).render()
 
@@ -109,7 +109,7 @@ def test_the_same_text_of_another_run_is_written_as_it_is_newer(github: Memory) 
     assert github.sections()[0].revision == Revision(2, 1, 9_000)
 
 
-def test_a_notice_stands_above_the_result_of_an_earlier_run(github: Memory) -> None:
+def test_a_notice_is_above_the_result_of_an_earlier_run(github: Memory) -> None:
     github.bodies[1] = Comment(marker(), (OLD, Section("other", "other"))).render()
 
     assert run("running", 2).action == "updated"

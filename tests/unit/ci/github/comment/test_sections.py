@@ -51,7 +51,7 @@ comments = st.builds(Comment, st.just(MARK), st.lists(sections, max_size=6).map(
 
 
 @given(comments)
-def test_what_is_rendered_is_read_back(comment: Comment) -> None:
+def test_a_rendered_comment_is_parsed_back(comment: Comment) -> None:
     assert parse(comment.render(WIDE)) == comment
 
 
@@ -73,15 +73,6 @@ def test_the_limit_is_kept_and_every_section_that_stays_is_read_back(comment: Co
     assert {section.key for section in read.sections} <= {section.key for section in comment.sections}
     assert newest is None or read.section(newest.key)
     assert read.render(limit, own) == text
-
-
-@given(comments, sections)
-def test_setting_a_section_twice_is_setting_it_once_and_keeps_the_others(comment: Comment, section: Section) -> None:
-    once = comment.with_section(section)
-
-    assert once.with_section(section) == once
-    assert once.section(section.key) == section
-    assert [s for s in once.sections if s.key != section.key] == [s for s in comment.sections if s.key != section.key]
 
 
 @given(st.lists(sections, max_size=8, unique_by=lambda section: (section.key, section.revision)), st.randoms())
@@ -114,9 +105,7 @@ def test_any_text_can_be_parsed(text: str) -> None:
 
 
 @given(st.lists(sections, min_size=1, max_size=4), st.data())
-def test_an_edit_that_loses_lines_loses_only_what_was_there(
-    given_sections: list[Section], data: st.DataObject
-) -> None:
+def test_an_edit_that_loses_lines_loses_only_their_text(given_sections: list[Section], data: st.DataObject) -> None:
     lines = Comment(MARK, tuple(given_sections)).render(WIDE).split("\n")
     lost = data.draw(st.sets(st.integers(1, len(lines) - 1)))
 
@@ -175,7 +164,7 @@ def test_of_two_texts_that_are_equally_new_the_one_given_stays() -> None:
     assert Comment(MARK, (here,)).merged([there]).sections == (there,)
 
 
-def test_the_largest_detail_of_another_section_goes_first_and_says_where_it_is() -> None:
+def test_the_largest_detail_of_another_section_is_omitted_first_with_a_note() -> None:
     own, small, large = (
         Section(section_key("ci", name), f"head {name}", "x" * size)
         for name, size in (("own", 900), ("small", 300), ("large", 600))
@@ -188,7 +177,7 @@ def test_the_largest_detail_of_another_section_goes_first_and_says_where_it_is()
     assert "Detail left out to stay within GitHub's limit; see the job summary of_ `ci-large`" in text
 
 
-def test_own_detail_goes_after_all_others() -> None:
+def test_details_of_the_job_are_omitted_last() -> None:
     own, other = Section("own", "head", "x" * 900), Section("other", "head", "y" * 100)
 
     read = parse(Comment(MARK, (own, other)).render(800, "own"))
@@ -244,7 +233,7 @@ def test_the_verdicts_of_150_jobs_fit() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a-->", "ä", "a\n", "x" * 101])
-def test_a_key_that_a_marker_cannot_hold_is_refused(key: str) -> None:
+def test_a_key_that_is_invalid_in_a_marker_is_refused(key: str) -> None:
     with pytest.raises(ValueError, match="not the key of a section"):
         Section(key, "head")
 

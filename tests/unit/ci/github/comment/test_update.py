@@ -162,7 +162,7 @@ def pacing(server: Server) -> Pacing:
 def publish_all(
     server: Server, sections: list[Section], within_s: float = 3.0, *, create: bool = True
 ) -> list[CommentOutcome]:
-    """Publishes each section as a job of its own that starts at a random time."""
+    """Publishes each section as a separate job that starts at a random time."""
     outcomes: dict[int, CommentOutcome] = {}
 
     def job(at: int) -> None:
@@ -317,7 +317,7 @@ def test_somebody_who_overwrites_for_ever_is_given_up_on() -> None:
     assert ended[0] < 60
 
 
-def test_a_job_without_room_says_so() -> None:
+def test_a_section_without_space_shows_a_note() -> None:
     server = Server(Clock(), random.Random(1))
     crowd = [Section(section_key("ci", f"{job}"), "x" * 200, revision=Revision(5, 1, job)) for job in range(400)]
     late = Section(section_key("ci", "late"), "x" * 200, revision=Revision(4, 1, 100))

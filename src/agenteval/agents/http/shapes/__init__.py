@@ -1,0 +1,1 @@
+"""Published forms of requests and replies that need no mapping."""

@@ -1,0 +1,150 @@
+"""Finds the objects of user modules that references name: ``module:name`` or ``path/file.py:name``.
+
+This file runs in the worker process under the user's Python (3.8 or newer) and needs only the standard
+library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.machinery
+import importlib.util
+import pathlib
+import sys
+import threading
+from typing import Any, Dict, Iterator
+
+# The worker's ``sys.path`` begins with the agent's directory.
+_DIRECTORY = pathlib.Path(sys.path[0])
+_SUFFIX = ".py"
+# Tools are called in threads.
+_LOCK = threading.RLock()
+_EXECUTED: Dict[pathlib.Path, Any] = {}
+
+
+class MissingError(Exception):
+    """The reference names a module, file or object that does not exist."""
+
+    is_of_agenteval = True
+
+
+class BrokenError(Exception):
+    """The user's module exists, but its import failed."""
+
+    is_of_agenteval = True
+
+
+@contextlib.contextmanager
+def importing(module: str = "") -> Iterator[None]:
+    """Raise the exceptions of an import in the block as `BrokenError`, with the text of the exception.
+
+    Args:
+        module: name of the imported module; if it does not exist, the exception is raised unchanged.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if module and _is_named(error, module):
+            raise
+        raise BrokenError(_described(error)) from error
+    except MissingError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise BrokenError(_described(error)) from error
+
+
+def find(reference: str) -> Any:
+    """Return the object that a reference names; the name may be a dotted path of attributes.
+
+    Raises:
+        MissingError: the module or the name does not exist.
+        BrokenError: the module raises an exception during its import.
+    """
+    name, _, path = reference.rpartition(":")
+    try:
+        target: Any = _of_file(name) if name.endswith(_SUFFIX) else importlib.import_module(name)
+    except MissingError:
+        raise
+    except ModuleNotFoundError as error:
+        kind = MissingError if _is_named(error, name) else BrokenError
+        raise kind("cannot import module %r: %s" % (name, _described(error))) from error
+    except BaseException as error:
+        raise BrokenError("cannot import module %r: %s" % (name, _described(error))) from error
+    try:
+        return functools.reduce(getattr, path.split("."), target)
+    except AttributeError:
+        raise MissingError("module %r has no %r" % (name, path)) from None
+    except BaseException as error:
+        raise BrokenError("cannot get %r of module %r: %s" % (path, name, _described(error))) from error
+
+
+def _is_named(error: ModuleNotFoundError, module: str) -> bool:
+    """Return whether the module that was not found is the named one, and not one that user code imports."""
+    return bool(error.name) and (module + ".").startswith(str(error.name) + ".")
+
+
+def _of_file(path: str) -> Any:
+    """Return the module of a file: as a part of its package, so that its relative imports work."""
+    file = (_DIRECTORY / path).resolve()
+    if not file.is_file():
+        raise MissingError("there is no file %s in %s" % (path, _DIRECTORY))
+    parts, folder = [file.stem], file.parent
+    while (folder / "__init__.py").is_file() and folder.parent != folder:
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if str(folder) not in sys.path:
+        sys.path.insert(1, str(folder))
+    name = ".".join(parts)
+    return importlib.import_module(name) if _is_found_as(name, file) else _executed(file)
+
+
+def _is_found_as(name: str, file: pathlib.Path) -> bool:
+    """Return whether importing a name loads this file, and not another module of the same name."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError:
+        return False
+    except ValueError:
+        # A loaded module without a specification, such as ``__main__``.
+        return False
+    return spec is not None and spec.origin is not None and pathlib.Path(spec.origin).resolve() == file
+
+
+def imported(path: str) -> Any:
+    """Return the module in a file, which is executed once.
+
+    Raises:
+        OSError: the file does not exist.
+        MissingError: the file is not a Python file.
+        BrokenError: the module raises an exception during its import.
+    """
+    file = pathlib.Path(path).resolve()
+    file.stat()
+    with importing():
+        return _executed(file)
+
+
+def _executed(file: pathlib.Path) -> Any:
+    """Return the module in a file that cannot be imported by name."""
+    with _LOCK:
+        if file not in _EXECUTED:
+            name = "agenteval_file_%d_%s" % (len(_EXECUTED), file.stem)
+            spec = importlib.util.spec_from_file_location(name, str(file))
+            if spec is None or spec.loader is None:
+                raise MissingError("%s is not a Python file" % file)
+            module = importlib.util.module_from_spec(spec)
+            # Dataclasses and pickle look up the module by name.
+            sys.modules[name] = module
+            spec.loader.exec_module(module)
+            _EXECUTED[file] = module
+        return _EXECUTED[file]
+
+
+def _described(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except BaseException:  # noqa: BLE001 - a broken __str__ must not hide the error
+        text = "(no text)"
+    return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__

@@ -1,0 +1,110 @@
+"""Keeps the report directory out of reach of user code while the action runs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from io import TextIOWrapper
+from pathlib import Path
+
+from agenteval.ci.github.action.workspace import check_that_user_code_ended, owner_of
+from agenteval.core.errors import ConfigError, Problem, write_error
+from agenteval.core.files.boundary import FileOwner, also_inside, boundary, bounded, outside_problem
+from agenteval.core.files.lock import locked
+from agenteval.core.files.reading import LARGEST_RECORDING, below, open_regular
+from agenteval.core.files.safe_directory import safe_directory
+from agenteval.core.files.writing import give_to_owner, make_directory, write_file
+from agenteval.core.llm.cache import default_directory, files_directory
+from agenteval.run.journal.journal import remove_confirmations
+
+_PIECE = 1 << 20
+
+
+@contextmanager
+def within_workspace(environment: Mapping[str, str]) -> Iterator[None]:
+    """Limit all file access inside the block to the workspace and the runner's temporary directory.
+
+    Args:
+        environment: environment variables of the container, as the runner set them.
+    """
+    named = [environment.get(name) for name in ("GITHUB_WORKSPACE", "RUNNER_TEMP")]
+    workspace = environment.get("GITHUB_WORKSPACE", "")
+    owner = None
+    if owner_of(workspace) is not None:
+        found = Path(workspace).stat()
+        owner = FileOwner(found.st_uid, found.st_gid)
+    with bounded([Path(name) for name in named if name], owner):
+        yield
+
+
+@contextmanager
+def with_default_caches() -> Iterator[None]:
+    """Allow the default directories of caches inside the block; the job can name them by ``AGENTEVAL_CACHE``."""
+    with also_inside(default_directory()), also_inside(files_directory()):
+        yield
+
+
+def check_report_directory(directory: Path) -> None:
+    """Check that a report directory is inside the workspace.
+
+    Raises:
+        ConfigError: it is outside.
+    """
+    if problem := outside_problem(directory):
+        raise ConfigError(Problem(problem, path="report-dir"))
+
+
+@contextmanager
+def out_of_reach(directory: Path) -> Iterator[Path]:
+    """Yield the directory to write reports to while user code runs.
+
+    If user code runs as another user, this is a directory that only root can enter. Its files are written to the
+    report directory at the end of the block, when all user code has ended.
+
+    Args:
+        directory: the report directory.
+
+    Raises:
+        InfrastructureError: the report directory cannot be written, or is refused, or user code does not end.
+    """
+    owner = boundary().owner
+    # Before the run, so that a directory that cannot be written costs nothing.
+    make_directory(directory)
+    if owner is None or owner.uid == os.geteuid():
+        yield directory
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="agenteval-", dir=safe_directory(), ignore_cleanup_errors=True) as folder,
+        also_inside(Path(folder)),
+    ):
+        private = Path(folder)
+        try:
+            yield private
+        finally:
+            check_that_user_code_ended()
+            _hand_over(private, directory)
+
+
+def _hand_over(private: Path, directory: Path) -> None:
+    """Write all files of a directory to another one, and give that to the owner of the workspace.
+
+    Raises:
+        InfrastructureError: a file cannot be written, for instance because the disk is full.
+    """
+    make_directory(directory)
+    try:
+        with locked(directory):
+            remove_confirmations(directory)
+            for folder, _, names in below(private):
+                for path in (folder / name for name in names):
+                    with open_regular(path, limit=LARGEST_RECORDING) as file:
+                        text = TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="")
+                        name = path.relative_to(private).as_posix()
+                        write_file(directory, name, iter(partial(text.read, _PIECE), ""))
+    except OSError as error:
+        raise write_error(f"cannot write to {directory}", directory, error) from None
+    finally:
+        give_to_owner(directory)

@@ -1,0 +1,125 @@
+"""What the options of commands have in common: the parser, and the types of values."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from agenteval.core.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from agenteval.compare.gate import FailOn
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors suggest the command or value that was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2 and a message."""
+        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)$", message)
+        if wrong is not None:
+            from agenteval.core.documents.validation import did_you_mean
+
+            message += did_you_mean(wrong[1], re.findall(r"[\w.-]+", wrong[2]))
+        super().error(message)
+
+
+class Choices:
+    """The values of an option from the registries, which are imported when they are needed."""
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self._names = names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in tuple(self._names())
+
+
+def add_command(
+    commands: Any, name: str, function: Callable[[argparse.Namespace], int], text: str
+) -> argparse.ArgumentParser:
+    """Add a command to the parser; the text is its help, and as a sentence its description."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+    )
+    parser.set_defaults(command=function, parser=parser)
+    return parser
+
+
+def add_templates(parser: argparse.ArgumentParser) -> None:
+    """Add the options for user templates."""
+    parser.add_argument("--comment-template", metavar="FILE", help="user template for comment.md")
+    parser.add_argument("--summary-template", metavar="FILE", help="user template for summary.md")
+
+
+def path(text: str | None) -> Path | None:
+    """Return the path that an option names; ``None`` without one."""
+    return Path(text) if text else None
+
+
+def fail_on(text: str | None) -> frozenset[FailOn] | None:
+    """Return the value of ``--fail-on``; ``None`` if it is not given.
+
+    Raises:
+        ConfigError: a word is not allowed.
+    """
+    from agenteval.compare.gate import parse_fail_on
+
+    try:
+        return None if text is None else parse_fail_on(text)
+    except ValueError as error:
+        raise ConfigError(Problem(f"--fail-on: {error}")) from None
+
+
+def not_empty(text: str) -> str:
+    """Return a text that is not empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("needs a file or a folder")
+    return text
+
+
+def positive(text: str) -> int:
+    """Return a whole number above 0."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return number
+
+
+def count(text: str) -> int:
+    """Return a whole number."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def amount(text: str) -> float:
+    """Return an amount in US dollars."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount in US dollars")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Return a duration above 0 in seconds; the text may have a unit."""
+    from agenteval.core.documents.durations import seconds as read
+
+    try:
+        number = float(read(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return number

@@ -1,0 +1,1 @@
+"""The commands, in groups: each module defines options and calls one function for each command."""

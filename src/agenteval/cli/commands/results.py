@@ -1,0 +1,71 @@
+"""The commands that read results files: ``compare``, ``report`` and ``merge``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from agenteval.cli.arguments import add_command, add_templates, fail_on, path
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the parser."""
+    compared = add_command(
+        commands, "compare", _compare, "compare two results files and decide the gate, without running anything"
+    )
+    compared.add_argument("current", metavar="CURRENT", help="results.json, or a report directory")
+    compared.add_argument(
+        "baseline", metavar="BASELINE", help="results.json, or a report directory, of the earlier run"
+    )
+    compared.add_argument("--config", metavar="FILE", help="configuration, as for run")
+    compared.add_argument("--fail-on", metavar="LIST", help="as for run")
+    report = add_command(commands, "report", _report, "write the reports of a results file again")
+    report.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
+    report.add_argument("--config", metavar="FILE", help="configuration, as for run")
+    report.add_argument("--out", metavar="DIR", help="directory to write to; default: beside the results")
+    report.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
+    add_templates(report)
+    merged = add_command(
+        commands, "merge", _merge, "join the shards of a run, or further iterations, and decide the gate"
+    )
+    merged.add_argument("results", nargs="+", metavar="RESULTS", help="results.json, or a report directory")
+    merged.add_argument("-o", "--output", metavar="FILE", required=True, help="file or directory to write")
+    merged.add_argument("--config", metavar="FILE", help="configuration, as for run")
+    merged.add_argument("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
+    merged.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
+    merged.add_argument("--fail-on", metavar="LIST", help="as for run")
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from agenteval.run.saved_results import compare_files
+    from agenteval.run.settings import Settings
+
+    settings = Settings(config=path(arguments.config), fail_on=fail_on(arguments.fail_on))
+    return compare_files(Path(arguments.current), Path(arguments.baseline), settings)
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from agenteval.run.saved_results import render_again
+    from agenteval.run.settings import Settings
+
+    settings = Settings(
+        config=path(arguments.config),
+        history=path(arguments.history),
+        comment_template=path(arguments.comment_template),
+        summary_template=path(arguments.summary_template),
+    )
+    return render_again(Path(arguments.results), settings, path(arguments.out))
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    from agenteval.run.merge import merge_files
+    from agenteval.run.settings import Settings
+
+    settings = Settings(
+        config=path(arguments.config),
+        baseline=path(arguments.baseline),
+        fail_on=fail_on(arguments.fail_on),
+        history=path(arguments.history),
+    )
+    return merge_files([Path(file) for file in arguments.results], Path(arguments.output), settings).exit_status

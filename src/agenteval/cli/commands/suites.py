@@ -1,0 +1,206 @@
+"""The commands that read suites: ``run``, ``validate`` and ``probe``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agenteval.cli.arguments import (
+    add_command,
+    add_templates,
+    amount,
+    count,
+    fail_on,
+    not_empty,
+    path,
+    positive,
+    seconds,
+)
+from agenteval.core.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from agenteval.run.settings import Settings
+    from agenteval.run.shard import Shard
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the parser."""
+    _add_run(commands)
+    _add_inputs(
+        add_command(commands, "validate", _validate, "check everything that run checks before its first call")
+    )
+    _add_probe(commands)
+
+
+def _add_run(commands: Any) -> None:
+    parser = add_command(commands, "run", _run, "evaluate suites and write reports")
+    _add_inputs(parser)
+    option = parser.add_argument
+    option("--out", metavar="DIR", default="agenteval-report", help="directory for reports; default: %(default)s")
+    option("--iterations", metavar="N", type=positive, help="number of times each case runs")
+    option("--concurrency", metavar="N", type=positive, help="cases that run at the same time")
+    option(
+        "--shard",
+        metavar="I/N",
+        help="run only shard I of N; `agenteval merge` joins the shards and decides the gate",
+    )
+    option(
+        "--fail-on",
+        metavar="LIST",
+        help="results that fail the gate: failures,regressions,unproven,errors (all by default); or none",
+    )
+    option("--max-llm-calls", metavar="N", type=count, help="limit of requests to models, including retries")
+    option("--max-cost-usd", metavar="USD", type=amount, help="limit of the cost of models in US dollars")
+    option(
+        "--time-limit",
+        metavar="SECONDS",
+        type=seconds,
+        help="time limit for the whole run in seconds; cases not finished by then are errors",
+    )
+    option("--seed", metavar="N", type=count, help="random seed; recorded in results.json")
+    option("--resume", action="store_true", help="finish an interrupted run from the journal in --out")
+    option("--no-cache", action="store_true", help="neither read nor write the cache of model replies")
+    option("--quiet", action="store_true", help="show only the result, no progress")
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name what a run reads and selects."""
+    parser.add_argument(
+        "suites", nargs="*", metavar="SUITE", help="suite files or directories; default: suites at the usual paths"
+    )
+    option = parser.add_argument
+    option(
+        "--config",
+        metavar="FILE",
+        help="configuration of all suites; default: for each suite the nearest agenteval.yaml at or above it",
+    )
+    option("--agent", metavar="AGENT", help="name in agenteval.yaml, replay:FILE, python:MODULE:NAME, or a URL")
+    option("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
+    option(
+        "--control",
+        metavar="AGENT",
+        help="with `confirm: against-base`: deployment of the base commit's agent; default: `control:` of the agent",
+    )
+    option("--history", metavar="DIR", help="results.json files of earlier runs, at any depth, for the trend")
+    option("-k", "--filter", metavar="TEXT", help="run only cases whose name or id contains this text")
+    option("--tag", metavar="TAG", action="append", default=[], help="run only cases with this tag; repeatable")
+    option(
+        "--traces",
+        metavar="PATH",
+        type=not_empty,
+        help="score recorded traces (a JSON Lines file, or a folder) without calling an agent",
+    )
+    option("--keep-going", action="store_true", help="with --traces: leave out lines that are not traces")
+    add_templates(parser)
+
+
+def _add_probe(commands: Any) -> None:
+    parser = add_command(
+        commands, "probe", _probe, "send one case to its agent; show request, reply and what is understood"
+    )
+    option = parser.add_argument
+    option("suites", nargs="*", metavar="SUITE", help="files or directories, as for run")
+    option("--config", metavar="FILE", help="configuration, as for run")
+    option("--agent", metavar="AGENT", help="as for run")
+    option("-k", "--filter", metavar="TEXT", help="send the first case whose name or id contains this")
+    option("--input", metavar="TEXT", help="send this text instead of a case; needs no suite")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    try:
+        return _evaluate(arguments)
+    except ConfigError:
+        # A mistake must not cost the results of an earlier run. --resume continues them.
+        if not arguments.resume and _has_results(Path(arguments.out)):
+            print(f"agenteval: the reports in {arguments.out}/ are those of an earlier run", file=sys.stderr)
+        raise
+
+
+def _has_results(directory: Path) -> bool:
+    from agenteval.results.store import RESULTS_FILE
+
+    try:
+        return (directory / RESULTS_FILE).is_file()
+    except OSError:
+        return False
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    from agenteval.report.write import print_table
+    from agenteval.run.pipeline import run
+
+    settings = replace(
+        _inputs(arguments),
+        out=Path(arguments.out),
+        iterations=arguments.iterations,
+        concurrency=arguments.concurrency,
+        shard=_shard(arguments.shard),
+        fail_on=fail_on(arguments.fail_on),
+        max_llm_calls=arguments.max_llm_calls,
+        max_cost_usd=arguments.max_cost_usd,
+        time_limit_s=arguments.time_limit,
+        seed=arguments.seed,
+        resume=arguments.resume,
+        use_cache=not arguments.no_cache,
+        quiet=arguments.quiet,
+    )
+    outcome = run(settings)
+    print_table(outcome.results, outcome.view, sys.stdout)
+    if not arguments.quiet:
+        print(f"reports: {settings.out}/", file=sys.stderr)
+    return outcome.exit_status
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    from agenteval.run.validate import validate
+
+    for line in validate(_inputs(arguments)):
+        print(line)
+    return 0
+
+
+def _probe(arguments: argparse.Namespace) -> int:
+    from agenteval.run.probe import probe
+    from agenteval.run.settings import Settings
+
+    settings = Settings(
+        suites=tuple(Path(suite) for suite in arguments.suites),
+        config=path(arguments.config),
+        agent=arguments.agent,
+        filter=arguments.filter,
+    )
+    return probe(settings, arguments.input, print)
+
+
+def _inputs(arguments: argparse.Namespace) -> Settings:
+    """Return the settings that name what a run reads and selects."""
+    from agenteval.run.settings import Settings
+
+    return Settings(
+        suites=tuple(Path(suite) for suite in arguments.suites),
+        config=path(arguments.config),
+        agent=arguments.agent,
+        baseline=path(arguments.baseline),
+        filter=arguments.filter,
+        tags=tuple(arguments.tag),
+        traces=path(arguments.traces),
+        keep_going=arguments.keep_going,
+        control=arguments.control,
+        history=path(arguments.history),
+        comment_template=path(arguments.comment_template),
+        summary_template=path(arguments.summary_template),
+    )
+
+
+def _shard(text: str | None) -> Shard | None:
+    if text is None:
+        return None
+    from agenteval.run.shard import Shard
+
+    try:
+        return Shard.parse(text)
+    except ValueError as error:
+        raise ConfigError(Problem(f"--shard: {error}")) from None

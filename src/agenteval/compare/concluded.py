@@ -1,0 +1,27 @@
+"""What the statistics or a simple rule conclude from two runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.results.comparison import ComparedCase, ComparedMetric, RunVerdict
+from agenteval.results.verdict import Unproven
+
+
+@dataclass(frozen=True)
+class Concluded:
+    """The conclusion of one rule.
+
+    Attributes:
+        unproven: lost scores and missing confirmation runs.
+        details: the rule with its settings, as results.json records them; ``reason`` is always present.
+        notes: messages about omitted data.
+    """
+
+    verdict: RunVerdict
+    unproven: list[Unproven]
+    metrics: list[ComparedMetric]
+    cases: list[ComparedCase]
+    details: dict[str, Any]
+    notes: list[str]

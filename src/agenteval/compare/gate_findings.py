@@ -1,0 +1,159 @@
+"""Finds what the gate decides on: failures, regressions, and what was not evaluated, compared or confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from agenteval.compare.gate_counts import Counts, of_cases
+from agenteval.compare.gate_words import failed
+from agenteval.results.analysis.unmeasured import unmeasured
+from agenteval.results.comparison import ComparedResource, Comparison
+from agenteval.results.metric_use import is_undecided
+from agenteval.results.model import Results
+from agenteval.results.verdict import MendedBy, Unproven
+
+# Rules that do not compare single cases.
+_BY_MEANS = frozenset({"mean-drop", "threshold"})
+_RESOURCES = {"latency_ms": "the latency", "tokens": "the tokens of an answer", "cost_usd": "the cost of an answer"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A reason to fail, of a kind that ``fail_on`` may contain, or a warning."""
+
+    kind: Literal["failures", "regressions", "warning"]
+    text: str
+
+
+def failures_and_regressions(results: Results, counts: Counts) -> list[Finding]:
+    """Return every failure and regression, the most important first."""
+    comparison = results.comparison
+    found = [Finding("regressions", text) for text in _regressions(comparison, counts)] if comparison else []
+    if counts.failed:
+        found.append(Finding("failures", failed(counts)))
+    unmet = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is False]
+    if unmet:
+        found.append(Finding("failures", f"criterion not met: {', '.join(unmet)}"))
+    return found
+
+
+def _regressions(comparison: Comparison, counts: Counts) -> Iterator[str]:
+    if comparison.verdict == "regressed":
+        worse = sum(case.change == "regressed" for case in comparison.cases)
+        by_cases = worse and comparison.policy.get("name") not in _BY_MEANS
+        yield f"{of_cases(worse, counts.cases)} got worse" if by_cases else str(comparison.policy.get("reason"))
+        for metric in comparison.metrics:
+            if metric.verdict == "regressed" and metric.gating and metric.difference < 0:
+                yield f"the mean of {metric.id} dropped from {metric.baseline:.2f} to {metric.current:.2f}"
+    yield from (_exceeded(resource) for resource in comparison.resources if resource.exceeded)
+
+
+def _exceeded(resource: ComparedResource) -> str:
+    rise = "from nothing" if resource.change is None else f"by {resource.change:.0%}"
+    return f"{_RESOURCES[resource.name]} rose {rise}, {resource.allowed or 0:.0%} is allowed"
+
+
+def unchecked(results: Results, *, fails: bool) -> Iterator[Finding]:
+    """Yield the criteria that could not be checked, and the metrics that measured nothing.
+
+    Args:
+        results: the run. A metric may be for cases that were not selected, or for other suites: then it is a warning.
+        fails: whether they are failures; otherwise they are a warning.
+    """
+    unknown = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is None]
+    if unknown:
+        yield Finding("failures" if fails else "warning", f"criterion unchecked: {', '.join(unknown)}")
+    if not (results.summary.passed or results.summary.failed):
+        # Nothing was checked at all, which is a separate point.
+        return
+    covered = results.run.coverage
+    is_selection = covered is not None and bool(covered.selection_note)
+    everywhere, in_suites = _unmeasured_metrics(results)
+    if everywhere:
+        text = f"metric unchecked: {', '.join(everywhere)} (unmeasured in every reply)"
+        yield Finding("failures" if fails and not is_selection else "warning", text)
+    if in_suites:
+        yield Finding("warning", f"metric unchecked: {', '.join(in_suites)} (unmeasured in every reply of the suite)")
+
+
+def _unmeasured_metrics(results: Results) -> tuple[list[str], list[str]]:
+    """Return the metrics that measured nothing: in the whole run, and only in some suites.
+
+    A metric that several suites share may be for the others.
+    """
+    known = results.summary.metrics
+    found = {(name, suite.path): name in known for suite in results.suites for name in suite.unmeasured}
+    everywhere = dict.fromkeys(name for (name, _), is_known in found.items() if not is_known)
+    return list(everywhere), [f"{name} of {path}" for (name, path), is_known in found.items() if is_known]
+
+
+def unjudged_cases(results: Results, counts: Counts) -> Iterator[Finding]:
+    """Yield the number of cases that limits of their suites left to no judge."""
+    judging = results.summary.judging
+    unjudged = sum(item.cases for item in judging.not_judged if item.cause != "budget") if judging else 0
+    if unjudged:
+        yield Finding("failures", f"{of_cases(unjudged, counts.cases)} unjudged")
+
+
+def unproven_points(
+    results: Results, counts: Counts, max_error_rate: float, out: Collection[str]
+) -> tuple[Unproven, ...]:
+    """Return what counts and was not evaluated, compared or confirmed, the most important first.
+
+    Args:
+        results: the run, with its comparison if there is one.
+        counts: its cases.
+        max_error_rate: share of cases (0..1) that may be incompletely evaluated.
+        out: ids of quarantined cases.
+    """
+    missing = [
+        Unproven(what=item.what, text=item.text, mended_by=item.mended_by)
+        for item in unmeasured(results, max_error_rate, out)
+    ]
+    limits = list(_limits(results, is_named=any(item.what == "budget" for item in missing)))
+    compared = results.comparison.unproven if results.comparison else []
+    is_outside = bool(counts.errors or limits) or any(item.mended_by == "outside" for item in missing)
+    nothing = _nothing_checked(results, counts, "outside" if is_outside else "change")
+    nothing = nothing or _nothing_decided(results, counts, out)
+    return (*limits, *nothing, *missing, *compared)
+
+
+def _limits(results: Results, *, is_named: bool) -> Iterator[Unproven]:
+    """Yield the limit that ended the run.
+
+    Args:
+        results: the run.
+        is_named: whether another point names the exhausted budget with its number of cases.
+    """
+    covered = results.run.coverage
+    if covered is None:
+        return
+    if covered.ended_by == "time":
+        unfinished = of_cases(covered.selected - covered.finished, covered.selected)
+        text = f"the time limit was reached: {unfinished} did not finish"
+        yield Unproven(what="time", text=text, mended_by="outside")
+    elif covered.ended_by == "budget" and not is_named:
+        yield Unproven(what="budget", text="the budget of model calls ended before the run did", mended_by="outside")
+
+
+def _nothing_decided(results: Results, counts: Counts, out: Collection[str]) -> tuple[Unproven, ...]:
+    """Return the point of a run of which neither a metric nor a comparison decided about any case."""
+    ignored = sum(case.id in out and is_undecided(case, suite.threshold) for suite, case in results.cases())
+    undecided = sum(suite.undecided for suite in results.suites) - ignored
+    is_compared = results.comparison is not None and bool(results.comparison.metrics)
+    if is_compared or not counts.passed or counts.failed or counts.errors or undecided < counts.passed:
+        return ()
+    text = "nothing was decided: no metric has a threshold above 0 or gives a verdict, and no baseline has its scores"
+    return (Unproven(what="nothing", text=text, mended_by="change"),)
+
+
+def _nothing_checked(results: Results, counts: Counts, mended_by: MendedBy) -> tuple[Unproven, ...]:
+    if counts.passed + counts.failed:
+        return ()
+    if counts.cases:
+        why = "no case could be evaluated" if counts.errors else "every case was skipped"
+    else:
+        why = "every case is in quarantine" if results.summary.cases else "there is no case"
+    return (Unproven(what="nothing", text=f"nothing was checked: {why}", mended_by=mended_by),)

@@ -1,0 +1,39 @@
+"""Imports deepeval with fixed settings; import this module before any module of deepeval."""
+
+from __future__ import annotations
+
+import os
+
+from pydantic import ValidationError
+
+from agenteval.core.errors import ConfigError, Problem
+
+#: Assigned whatever the environment says: no telemetry, update check or tracing, and neither .env files nor a keyfile
+#: of the working directory, which could set environment variables.
+SETTINGS = {
+    "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
+    "DEEPEVAL_TELEMETRY_ENABLED": "0",
+    "DEEPEVAL_DISABLE_DOTENV": "1",
+    "DEEPEVAL_DISABLE_LEGACY_KEYFILE": "1",
+    "DEEPEVAL_UPDATE_WARNING_OPT_IN": "0",
+    "CONFIDENT_TRACING_ENABLED": "NO",
+    "CONFIDENT_TRACE_FLUSH": "0",
+}
+
+
+def _rejected(error: ValidationError) -> ConfigError:
+    names = ", ".join(sorted({str(item["loc"][0]) for item in error.errors(include_input=False) if item["loc"]}))
+    return ConfigError(
+        Problem(
+            f"deepeval, which asks the judge, does not accept the value of the environment variable {names}; "
+            "set no such variable for agenteval, or correct its value"
+        )
+    )
+
+
+os.environ.update(SETTINGS)
+try:
+    import deepeval as deepeval  # noqa: PLC0414 - for its checks
+except ValidationError as error:
+    # It reads about 200 variables, LOG_LEVEL and TEMPERATURE among them.
+    raise _rejected(error) from None

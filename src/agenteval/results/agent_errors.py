@@ -1,0 +1,16 @@
+"""The errors of agents in a case, in a form that is the same in all cases with the same cause."""
+
+from __future__ import annotations
+
+import re
+
+from agenteval.results.case import CaseResult
+
+# Retries stop after many failures of an agent, so cases differ in their number.
+_ATTEMPTS = re.compile(r" \(after \d+ attempts\)$")
+
+
+def agent_errors(case: CaseResult) -> frozenset[str]:
+    """Return the errors of the turns of a case, without the number of attempts."""
+    turns = (turn for iteration in case.iterations for turn in iteration.turns)
+    return frozenset(_ATTEMPTS.sub("", turn.error) for turn in turns if turn.error)

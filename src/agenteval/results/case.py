@@ -1,0 +1,192 @@
+"""A suite's results in results.json: cases, iterations, turns, scores and tool calls."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from agenteval.results.values import Json, ResultsModel, Text, clean_json
+from agenteval.suite.model import MetricKind
+
+CaseStatus = Literal["passed", "failed", "error", "skipped"]
+ScoreStatus = Literal["scored", "skipped", "error"]
+NotAskedCause = Literal["budget", "time", "limit", "sample"]
+
+
+class Usage(ResultsModel):
+    """Tokens and cost of one reply or one run; ``None`` if unknown."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+class NotAsked(ResultsModel):
+    """Why a judge or an agent was not called.
+
+    Attributes:
+        cause: the run's budget or time limit, the suite's limit of calls, or the suite's sample.
+        limit: the same with its size, for instance ``limit of 50 calls``.
+    """
+
+    cause: NotAskedCause
+    limit: Text
+
+
+class ToolCall(ResultsModel):
+    """One tool call of the agent."""
+
+    name: Text
+    args: Json = None
+    result: Json = None
+    error: Text | None = None
+    duration_ms: float | None = None
+
+
+class Score(ResultsModel):
+    """The result of one metric for one reply.
+
+    Attributes:
+        gating: whether the metric can decide about the case; otherwise it is only reported.
+        not_asked: why the judge was not called; set for skipped scores only.
+    """
+
+    id: str
+    kind: MetricKind
+    score: float | None
+    threshold: float | None = None
+    passed: bool | None
+    status: ScoreStatus
+    # Omitted if true.
+    gating: bool = Field(default=True, exclude_if=lambda value: value)
+    reason: Text | None = None
+    error: Text | None = None
+    # Omitted if the judge was called, or if the metric does not apply.
+    not_asked: NotAsked | None = Field(default=None, exclude_if=lambda value: value is None)
+    model: str | None = None
+    duration_ms: float | None = None
+    cost_usd: float | None = None
+    details: Annotated[dict[str, Any] | None, AfterValidator(clean_json)] = None
+
+
+class Shortened(ResultsModel):
+    """The size and hash of a value whose beginning alone is kept.
+
+    Attributes:
+        characters: number of characters of the whole text; of a list or structure, of its JSON.
+        bytes: number of bytes in UTF-8.
+        sha256: hash of these bytes, in hexadecimal digits.
+    """
+
+    characters: int
+    bytes: int
+    sha256: str
+
+
+class TurnResult(ResultsModel):
+    """One turn: the question, the answer, and the scores.
+
+    Attributes:
+        shortened: the fields of which only the beginning is kept, by name; a field of a score is called
+            ``scores.0.reason``. Metrics read the whole values.
+    """
+
+    index: int
+    input: Text
+    ground_truth: Text | None
+    response: Text | None
+    tool_calls: list[ToolCall] = Field(default=[])
+    retrieval_context: list[Text] = Field(default=[])
+    latency_ms: float | None = None
+    usage: Usage | None = None
+    error: Text | None = None
+    # The limit of the run that is the cause of the error; omitted if none is.
+    not_asked: NotAsked | None = Field(default=None, exclude_if=lambda value: value is None)
+    # Number of retries; omitted if there were none.
+    retries: int = Field(default=0, exclude_if=lambda value: not value)
+    # Whether a cache answered a model call of the agent: then there is no latency and no cost. Omitted if false.
+    cached: bool = Field(default=False, exclude_if=lambda value: not value)
+    scores: list[Score] = Field(default=[])
+    # Omitted if every value is whole.
+    shortened: dict[str, Shortened] = Field(default={}, exclude_if=lambda value: not value)
+
+
+class IterationResult(ResultsModel):
+    """One execution of all turns of a case, in a separate session."""
+
+    index: int
+    status: CaseStatus
+    score: float | None
+    turns: list[TurnResult]
+
+
+class CaseResult(ResultsModel):
+    """A case over all its iterations. ``strict``: one failed iteration fails it; else the majority decides."""
+
+    id: str
+    name: str
+    tags: list[str] = Field(default=[])
+    cluster: str | None = None
+    line: int | None = None
+    # Omitted if false.
+    strict: bool = Field(default=False, exclude_if=lambda value: not value)
+    status: CaseStatus
+    score: float | None
+    iterations: list[IterationResult]
+
+    @property
+    def is_fully_evaluated(self) -> bool:
+        """Whether no metric that can decide ended in an error beside others that decided."""
+        decided = [iteration for iteration in self.iterations if iteration.status in {"passed", "failed"}]
+        scores = (score for iteration in decided for turn in iteration.turns for score in turn.scores)
+        return not any(score.status == "error" and score.gating for score in scores)
+
+    @property
+    def reason(self) -> str:
+        """Why the case did not pass: errors of the agent, then the failed scores; empty for a passed case."""
+        if self.status == "passed":
+            return ""
+        turns = [turn for iteration in self.iterations for turn in iteration.turns]
+        errors = [turn.error for turn in turns if turn.error]
+        scores = [score for turn in turns for score in turn.scores if score.passed is not True]
+        not_asked = [score for score in scores if score.not_asked] if self.status == "skipped" else []
+        decisive = not_asked or [score for score in scores if score.status == "error" or score.passed is False]
+        return "; ".join(dict.fromkeys((*errors, *map(_reason, decisive or scores))))
+
+
+def _reason(score: Score) -> str:
+    """Return one score as text."""
+    found = score.error or score.reason or (score.status if score.score is None else f"scored {score.score:.2f}")
+    return f"{score.id}: {found}"
+
+
+class Criterion(ResultsModel):
+    """A condition on the whole suite."""
+
+    name: str
+    met: bool | None
+    value: float | None = None
+    threshold: float | None = None
+
+
+class SuiteResult(ResultsModel):
+    """One suite file.
+
+    Attributes:
+        threshold: the required score of a case if the suite aggregates scores.
+        unmeasured: ids of the metrics that can decide and were skipped for every reply, and their parts that measured
+            nothing, such as ``basic (rule 1: not_contains)``; empty in a shard.
+        undecided: number of cases that passed although no metric gave a verdict.
+    """
+
+    path: str
+    name: str
+    format: str
+    fingerprint: str
+    criteria: list[Criterion] = Field(default=[])
+    # Omitted if empty.
+    threshold: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    unmeasured: list[str] = Field(default=[], exclude_if=lambda value: not value)
+    undecided: int = Field(default=0, exclude_if=lambda value: not value)
+    cases: list[CaseResult]

@@ -1,0 +1,47 @@
+"""The gate's verdict, as results.json records it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agenteval.results.values import ResultsModel, Text
+
+#: The only verdicts. Outputs, comment, check run, results.json and terminal use these words.
+Verdict = Literal["passed", "failed", "unproven", "error"]
+#: Who can mend something: the author of the change, or the operator of judge, budget and confirmation run.
+MendedBy = Literal["change", "outside"]
+
+
+class Unproven(ResultsModel):
+    """Something that counts and was not evaluated, compared or confirmed.
+
+    Attributes:
+        what: its kind.
+        text: for people, without a full stop.
+        mended_by: who can mend it.
+    """
+
+    what: Literal["cases", "metric", "scores", "errors", "confirmation", "budget", "time", "nothing", "part"]
+    text: Text
+    mended_by: MendedBy
+
+
+class Gate(ResultsModel):
+    """The gate's decision on a run.
+
+    Attributes:
+        verdict: the decision in one word.
+        exit_status: the command's: 0, 1 or 3; 2 if no metric applies to any case; above 128 for a signal.
+        headline: the decision in one phrase.
+        reasons: every reason, the most important first; empty for a passed gate.
+    """
+
+    verdict: Verdict
+    exit_status: int
+    headline: Text
+    reasons: tuple[Text, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate passes."""
+        return self.verdict == "passed"

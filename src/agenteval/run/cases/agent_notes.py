@@ -1,0 +1,78 @@
+"""What many cases of one agent have in common, so that it is reported once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from agenteval.results.agent_errors import agent_errors
+from agenteval.results.case import CaseResult
+from agenteval.suite.model import AgentSpec
+
+# The kind of the metrics of expected tool calls.
+_TOOLS = "tools"
+_MOST_ERRORS = 1000
+
+
+@dataclass
+class _Agent:
+    """The cases of one agent.
+
+    Attributes:
+        without_expected_calls: number of cases that lack an expected tool call.
+        errors: number of cases by error.
+    """
+
+    spec: AgentSpec
+    cases: int = 0
+    has_tool_calls: bool = False
+    without_expected_calls: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+
+    def add(self, case: CaseResult) -> None:
+        """Count a case."""
+        turns = [turn for iteration in case.iterations for turn in iteration.turns]
+        scores = (score for turn in turns for score in turn.scores)
+        self.cases += 1
+        self.has_tool_calls |= any(turn.tool_calls for turn in turns)
+        self.without_expected_calls += any(score.kind == _TOOLS and score.passed is False for score in scores)
+        for error in agent_errors(case):
+            if error in self.errors or len(self.errors) < _MOST_ERRORS:
+                self.errors[error] += 1
+
+
+class AgentNotes:
+    """Counts the cases of each agent."""
+
+    def __init__(self) -> None:
+        self._agents: dict[int, _Agent] = {}
+
+    def add(self, spec: AgentSpec, case: CaseResult) -> None:
+        """Count a finished case of an agent."""
+        self._agents.setdefault(id(spec), _Agent(spec)).add(case)
+
+    def warnings(self, mapping_of: Callable[[AgentSpec], str | None]) -> Iterator[str]:
+        """Yield sentences about errors that several cases share, and about agents that never return tool calls.
+
+        Args:
+            mapping_of: returns the configuration that would find the tool calls of an agent, if it is known.
+        """
+        for agent in self._agents.values():
+            error, count = agent.errors.most_common(1)[0] if agent.errors else ("", 0)
+            if count > 1:
+                yield f"{count} of {agent.cases} cases have the same error: {error}"
+            if agent.without_expected_calls and not agent.has_tool_calls:
+                yield _without_calls(agent, mapping_of(agent.spec))
+
+
+def _without_calls(agent: _Agent, mapping: str | None) -> str:
+    number = agent.without_expected_calls
+    what = "1 case expects" if number == 1 else f"{number} cases expect"
+    place = f" ({agent.spec.where})" if agent.spec.where else ""
+    fix = (
+        f"the replies contain tool calls elsewhere: add `{mapping}` to the agent{place}"
+        if mapping
+        else f"return them as `tool_calls`; `agenteval probe` shows a reply of the agent{place}"
+    )
+    return f"{what} tool calls, but no reply of the agent contains any; {fix}"

@@ -1,0 +1,118 @@
+"""The repository of the working directory: the commit that is checked out, its history, and its objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agenteval.core.errors import AgentEvalError
+from agenteval.run.confirm.git import git, git_bytes, object_id
+from agenteval.run.control_commit import ControlCommit, ControlError, ControlHost, Head, control_commit
+
+_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
+_PARENT = re.compile(r"^parent ([0-9a-f]{40,64})$", re.MULTILINE)
+_SUBMODULE = "160000"
+_FIX = "set `fetch-depth: 0` of actions/checkout, or fetch the history with `git fetch --unshallow`"
+
+
+@dataclass(frozen=True)
+class Clone:
+    """The repository that contains the working directory.
+
+    Attributes:
+        root: its directory.
+        head: the commit that is checked out.
+        is_shallow: whether parts of the history are missing.
+        host: knows more about the commits than a shallow clone.
+    """
+
+    root: Path
+    head: Head
+    is_shallow: bool
+    host: ControlHost
+
+    @classmethod
+    def find(cls, here: Path, host: ControlHost) -> Clone:
+        """Return the repository that contains a directory.
+
+        Raises:
+            ControlError: there is no repository, or it has no commit.
+        """
+        root = Path(git(here, "rev-parse", "--show-toplevel"))
+        commit = git(root, "rev-parse", "--verify", "HEAD")
+        # The parents are in the commit itself; in a shallow clone, the commands that show history omit them.
+        content = git_bytes(root, "cat-file", "commit", commit)
+        if object_id("commit", content, commit) != commit:
+            raise ControlError(f"commit {commit[:12]} was changed in this clone")
+        about = content.partition(b"\n\n")[0].decode(errors="replace")
+        head = Head(commit, tuple(_PARENT.findall(about)))
+        return cls(root, head, git(root, "rev-parse", "--is-shallow-repository") == "true", host)
+
+    def control(self, baseline: str | None) -> ControlCommit:
+        """Return the control of the commit that is checked out.
+
+        Args:
+            baseline: the commit that the baseline evaluated.
+
+        Raises:
+            ControlError: it does not exist, or is unknown.
+        """
+        return control_commit(self.host.rule, self.head, baseline, self)
+
+    def is_ancestor(self, commit: str, descendant: str) -> bool | None:
+        """Return whether a commit is an ancestor of another one; ``None`` if the clone is too shallow to know."""
+        try:
+            base = git(self.root, "merge-base", _checked(commit), _checked(descendant))
+        except ControlError:
+            return None if self.is_shallow else False
+        if base == git(self.root, "rev-parse", "--verify", f"{commit}^{{commit}}"):
+            return True
+        return None if self.is_shallow else False
+
+    def merge_base(self, one: str, other: str) -> str:
+        """Return the merge base of two commits, from the clone or else from its host.
+
+        Raises:
+            ControlError: it is unknown.
+        """
+        try:
+            return git(self.root, "merge-base", _checked(one), _checked(other))
+        except ControlError as error:
+            try:
+                return self.host.merge_base(other, one)
+            except AgentEvalError:
+                message = f"the merge base of {one[:12]} and {other[:12]} is not in this clone ({error}); {_FIX}"
+                raise ControlError(message) from None
+
+    def objects(self) -> Iterator[Path]:
+        """Yield the directories with the objects of the repository and of its submodules that are checked out."""
+        yield from _objects(self.root)
+
+
+def submodules(root: Path, commit: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and the commit of each submodule of a commit.
+
+    Args:
+        root: the working tree of a repository that contains the commit.
+        commit: its id.
+    """
+    for entry in git(root, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
+        about, _, path = entry.partition("\t")
+        if about.startswith(f"{_SUBMODULE} "):
+            yield path, about.split(" ")[2]
+
+
+def _objects(root: Path) -> Iterator[Path]:
+    yield Path(root, git(root, "rev-parse", "--git-path", "objects")).resolve()
+    for path, _ in submodules(root, "HEAD"):
+        if (root / path / ".git").exists():
+            yield from _objects(root / path)
+
+
+def _checked(commit: str) -> str:
+    # The commit comes from a file or an event; text of another form could be read as an option of git.
+    if not _COMMIT.fullmatch(commit):
+        raise ControlError(f"{commit!r} is not a commit")
+    return commit

@@ -1,0 +1,251 @@
+"""The control: its agent, in a worktree, for runs beside the agent under test."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from agenteval.core.base_commit import with_base_commit
+from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.core.files.boundary import FileOwner, also_inside
+from agenteval.core.files.ownership import change_owner_of
+from agenteval.core.process.confinement import Apart, Owner, confined, confinement, user_environment
+from agenteval.run.confirm.clone import Clone
+from agenteval.run.confirm.control_tree import ControlTree, FileStates
+from agenteval.run.control_commit import ControlError
+from agenteval.run.plan import PlannedCase
+from agenteval.run.resolve.control import ControlCase, read_control_cases
+from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.setup import SetupError, provisioned
+from agenteval.suite.model import AgentSpec
+
+# Agents of these kinds are deployed elsewhere or live in this process, so every commit uses the same one.
+_SAME = {
+    "http": "an agent that is called over http",
+    "http_tool": "a tool that is called over http",
+    "callable": "a function of the calling program",
+}
+_DEPLOY = "deploy the base commit's agent too, and name it with `control:` in agenteval.yaml or with --control"
+# User ids that systemd reserves and nobody uses; the second one is for a workspace that belongs to the first one.
+_CONTROL_USERS = (65532, 65531)
+# Variables with a directory that programs share, such as the caches of package managers.
+_SHARED = re.compile(r"^XDG_\w+_HOME$|CACHE|^PYTHONUSERBASE$|^(?:TMPDIR|TEMP|TMP)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Control:
+    """The agents that run beside the agent under test.
+
+    Attributes:
+        cases: suite, case and agent by case id; a case that the control does not contain is missing.
+        files: the control's files before its agent ran; ``None`` without a checkout.
+        notes: what the comparison with the control leaves out.
+        commit: id of the commit; ``None`` without a checkout.
+    """
+
+    cases: Mapping[str, ControlCase] = field(default_factory=dict)
+    files: FileStates | None = None
+    notes: tuple[str, ...] = ()
+    commit: str | None = None
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return the notes, and warnings about changes of the control's files since its agent started."""
+        return (*self.notes, *(self.files.warnings() if self.files is not None else ()))
+
+
+@dataclass(frozen=True)
+class PreparedControl:
+    """The control before a confirmation needs it.
+
+    Attributes:
+        tree: its files; ``None`` if every agent has a deployment of the base commit.
+        place: the place of its files; ``None`` without files.
+    """
+
+    tree: ControlTree | None = None
+    place: _Place | None = None
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A directory for the worktree of the control.
+
+    Attributes:
+        folder: contains the worktree and the home directory of its user.
+        apart: the user of the programs in it; ``None`` for the user of all user code.
+    """
+
+    folder: Path
+    apart: Apart | None = None
+
+    @property
+    def worktree(self) -> Path:
+        """The directory of the files."""
+        return self.folder / "worktree"
+
+
+@contextmanager
+def prepared_control(spec: RunSpec, baseline: str | None) -> Iterator[PreparedControl | AgentEvalError]:
+    """Find the control and name its files; the block contains the whole run.
+
+    User code can change the repository, so the block begins before any of it runs.
+
+    Args:
+        spec: the specification of the run.
+        baseline: the commit that the baseline evaluated; ``None`` if it is unknown.
+
+    Yields:
+        The control, or why it cannot be used.
+    """
+    if all(item.case.id in spec.controls for item in spec.cases):
+        yield PreparedControl()
+        return
+    with _place() as place:
+        prepared: PreparedControl | AgentEvalError
+        try:
+            clone = Clone.find(spec.sources.here, spec.control_host)
+            with confined(apart=place.apart):
+                prepared = PreparedControl(ControlTree.prepare(clone, baseline, place.worktree), place)
+        except AgentEvalError as error:
+            # Most runs need no confirmation.
+            prepared = error
+        yield prepared
+
+
+@contextmanager
+def opened_control(prepared: PreparedControl, spec: RunSpec) -> Iterator[Control]:
+    """Check the control out and install its requirements for the duration of the block.
+
+    Its suites, configuration and agents are used; judges, limits and secrets are those of the run. If user code runs
+    as another user, the control runs as a third user with another home directory. So the agent under test cannot
+    change the files, packages and caches of the control.
+
+    Raises:
+        ControlError: the files cannot be checked out, the agent is the same for every commit, or its requirements
+            cannot be installed.
+    """
+    named = {
+        item.case.id: ControlCase(item.suite, item.case, spec.controls[item.case.id])
+        for item in spec.cases
+        if item.case.id in spec.controls
+    }
+    if prepared.tree is None or prepared.place is None:
+        yield Control(named)
+        return
+    tree, place = prepared.tree, prepared.place
+    with ExitStack() as entered:
+        entered.enter_context(also_inside(place.folder))
+        entered.enter_context(confined(apart=place.apart))
+        tree.check_out()
+        paths = _Paths(tree.root, tree.worktree)
+        cases = _checked(_cases(spec, paths, is_of_event=tree.control.is_of_event), named, spec.cases, paths)
+        variables = entered.enter_context(_installed(spec, paths))
+        notes = (tree.control.note,) if tree.control.note else ()
+        yield Control({**_with_variables(cases, variables), **named}, FileStates.read(tree), notes, tree.commit)
+
+
+@contextmanager
+def _installed(spec: RunSpec, paths: _Paths) -> Iterator[Mapping[str, str]]:
+    """Install the requirements of the control for the duration of the block; yield the variables of its agents."""
+    with ExitStack() as entered:
+        try:
+            there = paths.there(spec.sources.here)
+            variables = entered.enter_context(provisioned(spec.setup.commands, there, spec.redact))
+        except SetupError as error:
+            what = str(error).splitlines()[0].rstrip(":")
+            raise ControlError(f"the requirements of the base commit cannot be installed: {what}") from None
+        yield variables
+
+
+@contextmanager
+def _place() -> Iterator[_Place]:
+    """Yield a new place for the control, with a separate user if user code runs as another user."""
+    folder = Path(tempfile.mkdtemp(prefix="agenteval-control-")).resolve()
+    try:
+        worktree, home = folder / "worktree", folder / "home"
+        worktree.mkdir()
+        owner = confinement().owner
+        if owner is None:
+            yield _Place(folder)
+            return
+        folder.chmod(0o755)
+        shared = (
+            name for name, value in user_environment().items() if _SHARED.search(name) and value.startswith("/")
+        )
+        variables = {"HOME": str(home), **{name: str(home / name) for name in shared}}
+        for made in variables.values():
+            Path(made).mkdir(mode=0o700)
+        uid = next(number for number in _CONTROL_USERS if number != owner.uid)
+        for directory in (home, worktree):
+            change_owner_of(directory, FileOwner(uid, uid))
+        yield _Place(folder, Apart(folder, Owner(uid, uid), variables))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class _Paths:
+    """The repository, and the worktree of the control."""
+
+    root: Path
+    worktree: Path
+
+    def there(self, path: Path) -> Path:
+        """Return the corresponding path in the worktree; a path outside the repository is returned unchanged."""
+        # Not resolved if possible: user code can put links in the place of folders.
+        absolute = Path(os.path.abspath(path))  # noqa: PTH100
+        absolute = absolute if absolute.is_relative_to(self.root) else path.resolve()
+        if absolute.is_relative_to(self.worktree) or not absolute.is_relative_to(self.root):
+            return absolute
+        return self.worktree / absolute.relative_to(self.root)
+
+    def are_of_control(self, agent: AgentSpec) -> bool:
+        """Return whether an agent is in the worktree."""
+        return Path(agent.directory).is_relative_to(self.worktree)
+
+
+def _cases(spec: RunSpec, paths: _Paths, *, is_of_event: bool) -> Mapping[str, ControlCase]:
+    """Read the suites and the configuration of the control."""
+    try:
+        # The configuration of the base commit decides about itself, if it is certain which commit that is.
+        with with_base_commit(None) if is_of_event else nullcontext():
+            return read_control_cases(spec.sources.moved(paths.there))
+    except ConfigError as error:
+        raise ControlError(f"the suite of the base commit cannot be read: {error}") from None
+
+
+def _checked(
+    cases: Mapping[str, ControlCase], named: Mapping[str, ControlCase], wanted: Sequence[PlannedCase], paths: _Paths
+) -> Mapping[str, ControlCase]:
+    """Return the cases that the run needs, with agents of the worktree.
+
+    Raises:
+        ControlError: an agent is the same for every commit.
+    """
+    asked = {item.case.id for item in wanted} - named.keys()
+    found = {case_id: case for case_id, case in cases.items() if case_id in asked}
+    # Cases that share an agent must still share it, because each agent object is started once.
+    unlike = {id(case.agent): case.agent for case in found.values()}
+    there = {key: replace(agent, directory=str(paths.there(Path(agent.directory)))) for key, agent in unlike.items()}
+    for agent in there.values():
+        if agent.kind in _SAME:
+            raise ControlError(f"{_SAME[agent.kind]} is the same for every commit; {_DEPLOY}")
+        if not paths.are_of_control(agent):
+            raise ControlError(
+                f"{agent.where or agent.directory} is not in the repository of the working directory, so it is the "
+                "same for every commit; start agenteval in its repository"
+            )
+    return {case_id: replace(case, agent=there[id(case.agent)]) for case_id, case in found.items()}
+
+
+def _with_variables(cases: Mapping[str, ControlCase], variables: Mapping[str, str]) -> Mapping[str, ControlCase]:
+    """Return the cases with additional environment variables; cases that share an agent still share it."""
+    unlike = {id(case.agent): case.agent for case in cases.values()}
+    changed = {key: replace(agent, env={**variables, **agent.env}) for key, agent in unlike.items()}
+    return {case_id: replace(case, agent=changed[id(case.agent)]) for case_id, case in cases.items()}

@@ -1,0 +1,91 @@
+"""The cases of one request of a confirmation: both sides, case by case, in separate sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from agenteval.run.confirm.requests import Request, Side
+from agenteval.run.plan import PlannedCase
+from agenteval.run.resolve.control import ControlCase
+from agenteval.run.runner.session import with_session
+from agenteval.suite.agent_kinds import REPLAY
+from agenteval.suite.model import OVERALL, AgentSpec, Case
+
+
+@dataclass(frozen=True)
+class Round:
+    """The runs of one request.
+
+    Attributes:
+        request: the request.
+        session: begins the names of its sessions; no other request of any run has the same.
+    """
+
+    request: Request
+    session: str
+    _agents: dict[tuple[int, Side], AgentSpec] = field(default_factory=dict, repr=False)
+
+    def planned(
+        self, cases: Sequence[PlannedCase], control: Mapping[str, ControlCase], done: Mapping[str, int]
+    ) -> Iterator[PlannedCase]:
+        """Yield the cases in the order in which they run: P C, C P, P C …
+
+        Args:
+            cases: the cases of the first run.
+            control: the cases of the control by id; a case that asks something else there is left out.
+            done: iterations so far by case id. Numbers continue after them, so that no two samples are the same.
+        """
+        wanted = [item for item in cases if self.request.iterations_of(item)]
+        for place, item in enumerate(wanted):
+            iterations = self.request.iterations_of(item)
+            again = replace(item, iterations=iterations, first_iteration=done.get(item.case.id, item.iterations))
+            agent = self._agent(item.agent, "current")
+            sides = {"current": self._marked(again, "current", agent)}
+            there = control.get(item.case.id)
+            case = comparable(there.case, item.case) if there is not None else None
+            if there is not None and case is not None:
+                same = replace(again, suite=there.suite, case=case, beside=agent)
+                sides["control"] = self._marked(same, "control", self._agent(there.agent, "control"))
+            order = self.request.sides[::-1] if place % 2 else self.request.sides
+            yield from (sides[side] for side in order if side in sides)
+
+    def prefix(self, side: Side) -> str:
+        """Return the beginning of the case ids of a side: a round can contain a case twice."""
+        return f"{self.session}.{side}:"
+
+    def _marked(self, item: PlannedCase, side: Side, agent: AgentSpec) -> PlannedCase:
+        case = replace(item.case, id=f"{self.prefix(side)}{item.case.id}")
+        # A recording contains the iterations of the first run only.
+        first = 0 if agent.kind == REPLAY else item.first_iteration
+        return replace(item, case=case, agent=agent, first_iteration=first, origin=item.case.id)
+
+    def _agent(self, agent: AgentSpec, side: Side) -> AgentSpec:
+        # Cases that share an agent must still share it, because each agent object is started once.
+        key = (id(agent), side)
+        if key not in self._agents:
+            self._agents[key] = with_session(agent, f"{self.session}.{side}")
+        return self._agents[key]
+
+
+def comparable(theirs: Case, ours: Case) -> Case | None:
+    """Return a case of the control with the metrics that it shares with the case under test.
+
+    Args:
+        theirs: the case of the control.
+        ours: the case under test.
+
+    Returns:
+        ``None`` if the two ask different questions, or share no metric.
+    """
+    before, now = theirs.fingerprints, ours.fingerprints
+    if before.question != now.question:
+        return None
+    same = {metric for metric, content in now.metrics.items() if before.metrics.get(metric) == content}
+    if now.metrics and not same:
+        return None
+    turns = tuple(
+        replace(turn, metrics=tuple(metric for metric in turn.metrics if metric.id in same)) for turn in theirs.turns
+    )
+    metrics = tuple(metric for metric in theirs.metrics if metric.id in same)
+    return replace(theirs, turns=turns, metrics=metrics, aggregate=theirs.aggregate if OVERALL in same else None)

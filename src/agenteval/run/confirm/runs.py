@@ -1,0 +1,232 @@
+"""Makes the runs that a confirmation asks for, one request after the other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+
+from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.results.case import CaseResult
+from agenteval.results.summary import RunUsage
+from agenteval.run.confirm.control import Control, PreparedControl, opened_control
+from agenteval.run.confirm.requests import Answer, Request, Side
+from agenteval.run.confirm.round import Round
+from agenteval.run.confirm.spent import Spent, narrowed, refusal
+from agenteval.run.control_commit import ControlError
+from agenteval.run.journal.journal import confirmation_file
+from agenteval.run.plan import Plan, PlannedCase
+from agenteval.run.progress import CONFIRMING
+from agenteval.run.resolve.agents import interpreters_of
+from agenteval.run.resolve.plan import make_plan
+from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.runner.execute import execute
+from agenteval.run.runner.execution import RunExecution
+
+
+@contextmanager
+def confirming_runs(
+    spec: RunSpec, first: RunExecution, prepared: PreparedControl | AgentEvalError | None
+) -> Iterator[ConfirmingRuns]:
+    """Yield what makes the runs of a confirmation; the control exists until the end of the block.
+
+    Args:
+        spec: the specification of the first run.
+        first: its execution, whose usage and time count.
+        prepared: the control, from ``prepared_control``.
+    """
+    with ExitStack() as entered:
+        yield ConfirmingRuns(spec, first, lambda: entered.enter_context(_opened(prepared, spec)))
+
+
+def _opened(prepared: PreparedControl | AgentEvalError | None, spec: RunSpec) -> AbstractContextManager[Control]:
+    if isinstance(prepared, AgentEvalError):
+        raise prepared
+    if prepared is None:
+        raise ControlError("this run has no control")
+    return opened_control(prepared, spec)
+
+
+@dataclass
+class ConfirmingRuns:
+    """Makes the runs of one confirmation, within the limits that the first run has left.
+
+    Each request has a journal. A resumed run reads the answers to the same requests from there, and makes only what
+    is missing.
+
+    Attributes:
+        spec: the specification of the first run.
+        first: its execution.
+        open_control: checks the control out; called at the first request that needs it.
+        spent: the cost so far.
+        usage: usage of models and agents so far.
+        signal: number of the signal that interrupted a run.
+        warnings: about the runs.
+    """
+
+    spec: RunSpec
+    first: RunExecution
+    open_control: Callable[[], Control] = field(repr=False)
+    spent: Spent = field(default_factory=Spent)
+    usage: RunUsage = field(default_factory=RunUsage)
+    signal: int | None = None
+    warnings: list[str] = field(default_factory=list)
+    _control: Control | AgentEvalError | None = None
+    _left: RunSpec | None = None
+    _asked: int = 0
+    _done: dict[str, int] = field(default_factory=dict)
+    _requests: int = 0
+
+    def answer(self, request: Request) -> Answer:
+        """Make the runs of a request.
+
+        Args:
+            request: the runs to make; with two sides, both run at the same time.
+
+        Returns:
+            The finished cases. ``unavailable`` tells why something is missing: the control cannot run, a limit is
+            reached, or a signal ended the run.
+        """
+        if self.signal is not None:
+            return Answer(unavailable="the confirmation run was interrupted")
+        self._requests += 1
+        try:
+            return self._answer(request, Round(request, f"{self.first.run_id}.{self._requests}"))
+        except KeyboardInterrupt:
+            # The signal arrived while git was running; the runner handles signals that arrive during the run.
+            self.signal = int(signal.SIGINT)
+            return Answer(unavailable="the confirmation run was interrupted")
+        except AgentEvalError as error:
+            self.warnings.append(f"no confirmation run was made: {error}")
+            return Answer(unavailable=self.spec.redact(str(error)))
+
+    def close(self) -> None:
+        """Add warnings about what happened to the control; call it after the last request."""
+        if isinstance(self._control, Control):
+            self.warnings += [text for text in self._control.warnings() if text not in self.warnings]
+
+    def _answer(self, request: Request, made: Round) -> Answer:
+        left = self._left or self.spec.after(self.first.asked, self.first.duration_s - self.first.earlier_s)
+        asked = self._asked + self.first.asked.llm_calls
+        if left.llm.limits.are_exhausted and asked > 0:
+            return Answer(unavailable="the LLM budget is exhausted")
+        if left.limits.time_limit_reached:
+            return Answer(unavailable="the time limit was reached")
+        control = self._opened_control() if "control" in request.sides else Control()
+        cases = list(made.planned(self.spec.cases, control.cases, self._done))
+        if "control" in request.sides and not any(item.beside for item in cases):
+            return Answer(unavailable="no requested case is in the base commit with the same question and metrics")
+        limits = self.spec.compare.max_confirmation
+        wanted = Spent(request.runs, sum(item.iterations for item in cases))
+        refused = refusal(limits, self.spent, wanted, self._cost_of_a_call())
+        if refused:
+            return Answer(unavailable=refused)
+        if not cases:
+            return Answer()
+        llm = replace(left.llm, limits=narrowed(left.llm.limits, limits, self.spent))
+        plan, execution = self._executed(self._spec_of(replace(left, llm=llm), made, cases, control))
+        self._count(request, made, cases, execution, left)
+        return Answer(_by_side(made, execution), _why_incomplete(plan, execution))
+
+    def _opened_control(self) -> Control:
+        """Return the control.
+
+        Raises:
+            AgentEvalError: it cannot run; no further request tries it again.
+        """
+        if self._control is None:
+            try:
+                self._control = self.open_control()
+            except AgentEvalError as error:
+                self._control = error
+        if isinstance(self._control, AgentEvalError):
+            raise self._control
+        return self._control
+
+    def _cost_of_a_call(self) -> float:
+        """Return what one iteration of a case has cost so far, in US dollars; 0 if it is unknown."""
+        calls = self.spent.calls + sum(item.iterations for item in self.spec.cases)
+        return (self.first.summary.usage.cost_usd + self.spent.cost_usd) / max(calls, 1)
+
+    def _spec_of(self, left: RunSpec, made: Round, cases: list[PlannedCase], control: Control) -> RunSpec:
+        agents = [case.agent for case in control.cases.values()]
+        interpreters = interpreters_of(agents)
+        changed = {
+            id(settings): replace(settings, interpreters={**settings.interpreters, **interpreters})
+            for settings in left.settings.values()
+        }
+        return replace(
+            left,
+            cases=tuple(cases),
+            settings={path: changed[id(settings)] for path, settings in left.settings.items()},
+            # A cached answer is no second sample.
+            llm=replace(left.llm, cache=None),
+            journal=left.journal.with_name(confirmation_file(self._requests)),
+            activity=CONFIRMING,
+            conditions={
+                "the first run": self.first.run_id,
+                "the request": _digest([*made.request.key(), [item.case.id for item in cases]]),
+                "the control": control.commit
+                or _digest(sorted(str(case.agent.target) for case in control.cases.values())),
+            },
+        )
+
+    def _executed(self, spec: RunSpec) -> tuple[Plan, RunExecution]:
+        """Run a plan; the cases in the journal of an interrupted run are not run again."""
+        if spec.resume:
+            try:
+                plan = make_plan(spec)
+            except ConfigError:
+                # There is no journal, or that of another request.
+                plan = make_plan(replace(spec, resume=False))
+        else:
+            plan = make_plan(spec)
+        return plan, execute(plan)
+
+    def _count(
+        self, request: Request, made: Round, cases: list[PlannedCase], execution: RunExecution, left: RunSpec
+    ) -> None:
+        usage = execution.summary.usage
+        self.usage = self.usage.plus(usage)
+        calls = sum(item.iterations for item in cases)
+        self.spent = self.spent.plus(Spent(request.runs, calls, usage.cost_usd))
+        self.signal = execution.signal
+        self.warnings += execution.warnings
+        self._asked += execution.asked.llm_calls
+        self._left = left.after(execution.asked, execution.duration_s - execution.earlier_s)
+        for item in self.spec.cases:
+            more = made.request.iterations_of(item)
+            if more:
+                self._done[item.case.id] = self._done.get(item.case.id, item.iterations) + more
+
+
+def _by_side(made: Round, execution: RunExecution) -> Mapping[Side, tuple[tuple[str, CaseResult], ...]]:
+    """Return the finished cases by side, with the ids of the first run."""
+    found: dict[Side, tuple[tuple[str, CaseResult], ...]] = {}
+    for side in made.request.sides:
+        prefix = made.prefix(side)
+        found[side] = tuple(
+            (path, case.model_copy(update={"id": case.id.removeprefix(prefix)}))
+            for path, cases in execution.cases.items()
+            for case in cases
+            if case.id.startswith(prefix)
+        )
+    return found
+
+
+def _why_incomplete(plan: Plan, execution: RunExecution) -> str:
+    """Return why runs are incomplete, the main reason first; empty if they are complete."""
+    if execution.signal is not None:
+        return "the confirmation run was interrupted"
+    if plan.resources.gateway.budget.refused:
+        return "the LLM budget was exhausted by the confirmation run"
+    if execution.unfinished:
+        return "the time limit was reached before the confirmation run had ended"
+    return ""
+
+
+def _digest(value: object) -> str:
+    return f"#{hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]}"

@@ -1,0 +1,157 @@
+"""Finds the configuration of each suite, and the one of the run as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from agenteval.core.documents.allowed import AllowedVariables
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.paths import display_path
+from agenteval.core.secrets import name_secrets, named_secrets, naming_secrets
+from agenteval.run.config.allow_env import read_allowed
+from agenteval.run.config.model import CONFIG_FILE, Config
+from agenteval.run.config.read import directories_above, nearest_config, read_config
+from agenteval.run.resolve.sources import Sources
+
+
+@dataclass(frozen=True)
+class Places:
+    """The configuration files of a run.
+
+    Attributes:
+        of_suites: each suite's, by the suite's path on this machine; ``None`` if the suite has none.
+        of_run: the one that decides the settings of the run as a whole; ``None`` if those of the suites must agree.
+    """
+
+    of_suites: Mapping[Path, Path | None]
+    of_run: Path | None
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """Return each file once, first the one of the run."""
+        return [path for path in dict.fromkeys((self.of_run, *self.of_suites.values())) if path is not None]
+
+
+def find_configurations(sources: Sources, suites: Iterable[Path]) -> Places:
+    """Find the configuration of each suite: the nearest at or above its directory, within its repository.
+
+    The settings of the run as a whole come from the nearest at or above the working directory, else from the
+    nearest at or above the deepest directory that all suites share.
+
+    Args:
+        sources: the working directory, and the file that replaces all others, if the caller names one.
+        suites: the files of the suites.
+    """
+    files = list(suites)
+    if sources.config is not None:
+        return Places(dict.fromkeys(files, sources.config), sources.config)
+    directories = cache(directories_above)
+    above = {file: directories(file.resolve().parent) for file in files}
+    shared = [folder for folder in next(iter(above.values()), ()) if all(folder in other for other in above.values())]
+    of_run = nearest_config(directories_above(sources.here)) or nearest_config(shared)
+    return Places({file: nearest_config(folders) for file, folders in above.items()}, of_run)
+
+
+@dataclass(frozen=True)
+class Configurations:
+    """The configurations of a run.
+
+    Attributes:
+        of_run: decides the settings of the run as a whole.
+        by_file: all that are valid, by file; the defaults have the key ``None``.
+    """
+
+    of_run: Config
+    by_file: Mapping[Path | None, Config]
+
+    @property
+    def all(self) -> Sequence[Config]:
+        """Return each configuration once."""
+        return [*self.by_file.values()]
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The secrets of all files."""
+        return frozenset[str]().union(*(config.secrets for config in self.by_file.values()))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of all files, and one for each setting of the run that has no effect."""
+        found = [warning for config in self.by_file.values() for warning in config.warnings]
+        return (*dict.fromkeys(found), *self._unused())
+
+    def _unused(self) -> Iterable[str]:
+        for config in self.by_file.values():
+            for key, setting in config.of_run.items():
+                if self.of_run.of_run.get(key) != setting:
+                    by = f"{self.of_run.name} decides it" if self.of_run.name else "it is decided"
+                    text = f"has no effect: {by} for the whole run; name one file for all suites with --config"
+                    yield str(Problem(text, file=config.name, line=setting.line, path=key))
+
+
+def read_configurations(places: Places, problems: list[Problem]) -> Configurations:
+    """Read every configuration.
+
+    Args:
+        places: the files.
+        problems: receives the problems of all files, and each setting of the run that files contradict.
+    """
+    by_file: dict[Path | None, Config] = {}
+    names: set[str] = set()
+    for path in places.files:
+        # What one file lists as a secret does not decide what another file may use.
+        with naming_secrets():
+            try:
+                by_file[path] = read_config(path)
+            except ConfigError as error:
+                problems += error.problems
+            names |= named_secrets()
+    name_secrets(names)
+    if None in places.of_suites.values() or places.of_run is None:
+        by_file.setdefault(None, read_config(None))
+    if places.of_run is not None:
+        return Configurations(by_file.get(places.of_run, Config()), by_file)
+    return Configurations(_agreed(places, by_file, problems), by_file)
+
+
+def _agreed(places: Places, by_file: Mapping[Path | None, Config], problems: list[Problem]) -> Config:
+    """Return a configuration with the settings of the run that those of all suites share."""
+    first_with: dict[Path | None, Path] = {}
+    for suite, path in places.of_suites.items():
+        if path in by_file:
+            first_with.setdefault(path, suite)
+    first, *others = first_with or (None,)
+    for other in others:
+        suite = first_with[first if other is not None else other]
+        problems += _contradictions(by_file[first], by_file[other], display_path(suite))
+    return by_file[first]
+
+
+def _contradictions(one: Config, other: Config, suite: str) -> Iterable[Problem]:
+    for key in dict.fromkeys((*one.of_run, *other.of_run)):
+        if one.of_run.get(key) == other.of_run.get(key):
+            continue
+        written, silent = (one, other) if key in one.of_run else (other, one)
+        also = silent.of_run.get(key)
+        second = f"{silent.name}:{also.line} has another value" if also and also.line else f"{silent.name} does not"
+        if not silent.name:
+            second = f"{suite} has no {CONFIG_FILE}"
+        message = (
+            f"this setting is for the whole run, and the configurations of its suites differ: {second}; "
+            f"write it in {CONFIG_FILE} of the working directory, or name one file for all suites with --config"
+        )
+        yield Problem(message, file=written.name, line=written.of_run[key].line, path=key)
+
+
+def allowed_by(path: Path | None) -> AllowedVariables:
+    """Return the variables that suites with a configuration may use; none if it is not valid.
+
+    Reading the whole configuration reports its problems.
+    """
+    try:
+        return read_allowed(path)
+    except ConfigError:
+        return AllowedVariables()

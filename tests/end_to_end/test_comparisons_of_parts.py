@@ -1,0 +1,122 @@
+"""What a comparison did not compare is named and never green: lost scores, empty baselines, parts of runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.end_to_end.conftest import Command
+from tests.support import Ended, case, python_agent, results_in, write_suite
+
+AGENT = """
+def reply(request):
+    if request["case"] in {crashing}:
+        raise RuntimeError("no model")
+    return request["input"]
+"""
+
+
+def project(directory: Path, *names: str, crashing: tuple[str, ...] = (), **keys: Any) -> None:
+    write_suite(directory, [case(name) for name in names], **keys)
+    agents = {"default": python_agent(directory, AGENT.format(crashing=set(crashing) or "()"))}
+    (directory / "agenteval.yaml").write_text(yaml.safe_dump({"agents": agents}), encoding="utf-8")
+
+
+def last_line(ended: Ended) -> str:
+    return ended.out.splitlines()[-1]
+
+
+def test_lost_scores_are_named_in_every_outlet(tmp_path: Path, command: Command) -> None:
+    names = [f"c{number}" for number in range(10)]
+    project(tmp_path, *names)
+    assert command("run", "--out", "before").status == 0
+    project(tmp_path, *names, crashing=("c3",))
+    ended = command("run", "--baseline", "before", "--fail-on", "failures,regressions,unproven")
+    lost = "1 of 10 cases has no score of 'equality' any more (the agent failed): c3"
+    assert (ended.status, lost in ended.out) == (1, True), ended.text
+    gate = results_in(tmp_path).gate
+    assert gate is not None
+    assert gate.verdict == "unproven"
+    assert lost in gate.reasons
+    for report in ("comment.md", "summary.md", "report.html"):
+        text = (tmp_path / "agenteval-report" / report).read_text(encoding="utf-8")
+        assert "1 of 10 cases has no score of" in text, report
+
+
+@pytest.mark.parametrize("there", ["crash", "skip"])
+def test_a_baseline_of_which_nothing_was_evaluated(tmp_path: Path, command: Command, there: str) -> None:
+    write_suite(tmp_path, [case("a", there, None if there == "skip" else "hello")])
+    crashing = ("a",) if there == "crash" else ()
+    agents = {"default": python_agent(tmp_path, AGENT.format(crashing=set(crashing) or "()"))}
+    (tmp_path / "agenteval.yaml").write_text(yaml.safe_dump({"agents": agents}), encoding="utf-8")
+    command("run", "--out", "before")
+    project(tmp_path, "a")
+    assert command("run", "--out", "now").status == 0
+    refused = "this run cannot be a baseline: none of its cases was evaluated: of 1, "
+    for ended in (command("run", "--baseline", "before"), command("compare", "now", "before")):
+        assert (ended.status, refused in ended.err) == (2, True), ended.text
+
+
+def test_a_shard_is_refused_and_a_selection_is_unproven(tmp_path: Path, command: Command) -> None:
+    project(tmp_path, "x", "b", "c", "d")
+    assert command("run", "--out", "before").status == 0
+    assert command("run", "--shard", "1/2", "--out", "shard").status == 0
+    ended = command("compare", "shard", "before")
+    assert ended.status == 2
+    assert "it is shard 1 of 2 of a run; merge the shards first, with agenteval merge" in ended.err
+    assert command("run", "-k", "x", "--out", "part").status == 0
+    ended = command("compare", "part", "before")
+    text = "only the selected cases can be compared; 1 of 4 cases selected (filter 'x')"
+    assert (ended.status, last_line(ended)) == (1, f"agenteval: unproven: {text}")
+    assert command("run", "-k", "x", "--baseline", "before").status == 0
+
+
+def test_a_suite_that_the_change_removed(tmp_path: Path, command: Command) -> None:
+    project(tmp_path, "a", "b", "c", "d")
+    (tmp_path / "more").mkdir()
+    project(tmp_path / "more", "e", "f")
+    assert command("run", "agent.yaml", "more/agent.yaml", "--out", "before").status == 0
+    ended = command("run", "agent.yaml", "--baseline", "before")
+    note = "more/agent.yaml is in the baseline and not in this run: 2 cases are not compared"
+    assert (ended.status, note in ended.out) == (0, True), ended.text
+    (tmp_path / "more" / "agent.yaml").unlink()
+    ended = command("run", "agent.yaml", "--baseline", "before")
+    lost = "2 of 6 cases of the baseline cannot be compared: 2 removed (e, f)"
+    assert (ended.status, last_line(ended)) == (1, f"agenteval: unproven: {lost}")
+    written = json.loads((tmp_path / "agenteval-report" / "results.json").read_text(encoding="utf-8"))
+    assert [point["what"] for point in written["comparison"]["unproven"]] == ["cases"]
+
+
+def git(directory: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", *identity, *arguments], cwd=directory, check=True, capture_output=True, timeout=60)
+
+
+def test_suites_of_a_submodule_have_paths_of_their_own(tmp_path: Path, command: Command) -> None:
+    other, outer = tmp_path / "other", tmp_path / "outer"
+    for folder in (other, outer):
+        folder.mkdir()
+        project(folder, "a", "b")
+        git(folder, "init", "-q")
+        git(folder, "add", ".")
+        git(folder, "commit", "-qm", "suite")
+    git(outer, "submodule", "add", "-q", str(other), "part")
+    os.chdir(outer)
+    for out in ("first", "second"):
+        before = ("--baseline", "first") if out == "second" else ()
+        ended = command("run", "agent.yaml", "part/agent.yaml", "--out", out, *before)
+        assert (ended.status, last_line(ended)) == (0, "agenteval: passed: 4 of 4 cases passed"), ended.text
+    written = json.loads((outer / "second" / "results.json").read_text(encoding="utf-8"))
+    assert [suite["path"] for suite in written["suites"]] == ["agent.yaml", "part/agent.yaml"]
+    # Suites of two repositories side by side have the same path.
+    os.chdir(tmp_path)
+    ended = command("run", "outer/agent.yaml", "other/agent.yaml")
+    problem = (
+        "agent.yaml: several suites have this path; give each its own, or run suites of other repositories alone"
+    )
+    assert (ended.status, problem in ended.err) == (2, True), ended.text

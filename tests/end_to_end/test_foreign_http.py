@@ -1,0 +1,265 @@
+"""An HTTP service that knows nothing of agenteval: evaluated without an adapter, and looked at with `probe`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support import (
+    Ended,
+    agenteval,
+    environment,
+    eventually,
+    free_port,
+    is_listening,
+    listening,
+    results_in,
+    statuses,
+)
+
+# The service answers below nested keys, and lists its tool calls as OpenAI's API does.
+SERVICE = """
+import json
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.routing import Route
+
+PRICES = {"bolt": "5 USD", "nut": "2 USD"}
+
+
+def answered(query):
+    item = query.split()[-1].rstrip("?")
+    function = {"name": "price_of", "arguments": json.dumps({"item": item})}
+    return f"A {item} costs {PRICES[item]}.", [{"id": "call_1", "type": "function", "function": function}]
+
+
+async def chat(request):
+    body = await request.json()
+    assert body["options"] == {"depth": 2}, body
+    text, calls = answered(body["conversation"][-1]["content"])
+    cost = {"in": 10, "out": len(body["conversation"])}
+    return JSONResponse({"data": {"reply": {"text": text}, "trace": {"calls": calls}}, "cost": cost})
+
+
+async def stream(request):
+    text, calls = answered(request.query_params["q"])
+
+    async def pieces():
+        yield "data: " + json.dumps({"trace": calls}) + "\\n\\n"
+        for word in text.split(" "):
+            yield "data: " + json.dumps({"token": word if word == "A" else " " + word}) + "\\n\\n"
+
+    return StreamingResponse(pieces(), media_type="text/event-stream")
+
+
+app = Starlette(routes=[Route("/chat", chat, methods=["POST"]), Route("/stream", stream)])
+uvicorn.run(app, host="127.0.0.1", port=PORT, log_level="error")
+"""
+CHAT = """
+agents:
+  default:
+    http: http://127.0.0.1:{port}/chat
+    headers: {{Authorization: "Bearer 0123456789abcdef"}}
+    body:
+      conversation: "{{messages}}"
+      options: {{depth: "{{config.depth}}"}}
+    response:
+      answer: data.reply.text
+      tool_calls: data.trace.calls
+      usage: {{input_tokens: cost.in, output_tokens: cost.out}}
+    config: {{depth: 2}}
+"""
+STREAM = """
+agents:
+  default:
+    http: http://127.0.0.1:{port}/stream?q={{input}}
+    method: GET
+    response: {{answer: token, tool_calls: trace}}
+"""
+SUITE: Mapping[str, Any] = {
+    "evaluations": {"metrics": [{"type": "standard", "metric": "equality"}]},
+    "test_cases": [
+        {
+            "name": item,
+            "input": f"What costs a {item}?",
+            "ground_truth": f"A {item} costs {price}.",
+            "expected_tools": [{"name": "price_of", "args": {"item": item}}],
+        }
+        for item, price in (("bolt", "5 USD"), ("nut", "2 USD"))
+    ],
+}
+
+
+@contextmanager
+def service(directory: Path) -> Iterator[int]:
+    """Run the service; yield its port."""
+    port = free_port()
+    file = directory / "service.py"
+    file.write_text(SERVICE.replace("PORT", str(port)), encoding="utf-8")
+    process = subprocess.Popen([sys.executable, str(file)], env=environment())
+    try:
+        assert eventually(lambda: process.poll() is not None or is_listening(port))
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with service(tmp_path_factory.mktemp("service")) as port:
+        yield port
+
+
+def project(directory: Path, config: str, port: int) -> None:
+    """Write a suite and the configuration of its agent."""
+    (directory / "agent.yaml").write_text(yaml.safe_dump(SUITE), encoding="utf-8")
+    (directory / "agenteval.yaml").write_text(config.format(port=port), encoding="utf-8")
+
+
+def run(directory: Path, config: str, port: int, *command: str) -> Ended:
+    """Run a command on a suite with an agent; default: evaluate it."""
+    project(directory, config, port)
+    return agenteval(*(command or ("run",)), cwd=directory)
+
+
+@pytest.mark.parametrize("config", [CHAT, STREAM], ids=["nested", "streamed"])
+def test_a_service_is_evaluated_without_an_adapter(tmp_path: Path, port: int, config: str) -> None:
+    assert len(config.strip().splitlines()) < 15
+    ended = run(tmp_path, config, port)
+    assert ended.status == 0, ended.text
+    results = results_in(tmp_path)
+    assert statuses(results) == {"bolt": "passed", "nut": "passed"}
+    (call,) = results.cases()[0][1].iterations[0].turns[0].tool_calls
+    assert (call.name, call.args) == ("price_of", {"item": "bolt"})
+
+
+def test_a_mapping_without_tool_calls_is_said_once_with_the_right_one(tmp_path: Path, port: int) -> None:
+    ended = run(tmp_path, CHAT.replace("      tool_calls: data.trace.calls\n", ""), port)
+    assert ended.status == 1
+    hint = (
+        "warning: 2 cases expect tool calls, but no reply of the agent contains any; the replies contain tool calls "
+        "elsewhere: add `response: {tool_calls: data.trace.calls}` to the agent (agenteval.yaml:3)"
+    )
+    assert [line for line in ended.out.splitlines() if line.startswith("warning")] == [hint]
+    assert hint.removeprefix("warning: 2 cases expect tool calls, ")[:40] in (
+        tmp_path / "agenteval-report" / "summary.md"
+    ).read_text(encoding="utf-8")
+
+
+def test_an_unreachable_agent_is_said_once_with_the_number_of_cases(tmp_path: Path) -> None:
+    ended = run(tmp_path, CHAT.replace("    config:", "    retries: 0\n    config:"), free_port())
+    assert ended.status == 3
+    rows = [line for line in ended.out.splitlines() if line.startswith("error ")]
+    assert [row.split("  ")[1].strip() for row in rows] == ["bolt and 1 more case"]
+    assert ended.out.count("2 of 2 cases have the same error: the agent at http://127.0.0.1:") == 1
+
+
+def test_probe_shows_request_reply_and_what_is_understood(tmp_path: Path, port: int) -> None:
+    ended = run(tmp_path, CHAT, port, "probe", "-k", "nut")
+    assert ended.status == 0, ended.text
+    for shown in (
+        f"agent: http http://127.0.0.1:{port}/chat (agenteval.yaml:3)",
+        "case: nut (agent.yaml)",
+        f"  POST http://127.0.0.1:{port}/chat",
+        "  Authorization: ***",
+        '        "content": "What costs a nut?"',
+        "  200 OK",
+        '"arguments":"{\\"item\\": \\"nut\\"}"',
+        '  answer: "A nut costs 2 USD."',
+        '    {"name": "price_of", "args": {"item": "nut"}}',
+        '  usage: {"input_tokens": 10, "output_tokens": 1}',
+    ):
+        assert shown in ended.out
+    assert "0123456789abcdef" not in ended.text
+
+
+def test_probe_says_which_keys_exist_and_what_would_find_the_calls(tmp_path: Path, port: int) -> None:
+    config = CHAT.replace("reply.text", "reply.txt").replace("data.trace.calls", "data.calls")
+    ended = run(tmp_path, config, port, "probe")
+    assert ended.status == 3
+    assert "no 'txt' (response.answer 'data.reply.txt'); 'data.reply' is an object with the keys text" in ended.out
+    assert (
+        "no 'calls' (response.tool_calls 'data.calls'); 'data' is an object with the keys reply, trace" in ended.out
+    )
+    ended = run(tmp_path, config.replace("reply.txt", "reply.text"), port, "probe", "--input", "What costs a bolt?")
+    assert ended.status == 0
+    assert "this finds them: response: {tool_calls: data.trace.calls}" in ended.out
+
+
+def test_secrets_of_a_request_are_not_shown(tmp_path: Path, port: int) -> None:
+    body = '      options: {{depth: "{{config.depth}}"}}\n'
+    config = CHAT.replace(body, f"{body}      api_key: k-fedcba9876543210\n")
+    variables = environment(SHOP_TOKEN="t-0123456789")
+    project(tmp_path, config.replace("Bearer 0123456789abcdef", "Bearer ${{SHOP_TOKEN}}"), port)
+    ended = agenteval("probe", cwd=tmp_path, env=variables)
+    assert ended.status == 0, ended.text
+    assert '"api_key": "***"' in ended.out
+    assert "0123456789" not in ended.text
+    assert "fedcba" not in ended.text
+    project(tmp_path, config.replace("k-fedcba9876543210", "${{SHOP_TOKEN}}"), port)
+    for command in ("probe", "validate", "run"):
+        ended = agenteval(command, cwd=tmp_path, env=variables)
+        assert ended.status == 2
+        assert "agents.default.body.api_key: environment variable SHOP_TOKEN has the name of a secret" in ended.err
+
+
+class Endless(BaseHTTPRequestHandler):
+    """Sends a stream that does not end."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        with suppress(OSError):
+            while True:
+                self.wfile.write(b'data: {"token": "x"}\n\n')
+                time.sleep(0.05)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Print nothing."""
+
+
+def test_a_stream_without_end_has_the_time_limit_of_a_turn(tmp_path: Path) -> None:
+    config = "agents: {{default: {{http: '{port}', response: {{answer: token}}, timeout: 500ms}}}}\n"
+    with listening(Endless) as url:
+        (tmp_path / "agent.yaml").write_text(yaml.safe_dump(SUITE), encoding="utf-8")
+        (tmp_path / "agenteval.yaml").write_text(config.format(port=url), encoding="utf-8")
+        ended = agenteval("run", cwd=tmp_path)
+    assert ended.status == 3
+    assert "2 of 2 cases have the same error: no answer within 0.5 s" in ended.out
+
+
+def test_probe_asks_other_agents_too(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text("def reply(request):\n    return request['input']\n", encoding="utf-8")
+    asked = ("probe", "--agent", "python:agent:reply", "--input", "\x1b[31mhello")
+    ended = agenteval(*asked, cwd=tmp_path)
+    assert ended.status == 0, ended.text
+    assert '"case": "probe"' in ended.out
+    assert "answer: " in ended.out
+    assert "\x1b" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("probe",), "no suite"),
+        (("probe", "--input", "x"), "no agent to run"),
+        (("probe", "--agent", "http://127.0.0.1:1/", "-k", "none", "--input", "x"), "no case"),
+    ],
+)
+def test_probe_without_anything_to_ask(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    ended = agenteval(*arguments, cwd=tmp_path)
+    assert ended.status == 2
+    assert said in ended.err
+    assert "Traceback" not in ended.err

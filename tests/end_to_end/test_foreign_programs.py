@@ -1,0 +1,222 @@
+"""Programs and Python agents of other people's making, evaluated without an adapter."""
+
+from __future__ import annotations
+
+import shutil
+import site
+import sys
+import textwrap
+import venv
+from collections.abc import Mapping
+from html import unescape
+from pathlib import Path
+
+import pytest
+from lxml import etree
+from tests.support import EQUALITY, agenteval, case, error_of, results_in, statuses, write_suite
+
+# A command line tool that knows nothing of agenteval.
+CLI = """\
+    import { parseArgs } from "node:util";
+
+    const { values, positionals } = parseArgs({
+      options: { json: { type: "boolean" }, verbose: { type: "boolean" } },
+      allowPositionals: true,
+    });
+    if (positionals.length !== 1) {
+      console.error("usage: cli.mjs [--json] [--verbose] QUESTION");
+      process.exit(64);
+    }
+    const log = values.verbose ? console.log : console.error;
+    log("[info] loading the index");
+    log(JSON.stringify({ level: "debug", question: positionals[0] }));
+    const answer = positionals[0].toUpperCase();
+    console.log(values.json ? JSON.stringify({ answer, sources: ["faq.md"] }, null, 2) : answer);
+    """
+
+
+def write(directory: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@pytest.mark.parametrize(
+    ("agent", "is_remarked"),
+    [
+        ('{command: [node, cli.mjs, "{input}"]}', False),
+        ('{command: [node, cli.mjs, --json, "{input}"], response_path: answer}', False),
+        ('{command: [node, cli.mjs, --json, --verbose, "{input}"], response_path: answer}', True),
+    ],
+    ids=["text", "json", "json-after-logs"],
+)
+def test_a_node_program_is_evaluated(tmp_path: Path, agent: str, *, is_remarked: bool) -> None:
+    write(tmp_path, {"cli.mjs": CLI, "agenteval.yaml": f"agents: {{default: {agent}}}\n"})
+    hostile = "$(touch hacked); `touch hacked` 'x' \"y\" && touch hacked"
+    write_suite(tmp_path, [case("hours", "when?", "WHEN?"), case("hostile", hostile, hostile.upper())])
+    ended = agenteval("run", cwd=tmp_path)
+    assert ended.status == 0, ended.text
+    assert statuses(results_in(tmp_path)) == {"hours": "passed", "hostile": "passed"}
+    assert not (tmp_path / "hacked").exists()
+    summary = (tmp_path / "agenteval-report" / "summary.md").read_text(encoding="utf-8")
+    assert ended.text.count("prints further lines before its reply") == is_remarked
+    assert summary.count("prints further lines before its reply") == is_remarked
+
+
+def test_an_object_is_the_answer_only_where_a_case_checks_json(tmp_path: Path) -> None:
+    program = "import json\nprint(json.dumps({'answer': 'yes', 'n': 1}))\n"
+    agent = f"agents: {{default: {{command: [{sys.executable}, agent.py]}}}}\n"
+    write(tmp_path, {"agent.py": program, "agenteval.yaml": agent})
+    path = {**EQUALITY, "response_path": "answer"}
+    cases = [
+        case("text", ground_truth="yes"),
+        case("object", ground_truth='{"answer": "yes", "n": 1}'),
+        {**case("leaf", ground_truth="yes"), "evaluations": [path]},
+    ]
+    write_suite(tmp_path, cases)
+    ended = agenteval("run", cwd=tmp_path)
+    results = results_in(tmp_path)
+    assert (ended.status, statuses(results)) == (3, {"text": "error", "object": "passed", "leaf": "passed"}), (
+        ended.text
+    )
+    (error,) = [error_of(found) for _, found in results.cases() if found.name == "text"]
+    assert "its keys: answer, n); set `response_path: answer`" in error
+
+
+SHOP = {
+    "src/shop/__init__.py": "",
+    "src/shop/tools.py": """\
+        import sys
+
+        def opening_hours(day: str) -> str:
+            return "closed" if day == "Sunday" else "9 to 6"
+
+        def python() -> str:
+            return sys.prefix
+        """,
+    "src/shop/agent.py": """\
+        from pydantic_ai import Agent
+        from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+        from pydantic_ai.models.function import FunctionModel
+        from shop import tools
+
+        def model(messages, info):
+            parts = [part for message in messages for part in message.parts]
+            questions = [part.content for part in parts if part.part_kind == "user-prompt"]
+            last = parts[-1]
+            if last.part_kind == "tool-return":
+                return ModelResponse(parts=[TextPart(last.content)])
+            if "python" in questions[-1]:
+                return ModelResponse(parts=[ToolCallPart("python", {})])
+            day = "Sunday" if "Sunday" in " ".join(questions) else "Monday"
+            return ModelResponse(parts=[ToolCallPart("opening_hours", {"day": day})])
+
+        agent = Agent(FunctionModel(model), tools=[tools.opening_hours, tools.python])
+        """,
+    "agenteval.yaml": """\
+        agents:
+          default:
+            python: "shop.agent:agent"
+            interpreter: .venv/bin/python
+        """,
+    "agent.yaml": """\
+        evaluations:
+          metrics: [{type: standard, metric: equality}]
+        test_cases:
+          - name: environment
+            input: Which python is this?
+            ground_truth: "@prefix"
+          - name: conversation
+            turns:
+              - input: When are you open?
+                ground_truth: 9 to 6
+                expected_tools: [{name: opening_hours, args: {day: Monday}}]
+              - input: And on Sunday?
+                ground_truth: closed
+                expected_tools: [{name: opening_hours, args: {day: Sunday}}]
+              - input: Are you sure?
+                ground_truth: closed
+        """,
+}
+
+
+def test_an_agent_of_a_framework_in_its_own_environment_is_evaluated(tmp_path: Path) -> None:
+    own = tmp_path / ".venv"
+    venv.create(own, symlinks=True)
+    packages = own / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    (packages / "framework.pth").write_text("\n".join(site.getsitepackages()), encoding="utf-8")
+    write(tmp_path, {name: text.replace("@prefix", str(own)) for name, text in SHOP.items()})
+    ended = agenteval("run", cwd=tmp_path)
+    assert ended.status == 0, ended.text
+    assert statuses(results_in(tmp_path)) == {"environment": "passed", "conversation": "passed"}
+
+
+@pytest.mark.parametrize(
+    ("code", "target", "status", "said"),
+    [
+        ("import not_installed", "agent:reply", 3, "No module named 'not_installed'"),
+        ("raise KeyError('MODEL')", "agent.py:reply", 3, "KeyError: 'MODEL'"),
+        ("", "agent:reply", 2, "module 'agent' has no 'reply'"),
+        ("", "agents:reply", 2, "cannot import module 'agents'"),
+    ],
+)
+def test_broken_code_is_not_a_wrong_setting(tmp_path: Path, code: str, target: str, status: int, said: str) -> None:
+    agent = f'agents:\n  default: {{python: "{target}", interpreter: {sys.executable}}}\n'
+    write(tmp_path, {"agent.py": code, "agenteval.yaml": agent})
+    write_suite(tmp_path, [case("a")])
+    ended = agenteval("run", cwd=tmp_path)
+    assert ended.status == status, ended.text
+    assert "agenteval.yaml:2: agent: " in ended.text
+    assert said in ended.text
+    assert "Traceback" not in ended.text
+    assert said in agenteval("validate", cwd=tmp_path).text
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "said"),
+    [("import not_installed", 3, "No module named 'not_installed'"), ("", 2, "module 'grade' has no 'check'")],
+)
+def test_a_broken_grader_is_not_a_wrong_setting(tmp_path: Path, code: str, status: int, said: str) -> None:
+    write(
+        tmp_path, {"grade.py": code, "agenteval.yaml": f"agents: {{default: [{sys.executable}, -c, 'print(1)']}}\n"}
+    )
+    write_suite(tmp_path, [case("a")], evaluations={"metrics": [{"type": "code", "grader": "grade:check"}]})
+    for command in ("run", "validate"):
+        ended = agenteval(command, cwd=tmp_path)
+        assert (ended.status, said in ended.text) == (status, True), ended.text
+        assert "agent.yaml:3: grader: the grader 'grade:check' cannot be used" in ended.text
+
+
+def test_cases_of_personas_and_repeated_cases_are_distinguishable_in_every_report(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "configs/evaluation.yaml": """\
+                evaluators:
+                  - name: never
+                    type: rule_based
+                    enabled: true
+                    weight: 1.0
+                    rules: [{check: contains, target: output, keywords: [no]}]
+                """,
+            "configs/input.yaml": """\
+                personas:
+                  - {name: novice, description: new}
+                  - {name: expert, description: old}
+                base_inputs: [{input: Hello}, {input: Hello}]
+                """,
+            "agenteval.yaml": f"agents: {{default: {{command: [{sys.executable}, -c, 'print(1)']}}}}\n",
+        },
+    )
+    ended = agenteval("run", cwd=tmp_path)
+    names = ["Hello [novice]", "Hello [expert]", "Hello [novice] (2)", "Hello [expert] (2)"]
+    assert [found.name for _, found in results_in(tmp_path).cases()] == names, ended.text
+    reports = tmp_path / "agenteval-report"
+    junit = etree.parse(reports / "junit.xml")
+    assert [element.get("name") for element in junit.iter("testcase")] == names
+    for report in ("summary.md", "comment.md", "report.html"):
+        text = unescape((reports / report).read_text(encoding="utf-8"))
+        assert all(name in text for name in names), report
+    assert all(name in ended.text for name in names)

@@ -1,0 +1,143 @@
+"""There is one way to score recorded answers: ``--traces PATH`` and ``--agent replay:PATH`` do the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support import AGENTEVAL, Ended, agenteval, environment, results_in, said
+
+SPELLINGS = (("--traces", "{}"), ("--agent", "replay:{}"))
+RULES = [{"check": "output_not_empty"}]
+SUITE = {"evaluators": [{"name": "answered", "type": "rule_based", "enabled": True, "rules": RULES}]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A suite without inputs, and the traces of an experiment, of which every third has no answer."""
+    (tmp_path / "evaluation.yaml").write_text(yaml.safe_dump(SUITE), encoding="utf-8")
+    write_traces(tmp_path / "experiment" / "trace_summary.jsonl", lines())
+    return tmp_path
+
+
+def lines() -> list[str]:
+    return [
+        json.dumps({"input": f"question {number}", "output": "yes" if number % 3 else "", "persona": "novice"})
+        for number in range(12)
+    ]
+
+
+def write_traces(file: Path, content: list[str]) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("\n".join(content), encoding="utf-8")
+
+
+def scored(folder: Path, spelling: tuple[str, str], path: str, *options: str) -> Ended:
+    option, form = spelling
+    return agenteval("run", "evaluation.yaml", option, form.format(path), "--seed", "1", *options, cwd=folder)
+
+
+def outcome(folder: Path, ended: Ended) -> dict[str, Any]:
+    """All that must be equal; removes the reports."""
+    directory = folder / "agenteval-report"
+    files = sorted(file for file in directory.rglob("*") if file.is_file())
+    traces = {file.name: file.read_text(encoding="utf-8") for file in files if file.name == "per_trace.jsonl"}
+    results = said(results_in(folder)) if directory / "results.json" in files else None
+    said_last = [line for line in ended.err.splitlines() if line.startswith(("agenteval:", "warning:"))]
+    shutil.rmtree(directory, ignore_errors=True)
+    return {"status": ended.status, "files": files, "traces": traces, "results": results, "messages": said_last}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--agent", "replay:"), "replay: needs a file or a folder with recorded answers"),
+        (("--traces", ""), "argument --traces: needs a file or a folder"),
+        (("--traces", "experiment", "--agent", "replay:experiment"), "remove --agent or --traces"),
+    ],
+)
+def test_options_that_name_no_recording_are_errors(folder: Path, options: tuple[str, ...], message: str) -> None:
+    ended = agenteval("run", "evaluation.yaml", *options, cwd=folder)
+    assert (ended.status, message in ended.err) == (2, True), ended.text
+
+
+def test_validate_says_that_a_suite_without_inputs_needs_traces(folder: Path) -> None:
+    ended = agenteval("validate", "evaluation.yaml", cwd=folder)
+    assert ended.status == 2
+    assert "the suite has no cases: it names no inputs; give recorded traces with --traces PATH" in ended.err
+    ended = agenteval("validate", "evaluation.yaml", "--traces", "experiment", cwd=folder)
+    assert (ended.status, ended.err) == (0, "")
+
+
+@pytest.mark.parametrize("path", ["experiment", "experiment/trace_summary.jsonl"])
+@pytest.mark.parametrize(
+    ("options", "broken", "status"),
+    [
+        ((), False, 1),
+        (("--fail-on", "none"), False, 0),
+        (("-k", "question 1"), False, 0),
+        (("--tag", "persona:nobody"), False, 2),
+        (("--iterations", "2"), False, 1),
+        ((), True, 2),
+        (("--keep-going",), True, 1),
+        (("--shard", "1/2"), False, 2),
+    ],
+)
+def test_both_spellings_are_equal(
+    folder: Path, path: str, options: tuple[str, ...], broken: bool, status: int
+) -> None:
+    if broken:
+        write_traces(folder / "experiment" / "trace_summary.jsonl", [*lines(), "no trace", "{}"])
+    seen = [outcome(folder, scored(folder, spelling, path, *options)) for spelling in SPELLINGS]
+    assert seen[0] == seen[1]
+    assert seen[0]["status"] == status
+    assert (seen[0]["results"] is None) == (status == 2)
+
+
+def test_a_run_of_one_spelling_is_resumed_by_the_other(folder: Path) -> None:
+    path = "experiment/trace_summary.jsonl"
+    whole = scored(folder, SPELLINGS[0], path)
+    results = said(results_in(folder))
+    journal = folder / "agenteval-report" / "journal.jsonl"
+    written = journal.read_text(encoding="utf-8").splitlines(keepends=True)
+    for spelling in SPELLINGS:
+        journal.write_text("".join(written[:5]), encoding="utf-8")
+        ended = scored(folder, spelling, path, "--resume")
+        assert ended.status == whole.status == 1
+        assert "4 of 12 iterations are taken" in ended.err
+        assert said(results_in(folder)) == results
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(
+    ("content", "status", "message"),
+    [
+        ("\n".join(lines()), 1, "12 cases: 8 passed"),
+        ("\n".join(["no trace", *lines()]), 2, "/dev/stdin:1: not JSON"),
+        ("", 2, "/dev/stdin: there are no traces in this file"),
+    ],
+)
+def test_traces_may_come_from_a_pipe(
+    folder: Path, spelling: tuple[str, str], content: str, status: int, message: str
+) -> None:
+    option, form = spelling
+    command = [str(AGENTEVAL), "run", "evaluation.yaml", option, form.format("/dev/stdin")]
+    ended = subprocess.run(
+        command, cwd=folder, env=environment(), input=content, capture_output=True, encoding="utf-8", check=False
+    )
+    assert (ended.returncode, message in ended.stdout + ended.stderr) == (status, True), ended.stderr
+
+
+def test_a_recording_of_traces_is_a_valid_agent(folder: Path) -> None:
+    config = folder / "agenteval.yaml"
+    for path in ("experiment", "experiment/trace_summary.jsonl"):
+        config.write_text(yaml.safe_dump({"agents": {"default": {"replay": path}}}), encoding="utf-8")
+        ended = agenteval("validate", "evaluation.yaml", cwd=folder)
+        assert (ended.status, "warning" in ended.text) == (0, False), ended.text
+        ended = agenteval("run", "evaluation.yaml", "--fail-on", "none", cwd=folder)
+        assert (ended.status, results_in(folder).summary.cases) == (0, 12), ended.text

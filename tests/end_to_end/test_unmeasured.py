@@ -1,0 +1,296 @@
+"""What was not measured is never passed: dead judges, used-up limits, criteria without data, and old answers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from tests.end_to_end.conftest import Command
+from tests.integration.model_server import KEY, Answer, ModelServer, RecordedQuestion, error, says, serving
+from tests.support import Ended, echo_agent, results_in, write_suite
+
+from agenteval.results.analysis.unmeasured import unmeasured
+from agenteval.results.case import CaseStatus
+from agenteval.results.model import Results
+
+RULE = {
+    "name": "answered",
+    "type": "rule_based",
+    "enabled": True,
+    "weight": 0.2,
+    "rules": [{"check": "output_not_empty"}],
+}
+JUDGE = {
+    "name": "quality",
+    "type": "llm_judge",
+    "enabled": True,
+    "weight": 0.8,
+    "model": "gpt-4o-mini",
+    "prompt_template": "Good? {output}",
+}
+Run = Callable[..., tuple[Ended, Results]]
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    with serving() as server:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("AGENTEVAL_CACHE", str(tmp_path / "cache"))
+        yield server
+
+
+@pytest.fixture
+def run(command: Command, judge: ModelServer) -> Run:
+    """Scores recorded traces by a rule and a judge."""
+
+    def scored(count: int, *options: str, gate: dict[str, Any] | None = None, **keys: Any) -> tuple[Ended, Results]:
+        suite = {"evaluators": [RULE, JUDGE], **keys}
+        Path("evaluation.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+        config = {"llm": {"retries": 0, "cache": False}, **({"gate": gate} if gate else {})}
+        Path("agenteval.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        lines = [json.dumps({"trace_id": f"t{n}", "input": f"q{n}", "output": f"a{n}"}) for n in range(count)]
+        Path("traces.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        ended = command("run", "evaluation.yaml", "--traces", "traces.jsonl", *options)
+        return ended, results_in(Path.cwd())
+
+    return scored
+
+
+def statuses(results: Results) -> Counter[str]:
+    return Counter(case.status for _, case in results.cases())
+
+
+def fails(status: int) -> Callable[[RecordedQuestion], Answer]:
+    return lambda _: error(status, "no")
+
+
+@pytest.mark.parametrize(
+    "respond",
+    [fails(401), fails(500), lambda asked: says(asked, "no idea"), None],
+    ids=["401", "500", "unreadable", "unreachable"],
+)
+def test_a_weighed_judge_that_is_dead_makes_every_case_an_error(
+    run: Run, judge: ModelServer, monkeypatch: pytest.MonkeyPatch, respond: Any
+) -> None:
+    if respond is None:
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    else:
+        judge.respond = respond
+    ended, results = run(3)
+    assert (ended.status, statuses(results)) == (3, {"error": 3}), ended.text
+    assert (results.summary.errors, results.summary.score) == (3, None)
+    assert results.summary.metrics["quality"].errors == 3
+    assert [item.what for item in unmeasured(results, 0.1)] == ["metric"]
+    root = ElementTree.parse(Path("agenteval-report", "junit.xml")).getroot()
+    assert (root.attrib["tests"], root.attrib["errors"]) == ("3", "3")
+
+
+@pytest.mark.parametrize("score", [2, 9])
+def test_cases_beyond_the_limit_of_calls_are_skipped_and_counted(run: Run, judge: ModelServer, score: int) -> None:
+    judge.script(str(score))
+    ended, results = run(60, "--concurrency", "16", limits={"max_llm_calls": 10})
+    judged: CaseStatus = "failed" if score == 2 else "passed"
+    assert statuses(results) == {judged: 10, "skipped": 50}
+    assert ended.status == (1 if score == 2 else 0)
+    judging = results.summary.judging
+    assert judging is not None
+    assert (judging.cases, judging.judged) == (60, 10)
+    assert [(item.cause, item.limit, item.cases) for item in judging.not_judged] == [
+        ("limit", "limit of 10 calls", 50)
+    ]
+    left_out = [case for _, case in results.cases() if case.status == "skipped"]
+    assert {case.score for case in left_out} == {None}
+    assert {case.reason for case in left_out} == {"quality: limits.max_llm_calls (10) is used up"}
+    assert unmeasured(results, 0.1) == ()
+    first_ten = [case.status for _, case in results.cases()][:10]
+    assert first_ten.count(judged) < 10
+    assert len(judge.asked) == 10
+
+
+def test_the_sample_is_the_same_with_the_same_seed(run: Run, judge: ModelServer) -> None:
+    judge.script("9")
+    found = []
+    for seed in ("1", "1", "2"):
+        _, results = run(40, "--seed", seed, limits={"max_llm_calls": None, "sample_rate": 0.3})
+        found.append([case.name for _, case in results.cases() if case.status == "passed"])
+    assert found[0] == found[1] != found[2]
+
+
+def test_unjudged_cases_fail_the_gate_on_request(run: Run, judge: ModelServer) -> None:
+    judge.script("9")
+    ended, _ = run(5, limits={"max_llm_calls": 4}, gate={"on_unjudged": "fail"})
+    assert (ended.status, "failed: 1 of 5 cases unjudged" in ended.out) == (1, True), ended.text
+
+
+def test_a_budget_of_the_run_that_ends_judging_leaves_the_run_unmeasured(run: Run, judge: ModelServer) -> None:
+    judge.script("9")
+    _, results = run(8, "--max-llm-calls", "3")
+    assert statuses(results) == {"passed": 3, "skipped": 5}
+    (found,) = unmeasured(results, 0.1)
+    assert (found.what, found.text) == ("budget", "5 of 8 cases not fully judged: budget of 3 calls")
+
+
+@pytest.mark.parametrize(
+    ("gate", "status", "verdict"),
+    [
+        (None, 1, "failed: criterion unchecked: tool_calling.proper_timing"),
+        ({"on_unchecked": "warn"}, 0, "passed: 2 of 2 cases passed; criterion unchecked: tool_calling.proper_timing"),
+    ],
+)
+def test_a_criterion_without_data_fails_the_gate_or_warns(
+    run: Run, judge: ModelServer, gate: dict[str, Any] | None, status: int, verdict: str
+) -> None:
+    judge.script("9")
+    criteria = {"functionality": {"tool_calling": {"enabled": True, "proper_timing": True}}}
+    ended, results = run(2, success_criteria=criteria, gate=gate)
+    assert ended.status == status, ended.text
+    (criterion,) = results.suites[0].criteria
+    assert criterion.met is None
+    assert f"agenteval: {verdict}\n" in ended.out
+
+
+def test_holodeck_leaves_a_case_to_its_other_metrics_visibly(
+    tmp_path: Path, command: Command, judge: ModelServer
+) -> None:
+    judge.respond = fails(401)
+    geval = {"type": "geval", "name": "Right", "criteria": "Right?", "evaluation_steps": ["Look."]}
+    model = {"provider": "openai", "name": "gpt-4o"}
+    metrics = [{"type": "standard", "metric": "equality"}, {**geval, "model": model}]
+    cases = [{"name": name, "input": "hello", "ground_truth": "hello"} for name in "ab"]
+    write_suite(tmp_path, cases, evaluations={"metrics": metrics})
+    Path("agenteval.yaml").write_text(yaml.safe_dump({"agents": {"default": echo_agent(tmp_path)}}), encoding="utf-8")
+    command("run")
+    results = results_in(tmp_path)
+    assert statuses(results) == {"passed": 2}
+    assert results.summary.not_fully_evaluated == 2
+    assert results.summary.metrics["Right"].errors == 2
+    assert [item.what for item in unmeasured(results, 0.1)] == ["metric", "cases"]
+
+
+EQUAL, BLEU = ({"type": "standard", "metric": metric} for metric in ("equality", "bleu"))
+FAITHFUL = {"type": "rag", "metric_type": "faithfulness", "model": {"provider": "openai", "name": "gpt-4o"}}
+ADDED = {"type": "rag", "metric_type": "faithfulness"}
+
+
+@pytest.mark.parametrize(
+    ("listed", "status", "headline"),
+    [
+        (
+            {"evaluations": [EQUAL, FAITHFUL]},
+            1,
+            "failed: metric unchecked: faithfulness (unmeasured in every reply)",
+        ),
+        (
+            {"evaluations": [EQUAL], "added": ADDED},
+            1,
+            "failed: metric unchecked: rag (unmeasured in every reply)",
+        ),
+        ({"evaluations": [EQUAL], "added": {**ADDED, "gating": False}}, 0, "passed: 2 of 2 cases passed"),
+        ({"evaluations": [EQUAL, BLEU]}, 0, "passed: 2 of 2 cases passed"),
+        ({"evaluations": [{**EQUAL, "threshold": 0}]}, 1, "unproven: nothing was decided: no metric has a threshold"),
+        ({"evaluations": [BLEU]}, 1, "unproven: nothing was decided: no metric has a threshold above 0"),
+        (
+            {"evaluations": [BLEU, {**FAITHFUL, "metric_type": "answer_relevancy"}]},
+            3,
+            "error: 2 of 2 cases could not be evaluated",
+        ),
+    ],
+)
+def test_a_metric_that_measured_or_decided_nothing_is_never_silent(
+    command: Command, judge: ModelServer, listed: dict[str, Any], status: int, headline: str
+) -> None:
+    judge.respond = fails(401)
+    cases = [{"name": name, "input": "hello", "ground_truth": "hello"} for name in "ab"]
+    write_suite(Path.cwd(), cases, evaluations={"metrics": listed["evaluations"]})
+    added = [listed["added"]] if "added" in listed else []
+    config = {"agents": {"default": echo_agent(Path.cwd())}, "metrics": added, "judge": "openai/gpt-4o"}
+    Path("agenteval.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    ended = command("run")
+    assert (ended.status, f"agenteval: {headline}" in ended.out) == (status, True), ended.text
+    assert headline.partition(": ")[2] in Path("agenteval-report", "comment.md").read_text(encoding="utf-8")
+
+
+AGENT = {
+    "name": "support",
+    "model": {"provider": "openai", "name": "gpt-4o-mini"},
+    "instructions": {"inline": "Be brief."},
+    "evaluations": {"metrics": [{"type": "standard", "metric": "equality"}]},
+    "test_cases": [{"name": "price", "input": "How much?", "ground_truth": "5 USD"}],
+}
+
+
+@pytest.mark.parametrize("cached", [0, 1])
+def test_a_model_agent_is_asked_again_unless_its_answers_may_be_cached(
+    tmp_path: Path, command: Command, judge: ModelServer, cached: int
+) -> None:
+    Path("agent.yaml").write_text(yaml.safe_dump(AGENT), encoding="utf-8")
+    Path("agenteval.yaml").write_text(yaml.safe_dump({"llm": {"cache_agents": bool(cached)}}), encoding="utf-8")
+    judge.script("5 USD")
+    assert command("run").status == 0
+    judge.script("6 USD")
+    ended = command("run")
+    results = results_in(tmp_path)
+    ((_, case),) = results.cases()
+    turn = case.iterations[0].turns[0]
+    assert (ended.status, results.summary.usage.cached_calls, turn.cached) == (1 - cached, cached, bool(cached))
+    assert (turn.latency_ms is None) is bool(cached)
+    assert ("1 model call answered from the cache" in ended.out) is bool(cached)
+    for report in ("comment.md", "summary.md"):
+        text = Path("agenteval-report", report).read_text(encoding="utf-8")
+        assert ("1 model call answered from the cache" in text) is bool(cached)
+
+
+EVALUATORS = "evaluators: [{{name: a, type: rule_based, {}, rules: [{{check: output_not_empty}}]}}]\n"
+TRACE = '{"trace_id": "1", "input": "q", "output": "a"}\n'
+
+
+@pytest.mark.parametrize(
+    ("keys", "traces", "options", "expected"),
+    [
+        ("weight: 1", "garbage\n{}\n", ["--keep-going"], (2, "traces.jsonl:1: not JSON")),
+        ("weight: 1", f"garbage\n{TRACE}", ["--keep-going"], (0, "")),
+        ("weight: 1", f"garbage\n{TRACE}", [], (2, "traces.jsonl:1: not JSON")),
+        ("weight: 1", TRACE, ["-k", "nobody"], (2, "no trace matches the filter and the tags")),
+        ("weight: 1", "", ["--keep-going"], (2, "the file contains no traces")),
+        ("weight: 0", TRACE, [], (2, "has no enabled metric with a weight above 0")),
+        ("enabled: false", TRACE, [], (2, "recorded traces cannot be scored with this suite")),
+    ],
+)
+@pytest.mark.parametrize("verb", ["validate", "run"])
+def test_a_run_that_can_check_nothing_has_the_same_status_as_its_validation(
+    *, command: Command, verb: str, keys: str, traces: str, options: list[str], expected: tuple[int, str]
+) -> None:
+    status, said = expected
+    Path("evaluation.yaml").write_text(EVALUATORS.format(keys), encoding="utf-8")
+    Path("traces.jsonl").write_text(traces, encoding="utf-8")
+    ended = command(verb, "evaluation.yaml", "--traces", "traces.jsonl", *options)
+    assert (ended.status, said in ended.text) == (status, True), ended.text
+
+
+@pytest.mark.parametrize(
+    ("budget", "judged"), [((), 8), (("--max-llm-calls", "6"), 6), (("--max-llm-calls", "3"), 3)]
+)
+def test_a_resumed_run_judges_what_the_budget_left_out(
+    run: Run, command: Command, judge: ModelServer, budget: tuple[str, ...], judged: int
+) -> None:
+    judge.script("9")
+    run(8, "--max-llm-calls", "3", "--no-cache")
+    arguments = ("run", "evaluation.yaml", "--traces", "traces.jsonl", "--no-cache", "--resume", *budget)
+    ended = command(*arguments)
+    results = results_in(Path.cwd())
+    left = {} if judged == 8 else {"skipped": 8 - judged}
+    assert statuses(results) == {"passed": judged, **left}, ended.text
+    # Both parts of the run share the budget.
+    assert len(judge.asked) == results.summary.usage.llm_calls == judged
+    coverage = results.run.coverage
+    assert coverage is not None
+    assert coverage.ended_by == ("budget" if left else None)
+    assert (f"budget of {judged} calls" in ended.out) is bool(left)
+    assert ended.status == (3 if left else 0)

@@ -1,0 +1,19 @@
+"""Runs that other tools recorded. ConfigError."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from tests.fuzz.scratch import as_file
+
+from agenteval.core.errors import ConfigError
+from agenteval.results.importers import read_run, suites_of
+
+
+def target(data: bytes) -> None:
+    for name in ("run.json", "per_trace.jsonl"):
+        with suppress(ConfigError):
+            results, lacking = read_run(as_file(data, f"importers/{name}"))
+            assert all(lacking)
+            suites_of(results)
+            results.model_dump_json()

@@ -1,0 +1,144 @@
+"""What a run covered is recorded, stands in its headline, and decides whether it can be a baseline."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.integration.model_server import says, serving
+from tests.support import Ended, agenteval, case, python_agent, results_in, write_suite
+
+AGENT = """
+import time
+def reply(request):
+    if request["case"].startswith("slow"):
+        time.sleep(1000)
+    return request["input"]
+"""
+WHOLE: dict[str, object] = {
+    "cases": 4,
+    "selected": 4,
+    "finished": 4,
+    "iterations": None,
+    "filter": None,
+    "tags": [],
+    "max_llm_calls": None,
+    "max_cost_usd": None,
+    "time_limit_s": None,
+    "ended_by": None,
+}
+NOT_A_BASELINE = "this run cannot be a baseline: "
+
+
+def project(directory: Path, *names: str, **keys: Any) -> None:
+    write_suite(directory, [case(name) for name in names], **keys)
+    agents = {"default": python_agent(directory, AGENT)}
+    (directory / "agenteval.yaml").write_text(yaml.safe_dump({"agents": agents}), encoding="utf-8")
+
+
+def run(directory: Path, *arguments: str) -> Ended:
+    return agenteval("run", "--no-cache", *arguments, cwd=directory)
+
+
+def last_line(ended: Ended) -> str:
+    return ended.out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "covered", "headline", "refused"),
+    [
+        ((), {}, "4 of 4 cases passed", ""),
+        (("--iterations", "2"), {"iterations": 2}, "4 of 4 cases passed", ""),
+        (("-k", "::"), {"filter": "::"}, "4 of 4 cases passed", ""),
+        (
+            ("-k", "refund"),
+            {"selected": 2, "finished": 2, "filter": "refund"},
+            "2 of 2 cases passed; 2 of 4 cases selected (filter 'refund')",
+            "it is partial: 2 of 4 cases selected (filter 'refund')",
+        ),
+        (
+            ("-k", "refund", "--max-llm-calls", "7", "--max-cost-usd", "0.5", "--time-limit", "900"),
+            {"selected": 2, "finished": 2, "filter": "refund"}
+            | {"max_llm_calls": 7, "max_cost_usd": 0.5, "time_limit_s": 900.0},
+            "2 of 2 cases passed; 2 of 4 cases selected (filter 'refund')",
+            "it is partial",
+        ),
+    ],
+)
+def test_a_selection(
+    tmp_path: Path, arguments: tuple[str, ...], covered: dict[str, Any], headline: str, refused: str
+) -> None:
+    project(tmp_path, "refund 1", "refund 2", "hours", "gifts")
+    ended = run(tmp_path, "--out", "first", *arguments)
+    assert (ended.status, last_line(ended)) == (0, f"agenteval: passed: {headline}")
+    written = json.loads((tmp_path / "first" / "results.json").read_text(encoding="utf-8"))
+    assert written["run"]["coverage"] == WHOLE | covered
+    assert written["gate"] == {"verdict": "passed", "exit_status": 0, "headline": headline, "reasons": []}
+    badge = json.loads((tmp_path / "first" / "badge.json").read_text(encoding="utf-8"))
+    assert (badge["color"] == "lightgrey") is bool(refused)
+    second = run(tmp_path, "--baseline", "first")
+    compared = agenteval("compare", "first", "first", cwd=tmp_path)
+    assert (second.status, compared.status) == ((2, 2) if refused else (0, 0)), second.text
+    assert (f"--baseline: {NOT_A_BASELINE}{refused}" in second.err) is bool(refused)
+
+
+def test_shards_cover_their_part_and_the_merged_run_all(tmp_path: Path) -> None:
+    project(tmp_path, "a", "b", "c", "d")
+    for number in (1, 2):
+        ended = run(tmp_path, "--shard", f"{number}/2", "--out", f"{number}", "-k", "::")
+        assert ended.status == 0
+        assert last_line(ended) == f"agenteval: unproven: shard {number} of 2, 2 of 4 cases; agenteval merge decides"
+    assert NOT_A_BASELINE in run(tmp_path, "--baseline", "1").err
+    merged = agenteval("merge", "1", "2", "-o", "agenteval-report", cwd=tmp_path)
+    assert (merged.status, last_line(merged)) == (0, "agenteval: passed: 4 of 4 cases passed")
+    coverage = results_in(tmp_path).run.coverage
+    assert coverage is not None
+    assert coverage.model_dump() == WHOLE | {"filter": "::"}
+    assert run(tmp_path, "--baseline", "agenteval-report", "--out", "next").status == 0
+
+
+def test_a_time_limit(tmp_path: Path) -> None:
+    project(tmp_path, "a", "b", "c", "slow")
+    ended = run(tmp_path, "--time-limit", "3", "--out", "first")
+    assert ended.status == 3, ended.text
+    expected = "agenteval: unproven: interrupted: the time limit was reached: 1 of 4 cases did not finish"
+    assert last_line(ended) == expected
+    assert f"{NOT_A_BASELINE}its time limit was reached" in run(tmp_path, "--baseline", "first").err
+
+
+def test_a_budget_that_ends_judging(tmp_path: Path) -> None:
+    with serving() as server:
+        server.respond = lambda asked: says(asked, '{"score": 9, "reason": "good"}')
+        model = {"provider": "openai", "name": "gpt-4.1", "endpoint": f"{server.url}/v1", "api_key": "sk-0"}
+        judged = {"type": "geval", "name": "good", "criteria": "Is it good?", "evaluation_steps": ["Look."]}
+        project(tmp_path, "a", "b", "c", "d", evaluations={"model": model, "metrics": [judged]})
+        enough = run(tmp_path, "--max-llm-calls", "4", "--out", "whole")
+        ended = run(tmp_path, "--max-llm-calls", "3", "--out", "first", "--concurrency", "1")
+    assert (enough.status, last_line(enough)) == (0, "agenteval: passed: 4 of 4 cases passed")
+    assert ended.status == 3, ended.text
+    assert last_line(ended).startswith("agenteval: unproven: 1 of 4 cases not fully judged: ")
+    assert "judged 3 of 4 cases (budget of 3 calls)" in last_line(ended)
+    comment = (tmp_path / "first" / "comment.md").read_text(encoding="utf-8")
+    assert comment.startswith("### ⚪ agenteval: unproven: 1 of 4 cases not fully judged: ")
+    assert f"{NOT_A_BASELINE}its budget of model calls ended" in run(tmp_path, "--baseline", "first").err
+
+
+def test_cases_that_the_change_removed(tmp_path: Path) -> None:
+    project(tmp_path, "a", "b", "c", "d")
+    assert run(tmp_path, "--out", "before").status == 0
+    project(tmp_path, "a", "b", "c")
+    ended = run(tmp_path, "--baseline", "before")
+    assert ended.status == 1, ended.text
+    lost = "1 of 4 cases of the baseline cannot be compared: 1 removed (d)"
+    assert last_line(ended) == f"agenteval: unproven: {lost}"
+    comparison = results_in(tmp_path).comparison
+    assert comparison is not None
+    assert (comparison.verdict, [point.mended_by for point in comparison.unproven]) == ("unproven", ["change"])
+    ended = run(tmp_path, "--baseline", "before", "--fail-on", "failures,regressions,errors")
+    assert (ended.status, last_line(ended)) == (0, f"agenteval: unproven: {lost}")
+    # A filter removes nothing.
+    project(tmp_path, "a", "b", "c", "d")
+    assert run(tmp_path, "--baseline", "before", "-k", "::a").status == 0

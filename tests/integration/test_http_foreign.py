@@ -1,0 +1,427 @@
+"""HTTP agents whose requests and replies have another form than the agent protocol, against a real server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import Answer, agent_spec, answer, listening, request, serving
+
+from agenteval.agents.base import Reply
+from agenteval.agents.http import stream
+from agenteval.core.errors import AgentError, ConfigError, TransientAgentError
+from agenteval.results.case import Usage
+
+ARGS = {"item": "bolt"}
+HISTORY = ({"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"})
+SERVER_SENT = "text/event-stream; charset=utf-8"
+LINES = "application/x-ndjson"
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+def replied(sent: Answer, directory: Path, **options: Any) -> Reply:
+    """Return how an agent with these options reads an answer."""
+    with serving(lambda _: sent) as service:
+        return answer(agent_spec("http", service.url, directory, options=options))
+
+
+def events(*data: Any, names: Sequence[str] = ()) -> Answer:
+    """Return a stream of server-sent events."""
+    text = ""
+    for number, item in enumerate(data):
+        name = f"event: {names[number]}\n" if names else ""
+        text += f"{name}data: {item if isinstance(item, str) else json.dumps(item)}\n\n"
+    return Answer(text, content_type=SERVER_SENT)
+
+
+# Requests
+
+
+def test_the_body_is_a_template(tmp_path: Path) -> None:
+    body = {
+        "query": "{input}",
+        "messages": "{messages}",
+        "thread": "t-{session}",
+        "options": {"k": "{config.k}", "stream": False},
+        "user": "{context.user}",
+    }
+    asked = request("What?", turn=1, history=HISTORY, config={"k": 3}, context={"user": {"id": 7}})
+    with serving(lambda _: Answer({"response": "ok"})) as service:
+        spec = agent_spec("http", service.url, tmp_path, options={"body": body}, config={"k": 3})
+        answer(spec, asked)
+        (sent,) = service.requests
+    assert sent == {
+        "query": "What?",
+        "messages": [*HISTORY, {"role": "user", "content": "What?"}],
+        "thread": "t-case#0",
+        "options": {"k": 3, "stream": False},
+        "user": {"id": 7},
+    }
+
+
+def test_texts_of_files_come_before_the_input(tmp_path: Path) -> None:
+    with serving(lambda _: Answer({"response": "ok"})) as service:
+        answer(
+            agent_spec("http", service.url, tmp_path, options={"body": {"q": "{input}"}}),
+            request("What?", file_texts=("notes.txt: a",)),
+        )
+        assert service.requests == [{"q": "notes.txt: a\n\nWhat?"}]
+
+
+def test_a_case_without_a_value_is_an_error(tmp_path: Path) -> None:
+    with serving(lambda _: Answer({"response": "ok"})) as service, pytest.raises(AgentError) as caught:
+        answer(agent_spec("http", service.url, tmp_path, options={"body": {"user": "{context.user}"}}))
+    assert str(caught.value) == "the request needs {context.user}, but the case has no such value"
+
+
+class Recorder(BaseHTTPRequestHandler):
+    """Answers with the method, the address and the body of the request."""
+
+    def _answer(self) -> None:
+        size = int(self.headers.get("Content-Length") or 0)
+        content = json.dumps(
+            {"response": [self.command, self.path, self.rfile.read(size).decode(), self.headers.get("Host")]}
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_PUT = do_PATCH = do_POST = _answer  # noqa: N815 - the names are those of the base class
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Print nothing."""
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "POST"])
+def test_methods_with_a_body(tmp_path: Path, method: str) -> None:
+    with listening(Recorder) as url:
+        options = {"method": method, "body": {"q": "{input}"}}
+        reply = answer(agent_spec("http", f"{url}/threads/{{session}}/runs", tmp_path, options=options))
+    assert json.loads(reply.response)[:3] == [method, "/threads/case%230/runs", '{"q": "hello"}']
+
+
+@pytest.mark.parametrize(
+    "question", ["a b&c=d#e?/../{case}%2e", "Grüße \U0001f600", "http://evil.example/", "@evil.example", "\r\nX: y"]
+)
+def test_a_question_in_the_address_cannot_change_it(tmp_path: Path, question: str) -> None:
+    from urllib.parse import parse_qs, urlsplit
+
+    with listening(Recorder) as url:
+        target = f"{url}/ask?q={{input}}&k=3"
+        reply = answer(agent_spec("http", target, tmp_path, options={"method": "GET"}), request(question))
+    method, path, body, host = json.loads(reply.response)
+    assert (method, urlsplit(path).path, body, host) == ("GET", "/ask", "", url.removeprefix("http://"))
+    assert parse_qs(urlsplit(path).query) == {"q": [question], "k": ["3"]}
+
+
+def test_no_way_up_in_the_address(tmp_path: Path) -> None:
+    with listening(Recorder) as url, pytest.raises(AgentError, match="cannot be a part of the agent's address"):
+        answer(agent_spec("http", f"{url}/ask/{{input}}", tmp_path), request(".."))
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "said"),
+    [
+        ("http://agent/", {"body": "{inptu}"}, "{inptu} is not a placeholder; did you mean 'input'?"),
+        ("http://agent/", {"body": "{config.x}"}, "{config.x}: the agent's `config` has no such key"),
+        ("http://agent/", {"method": "GET"}, "a GET request sends the question in its address"),
+        ("http://agent/?q={input}", {"method": "GET", "body": {}}, "a GET request has no body"),
+        ("http://agent/", {"shape": "openai"}, "no shape 'openai'; known: openai-chat, "),
+        ("http://agent/", {"shape": "openai-chat", "body": "x"}, "with `shape`, `body` is a mapping"),
+        ("http://agent/", {"response": {"answer": "a["}}, "'a[' is not a path"),
+    ],
+)
+def test_definitions_that_cannot_work(tmp_path: Path, target: str, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        answer(agent_spec("http", target, tmp_path, options=options))
+    assert f"agenteval.yaml:3: agent: {said}" in str(caught.value)
+
+
+# Replies with a mapping
+
+NESTED: Mapping[str, Any] = {
+    "data": {
+        "reply": {"text": "A bolt costs 5 USD."},
+        "steps": [
+            {"kind": "llm", "text": "thinking"},
+            {"kind": "tool", "tool": {"name": "price_of", "arguments": json.dumps(ARGS)}, "output": "5 USD"},
+        ],
+        "sources": [{"text": "Prices of 2026."}, {"id": 3}, {"text": "A bolt is 5 USD."}],
+    },
+    "meta": {"tokens": {"in": 7, "out": 3}, "usd": 0.25},
+    "error": None,
+}
+MAPPING: Mapping[str, Any] = {
+    "answer": "data.reply.text",
+    "tool_calls": {"path": "data.steps", "name": "tool.name", "args": "tool.arguments", "result": "output"},
+    "retrieval_context": "data.sources[*].text",
+    "usage": {"input_tokens": "meta.tokens.in", "output_tokens": "meta.tokens.out", "cost_usd": "meta.usd"},
+    "error": "error",
+}
+
+
+def test_every_part_has_a_path(tmp_path: Path) -> None:
+    reply = replied(Answer(NESTED), tmp_path, response=MAPPING)
+    assert reply.response == "A bolt costs 5 USD."
+    assert [(call.name, call.args, call.result) for call in reply.tool_calls] == [("price_of", ARGS, "5 USD")]
+    assert reply.retrieval_context == ("Prices of 2026.", "A bolt is 5 USD.")
+    assert reply.usage == Usage(input_tokens=7, output_tokens=3, cost_usd=0.25)
+
+
+def test_parts_other_than_the_answer_may_be_missing(tmp_path: Path) -> None:
+    reply = replied(Answer({"data": {"reply": {"text": "Hi"}}}), tmp_path, response=MAPPING)
+    assert reply == Reply(response="Hi")
+
+
+def test_a_list_of_calls_of_a_known_form_needs_no_further_paths(tmp_path: Path) -> None:
+    calls = [{"id": "c", "type": "function", "function": {"name": "price_of", "arguments": json.dumps(ARGS)}}]
+    for document, path in (
+        ({"answer": "x", "calls": calls}, "calls"),
+        ({"answer": "x", "rounds": [{"calls": calls}, {"calls": []}]}, "rounds[*].calls"),
+        ({"answer": "x", "messages": [{"role": "assistant", "tool_calls": calls}]}, "messages"),
+        ({"answer": "x", "call": calls[0]}, "call"),
+    ):
+        reply = replied(Answer(document), tmp_path, response={"answer": "answer", "tool_calls": path})
+        assert [(call.name, call.args) for call in reply.tool_calls] == [("price_of", ARGS)]
+
+
+def test_only_other_parts_of_the_agent_protocol_are_mapped(tmp_path: Path) -> None:
+    reply = replied(Answer({"response": "x", "docs": ["a"]}), tmp_path, response={"retrieval_context": "docs"})
+    assert (reply.response, reply.retrieval_context) == ("x", ("a",))
+
+
+@pytest.mark.parametrize(
+    ("answered", "text"),
+    [
+        ([{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}], "ab"),
+        (["a", "b"], '["a", "b"]'),
+        ({"a": 1}, '{"a": 1}'),
+        ("", ""),
+    ],
+)
+def test_answers_that_are_no_text(tmp_path: Path, answered: Any, text: str) -> None:
+    assert replied(Answer({"answer": answered}), tmp_path, response={"answer": "answer"}).response == text
+
+
+@pytest.mark.parametrize(
+    ("body", "options", "said"),
+    [
+        (
+            {"data": {"answer": "x"}, "id": 1},
+            {"response_path": "data.text"},
+            "the response has no 'text' (response_path 'data.text'); 'data' is an object with the keys answer",
+        ),
+        ({"error": {"message": "no model"}}, {"response": MAPPING}, "the agent reported an error: no model"),
+        ({"error": "quota"}, {"response": MAPPING}, "the agent reported an error: quota"),
+        (
+            {"answer": "x", "calls": 3},
+            {"response": {"answer": "answer", "tool_calls": "calls"}},
+            "response.tool_calls: 'calls' must lead to a list, not a number",
+        ),
+        (
+            {"answer": "x", "calls": [{"title": "a"}]},
+            {"response": {"answer": "answer", "tool_calls": "calls"}},
+            "reply field 'tool_calls[0]' must be an object with a text 'name'",
+        ),
+        (
+            {"answer": "x", "n": "many"},
+            {"response": {"answer": "answer", "usage": {"input_tokens": "n"}}},
+            "reply field 'usage.input_tokens' must be a whole number of tokens",
+        ),
+        (
+            {"content": [{"type": "text", "text": "x"}], "type": "message"},
+            {"shape": "openai-chat"},
+            "the response has no 'choices' (shape openai-chat: 'choices[0].message'); the response is an object with "
+            "the keys content, type; it looks like `shape: anthropic-messages`",
+        ),
+        ({"error": {"message": "no quota"}}, {"shape": "openai-chat"}, "the agent reported an error: no quota"),
+    ],
+)
+def test_says_what_is_wrong_with_a_reply(tmp_path: Path, body: Any, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(AgentError) as caught:
+        replied(Answer(body), tmp_path, **options)
+    assert str(caught.value) == said
+
+
+# Streams
+
+
+@pytest.mark.parametrize(
+    ("sent", "options"),
+    [
+        (events("Hel", "lo"), {}),
+        (events('"Hel"', '"lo"'), {}),
+        (Answer("data: Hel\r\n\r\n: keep-alive\r\n\r\ndata: lo", content_type=SERVER_SENT), {}),
+        (Answer("\ufeffid: 1\rdata: Hel\r\rretry: 5\rdata: lo\r\r", content_type=SERVER_SENT), {}),
+        (events({"status": "working"}, {"response": "Hello"}, "[DONE]"), {}),
+        (events({"delta": {"text": "Hel"}}, {"delta": {"text": "lo"}}), {"response": {"answer": "delta.text"}}),
+        (events({"delta": "Hel"}, {"usage": 3}, {"delta": "lo"}, "[DONE]"), {"response_path": "delta"}),
+        (Answer('{"message": "Hel"}\n\n{"message": "lo"}\n', content_type=LINES), {"response_path": "message"}),
+        # Some servers give streams no type of their own.
+        (Answer('{"message": "Hel"}\n{"message": "lo"}\n'), {"response_path": "message"}),
+        (Answer('data: {"m": "Hel"}\n\ndata: {"m": "lo"}\n\n', content_type="text/plain"), {"response_path": "m"}),
+        (Answer("data: Hel\n\n", content_type="text/plain"), None),
+    ],
+)
+def test_streams_are_joined(tmp_path: Path, sent: Answer, options: dict[str, Any] | None) -> None:
+    if options is None:
+        # Without any option, a text is a text.
+        assert replied(sent, tmp_path).response == "data: Hel\n\n"
+    else:
+        assert replied(sent, tmp_path, **options).response == "Hello"
+
+
+def test_the_other_parts_of_a_stream(tmp_path: Path) -> None:
+    sent = events(
+        {"calls": [{"name": "a", "args": {}}]},
+        {"text": "x", "docs": ["1"]},
+        {"calls": [{"name": "b", "args": {}}], "docs": "2", "tokens": 5},
+    )
+    options = {
+        "response": {
+            "answer": "text",
+            "tool_calls": "calls",
+            "retrieval_context": "docs",
+            "usage": {"output_tokens": "tokens"},
+        }
+    }
+    reply = replied(sent, tmp_path, **options)
+    assert [call.name for call in reply.tool_calls] == ["a", "b"]
+    assert (reply.retrieval_context, reply.usage) == (("1", "2"), Usage(output_tokens=5))
+
+
+CHUNK = {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "Hel"}}]}
+
+
+@pytest.mark.parametrize(
+    ("sent", "options", "said"),
+    [
+        (Answer("", content_type=SERVER_SENT), {}, "the agent's stream contains no events"),
+        (events(CHUNK), {}, "such as an object with the keys object, choices; set `shape: openai-chat`"),
+        (
+            events({"text": "a"}, {"text": "b"}),
+            {},
+            "consists of 2 objects, such as an object with the keys text; set `resp",
+        ),
+        (events({"a": 1}, {"a": 2}), {"response_path": "b"}, "is an object with the keys a (in none of 2 events)"),
+        (
+            events("x", '{"message": "no model"}', names=["", "error"]),
+            {},
+            'reported an error: {"message": "no model"}',
+        ),
+        (events({"a": 1}, {"error": "no model"}), {"response": {"error": "error"}}, "reported an error: no model"),
+        (events("{"), {"response_path": "a"}, "an event of the agent's stream is not JSON"),
+        (events({"error": {"message": "no model"}}), {"shape": "openai-chat"}, "reported an error: no model"),
+        (events({"type": "error", "error": {"message": "busy"}}), {"shape": "anthropic-messages"}, "error: busy"),
+        (events({"type": "RUN_ERROR", "message": "busy"}), {"shape": "ag-ui"}, "reported an error: busy"),
+        (events('{"message": "busy"}', names=["error"]), {"shape": "langserve"}, "reported an error: busy"),
+        (
+            events({"type": "response.failed", "response": {"status": "failed", "error": {"message": "busy"}}}),
+            {"shape": "openai-responses"},
+            "reported an error: busy",
+        ),
+    ],
+)
+def test_says_what_is_wrong_with_a_stream(tmp_path: Path, sent: Answer, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(AgentError) as caught:
+        replied(sent, tmp_path, **options)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("shape", "data"),
+    [
+        ("openai-chat", CHUNK),
+        ("openai-responses", {"type": "response.output_text.delta", "delta": "Hel"}),
+        ("anthropic-messages", {"type": "content_block_start", "index": 0, "content_block": {"type": "text"}}),
+        ("langserve", "x"),
+        ("ag-ui", {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "Hel"}),
+    ],
+)
+def test_a_stream_that_breaks_off_is_no_answer(tmp_path: Path, shape: str, data: Any) -> None:
+    with pytest.raises(TransientAgentError, match="the agent's stream ended without"):
+        replied(events(data if isinstance(data, dict) else json.dumps(data), names=["data"]), tmp_path, shape=shape)
+
+
+def test_a_stream_of_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "MAX_EVENTS", 1000)
+    with pytest.raises(AgentError, match="has more than 1,000 events"):
+        replied(Answer("data: x\n\n" * 1001, content_type=SERVER_SENT), tmp_path)
+
+
+# LangServe, as its handlers for /invoke and /stream send it
+
+AI = {
+    "type": "ai",
+    "content": "",
+    "tool_calls": [{"name": "price_of", "args": ARGS, "id": "1"}],
+    "usage_metadata": {"input_tokens": 4, "output_tokens": 1},
+}
+TOOL = {"type": "tool", "name": "price_of", "tool_call_id": "1", "content": "5 USD"}
+LAST = {"type": "ai", "content": "5 USD", "usage_metadata": {"input_tokens": 3, "output_tokens": 2}}
+HUMAN = {"type": "human", "content": "What does a bolt cost?"}
+PIECES = [
+    {
+        "type": "AIMessageChunk",
+        "content": "5 ",
+        "tool_call_chunks": [{"index": 0, "id": "1", "name": "price_of", "args": '{"item"'}],
+    },
+    {"type": "AIMessageChunk", "content": "USD", "tool_call_chunks": [{"index": 0, "args": ': "bolt"}'}]},
+]
+
+
+@pytest.mark.parametrize(
+    ("output", "calls"),
+    [
+        ("5 USD", []),
+        (LAST, []),
+        ({"output": "5 USD", "intermediate_steps": [[{"tool": "price_of", "tool_input": ARGS}, "5 USD"]]}, ["5 USD"]),
+        ({"messages": [HUMAN, {**AI, "id": "0"}, HUMAN, AI, TOOL, LAST]}, ["5 USD"]),
+    ],
+    ids=["text", "message", "executor", "graph"],
+)
+def test_langserve_invoke(tmp_path: Path, output: Any, calls: list[Any]) -> None:
+    body = {"output": output, "metadata": {"run_id": "r", "feedback_tokens": []}}
+    with serving(lambda _: Answer(body)) as service:
+        reply = answer(agent_spec("http", service.url, tmp_path, options={"shape": "langserve"}))
+        assert service.requests == [{"input": "hello"}]
+    assert reply.response == "5 USD"
+    assert [(call.name, call.args, call.result) for call in reply.tool_calls] == [
+        ("price_of", ARGS, end) for end in calls
+    ]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "calls"),
+    [
+        (["5 ", "USD"], []),
+        (PIECES, [None]),
+        ([{"answer": "5 "}, {"answer": "USD"}], []),
+        (
+            [{"agent": {"messages": [AI]}}, {"tools": {"messages": [TOOL]}}, {"agent": {"messages": [LAST]}}],
+            ["5 USD"],
+        ),
+    ],
+    ids=["texts", "message", "mapping", "graph"],
+)
+def test_langserve_stream(tmp_path: Path, chunks: list[Any], calls: list[Any]) -> None:
+    names = ["metadata", *("data" for _ in chunks), "end"]
+    sent = events({"run_id": "r"}, *map(json.dumps, chunks), "", names=names)
+    reply = replied(sent, tmp_path, shape="langserve")
+    assert reply.response == "5 USD"
+    assert [(call.name, call.args, call.result) for call in reply.tool_calls] == [
+        ("price_of", ARGS, end) for end in calls
+    ]

@@ -1,0 +1,413 @@
+"""Runs of Markdown's special characters in every field of every Markdown text, as GitHub's parser renders them.
+
+Each page is compared with the page of the same fields whose special characters are letters: it must consist of the
+same elements, in the same depth, with the same words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import string
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import pytest
+from pydantic import BaseModel
+from tests.peers.github_markdown import assert_only_ours, rendered, texts_outside_code
+from tests.unit.report import samples
+from tests.unit.report.samples import Sample
+from tests.unit.report.scenarios import SCENARIOS
+from tests.unit.results.analysis.answers import AGGREGATE, answer
+
+from agenteval.ci.github.checks.check_run import abandonment, creation, updates
+from agenteval.ci.github.publish.publisher import PublishOptions, content_of
+from agenteval.core.errors import Problem
+from agenteval.core.text import escape
+from agenteval.report.badge import badge_json
+from agenteval.report.evaluation import render_markdown
+from agenteval.report.markdown.placeholders import (
+    render_nothing_left,
+    render_problems,
+    render_running,
+    render_unfinished,
+    running_note,
+)
+from agenteval.report.markdown.render import render_comment, render_summary
+from agenteval.report.presentation import Presentation, Site
+from agenteval.report.view.view import GateView
+from agenteval.results.analysis.evaluate import evaluate
+from agenteval.results.analysis.result import AnalysedSuite
+from agenteval.results.archive import InMemory
+from agenteval.suite.evaluation import Analyses, Evaluation, EvaluationReport
+
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.skipif(shutil.which("cmark-gfm") is None, reason="needs cmark-gfm"),
+]
+
+_MIXED = (
+    *(
+        "\n",
+        "\t",
+        " ",
+        " \n",
+        "\n\n",
+        "\n    ",
+        "\n\t",
+        "\r\n",
+        "\x0b",
+        "\u2028",
+        "> ",
+        "> > ",
+        ">\n",
+        "- ",
+        "* * ",
+        "+ ",
+    ),
+    *(
+        "1. ",
+        "1) ",
+        "# ",
+        "\n# ",
+        "[](",
+        "![](",
+        "[a](b) ",
+        "[[",
+        "]]",
+        "[^1]",
+        "[ ] ",
+        "**_",
+        "~~*",
+        "***",
+        "~~",
+        "__",
+    ),
+    *(
+        "<a>",
+        "<b><i>",
+        "<details>",
+        "</details>",
+        "</td>",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<?",
+        "<!A",
+        "`\n",
+        "```\n",
+    ),
+    *("~~~\n", "`~", "| ", "|-", "|\n", "a|", "|\n|-", "\\`", "\\\n", "&#", "&lt;", "&#96;", "@a ", "#1 ", "GH-1 "),
+    *("www.a.b ", "http://a.b ", "a@b.c ", "mailto:a@b.c ", ":a:", "$a$", "===\n", "---\n", "1a2b3c4 ", "{{", "{%"),
+)
+_PIECES = (*string.punctuation, *_MIXED)
+# One of each around every size at which a parser or our limits change.
+_EDGES: tuple[int, ...] = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    9,
+    31,
+    33,
+    63,
+    64,
+    99,
+    100,
+    101,
+    102,
+    127,
+    129,
+    199,
+    200,
+    201,
+    254,
+    255,
+    256,
+    257,
+    258,
+)
+_EDGES += (299, 301, 399, 401, 509, 512, 513, 601, 999, 1_000, 1_001, 1_023, 1_025, 1_499, 1_501, 2_000)
+_FEW = (1, 2, 3, 4, 7, 100, 101, 255, 256, 2_000)
+# What comes to life if a run ends anything.
+_LIVE = "\n# zz\n@octocat #1 ![zz](https://evil.example/p.png) [zz](https://evil.example) <b>zz</b>\n- zz\n\n> zz\n"
+_WORD = re.compile("q[a-z]+q")
+_WITHIN_A_TEXT = {"br", "span", "del", "ins"}
+_NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+_URL = "https://github.com/acme/widgets/actions/runs/1"
+_COMMIT = "0123456789abcdef0123456789abcdef01234567"
+_NO_LIMIT = 10**9
+_TEMPLATE = """
+### {{ report.headline }} {{ report.title|inline(5000) }}
+
+{% for story in report.regressions.items + report.failures.items %}
+- {{ story.name }} {{ story.name|data }} {{ story.name|block }} {{ story.where|block(5000) }}
+> {{ story.name|lines }} {{ story.name|block }}
+
+{% for exchange in story.exchanges %}
+| {{ exchange.input|lines }} | {{ exchange.answer|lines(5000) }} |
+|---|---|
+| {{ exchange.input|inline(5000) }} | {{ exchange.answer|block }} |
+
+<details><summary>{{ exchange.input }}</summary>{{ exchange.input|block }}</details>
+
+    {{ exchange.before|block }}
+{% endfor %}
+{% endfor %}
+{{ report.warnings.items|join("*") }}
+"""
+
+Outlet = Callable[[str], str]
+
+
+def _text(piece: str, length: int) -> str:
+    return piece * (length // len(piece) + 1) + _LIVE
+
+
+def _harmless(text: str) -> str:
+    return re.sub(r"\S", "x", text)
+
+
+# The escape module alone: every length.
+
+
+def _paragraph(text: str) -> str:
+    return f"{escape.markdown_inline(text) or 'empty'}\n\n"
+
+
+def _row(text: str) -> str:
+    return f"| a | b |\n|---|---|\n| {escape.markdown_lines(text)} | {escape.markdown_inline(text)} |\n\n"
+
+
+def _item(text: str) -> str:
+    return f"- {escape.markdown_inline(text) or 'empty'}\n"
+
+
+def _quote(text: str) -> str:
+    return f"> {escape.markdown_inline(text) or 'empty'}\n\n"
+
+
+def _marked(text: str) -> str:
+    half = len(text) // 2
+    pieces = [(text[:half], False), (text[half:], True)]
+    return f"| a |\n|---|\n| {escape.markdown_marked(pieces, 'del')} |\n\n"
+
+
+@pytest.mark.parametrize("outlet", [_paragraph, _row, _item, _quote, _marked])
+@pytest.mark.parametrize("lengths", [range(1, 20), (*range(252, 258), 999, 1_000, 2_000)])
+def test_a_run_of_any_length_is_the_same_elements_as_letters(outlet: Outlet, lengths: Sequence[int]) -> None:
+    for piece in _PIECES:
+        texts = [_text(piece, length) for length in lengths]
+        page = rendered("".join(map(outlet, texts)), hardbreaks=False)
+        assert_only_ours(page)
+        assert _skeleton(page) == _skeleton(
+            rendered("".join(outlet(_harmless(text)) for text in texts), hardbreaks=False)
+        ), piece
+
+
+@pytest.mark.parametrize("character", "`~")
+def test_a_block_is_one_block_with_the_text(character: str) -> None:
+    for lengths in (range(1, 1_001), range(1_001, 2_001)):
+        texts = [f"a\n{character * length}{_LIVE}" for length in lengths]
+        _assert_blocks(texts)
+
+
+@pytest.mark.parametrize("lengths", [range(1, 300), _EDGES])
+def test_a_block_of_any_run_is_one_block_with_the_text(lengths: Sequence[int]) -> None:
+    for piece in _PIECES:
+        _assert_blocks([f"a{_text(piece, length)}b" for length in lengths])
+
+
+def _assert_blocks(texts: Sequence[str]) -> None:
+    page = rendered("".join(map(escape.markdown_block, texts)), hardbreaks=False)
+    assert [element.tag for element in page.iter()] == ["div", *["pre", "code"] * len(texts)]
+    shown = [_without_gaps(code.text_content()) for code in page.iter("code")]
+    assert shown == [f"{_without_gaps(escape.visible(text))}\n" for text in texts]
+
+
+# Whole pages: every field.
+
+
+class _Fields:
+    """Puts a hostile text into each field of a run, another length in each; equal texts stay equal."""
+
+    def __init__(self, change: Callable[[str], str], *pieces: str) -> None:
+        self._pieces = pieces
+        self._change = change
+        self._texts: dict[str, str] = {}
+
+    def text(self, original: str) -> str:
+        if original not in self._texts:
+            number = len(self._texts)
+            letters = str(number).translate(str.maketrans(string.digits, string.ascii_lowercase[:10]))
+            piece = self._pieces[number % len(self._pieces)]
+            run = self._change(_text(piece, _FEW[number % len(_FEW)]))
+            self._texts[original] = f"q{letters}q {run}"
+        return self._texts[original]
+
+    def of(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.text(value)
+            case list() | tuple():
+                return type(value)(map(self.of, value))
+            case dict():
+                return {self.of(key): self.of(item) for key, item in value.items()}
+            case BaseModel():
+                free = {name for name, field in type(value).model_fields.items() if not _is_literal(field.annotation)}
+                return value.model_copy(update={name: self.of(getattr(value, name)) for name in free})
+        return value
+
+    def sample(self, sample: Sample) -> Sample:
+        gate = sample.gate
+        view = GateView(gate.verdict, self.of(gate.headline), self.of(gate.reasons), self.of(gate.warnings))
+        return Sample(self.of(sample.results), view)
+
+
+def _is_literal(annotation: Any) -> bool:
+    return type(annotation) is type(Literal["a"]) or any(map(_is_literal, get_args(annotation)))
+
+
+def _samples() -> dict[str, Sample]:
+    found = {name: make() for name, make in samples.SAMPLES.items() if name != "hostile"}
+    return found | {name: make().sample for name, make in SCENARIOS.items() if name != "5000-cases"}
+
+
+_SAMPLES = _samples()
+_SITE = Presentation(site=Site(repository="acme/widgets"))
+
+
+def _pages(fields: _Fields) -> Iterator[tuple[str, str]]:
+    """Yield the name and Markdown of every page."""
+    for name, original in _SAMPLES.items():
+        sample = fields.sample(original)
+        comment_id = fields.text("comment id")
+        yield f"comment of {name}", render_comment(sample.results, sample.gate, comment_id, limit=_NO_LIMIT)
+        yield f"summary of {name}", render_summary(sample.results, sample.gate, limit=_NO_LIMIT, presentation=_SITE)
+    problem = Problem(fields.text("message"), file=fields.text("file"), line=3, path=fields.text("path"))
+    yield "problems", render_problems([problem] * 3)
+    yield "nothing left", render_nothing_left(fields.text("commit"), _URL, escape.markdown_inline(fields.text("why")))
+    for render in (render_running, render_unfinished, running_note):
+        yield render.__name__, render(fields.text("commit"), _URL)
+    yield "evaluation", render_markdown(_evaluation(fields), _NOW)
+
+
+def _evaluation(fields: _Fields) -> AnalysedSuite:
+    answers = [
+        replace(
+            answer(
+                0.1 + number / 10,
+                100.0 * number,
+                name=fields.text(f"name {number}"),
+                persona=fields.text(f"persona {number}"),
+                metric_scores={fields.text("metric"): 0.5, "clarity": 0.2},
+                reasons={"clarity": fields.text("reason"), fields.text("metric"): fields.text("reason")},
+                absent={fields.text("absent"): fields.text("reason")},
+            ),
+            trace_id=fields.text(f"trace {number}"),
+        )
+        for number in range(8)
+    ]
+    evaluation = Evaluation(
+        analyses=Analyses(outliers=True, trend=True, failures=True, failure_causes=True), goal=fields.text("goal")
+    )
+    report = EvaluationReport(style="detailed")
+    name = fields.text("suite")
+    return AnalysedSuite(name, name, answers, evaluate(answers, evaluation, AGGREGATE), report)
+
+
+def _by_user_template(fields: _Fields, template: Path) -> str:
+    sample = fields.sample(_SAMPLES["regressed"])
+    look = Presentation(comment_template=template, site=Site())
+    warned: list[str] = []
+    page = render_comment(sample.results, sample.gate, limit=_NO_LIMIT, presentation=look, warn=warned.append)
+    assert warned == []
+    return page
+
+
+@pytest.mark.parametrize("piece", _PIECES)
+def test_every_page_is_the_same_elements_as_with_letters(piece: str) -> None:
+    hostile, harmless = _pages(_Fields(str, piece)), _pages(_Fields(_harmless, piece))
+    for (name, markdown), (_, expected) in zip(hostile, harmless, strict=True):
+        _assert_alike(name, markdown, expected)
+
+
+@pytest.mark.parametrize("start", range(10))
+def test_a_user_template_makes_the_same_elements_as_with_letters(start: int, tmp_path: Path) -> None:
+    template = tmp_path / "comment.md.j2"
+    template.write_text(_TEMPLATE, encoding="utf-8")
+    pieces = _PIECES[start::10]
+    page, expected = (_by_user_template(_Fields(change, *pieces), template) for change in (str, _harmless))
+    _assert_alike("user template", page, expected)
+
+
+def _assert_alike(name: str, markdown: str, expected: str) -> None:
+    page, letters = rendered(markdown, hardbreaks=True), rendered(expected, hardbreaks=True)
+    assert_only_ours(page)
+    assert _skeleton(page) == _skeleton(letters), name
+    assert _words(page) == _words(letters), name
+    # Size and depth are what the time of a parser depends on.
+    assert len(markdown) < 15 * len(expected), name
+
+
+@pytest.mark.parametrize("piece", _PIECES)
+def test_a_check_run_gets_the_same_pages_in_its_limits(piece: str) -> None:
+    for original in _SAMPLES.values():
+        sample = _Fields(str, piece).sample(original)
+        content = content_of(sample.results, sample.gate, PublishOptions(), InMemory(), (), presentation=_SITE)
+        head, _ = content.parts
+        bodies = updates(content.conclusion, content.title, head, content.details, content.annotations)
+        for note in (head, render_running(piece * 300, _URL)):
+            bodies += [creation(_COMMIT, "agenteval", "", "id", note), abandonment(note)]
+        for body in bodies:
+            output = body["output"]
+            assert len(output["title"].splitlines()) <= 1
+            for key in {"summary", "text"} & set(output):
+                assert_only_ours(rendered(output[key], hardbreaks=False))
+            for annotation in output.get("annotations", ()):
+                assert len(annotation["title"].splitlines()) <= 1
+        assert_only_ours(rendered(content.markdown, hardbreaks=True))
+        # The badge shows numbers only.
+        assert re.fullmatch(r"[\w %.,]+", json.loads(badge_json(sample.results, sample.gate))["message"])
+
+
+def test_the_fields_reach_the_pages(tmp_path: Path) -> None:
+    template = tmp_path / "comment.md.j2"
+    template.write_text(_TEMPLATE, encoding="utf-8")
+    fields = _Fields(str, "a")
+    pages = [markdown for _, markdown in _pages(fields)]
+    seen = sum((_words(rendered(page, hardbreaks=True)) for page in pages), Counter())
+    assert len(seen) > 100
+    assert len(_words(rendered(_by_user_template(fields, template), hardbreaks=True))) > 10
+
+
+def _skeleton(page: Any) -> list[tuple[int, str]]:
+    """Return depth and name of each element, without those that stand inside of a text."""
+    return [
+        (sum(1 for _ in element.iterancestors()), element.tag)
+        for element in page.iter()
+        if element.tag not in _WITHIN_A_TEXT
+    ]
+
+
+def _words(page: Any) -> Counter[str]:
+    return Counter(word for text in page.itertext() for word in _WORD.findall(_without_gaps(text)))
+
+
+def _without_gaps(text: str) -> str:
+    return text.replace("\u200b", "")
+
+
+def test_the_check_itself_finds_what_is_live() -> None:
+    page = rendered(f"```text\n```\n{_LIVE}", hardbreaks=True)
+    assert any("@octocat" in text for text in texts_outside_code(page))
+    assert {"h1", "img", "a"} <= {element.tag for element in page.iter()}

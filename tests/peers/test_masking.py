@@ -1,0 +1,131 @@
+"""A key that an agent repeats in every form: nothing that GitHub gets and nobody who reads its pages sees one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.peers.action_step import Runner, Step, as_process
+from tests.peers.github_markdown import rendered
+from tests.peers.github_service import GithubService
+from tests.peers.test_action_stages import environment, of_pull_request
+from tests.unit.core.text.test_redact import FORMS, SECRET, SEPARATORS
+
+from agenteval.core.text.escape import visible
+
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.skipif(shutil.which("cmark-gfm") is None, reason="needs cmark-gfm"),
+]
+
+# Every form, and the key with every separator in its middle; each has a case of its own.
+SPELLINGS = {name: form(SECRET) for name, form in FORMS.items()}
+# Without those that differ in upper and lower case only; the reports contain the first cases.
+PLAIN_FORMS = {"".join(text.split()).lower(): name for name, text in SPELLINGS.items()}
+SPELLINGS = {name: SPELLINGS[name] for name in [*PLAIN_FORMS.values(), *SPELLINGS]}
+SPELLINGS |= {f"separated by {sign!a}": f"{SECRET[:9]}{sign}{SECRET[9:]}" for sign in SEPARATORS}
+AGENT = """
+import json, os, pathlib, sys
+request = json.loads(sys.stdin.readline())
+name = os.environ.get("SHOP_KEY") or os.environ["SHOP_NAME"]
+text = json.loads(pathlib.Path("spellings.json").read_text())[request["input"]]
+print(text, file=sys.stderr)
+call = {"name": text, "arguments": {"a": text, text: [1]}, "error": text}
+print(json.dumps({"response": text, "tool_calls": [call]}))
+"""
+
+
+def texts(value: Any) -> Iterator[str]:
+    """The texts in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts(item)
+
+
+def read(markdown: str) -> str:
+    """What a page shows, its attributes included."""
+    page = rendered(markdown, hardbreaks=True)
+    return "\n".join([page.text_content(), *(value for element in page.iter() for value in element.attrib.values())])
+
+
+WAYS: Mapping[str, Callable[[str], str]] = {"source": str, "rendered": read}
+PLACES = [f"{page}, {way}" for page in ("comment", "check run", "summary") for way in WAYS]
+PLACES += ["annotations", "log", "requests", "results.json", "junit.xml", "report.html", "journal.jsonl"]
+
+
+def places(github: GithubService, step: Step, workspace: Path) -> Mapping[str, str]:
+    """Everything that a step wrote for others, by place."""
+    bodies = [(request.route, request.body.decode()) for request in github.proxy.requests if request.body]
+    comments = [text for route, body in bodies if "/comments" in route for text in texts(json.loads(body))]
+    checks = [json.loads(body)["output"] for route, body in bodies if "/check-runs" in route and '"output"' in body]
+    pages = {
+        "comment": comments,
+        "check run": [output.get(name, "") for output in checks for name in ("summary", "text")],
+        "summary": [step.summary],
+    }
+    found = {
+        f"{name}, {way}": "\n".join(how(text) for text in many)
+        for name, many in pages.items()
+        for way, how in WAYS.items()
+    }
+    found["annotations"] = "\n".join(texts([output.get("annotations", []) for output in checks]))
+    found["outputs"] = json.dumps(dict(step.outputs))
+    found["log"] = step.log
+    found["requests"] = "\n".join(body for _, body in bodies)
+    found |= {path.name: path.read_text(encoding="utf-8") for path in (workspace / "agenteval-report").iterdir()}
+    return found
+
+
+def remaining(text: str) -> set[str]:
+    """The forms of the key of which a text has more than half, whatever stands between the characters."""
+    cleaned = {"".join(item.split()).lower() for item in (text, visible(text))}
+    return {
+        form
+        for form in PLAIN_FORMS
+        if any(form[at : at + len(form) // 2 + 1] in item for at in range((len(form) + 1) // 2) for item in cleaned)
+    }
+
+
+def evaluated(runner: Runner, github: GithubService, workspace: Path, folder: Path, name: str) -> Mapping[str, str]:
+    """Run the action with the key in a variable of a name; return what it wrote."""
+    agents = {"default": {"command": ["/usr/bin/env", "python3", "agent.py"]}}
+    config = {"agents": agents, "pass_env": ["SHOP_KEY"]}
+    suite = {
+        "evaluations": {"metrics": [{"type": "standard", "metric": "equality"}]},
+        "test_cases": [{"name": f"case {n}", "input": n, "ground_truth": "x"} for n in SPELLINGS],
+    }
+    (workspace / "agenteval.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    (workspace / "agent.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+    (workspace / "agent.py").write_text(AGENT, encoding="utf-8")
+    (workspace / "spellings.json").write_text(json.dumps(SPELLINGS), encoding="utf-8")
+    pull = github.emulator.pull_request()
+    github.proxy.forget()
+    given = environment(github, "pull_request", check_name="evaluation", baseline="none") | {name: SECRET}
+    step = runner(workspace, given, of_pull_request(pull, folder))
+    assert step.outputs["verdict"] == "failed", step.log
+    return places(github, step, workspace)
+
+
+def test_no_form_of_a_key_is_on_github(
+    github: GithubService, runner: Runner, workspace: Path, tmp_path: Path
+) -> None:
+    found = evaluated(runner, github, workspace, tmp_path, "SHOP_KEY")
+
+    assert {place: remaining(text) for place, text in found.items() if remaining(text)} == {}
+    # In the source of a page, the sign of a masked key can be escaped.
+    assert [place for place in PLACES if "***" not in found[place] and not place.endswith("source")] == []
+
+
+def test_the_check_itself_finds_them(github: GithubService, workspace: Path, tmp_path: Path) -> None:
+    found = evaluated(as_process, github, workspace, tmp_path, "SHOP_NAME")
+
+    # The source of a page has escapes between the characters of a form, and no report has all of a text.
+    counts = {place: len(remaining(found[place])) for place in PLACES if not place.endswith("source")}
+    assert min(counts.values()) > len(PLAIN_FORMS) // 2, counts

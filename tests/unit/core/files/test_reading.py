@@ -1,0 +1,133 @@
+"""Opening files that others name: nothing waits, and only regular files are read."""
+
+from __future__ import annotations
+
+import ast
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+import agenteval
+from agenteval.core.files.boundary import bounded
+from agenteval.core.files.reading import open_regular, read_regular
+
+SOURCE = Path(agenteval.__file__).parent
+# Files that read or write something else than files that others name, each with the reason.
+ALLOWED = {
+    "core/files": "the only ways",
+    "run/confirm/control_tree.py": "a repository in a new directory, before user code runs",
+    "run/attachments/download.py": "the downloads of this run, in a new directory",
+    "core/process": "processes in /proc",
+    "agents/worker/worker.py": "runs with the rights of user code",
+    "cli/streams.py": "the null device",
+    "ci/github/action/checkout.py": "configurations of git, without following links",
+    "ci/github/action/runner_files.py": "files of the runner, without following links",
+    "cli/init.py": "starters of the package",
+    "agents/frameworks/descriptions.py": "data of the package",
+    "suite/formats/fluxloop/prebuilt_judges.py": "data of the package",
+    "suite/formats/agentci/safety_templates.py": "data of the package",
+    "report/html/page.py": "templates of the package",
+    "report/templating.py": "templates of the package, and their compiled form",
+    "run/runner/recorded.py": "a pipe that the user of the command names",
+    "metrics/text/meteor.py": "data of the package",
+    "testing.py": "examples of a test",
+    "ci/github/api": "opens connections and members of archives in memory",
+    "ci/github/checks": "opens connections",
+    "ci/github/comment": "opens connections",
+    "ci/github/baseline": "opens connections",
+    "ci/github/action/fork_publish.py": "opens connections",
+    "ci/github/control.py": "opens connections",
+    "agents/model": "opens connections",
+    "agents/http": "opens connections",
+    "agents/tool.py": "opens connections",
+    "core/llm/gateway.py": "opens a budget",
+    "core/llm/budget.py": "opens a budget",
+    "suite/formats/base.py": "calls the reader of texts",
+    "core/documents/lines.py": "unpacks an opened file",
+}
+OPENING = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "mkstemp", "NamedTemporaryFile"}
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("/dev/zero", "it is a device"),
+        ("/dev/ptmx", "it is a device"),
+        ("/dev/stdin", "not a regular file"),
+        ("/proc/self/fd/1", "not a regular file"),
+        ("/proc/self/environ", "it belongs to the kernel"),
+        ("/sys/kernel/mm/transparent_hugepage/enabled", "it belongs to the kernel"),
+        ("pipe", "it is a named pipe"),
+        ("socket", "it is a socket"),
+        ("folder", "Is a directory"),
+        ("to_pipe", "it is a named pipe"),
+        ("to_environ", "it belongs to the kernel"),
+        ("to_descriptor", "it belongs to the kernel"),
+        ("in_proc/environ", "it belongs to the kernel"),
+        ("sparse", "it has more than 1,000,000 bytes"),
+        ("loop", "Too many levels"),
+        ("missing", "No such file"),
+    ],
+)
+def test_what_is_no_file_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, why: str
+) -> None:
+    if name.startswith("/sys") and not Path(name).exists():
+        pytest.skip("this system lacks it")
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("folder").mkdir()
+    with (
+        socket.socket(socket.AF_UNIX) as listening,
+        Path("sparse").open("wb") as sparse,
+        Path("real").open("wb") as real,
+    ):
+        listening.bind("socket")
+        sparse.truncate(10 * 2**40)
+        links = {"pipe": "to_pipe", "/proc/self/environ": "to_environ", "/proc/self": "in_proc", "loop": "loop"}
+        # A descriptor of a regular file: only the way to it shows that it is one.
+        for target, link in (links | {f"/proc/self/fd/{real.fileno()}": "to_descriptor"}).items():
+            Path(link).symlink_to(target)
+
+        with pytest.raises(OSError, match=why):
+            open_regular(Path(name), limit=1_000_000)
+
+
+def test_a_file_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 3_000_000)
+    (tmp_path / "link").symlink_to("file")
+    assert read_regular(tmp_path / "link", limit=3_000_000) == b"x" * 3_000_000
+    with pytest.raises(OSError, match="more than 2,999,999 bytes"):
+        read_regular(tmp_path / "link", limit=2_999_999)
+
+
+def test_links_do_not_lead_out_of_the_boundary(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "file").write_text(folder.name, encoding="utf-8")
+    (inside / "link").symlink_to(outside / "file")
+    (inside / "folder").symlink_to(outside)
+    with bounded([inside], None):
+        assert read_regular(inside / "file", limit=10) == b"inside"
+        for name in ("link", "folder/file", "../outside/file"):
+            with pytest.raises(OSError, match="outside of the directories that may be read"):
+                read_regular(inside / name, limit=10)
+    assert read_regular(inside / "link", limit=10) == b"outside"
+
+
+def test_nothing_else_opens_files() -> None:
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        name = path.relative_to(SOURCE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                function = node.func
+                called = function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
+                # The reader of texts, which is ours.
+                called = "" if ast.unparse(function) == "read_text" else called
+                if called in OPENING and not any(name == item or name.startswith(f"{item}/") for item in ALLOWED):
+                    found.add(f"{name}:{node.lineno}: {called}")
+    assert found == set()

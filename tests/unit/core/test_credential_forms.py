@@ -1,0 +1,204 @@
+"""Credentials with a published form are masked wherever they come from."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.core.credential_forms import credentials_at
+from agenteval.core.process.confinement import confined, user_environment
+from agenteval.core.secrets import environment_secrets, is_secret
+from agenteval.core.text.escape import visible
+from agenteval.core.text.redact import MASK, Redactor
+
+ROOT = Path(__file__).parents[3]
+
+# Made of parts, so that no scanner takes this file for a leak.
+LETTERS = "aZ3kQ9xR7mB2vN8pL5tY1wC6dF4gH0jSuEiO" * 8
+
+
+def part(length: int, alphabet: str = string.ascii_letters + string.digits) -> str:
+    return "".join(letter for letter in LETTERS if letter in alphabet)[:length]
+
+
+def jwt_part(value: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+JWT = f"{jwt_part({'alg': 'RS256', 'typ': 'JWT'})}.{jwt_part({'sub': '1234567890', 'iat': 1})}.{part(86)}"
+PRIVATE = "MII" + "\n".join(part(64) for _ in range(4))
+
+
+def key_file(kind: str, headers: str = "") -> str:
+    return f"-----BEGIN {kind}-----\n{headers}{PRIVATE}==\n-----END {kind}-----"
+
+
+CREDENTIALS = {
+    "GitHub, classic": "ghp_" + part(36),
+    "GitHub, OAuth": "gho_" + part(36),
+    "GitHub, user of an app": "ghu_" + part(36),
+    "GitHub, app": "ghs_" + part(36),
+    "GitHub, app, stateless": f"ghs_12345_{JWT}",
+    "GitHub, refresh": "ghr_" + part(76),
+    "GitHub, fine-grained": f"github_pat_{part(22)}_{part(59)}",
+    "GitLab": "glpat-" + part(20),
+    "GitLab, routable": f"glpat-{part(27)}.01.{part(9, string.ascii_lowercase + string.digits)}",
+    "OpenAI, old": f"sk-{part(20)}T3BlbkFJ{part(20)}",
+    "OpenAI, project": f"sk-proj-{part(40)}_-{part(60)}T3BlbkFJ{part(70)}",
+    "OpenAI, service account": f"sk-svcacct-{part(58)}T3BlbkFJ{part(58)}",
+    "Anthropic": f"sk-ant-api03-{part(60)}-_{part(31)}AA",
+    "OpenRouter": "sk-or-v1-" + part(64, "abcdef0123456789") + "0" * 40,
+    "DeepSeek": "sk-" + part(32, "abcdef0123456789") + "0" * 10,
+    "Groq": "gsk_" + part(52),
+    "xAI": "xai-" + part(80),
+    "Hugging Face": "hf_" + part(34, string.ascii_letters),
+    "Replicate": "r8_" + part(37),
+    "npm": "npm_" + part(36),
+    "PyPI": "pypi-AgEIcHlwaS5vcmc" + part(120),
+    "Stripe": "sk_live_" + part(24),
+    "Stripe, restricted": "rk_live_" + part(99),
+    "Slack, bot": f"xoxb-{'1234567890123'}-{'2345678901234'}-{part(24)}",
+    "Slack, user": f"xoxp-{'1234567890'}-{'2345678901'}-{'3456789012'}-{part(32)}",
+    "Slack, app": f"xapp-1-A0123456789-{'1234567890123'}-{part(64)}",
+    "Slack, webhook": f"https://hooks.slack.com/services/T0123ABCD/B0123ABCD/{part(24)}",
+    "Amazon": "AKIA" + part(16, string.ascii_uppercase + string.digits),
+    "Amazon, temporary": "ASIA" + part(16, string.ascii_uppercase + string.digits),
+    "Google": "AIza" + part(35),
+    "Google, OAuth": "GOCSPX-" + part(28),
+    "JSON Web Token": JWT,
+    "private key": key_file("PRIVATE KEY"),
+    "RSA key": key_file("RSA PRIVATE KEY", "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n"),
+    "SSH key": key_file("OPENSSH PRIVATE KEY"),
+    "PGP key": key_file("PGP PRIVATE KEY BLOCK", "Version: GnuPG v2\nComment: https://gnupg.org\n\n"),
+}
+
+# What reports contain: none of it is a credential.
+WORDS = """
+sk ghp gho hf npm xox glpat AKIA eyJ AIza pypi github pat live task-force the order is 42 café x-ray to_do
+abcdef0123456789abcdef0123456789abcdef01 2026-11-23T10:45:00Z 550e8400-e29b-41d4-a716-446655440000
+sk-learn-based-evaluation-of-models-with-many-words-in-it risk-adjusted-return -----BEGIN PRIVATE KEY-----
+https://hooks.slack.com/services sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+"""
+ORDINARY = st.lists(
+    st.tuples(st.sampled_from(WORDS.split()), st.sampled_from([" ", "\n", ": ", ", ", "/", "'"])), max_size=20
+).map(lambda items: "".join(word + sign for word, sign in items))
+
+
+@pytest.mark.parametrize("credential", CREDENTIALS.values(), ids=CREDENTIALS)
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{}",
+        "it is {}, she said",
+        "TOKEN={}\n",
+        '{{"text": "{}"}}',
+        "https://me:{}@host",
+        "({}).",
+        "x/{}",
+        "'{}'",
+        "\x1b[31m{}\x1b[0m",
+    ],
+)
+def test_each_form_is_masked(credential: str, around: str) -> None:
+    masked = Redactor([])(around.format(credential))
+    assert masked == around.format(MASK)
+
+
+@pytest.mark.parametrize("credential", CREDENTIALS.values(), ids=CREDENTIALS)
+def test_escapes_and_separators_do_not_hide_a_form(credential: str) -> None:
+    redact = Redactor(["hunter22"])
+    for text in (json.dumps(f"\n{credential}"), json.dumps(json.dumps(f"\n{credential}"))):
+        assert part(16) not in redact(text)
+    middle = len(credential) // 2
+    assert part(16) not in visible(redact(f"{credential[:middle]}\u200b\x1b[1m{credential[middle:]}"))
+
+
+@pytest.mark.parametrize("credential", CREDENTIALS.values(), ids=CREDENTIALS)
+@pytest.mark.parametrize("variable", ["SHOP", "GREETING", "MY_SETTINGS"])
+def test_a_variable_with_such_a_value_is_a_secret(variable: str, credential: str) -> None:
+    for value in (credential, f"shop:{credential}", json.dumps({"id": 1, "value": credential})):
+        environment = {variable: value, "COLOUR": "green"}
+        assert is_secret(variable, value)
+        assert any(credential in secret for secret in environment_secrets(environment))
+        with confined(pass_env=()):
+            assert user_environment(environment=environment) == {"COLOUR": "green"}
+    encoded = base64.b64encode(credential.encode()).decode()
+    assert encoded[4:-4] not in Redactor(environment_secrets({variable: credential}))(encoded)
+
+
+def test_a_whole_value_may_have_an_unusual_length() -> None:
+    for value in ("ghp_0123456789abcdef", "sk-test-0123456789abcdef", "xoxb-0123456789-abcdef"):
+        assert is_secret("SHOP", value)
+        assert not credentials_at(value) or value.startswith("xox")
+
+
+def test_the_secret_key_next_to_an_id_of_amazon_is_masked() -> None:
+    identity, secret = CREDENTIALS["Amazon"], part(38) + "/+"
+    commit = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"
+    for text in (f"{identity}:{secret}", f"{identity}\n  {secret}", json.dumps({"Secret": secret, "Id": identity})):
+        assert secret not in Redactor([])(text)
+        assert is_secret("SHOP", text)
+    assert Redactor([])(f"{identity} {commit}") == f"{MASK} {commit}"
+    assert Redactor([])(f"{secret} alone") == f"{secret} alone"
+
+
+@given(ORDINARY)
+def test_ordinary_texts_have_none(text: str) -> None:
+    assert Redactor([])(text) == text
+
+
+@given(st.text())
+def test_no_random_text_has_one(text: str) -> None:
+    assert Redactor([])(text) == text
+
+
+def test_no_documentation_or_source_has_one() -> None:
+    files = [
+        *ROOT.glob("*.md"),
+        *ROOT.rglob("docs/**/*.md"),
+        *ROOT.rglob("src/**/*.py"),
+        *ROOT.rglob("examples/**/*"),
+    ]
+    assert len(files) > 500
+    texts = {path: path.read_text("utf-8", "replace") for path in files if path.is_file()}
+    assert {path: text for path, text in texts.items() if credentials_at(text)} == {}
+
+
+@given(st.sampled_from(sorted(CREDENTIALS)), st.lists(st.integers(0, 1000), max_size=4))
+def test_no_part_is_shown_of_a_stream(name: str, cuts: list[int]) -> None:
+    redact, text = Redactor([]), f"first line\ntoken={CREDENTIALS[name]}\nlast line\n"
+    shown, waiting, at = "", "", 0
+    for cut in (*sorted(min(cut, len(text)) for cut in cuts), len(text)):
+        waiting += text[at:cut]
+        at = cut
+        complete = redact.complete(waiting)
+        shown, waiting = shown + redact(waiting[:complete]), waiting[complete:]
+    assert shown + redact(waiting) == f"first line\ntoken={MASK}\nlast line\n"
+
+
+@given(st.sampled_from(sorted(CREDENTIALS)), st.integers(1, 400))
+def test_no_end_of_one_is_left(name: str, cut: int) -> None:
+    redact, credential = Redactor([]), CREDENTIALS[name]
+    text = f"{credential[min(cut, len(credential)) :]} and then much more"
+    rest = text[redact.remains(text) :]
+    assert redact(rest).endswith("more")
+    assert [word for word in re.findall(r"[A-Za-z0-9]{16,}", redact(rest)) if word in credential] == []
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("ghp_", "sk-proj-", "glpat-", "xoxb-", "eyJ", "eyJ-", "eyJabcdefgh.", "-----BEGIN PRIVATE KEY-----"),
+        *("-----BEGIN PRIVATE KEY-----\nA: b\n", "AKIA0123456789ABCDEF", "https://hooks.slack.com/services/", "a: "),
+    ],
+)
+def test_the_time_is_linear(piece: str) -> None:
+    text = piece * (1_000_000 // len(piece))
+    assert len(Redactor([])(text)) <= len(text)

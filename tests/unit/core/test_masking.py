@@ -1,0 +1,157 @@
+"""The secrets of an invocation; a text is masked before it is cut, everywhere."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import agenteval
+from agenteval.core.masking import add_secrets, mask, masking, redactor, shortened
+from agenteval.core.process.last_output import LastOutput
+from agenteval.core.secrets import is_secret_name, secrets_in
+
+SOURCE = Path(agenteval.__file__).parent
+
+# Texts of strangers are cut in these packages only by `core/masking.py`.
+PACKAGES = ("agents", "core", "metrics", "run", "ci")
+
+# Slices up to a limit that are cut from something else than a text that is shown.
+OTHERS = {
+    "agents/model/mcp.py": "a name of a tool, of letters",
+    "ci/github/checks/check_run.py": "a masked result",
+    "ci/github/comment/thread.py": "an existing comment",
+    "core/documents/yaml/large_list.py": "the text of a file, which is read again",
+    "core/masking.py": "the place that masks first",
+    "core/process/last_output.py": "masked there",
+    "core/text/views.py": "a text that is being masked, in pieces",
+    "metrics/rules/similarity.py": "compared, not shown",
+    "core/text/breakdown.py": "searched, not shown",
+    "core/text/refusal.py": "searched, not shown",
+    "metrics/schema.py": "a list",
+    "ci/github/comment/sections.py": "read back from a comment, which was masked",
+    "ci/github/baseline/model.py": "a commit",
+    "ci/github/publish/publisher.py": "a masked result",
+    "run/attachments/download.py": "a name of a file, of letters",
+    "run/cases/retention.py": "a masked result",
+    "run/setup.py": "masked before",
+}
+
+SECRET_NAMES = """
+OPENAI_API_KEY DATABASE_URL GH_PAT PGPASSWORD PGPASS DB_PASS DB_PWD SENTRY_DSN SLACK_WEBHOOK_URL apikey
+openAiKey AZURE_STORAGE_CONNECTION_STRING MY_JWT MY_CREDENTIALS COOKIE APP_SESSION PRIVATE_PEM BASIC_AUTH
+X_SIGNATURE BEARER INPUT_GITHUB-TOKEN INPUT_CACHE-KEY REDIS_URL http.extraheader
+AWS_SESSION_TOKEN SESSION_TOKEN ADMIN_TOKEN LOGIN_TOKEN NOTION_TOKEN PYTHON_TOKEN CONAN_TOKEN BUN_TOKEN
+CONTEXT_TOKEN OPENTOKEN MAX_TOKEN NUM_TOKEN ADMIN_TOKENS PYTHON_TOKENS INPUT_TOKENSECRET MAX_TOKENS_KEY
+COMMONKEY DAEMONKEY AUTHORTOKEN KEYBOARDPASS XDG_SESSION_COOKIE GNOME_SESSION_TOKEN SHELL_SESSION_KEY DB_PASS2 GH_PAT2
+DBPWD ROOTPWD SLACK_HOOK GCP_SERVICE_ACCOUNT SERVICEACCOUNT_JSON STRIPE_SK SSH_ID_RSA SSH_ID_ED25519 SIGNING_P12
+PASSWORD_SALT
+"""
+
+OTHER_NAMES = """
+KEYBOARD MONKEY CASSANDRA_KEYSPACE maxTokens NUM_TOKENS_2 TOKEN_LIMIT XDG_SESSION_TYPE HOOKAH BASALT SKILL PATH
+HOME PWD OLDPWD GIT_AUTHOR_NAME XDG_SESSION_ID SESSION_MANAGER SSH_AUTH_SOCK
+GPG_AGENT_INFO TOKENIZERS_PARALLELISM MAX_TOKENS OPENAI_MAX_TOKENS COMPASS_URL SSL_CERT_FILE GITHUB_ACTOR
+VIRTUAL_ENV
+"""
+
+
+def test_secrets_are_known_until_the_invocation_ends() -> None:
+    with masking():
+        add_secrets(["hunter22hunter"])
+        assert mask("it is hunter22hunter") == "it is ***"
+        assert shortened("x" * 5 + " hunter22hunter", 10) == "xxxxx ***"
+    assert mask("it is hunter22hunter") == "it is hunter22hunter"
+
+
+def test_variables_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_DSN", "abcdef123")
+    monkeypatch.setenv("STORE", "https://me:p%40ss-word@shop.example/x")
+    assert mask("abcdef123 p@ss-word p%40ss-word") == "*** *** ***"
+
+
+@pytest.mark.parametrize("size", [1001, 70_000])
+def test_the_end_of_an_output_has_no_part_of_a_secret(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", secret := "sk-abcdefgh0123456789")
+    for padding in range(len(secret) + 2):
+        last = LastOutput()
+        data = (" " * 80_000 + secret + " " * (64 * 1024 - padding)).encode() + b"end"
+        for at in range(0, len(data), size):
+            last.add(data[at : at + size])
+        assert not [at for at in range(len(secret) - 6) if secret[at : at + 6] in last.text()]
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES.split())
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES.split())
+def test_names_of_no_secrets(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_values_that_reports_need_are_no_secrets(tmp_path: Path) -> None:
+    for value in ("", "1", "true", "postgres", "12345", "yes", "Error", "passed"):
+        assert not secrets_in("MY_KEY", value)
+    for name in ("AUTH_TYPE", "KEY_REGION", "authMethod", "SESSION_ENABLED", "SECRET_NAME"):
+        assert not secrets_in(name, "eu-central-1")
+    for name in ("MY_KEY_FILE", "GOOGLE_APPLICATION_CREDENTIALS", "TOKEN_PATH"):
+        assert not secrets_in(name, str(tmp_path))
+    header = "AUTHORIZATION: basic eDpnaHBfYWJj"
+    parts = {"basic eDpnaHBfYWJj", "eDpnaHBfYWJj", "x:ghp_abc", "ghp_abc"}
+    assert secrets_in("GIT_CONFIG_VALUE_0", header) == {header, *parts}
+
+
+def test_a_file_does_not_unmask_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for secret in ("hunter22", "a", "sk-1"):
+        (tmp_path / secret).touch()
+    assert secrets_in("MY_KEY", "hunter22") == {"hunter22"}
+    assert secrets_in("MY_KEY_FILE", "sk-1") == {"sk-1"}
+    assert secrets_in("MY_KEY", str(tmp_path)) == {str(tmp_path)}
+
+
+def test_secrets_can_be_numbers() -> None:
+    for name in ("DB_PASS", "PGPASSWORD", "ROOTPWD", "CARD_PIN", "OTP", "dbPass2", "AUTH_TOKEN", "API_KEY"):
+        assert secrets_in(name, "482913") == {"482913"}
+        assert not secrets_in(name, "48291")
+    assert not secrets_in("KEY_SIZE", "482913")
+
+
+def test_the_redactor_is_made_once() -> None:
+    assert redactor(["abcdefgh"]) is redactor(["abcdefgh"])
+
+
+def test_no_text_is_cut_before_it_is_masked() -> None:
+    found = {
+        f"{path.relative_to(SOURCE).as_posix()}:{line}"
+        for package in PACKAGES
+        for path in (SOURCE / package).rglob("*.py")
+        if path.relative_to(SOURCE).as_posix() not in OTHERS and "text/escape.py" not in path.as_posix()
+        for line in _cuts(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert found == set(), "use agenteval.core.masking.shortened"
+
+
+def _cuts(tree: ast.AST) -> Iterator[int]:
+    """Yield lines with a slice that ends at a constant, or with a line that is cut without masking."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+            bounds = filter(None, (node.slice.lower, node.slice.upper))
+            named = (item for bound in bounds for item in ast.walk(bound))
+            if any(isinstance(item, ast.Name) and _is_limit(item.id) for item in named):
+                yield node.lineno
+        match node:
+            case ast.Call(func=ast.Name(id="one_line"), args=args, keywords=more) if len(args) + len(more) > 1:
+                yield node.lineno
+
+
+def _is_limit(name: str) -> bool:
+    return (
+        name.isupper()
+        and not name.startswith(("_MOST", "MOST"))
+        and name not in {"_NAMED", "_SHORT", "_DIGITS", "_PIECE"}
+    )

@@ -1,0 +1,143 @@
+"""Patterns that take too long: searched concurrently, and not tried again after three time-outs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from tests.support import ROOT
+
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.text.pattern import LONGEST_REQUIRED, pattern_problem
+from agenteval.metrics.base import MetricError, Observation
+from agenteval.metrics.resources.resources import Resources
+from agenteval.metrics.scoring import MetricCatalog, score_turn
+from agenteval.metrics.text import patterns
+from agenteval.metrics.text.patterns import MOST_TIMEOUTS, PatternGivenUpError, PatternTimeouts, found
+from agenteval.results.case import Score, ToolCall
+from agenteval.suite.model import MetricConfig, Place
+from agenteval.suite.output_schema import FieldSpec, TextMatch
+
+SLOW = r"(a|a|aa)+$"
+ANSWER = "a" * 60 + "b"
+WHERE = Place(file="suite.toml", line=7)
+MATCH = TextMatch("match", (SLOW,))
+#: Every metric that runs patterns of suites, with options that make it run one.
+METRICS: dict[str, dict[str, Any]] = {
+    "text_match": {"match": MATCH},
+    "schema": {"schema": FieldSpec(text=MATCH)},
+    "tools": {"expected": [{"name": "look", "args": {"text": {"regex": SLOW}}}]},
+    "safety": {"blocked": True, "marks": (SLOW,)},
+    "rules": {"rules": [{"check": "matches_regex", "pattern": SLOW}]},
+}
+
+
+def config(name: str, options: dict[str, Any]) -> MetricConfig:
+    return MetricConfig(id=name, type=name, kind="match", options=options, where=WHERE)
+
+
+def scores(configs: list[MetricConfig], times: int) -> list[Score]:
+    catalog = MetricCatalog(Resources(Gateway(LlmSettings()), cast(Any, None)))
+    # JSON text, so that schemas get to the pattern.
+    answer = f'"{ANSWER}"' if configs[0].type == "schema" else ANSWER
+    observation = Observation("q", answer, tool_calls=(ToolCall(name="look", args={"text": ANSWER}),))
+
+    async def one_after_the_other() -> list[Score]:
+        return [score for _ in range(times) for score in await score_turn(configs, observation, catalog)]
+
+    return asyncio.run(one_after_the_other())
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The threads of searches that were begun; each times out at once."""
+    begun: list[str] = []
+
+    def search(*_: object, **__: object) -> None:
+        begun.append(threading.current_thread().name)
+        raise TimeoutError
+
+    monkeypatch.setattr("regex.search", search)
+    monkeypatch.setattr("regex.fullmatch", search)
+    return begun
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_pattern_is_given_up_after_three_timeouts(name: str, searches: list[str]) -> None:
+    results = scores([config(name, METRICS[name])], times=10)
+    assert len(searches) == MOST_TIMEOUTS
+    for score in results[MOST_TIMEOUTS:]:
+        assert score.status == "error"
+        assert str(score.error).startswith(f"suite.toml:7: the pattern {SLOW!r} took more than 1 s on 3 answers")
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_nobody_waits_for_a_pattern(name: str, searches: list[str]) -> None:
+    scores([config(name, METRICS[name])], times=1)
+    assert threading.main_thread().name not in searches
+
+
+def test_other_patterns_and_other_runs_go_on(searches: list[str]) -> None:
+    for _ in range(2):
+        other = config("text_match", {"match": TextMatch("match", ("b+c",))})
+        scores([config("text_match", METRICS["text_match"]), other], times=5)
+    assert len(searches) == 2 * 2 * MOST_TIMEOUTS
+
+
+def test_a_retry_does_not_wait_again(searches: list[str]) -> None:
+    retried = MetricConfig("m", "text_match", "match", options=METRICS["text_match"], retries=9, where=WHERE)
+    (score,) = scores([retried], times=1)
+    assert score.status == "error"
+    assert len(searches) == MOST_TIMEOUTS
+
+
+def test_counting_ends_with_its_block(searches: list[str]) -> None:
+    timeouts = PatternTimeouts()
+    for _ in range(MOST_TIMEOUTS):
+        with timeouts.counting(Place()), pytest.raises(MetricError, match="takes too long"):
+            found(SLOW, ANSWER)
+    with timeouts.counting(Place()), pytest.raises(PatternGivenUpError, match=r"^the pattern .* is not tried again"):
+        found(SLOW, ANSWER)
+    with pytest.raises(MetricError, match="takes too long"):
+        found(SLOW, ANSWER)
+
+
+def test_one_module_alone_runs_patterns() -> None:
+    folder = ROOT / "src" / "agenteval"
+    texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
+    assert [path for path, text in texts.items() if "import regex" in text] == [Path(patterns.__file__)]
+    compiling = {path for path, text in texts.items() if "re.compile(pattern)" in text or "re.compile(value)" in text}
+    assert compiling == {folder / "core" / "text" / "pattern.py"}
+
+
+# Patterns that a suite must not have
+
+
+@pytest.mark.parametrize("pattern", ["", "a", "(?i)a{3,5}|b", "(ab){5000}", r"(?<=a)b(?=c)", "a{0,60000}", "(a+)+"])
+def test_patterns_that_can_be_used(pattern: str) -> None:
+    assert pattern_problem(pattern) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("(", "missing )"),
+        ("a{1,99999999999999999999}", "too large"),
+        ("(?:" * 5_000 + "a" + ")" * 5_000, "recursion"),
+        (
+            "(a{65000}){65000}",
+            f"a part of it requires 4,225,000,000 characters, at most {LONGEST_REQUIRED:,} are allowed",
+        ),
+        ("b|(?:a{1000}){1000}", "requires 1,000,000"),
+        ("(?=(a{65000}){65000})b", "requires"),
+        ("(?!(a{65000}){65000})b", "requires"),
+        ("(b)(?(1)a|(?:a{65000}){65000})", "requires"),
+        ("(?>(a{65000}){65000})?", "requires"),
+        ("((a{65000}){65000})*", "requires"),
+    ],
+)
+def test_patterns_that_cannot_be_used(pattern: str, problem: str) -> None:
+    assert problem in str(pattern_problem(pattern))

@@ -1,0 +1,69 @@
+"""The error of an unreachable agent is shown once, with the number of cases."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pytest
+from tests.unit.runs import case, iteration, results, turn
+
+from agenteval.report.html import render as html
+from agenteval.report.html.data import Survey
+from agenteval.report.markdown.render import render_comment, render_summary
+from agenteval.report.terminal import print_results
+from agenteval.report.view.view import GateView
+from agenteval.results.archive import InMemory
+from agenteval.results.case import CaseResult
+from agenteval.results.model import Results
+
+GATE = GateView("error", "nothing answered", (), ())
+ERROR = "cannot connect to http://127.0.0.1:9"
+
+
+def broken(name: str, error: str) -> CaseResult:
+    crash = iteration("error", turn(response=None, error=error))
+    return case(name, "error").model_copy(update={"iterations": [crash], "score": None})
+
+
+def unreachable() -> Results:
+    """Three cases with the same error, after different numbers of attempts, and one with another."""
+    same = [broken(f"c{number}", ERROR + suffix) for number, suffix in enumerate(["", " (after 3 attempts)", ""])]
+    return results(*same, broken("d", "crashed"), case("e"))
+
+
+def terminal(run: Results) -> str:
+    stream = io.StringIO()
+    print_results(run, GATE, stream, colour=False)
+    return stream.getvalue()
+
+
+def static_page(run: Results) -> str:
+    page = "".join(html.render(run, GATE, InMemory(), ()))
+    return page[page.index('<div id="static">') : page.index("<noscript>")]
+
+
+@pytest.mark.parametrize(
+    ("render", "times"),
+    [
+        (terminal, 1),
+        (lambda run: render_comment(run, GATE), 1),
+        # Failures, and all cases.
+        (lambda run: render_summary(run, GATE), 2),
+        (static_page, 1),
+    ],
+    ids=["terminal", "comment", "summary", "html"],
+)
+def test_it_is_said_once(render: Callable[[Results], str], times: int) -> None:
+    text = render(unreachable())
+    assert text.count("and 2 more cases") == times
+    assert text.count("c1") == text.count("c2") == 0
+    assert "crashed" in text
+
+
+def test_a_page_counts_the_cases_that_share_a_row() -> None:
+    survey = Survey()
+    run = unreachable()
+    for suite, item in run.cases():
+        survey.row(item, (0, suite), None)
+    assert (survey.all_not_passed, survey.shown_not_passed, len(survey.not_passed)) == (4, 4, 2)

@@ -1,0 +1,158 @@
+"""Requests of a confirmation: the cases of both sides, their scores, and their limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.compare.policy import ConfirmationLimits
+from agenteval.core.llm.budget import Limits
+from agenteval.results.case import CaseResult, IterationResult, Score, TurnResult
+from agenteval.run.confirm.requests import Answer, CaseRuns, Request, Side, WholeRun
+from agenteval.run.confirm.round import Round, comparable
+from agenteval.run.confirm.spent import Spent, narrowed, refusal
+from agenteval.run.plan import PlannedCase
+from agenteval.run.resolve.control import ControlCase
+from agenteval.suite.model import OVERALL, AgentSpec, Case, MetricConfig, Suite, Turn
+
+CURRENT = AgentSpec(kind="command", target=("new",), directory="here")
+CONTROL = AgentSpec(kind="command", target=("old",), directory="there")
+BOTH: tuple[Side, ...] = ("current", "control")
+
+
+def case(name: str, question: str = "q", **thresholds: float) -> Case:
+    metrics = tuple(
+        MetricConfig(id=metric, type=metric, kind="standard", threshold=threshold)
+        for metric, threshold in (thresholds or {"exact": 0.5}).items()
+    )
+    return Case(id=f"s::{name}", name=name, turns=(Turn(input=question, metrics=metrics),))
+
+
+def suite_of(cases: list[Case]) -> Suite:
+    return Suite(path="s", name="s", format="holodeck", cases=tuple(cases))
+
+
+def planned(cases: list[Case], iterations: int = 3) -> list[PlannedCase]:
+    return [PlannedCase(suite_of(cases), item, CURRENT, iterations) for item in cases]
+
+
+def control(cases: list[Case]) -> dict[str, ControlCase]:
+    return {item.id: ControlCase(suite_of(cases), item, CONTROL) for item in cases}
+
+
+def sides(items: list[PlannedCase]) -> list[str]:
+    return ["P" if item.agent.target == ("new",) else "C" for item in items]
+
+
+@given(count=st.integers(0, 9), iterations=st.integers(1, 5), known=st.integers(0, 9))
+def test_sides_alternate_and_every_run_is_a_separate_session(count: int, iterations: int, known: int) -> None:
+    cases = [case(str(number)) for number in range(count)]
+    made = Round(WholeRun(BOTH, iterations), "run.1")
+    items = list(made.planned(planned(cases), control(cases[:known]), {}))
+    for place, item in enumerate(cases):
+        pair = [found for found in items if found.origin == item.id]
+        expected = ["P", "C"] if place < known else ["P"]
+        assert sides(pair) == (expected if place % 2 == 0 else expected[::-1])
+        assert {(found.iterations, found.first_iteration) for found in pair} == {(iterations, 3)}
+        # Both sides wait in the queue of the agent under test.
+        assert len({id(found.beside or found.agent) for found in pair}) == 1
+    assert len({item.case.id for item in items}) == len(items)
+    assert {item.agent.env["AGENTEVAL_SESSION"] for item in items} <= {"run.1.current", "run.1.control"}
+    assert len({id(item.agent) for item in items}) == len({item.agent.target for item in items})
+
+
+def test_only_requested_cases_and_sides_run() -> None:
+    cases = [case("a"), case("b"), case("c")]
+    request = CaseRuns(("control",), {"s::b": 4})
+    (item,) = Round(request, "run.2").planned(planned(cases), control(cases), {"s::b": 6})
+    assert (item.origin, sides([item]), item.iterations, item.first_iteration) == ("s::b", ["C"], 4, 6)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "metrics"),
+    [
+        pytest.param(case("a", exact=0.5, f1=0.5), {"exact", "f1"}, id="equal"),
+        pytest.param(case("a", exact=0.5, f1=0.9), {"exact"}, id="another threshold"),
+        pytest.param(case("a", exact=0.5), {"exact"}, id="a metric less"),
+        pytest.param(case("a", exact=0.5, f1=0.5, rouge=0.5), {"exact", "f1"}, id="a metric more"),
+        pytest.param(case("a", "another question", exact=0.5, f1=0.5), None, id="another question"),
+        pytest.param(case("a", rouge=0.5), None, id="no metric in common"),
+    ],
+)
+def test_a_case_of_the_control_is_compared_by_what_it_shares(theirs: Case, metrics: set[str] | None) -> None:
+    found = comparable(theirs, case("a", exact=0.5, f1=0.5))
+    assert (None if found is None else {metric.id for metric in found.all_metrics}) == metrics
+
+
+def result(name: str, *scores: float | None) -> CaseResult:
+    def turn(score: float | None) -> TurnResult:
+        if score is None:
+            return TurnResult(index=0, input="q", ground_truth=None, response=None, error="lost")
+        scored = Score(id="exact", kind="standard", score=score, passed=None, status="scored")
+        return TurnResult(index=0, input="q", ground_truth=None, response="r", scores=[scored])
+
+    iterations = [
+        IterationResult(index=index, status="passed", score=score, turns=[turn(score)])
+        for index, score in enumerate(scores)
+    ]
+    return CaseResult(id=f"s::{name}", name=name, status="passed", score=None, iterations=iterations)
+
+
+def test_scores_keep_the_place_of_lost_iterations() -> None:
+    answer = Answer({"current": (("s", result("a", 1.0, None, 0.0)), ("s", result("b", None)))})
+    assert answer.scores("current", {}) == {("exact", "s::a"): (1.0, None, 0.0)}
+    assert answer.scores("control", {}) == {}
+    assert answer.scores("current", {"s": 0.5})[OVERALL, "s::a"] == (1.0, None, 0.0)
+
+
+def test_equal_requests_have_equal_keys() -> None:
+    requests: list[Request] = [
+        WholeRun(BOTH),
+        WholeRun(("current",)),
+        WholeRun(BOTH, 2),
+        CaseRuns(BOTH, {"a": 1}),
+        CaseRuns(BOTH, {"a": 2}),
+        CaseRuns(("current",), {"a": 1}),
+    ]
+    keys = [str(request.key()) for request in requests]
+    assert len(set(keys)) == len(keys)
+    assert CaseRuns(BOTH, {"a": 1, "b": 2}).key() == CaseRuns(BOTH, {"b": 2, "a": 1}).key()
+
+
+@pytest.mark.parametrize(
+    ("limits", "spent", "wanted", "said"),
+    [
+        (ConfirmationLimits(), Spent(6, 600), Spent(2, 200), ""),
+        (
+            ConfirmationLimits(),
+            Spent(7, 700),
+            Spent(2, 200),
+            "{runs: 8}` ended the confirmation (7 were",
+        ),
+        (ConfirmationLimits(), Spent(8, 800), Spent(0, 24), ""),
+        (ConfirmationLimits(runs=None, calls=100), Spent(0, 76), Spent(0, 24), ""),
+        (ConfirmationLimits(calls=99), Spent(0, 76), Spent(0, 24), "{calls: 99}` ended the confirmation (76 were"),
+        (ConfirmationLimits(cost_usd=1.0), Spent(1, 10, 0.5), Spent(0, 5), ""),
+        (ConfirmationLimits(cost_usd=0.9), Spent(1, 10, 0.5), Spent(0, 5), "about 0.50 USD more are needed"),
+        (ConfirmationLimits(runs=0, calls=0), Spent(), Spent(1, 1), "{runs: 0}`"),
+    ],
+)
+def test_limits_end_a_confirmation(limits: ConfirmationLimits, spent: Spent, wanted: Spent, said: str) -> None:
+    found = refusal(limits, spent, wanted, call_usd=0.1)
+    assert said in found
+    assert bool(found) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("models", "cost_usd", "expected"),
+    [(None, None, None), (3.0, None, 3.0), (None, 2.0, 1.5), (1.0, 2.0, 1.0), (3.0, 2.0, 1.5), (3.0, 0.1, 0.0)],
+)
+def test_model_calls_keep_within_the_limit_of_the_confirmation(
+    models: float | None, cost_usd: float | None, expected: float | None
+) -> None:
+    limits = replace(ConfirmationLimits(), cost_usd=cost_usd)
+    found = narrowed(Limits(max_calls=7, max_cost_usd=models), limits, Spent(cost_usd=0.5))
+    assert found == Limits(max_calls=7, max_cost_usd=expected)

@@ -1,0 +1,28 @@
+"""Templates of users in the action: user code cannot change them during the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agenteval.core.files.boundary import bounded
+from agenteval.report.markdown.filters import MARKDOWN
+from agenteval.report.template_files import template_directory
+from agenteval.report.templating import USER_TEMPLATE, make_environment
+from agenteval.run.config.model import Config
+from agenteval.run.resolve.presentation import presentation
+from agenteval.run.settings import Settings
+
+
+def test_templates_are_read_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    own, part = Path("own.md.j2"), Path("part.md.j2")
+    own.write_text("first, {% include 'part.md.j2' %}", encoding="utf-8")
+    part.write_text("second", encoding="utf-8")
+    with bounded([tmp_path], None):
+        look = presentation(Settings(comment_template=own), Config(), {})
+    for path in (own, part):
+        path.write_text("changed", encoding="utf-8")
+    environment = make_environment(MARKDOWN, template_directory(), look.comment_template, look.template_texts)
+    assert environment.get_template(USER_TEMPLATE).render() == "first, second"
