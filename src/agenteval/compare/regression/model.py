@@ -221,7 +221,7 @@ class Decision:
     """The verdict, and what it rests on.
 
     Attributes:
-        verdict: ``regressed``, ``unproven`` or ``unchanged``.
+        verdict: ``regressed``, ``unproven`` or ``unchanged``; of a rise ``improved``, ``unproven`` or ``unchanged``.
         stage: what the verdict rests on.
         metrics: in the order of the evidence.
         cases: every case that looked worse; the proven ones first.
@@ -235,7 +235,7 @@ class Decision:
         cost: of the runs that were made.
     """
 
-    verdict: Literal["regressed", "unproven", "unchanged"]
+    verdict: Literal["regressed", "unproven", "improved", "unchanged"]
     stage: Stage
     metrics: tuple[MetricFinding, ...]
     cases: tuple[CaseFinding, ...] = ()
