@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agenteval.compare.pairing import pool_entry
+from agenteval.compare.run_scores import pool_entry
 from agenteval.core.files.writing import write_file
 from agenteval.results.archive import InMemory
 from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult

@@ -75,7 +75,7 @@ def problems(cell: Cell, tally: Tally) -> list[str]:
     if cell.change == "none" and limited and tally.regressed_rate > _above(MOST_FALSE_ALARMS, tally.replications):
         found.append(f"{tally.regressed_rate:.1%} false alarms, allowed are {MOST_FALSE_ALARMS:.0%}")
     drifting = cell.noise.startswith("drift")
-    if not drifting and tally.coverage < 1 - _above(1 - LEAST_COVERAGE, tally.compared):
+    if tally.compared and not drifting and tally.coverage < 1 - _above(1 - LEAST_COVERAGE, tally.compared):
         found.append(f"the interval covers {tally.coverage:.1%}, needed are {LEAST_COVERAGE:.0%}")
     expected = expected_power(cell)
     if expected is not None and tally.regressed_rate < _lowest(expected, tally.replications):

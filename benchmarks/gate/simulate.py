@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from benchmarks.gate.worlds import Change, Noise, NoiseKind, Passes, Rates, World, changed, cluster_of, pass_rates
 
-from agenteval.compare.statistics.decision import FirstStage, final_stage, first_stage
-from agenteval.compare.statistics.model import CaseRuns, MetricRuns, Scores
-from agenteval.compare.statistics.parameters import Confirm, GateParameters
+from agenteval.compare.policy import Confirm
+from agenteval.compare.regression.decide import decide
+from agenteval.compare.regression.model import Answer, Decision, Evidence, GatingMetric, Request, Scores, Unavailable
+from agenteval.compare.regression.settings import GateSettings
+
+_METRIC = "passed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +74,7 @@ class Tally:
     @property
     def coverage(self) -> float:
         """Share of the reported intervals that contain the true difference."""
-        return self.covered / self.compared
+        return self.covered / self.compared if self.compared else 1.0
 
     @property
     def extra_runs(self) -> float:
@@ -86,36 +89,36 @@ def simulate(cell: Cell, first: int, replications: int) -> Tally:
 
 
 def _replicate(cell: Cell, generator: np.random.Generator) -> Tally:
-    parameters = GateParameters(confirm=cell.confirm)
     before = pass_rates(cell.world, cell.cases, generator)
     after = changed(before, cell.change, generator)
     noise = Noise(cell.noise, generator)
     pool = [noise.run(before, cell.iterations, noise.shift()) for _ in range(cell.runs)]
     current = noise.run(after, cell.iterations, noise.shift())
-    metric = _metric(cell, current, pool, int(generator.integers(2**63)))
-    first = first_stage([metric], parameters)
-    confirmed = _confirmed(metric, first, _Agents(before, after, cell.iterations, noise))
-    decision = final_stage(first, [confirmed], parameters)
-    estimate = decision.metrics[0].evidence.estimate
-    if estimate is None:
-        raise AssertionError("every case has scores on both sides")
-    low, high = estimate.interval
+    evidence = _evidence(cell, current, pool, int(generator.integers(2**63)))
+    decision = _decided(evidence, _Agents(before, after, noise, cell.confirm))
+    (metric,) = decision.metrics
+    low, high = metric.interval or (0.0, 0.0)
+    has_interval = metric.interval is not None
     return Tally(
         replications=1,
         regressed=int(decision.verdict == "regressed"),
-        covered=int(low - 1e-12 <= float((after - before).mean()) <= high + 1e-12),
-        compared=1,
-        extra=_extra(cell, first),
+        covered=int(has_interval and low - 1e-12 <= float((after - before).mean()) <= high + 1e-12),
+        compared=int(has_interval),
+        extra=decision.cost.calls / (cell.cases * cell.iterations),
     )
 
 
-def _metric(cell: Cell, current: Passes, pool: Sequence[Passes], seed: int) -> MetricRuns:
-    rows = zip(_scores(current), zip(*(_scores(run) for run in pool), strict=True), strict=True)
-    cases = tuple(
-        CaseRuns(case_id=f"{number:05d}", current=ours, baseline=theirs, cluster=cluster_of(number, cell.noise))
-        for number, (ours, theirs) in enumerate(rows)
+def _evidence(cell: Cell, current: Passes, pool: Sequence[Passes], seed: int) -> Evidence:
+    names = [_name(number) for number in range(cell.cases)]
+    clusters = {name: cluster for number, name in enumerate(names) if (cluster := cluster_of(number, cell.noise))}
+    return Evidence(
+        metrics=(GatingMetric(id=_METRIC, thresholds=dict.fromkeys(names, 0.5)),),
+        first=_named(current),
+        pool=tuple(_named(run) for run in pool),
+        clusters=clusters,
+        iterations=dict.fromkeys(names, cell.iterations),
+        seed=seed,
     )
-    return MetricRuns(metric="passed", cases=cases, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -124,44 +127,41 @@ class _Agents:
 
     before: Rates
     after: Rates
-    iterations: int
     noise: Noise
+    confirm: Confirm
 
-    def run_both(self, iterations: int) -> tuple[list[Scores], list[Scores]]:
-        """Run the pull request's agent beside the other one; both have the same drift."""
+    def answer(self, request: Request) -> Answer | Unavailable:
+        """Make the runs of a request: both sides have the same drift."""
+        if self.confirm != "against-base" and "control" in request.sides:
+            return Unavailable("control", "not simulated")
         shift = self.noise.shift()
-        ours, theirs = (self.noise.run(rates, iterations, shift) for rates in (self.after, self.before))
-        return _scores(ours), _scores(theirs)
+        rates = {"current": self.after, "control": self.before}
+        iterations = max(request.iterations.values())
+        runs = {side: _named(self.noise.run(rates[side], iterations, shift)) for side in request.sides}
+        return {side: {case_id: run[case_id] for case_id in request.iterations} for side, run in runs.items()}
 
 
-def _confirmed(metric: MetricRuns, first: FirstStage, agents: _Agents) -> MetricRuns:
-    """Return the metric with the confirmation runs that the first stage asked for."""
-    none: list[Scores] = [()] * len(metric.cases)
-    second, control, reruns, control_reruns = none, none, none, none
-    if first.second_run:
-        second, control = agents.run_both(agents.iterations)
-    if first.reruns:
-        reruns, control_reruns = agents.run_both(max(first.reruns.values()))
-    cases = (
-        replace(
-            case,
-            second=second[number],
-            control=control[number] if first.beside_base else (),
-            reruns=reruns[number] if case.case_id in first.reruns else (),
-            control_reruns=control_reruns[number] if first.beside_base and case.case_id in first.reruns else (),
-        )
-        for number, case in enumerate(metric.cases)
-    )
-    return replace(metric, cases=tuple(cases))
+def _decided(evidence: Evidence, agents: _Agents) -> Decision:
+    asking = decide(evidence, GateSettings())
+    try:
+        request = next(asking)
+        while True:
+            request = asking.send(agents.answer(request))
+    except StopIteration as ended:
+        decision: Decision = ended.value
+        return decision
 
 
-def _extra(cell: Cell, first: FirstStage) -> float:
-    sides = 2 if first.beside_base else 1
-    suite = cell.cases * cell.iterations
-    return sides * (first.second_run * suite + sum(first.reruns.values())) / suite
+def _name(number: int) -> str:
+    return f"{number:05d}"
 
 
-def _scores(passes: Passes) -> list[Scores]:
+def _named(passes: Passes) -> Scores:
+    """Return a run as scores by case and metric."""
+    return {_name(number): {_METRIC: scores} for number, scores in enumerate(_scores(passes))}
+
+
+def _scores(passes: Passes) -> list[tuple[float, ...]]:
     """Return every row as a tuple of scores; equal rows share one tuple."""
     rows = _rows(passes.shape[1])
     codes = passes @ (1 << np.arange(passes.shape[1]))
@@ -169,6 +169,6 @@ def _scores(passes: Passes) -> list[Scores]:
 
 
 @cache
-def _rows(iterations: int) -> list[Scores]:
+def _rows(iterations: int) -> list[tuple[float, ...]]:
     bits = itertools.product((0.0, 1.0), repeat=iterations)
     return [tuple(reversed(row)) for row in bits]

@@ -19,10 +19,11 @@ from tests.git_server import commit, git
 from tests.integration.gated_suite import AGENT, CASES, Project, RecordedQuestion, names
 from tests.support import Answer, Ended, answer, case, python_agent, request, serving, write_suite
 
+from agenteval.compare.regression.settings import GateSettings
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.process.confinement import Owner, confined
 from agenteval.core.process.run_confined import run_confined
-from agenteval.results.comparison import Comparison
+from agenteval.results.comparison import Comparison, ConfirmationCost
 from agenteval.run.confirm.control import Control, PreparedControl, opened_control, prepared_control
 from agenteval.run.context import RunContext
 from agenteval.run.control_commit import ControlError, ControlHost, LocalHost
@@ -67,8 +68,8 @@ def worktrees(project: Project) -> list[str]:
 
 
 def asked_of(asked: Iterable[RecordedQuestion], side: str) -> list[RecordedQuestion]:
-    """What a side was asked in the second run, the first request."""
-    return [item for item in asked if f".1.{side}:" in item.session]
+    """What a side was asked when it ran again."""
+    return [item for item in asked if f".{side}:" in item.session]
 
 
 @contextmanager
@@ -104,14 +105,22 @@ def break_cases(project: Project, broken: str) -> str:
 
 def test_both_commits_answer_side_by_side(project: Project) -> None:
     baseline = project.past(1)
+    began = git(project.folder, "rev-parse", "HEAD")
     break_cases(project, names(0, 12))
     ended = project.run("--baseline", baseline)
     assert ended.status == 1, ended.text
+    assert f"side by side with {began[:7]} it scored 60 points less (1 run a side; at least " in ended.out
     found = comparison(project)
     assert (found.verdict, found.policy["confirm"], found.policy["confirmed"]) == ("regressed", "against-base", True)
     second, base = (asked_of(project.asked(), side) for side in ("current", "control"))
     assert Counter(item.case for item in second) == Counter(item.case for item in base)
-    assert len(second) == CASES
+    (metric,) = found.metrics
+    assert (found.stage, metric.runs_a_side, found.control) == ("head-to-head", 1, began)
+    # The runs of the head-to-head of a small suite are longer; the second run is part of the first one.
+    longer = GateSettings().head_to_head_factor
+    assert len(second) == CASES * longer
+    assert found.cost == ConfirmationCost(runs=2 * longer, calls=2 * longer * CASES)
+    assert [look.runs for look in found.looks] == [1]
     assert {item.agent for item in second} == {str(project.folder / "agent.py")}
     (elsewhere,) = {item.agent for item in base}
     assert "agenteval-control-" in elsewhere
@@ -126,10 +135,11 @@ def test_a_drift_that_hits_both_commits_is_no_regression(project: Project) -> No
     ended = project.run("--baseline", baseline, BROKEN=names(0, 12))
     assert ended.status == 0, ended.text
     found = comparison(project)
-    assert (found.policy["second_run"], found.policy["confirmed"]) == (True, True)
-    assert found.verdict != "regressed"
+    assert (found.stage, found.verdict, found.policy["confirmed"]) == ("cases", "unchanged", True)
+    assert "the first run of equality looked worse (−60.0 points); side by side with" in found.policy["reason"]
+    # Earlier runs cannot tell drift from a regression.
     project.configure({"confirm": "rerun"})
-    assert project.run("--baseline", baseline, BROKEN=names(0, 12)).status == 1
+    assert project.run("--baseline", project.past(3), BROKEN=names(0, 12)).status == 1
 
 
 def test_the_base_is_where_the_branch_began(project: Project) -> None:
@@ -169,13 +179,14 @@ def test_from_any_directory_of_the_repository(project: Project, place: str) -> N
         assert worktrees(project) == []
 
 
-def test_a_case_that_is_new_runs_without_a_partner(project: Project) -> None:
+def test_a_case_that_is_new_does_not_run_again(project: Project) -> None:
     baseline = project.past(1)
     project.write(broken=names(0, 12), gate=BASE, cases=CASES + 2)
     commit(project.folder)
     assert project.run("--baseline", baseline).status == 1
-    assert len(asked_of(project.asked(), "current")) == CASES + 2
-    assert len(asked_of(project.asked(), "control")) == CASES
+    known = dict.fromkeys(names(0, CASES).split(), GateSettings().head_to_head_factor)
+    assert Counter(item.case for item in asked_of(project.asked(), "current")) == known
+    assert Counter(item.case for item in asked_of(project.asked(), "control")) == known
 
 
 def test_a_base_commit_without_these_cases_is_told(project: Project) -> None:
@@ -187,7 +198,7 @@ def test_a_base_commit_without_these_cases_is_told(project: Project) -> None:
     ended = project.run("--baseline", baseline)
     assert ended.status == 0, ended.text
     assert "no requested case is in the base commit" in comparison(project).policy["reason"]
-    assert project.asked_again() == []
+    assert asked_of(project.asked_again(), "control") == []
 
 
 def test_setup_runs_for_the_base_commit_too(project: Project) -> None:
@@ -240,7 +251,8 @@ def open_and_told(project: Project, *arguments: str, said: str) -> None:
     found = comparison(project)
     assert (found.verdict, found.policy["confirmed"]) == ("unproven", False)
     assert said in found.policy["reason"]
-    assert "warning: no confirmation run was made: " in ended.out
+    assert "warning: the agent of the base commit cannot run beside the change: " in ended.out
+    assert "without it, 3 earlier runs are needed, and there is 1" in found.policy["reason"]
     assert said in ended.out
     assert worktrees(project) == []
 
@@ -516,9 +528,10 @@ def test_another_deployment_stands_for_the_base_commit(project: Project, way: st
         old.requests.clear()
         ended = compared(new.url, old.url)
         assert ended.status == 1, ended.text
-        second = [body for body in new.requests if ".1.current:" in body["session"]]
-        base = [body for body in old.requests if ".1.control:" in body["session"]]
-        assert (len(second), len(base)) == (CASES, CASES)
+        second = [body for body in new.requests if ".current:" in body["session"]]
+        base = [body for body in old.requests if ".control:" in body["session"]]
+        longer = GateSettings().head_to_head_factor
+        assert (len(second), len(base)) == (CASES * longer, CASES * longer)
         assert comparison(project).verdict == "regressed"
         # One that is as bad shows that the change is none of the pull request's.
         assert compared(new.url, new.url).status == 0

@@ -37,8 +37,8 @@ from tests.unit import runs
 
 from agenteval.agents.registry import build_agent
 from agenteval.compare.gate import GatePolicy, decide_gate, is_quarantined_by_name, quarantined
-from agenteval.compare.pairing import entry_without_cases
 from agenteval.compare.policy import Quarantine
+from agenteval.compare.run_scores import entry_without_cases
 from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.text.redact import Redactor
 from agenteval.metrics.resources.shared import RunResources

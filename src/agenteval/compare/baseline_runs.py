@@ -8,12 +8,9 @@ from dataclasses import dataclass, field
 
 from agenteval.compare.pairing import Match, own_cases
 from agenteval.compare.pool import Pool
-from agenteval.compare.statistics.model import Scores
+from agenteval.compare.regression.model import Scores
 from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.model import Results
-
-# Case id → metric id → score of each iteration.
-RunScores = Mapping[str, Mapping[str, Scores]]
 
 
 @dataclass(frozen=True)
@@ -22,18 +19,16 @@ class EarlierRuns:
 
     Attributes:
         run_ids: ids of the runs, oldest first.
-        scores: for each run, the valid scores of cases and metrics that match the current run.
-        metrics: ids of all metrics that any run scored, including metrics that have changed since.
+        scores: for each run, the scores of cases and metrics that match the current run; invalid ones are lost.
         notes: messages about omitted cases, scores and runs.
     """
 
     run_ids: tuple[str, ...]
-    scores: tuple[RunScores, ...]
-    metrics: frozenset[str] = frozenset()
+    scores: tuple[Scores, ...]
     notes: tuple[str, ...] = ()
 
 
-def comparable_runs(current: Results, own: RunScores, pool: Pool) -> EarlierRuns:
+def comparable_runs(current: Results, own: Scores, pool: Pool) -> EarlierRuns:
     """Return the runs of the pool, limited to cases and metrics that match the current run.
 
     Args:
@@ -44,7 +39,7 @@ def comparable_runs(current: Results, own: RunScores, pool: Pool) -> EarlierRuns
     now = own_cases(current)
     changes = _Changes()
     broken = 0
-    runs: dict[str, RunScores] = {}
+    runs: dict[str, Scores] = {}
     for entry in pool.runs:
         runs[entry.run_id], unsound = _sound(_comparable_cases(entry, now, changes))
         broken += unsound
@@ -56,8 +51,7 @@ def comparable_runs(current: Results, own: RunScores, pool: Pool) -> EarlierRuns
     if len(kept) < len(runs):
         other = len(runs) - len(kept)
         notes.append(f"{_count(other, 'earlier run')} left out: another number of iterations than the others")
-    scored = {name for entry in pool.runs for case in entry.cases.values() for name in case.scores}
-    return EarlierRuns(tuple(kept), tuple(kept.values()), frozenset(scored), tuple(notes))
+    return EarlierRuns(tuple(kept), tuple(kept.values()), tuple(notes))
 
 
 @dataclass
@@ -77,9 +71,9 @@ class _Changes:
 
 def _comparable_cases(
     entry: PoolEntry, now: Mapping[str, PoolCase], changes: _Changes
-) -> dict[str, Mapping[str, list[float]]]:
+) -> dict[str, dict[str, tuple[float | None, ...]]]:
     """Return the comparable scores of one run by case and metric, and record the changes."""
-    found: dict[str, Mapping[str, list[float]]] = {}
+    found: dict[str, dict[str, tuple[float | None, ...]]] = {}
     for case_id, case in entry.cases.items():
         if now and case_id not in now:
             continue
@@ -89,26 +83,38 @@ def _comparable_cases(
             continue
         for name in match.changed:
             changes.metrics.setdefault(name, set()).add(case_id)
-        found[case_id] = {name: scores for name, scores in case.scores.items() if match.allows(name)}
+        found[case_id] = {
+            name: (*case.scores.get(name, ()), *[None] * case.lost.get(name, 0))
+            for name in {**case.scores, **case.lost}
+            if match.allows(name)
+        }
     return found
 
 
-def _sound(cases: Mapping[str, Mapping[str, list[float]]]) -> tuple[RunScores, int]:
-    """Return the scores within 0..1, and the number of other scores."""
-    sound: dict[str, Mapping[str, Scores]] = {}
-    broken = 0
-    for case_id, metrics in cases.items():
-        sound[case_id] = {name: tuple(filter(_is_score, scores)) for name, scores in metrics.items()}
-        broken += sum(len(scores) - len(sound[case_id][name]) for name, scores in metrics.items())
-    return sound, broken
+def _sound(cases: Mapping[str, Mapping[str, tuple[float | None, ...]]]) -> tuple[Scores, int]:
+    """Return the scores with invalid ones as lost ones, and the number of invalid ones."""
+    scores = [score for metrics in cases.values() for values in metrics.values() for score in values]
+    broken = sum(score is not None and not is_score(score) for score in scores)
+    if not broken:
+        return cases, 0
+    return {
+        case_id: {name: tuple(map(valid, values)) for name, values in metrics.items()}
+        for case_id, metrics in cases.items()
+    }, broken
 
 
-def _is_score(value: float) -> bool:
+def valid(score: float | None) -> float | None:
+    """Return a score, or ``None`` for an invalid one."""
+    return score if score is not None and is_score(score) else None
+
+
+def is_score(value: float) -> bool:
+    """Return whether a number is a valid score."""
     # NaN is invalid too.
     return 0 <= value <= 1
 
 
-def _of_usual_length(runs: Mapping[str, RunScores], own: RunScores) -> Mapping[str, RunScores]:
+def _of_usual_length(runs: Mapping[str, Scores], own: Scores) -> Mapping[str, Scores]:
     """Omit runs whose number of iterations differs from the current run.
 
     If most runs differ, all are kept, and the comparison takes the difference into account.
@@ -120,7 +126,7 @@ def _of_usual_length(runs: Mapping[str, RunScores], own: RunScores) -> Mapping[s
     return {run_id: run for run_id, run in runs.items() if _most_common(lengths[run_id]) in {usual, None}}
 
 
-def _lengths(run: RunScores) -> Counter[int]:
+def _lengths(run: Scores) -> Counter[int]:
     return Counter(len(scores) for metrics in run.values() for scores in metrics.values() if scores)
 
 

@@ -2,85 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agenteval.compare.samples import Sides
-from agenteval.compare.statistics.case_counts import failures
-from agenteval.compare.statistics.decision import Decision
-from agenteval.compare.statistics.model import CaseRuns, MetricRuns
-from agenteval.results.comparison import CaseNote, ComparedCase, History
+from agenteval.compare.regression.model import Decision
+from agenteval.compare.sides import Sides
+from agenteval.core.statistics import ROUNDING
+from agenteval.results.comparison import CaseChange, CaseNote, ComparedCase, History
+
+# A case is flaky if its pass rate is between 0.1 and 0.9 in at least so many iterations of the baseline.
+_FLAKY_RANGE = 0.4
+_FLAKY_ITERATIONS = 10
 
 
-def annotated(
-    sides: Sides,
-    cases: Iterable[ComparedCase],
-    decision: Decision,
-    metrics: Sequence[MetricRuns],
-    *,
-    by_mean: bool,
-) -> list[ComparedCase]:
+def annotated(sides: Sides, cases: Iterable[ComparedCase], decision: Decision) -> list[ComparedCase]:
     """Return the cases with their change and notes.
 
-    Where a mean dropped significantly, the cases whose scores dropped with it count as regressed.
+    Only a case that is proven to fail more often is marked as regressed; a proven mean marks no case.
     """
-    gating = [item for item in decision.metrics if item.gating]
+    is_rise = decision.verdict == "improved"
+    proven = {finding.case_id for finding in decision.cases if finding.proven}
     marks = _Marks(
-        regressed=frozenset(decision.regressed_cases),
-        suspects=frozenset(finding.count.case_id for item in gating for finding in item.evidence.suspects),
-        flaky=frozenset(case_id for item in gating for case_id in item.annotations.flaky),
+        changed=proven,
+        suspects=set() if is_rise else {finding.case_id for finding in decision.cases} - proven,
         quarantined=sides.quarantined,
-        by_mean=by_mean,
+        change="improved" if is_rise else "regressed",
     )
-    histories = _histories(metrics)
+    histories = _histories(sides)
     return [_marked(case, marks, histories.get(case.id)) for case in cases]
 
 
 @dataclass(frozen=True)
 class _Marks:
-    """Case ids by kind of finding."""
+    """Case ids by kind of finding, and the change of the proven ones."""
 
-    regressed: frozenset[str]
-    suspects: frozenset[str]
-    flaky: frozenset[str]
+    changed: set[str]
+    suspects: set[str]
     quarantined: frozenset[str]
-    by_mean: bool
+    change: CaseChange
 
 
 def _marked(case: ComparedCase, marks: _Marks, history: History | None) -> ComparedCase:
-    fell = case.change == "regressed"
-    change = case.change
-    if case.id in marks.regressed:
-        change = "regressed"
-    elif fell and (case.id in marks.quarantined or not marks.by_mean):
-        change = "unchanged"
+    change: CaseChange = "unchanged" if case.change == "regressed" else case.change
+    if case.id in marks.changed:
+        change = marks.change
     notes: list[CaseNote] = []
     if case.id in marks.quarantined:
         notes.append("quarantined")
-    elif change != "regressed" and (fell or case.id in marks.suspects):
+    elif case.id in marks.suspects:
         notes.append("suspect")
-    if case.id in marks.flaky:
+    if history is not None and _is_flaky(history):
         notes.append("flaky")
     worth_telling = notes or change == "regressed"
     return case.model_copy(update={"change": change, "notes": notes, "history": history if worth_telling else None})
 
 
-def _histories(metrics: Iterable[MetricRuns]) -> dict[str, History]:
-    """Return the baseline history of each case, under the metric that it failed most often."""
+def _is_flaky(history: History) -> bool:
+    return history.iterations >= _FLAKY_ITERATIONS and abs(history.pass_rate - 0.5) <= _FLAKY_RANGE + ROUNDING
+
+
+def _histories(sides: Sides) -> Mapping[str, History]:
+    """Return the history of each case in the pool, under the gating metric that it failed most often."""
     found: dict[str, History] = {}
-    for metric in metrics:
-        for case in metric.cases:
-            history = _history(case) if metric.gating else None
-            if history and (case.case_id not in found or history.pass_rate < found[case.case_id].pass_rate):
-                found[case.case_id] = history
+    for case_id in sides.cases:
+        for metric in sides.gating:
+            history = _history(sides, case_id, metric)
+            if history and (case_id not in found or history.pass_rate < found[case_id].pass_rate):
+                found[case_id] = history
     return found
 
 
-def _history(case: CaseRuns) -> History | None:
-    scores = [score for run in case.baseline for score in run]
-    if not scores or case.threshold is None:
+def _history(sides: Sides, case_id: str, metric: str) -> History | None:
+    grade = sides.grades.get((case_id, metric))
+    if grade is None or grade.threshold is None:
         return None
-    failed = failures(tuple(scores), case.threshold)
-    return History(
-        runs=sum(bool(run) for run in case.baseline), iterations=len(scores), pass_rate=1 - failed / len(scores)
-    )
+    runs = [
+        [score for score in run.get(case_id, {}).get(metric, ()) if score is not None] for run in sides.earlier.scores
+    ]
+    scores = [score for run in runs for score in run]
+    if not scores:
+        return None
+    passed = sum(score >= grade.threshold - ROUNDING for score in scores)
+    return History(runs=sum(map(bool, runs)), iterations=len(scores), pass_rate=passed / len(scores))

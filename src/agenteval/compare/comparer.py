@@ -1,7 +1,6 @@
 """Compares a run with its baseline by the configured policy.
 
-The statistical policy has two steps. The first names the confirmation runs that a suspected regression needs. The
-second decides with the confirmation runs that were made.
+The statistics have two steps: the first run alone may raise a suspicion, and further runs prove or clear it.
 """
 
 from __future__ import annotations
@@ -17,14 +16,15 @@ from agenteval.compare.pairing import Pairing, pair_cases
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.resources import compare_resources
 from agenteval.compare.simple_rules import simple_rule_verdict
-from agenteval.compare.unpaired import unpaired
+from agenteval.compare.unpaired import is_merged, unpaired
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import BaselineInfo, Comparison
 from agenteval.results.model import Results
 
 if TYPE_CHECKING:
-    from agenteval.compare.samples import Confirmation, Sides
-    from agenteval.compare.statistics.decision import FirstStage
+    from agenteval.compare.driving import Answering
+    from agenteval.compare.sides import Sides
+    from agenteval.compare.statistical import Decided
 
 # Maximum number of cases in a note.
 _NAMED = 5
@@ -47,6 +47,7 @@ class Comparer:
         notes: what the reader of the baseline left out.
         gone: paths of the baseline's suites that do not exist any more; their cases are removed.
         distance: number of commits between the baseline's commit and the commit where its search began.
+        unrelated: commits whose runs do not count, because they are not ancestors of the control.
     """
 
     current: Results
@@ -57,25 +58,51 @@ class Comparer:
     notes: tuple[str, ...] = ()
     gone: frozenset[str] = frozenset()
     distance: int | None = None
+    unrelated: frozenset[str] = frozenset()
 
     @cached_property
-    def first_stage(self) -> FirstStage | None:
-        """Return the confirmation runs that suspected regressions need; ``None`` if a simple rule decides."""
+    def needs_runs(self) -> bool:
+        """Whether something has to run again before the statistics can decide."""
         if self.policy.name != "statistics":
-            return None
-        from agenteval.compare.statistical import needed_confirmation
+            return False
+        from agenteval.compare.driving import needs_runs
 
-        return needed_confirmation(self._sides)
+        return needs_runs(self.sides.evidence, self.policy, is_merged=self._is_merged)
 
-    def decide(self, confirmation: Confirmation | None = None) -> Comparison:
-        """Decide with the confirmation runs that were made."""
-        if self.first_stage is None:
+    def decide(self) -> Comparison:
+        """Decide without running anything again; a suspicion is unproven."""
+        if self.policy.name != "statistics":
             return self._by_simple_rule()
-        from agenteval.compare.samples import Confirmation
+        from agenteval.compare.driving import screened
+
+        return self.concluded(screened(self.sides))
+
+    def prove(self, answer: Answering) -> Decided:
+        """Decide with the runs that the statistics ask for.
+
+        Args:
+            answer: makes the runs of a request.
+        """
+        from agenteval.compare.driving import proven
+
+        return proven(self.sides.evidence, self.policy, answer, is_merged=self._is_merged)
+
+    def concluded(self, decided: Decided) -> Comparison:
+        """Return the comparison with a decision of the statistics."""
         from agenteval.compare.statistical import conclude
 
-        concluded = conclude(self._sides, self._pairing.cases, self.first_stage, confirmation or Confirmation())
-        return self._comparison(concluded)
+        return self._comparison(conclude(self.sides, self._pairing.cases, decided))
+
+    @cached_property
+    def sides(self) -> Sides:
+        """What the statistics compare."""
+        from agenteval.compare.sides import Sides
+
+        return Sides(self.current, self.baseline, self.policy, self._quarantined, self.unrelated)
+
+    @property
+    def _is_merged(self) -> bool:
+        return is_merged(self.current.run, self.baseline.run)
 
     def _by_simple_rule(self) -> Comparison:
         verdict, reason, metrics = simple_rule_verdict(
@@ -85,19 +112,13 @@ class Comparer:
             case.model_copy(update={"notes": ["quarantined"]}) if case.id in self._quarantined else case
             for case in self._pairing.cases
         ]
-        details = {"name": self.policy.name, "tolerance": self.policy.parameters.tolerance, "reason": reason}
+        details = {"name": self.policy.name, "tolerance": self.policy.settings.tolerance, "reason": reason}
         return self._comparison(Concluded(verdict, [], metrics, cases, details, []))
 
     @cached_property
     def _quarantined(self) -> frozenset[str]:
         cases = (case for _, case in self.current.cases())
         return frozenset(case.id for case in cases if self.policy.quarantined(case.id, case.name, self.today))
-
-    @cached_property
-    def _sides(self) -> Sides:
-        from agenteval.compare.samples import Sides
-
-        return Sides(self.current, self.baseline, self.policy, self._quarantined)
 
     @cached_property
     def _pairing(self) -> Pairing:
@@ -116,7 +137,14 @@ class Comparer:
         resources = compare_resources(self.current, self.baseline, counting, policy)
         not_gating = {name for name, gates in policy.gating.items() if not gates}
         lost = [*_removed(self._pairing), *_without_scores(self.current, self.baseline, not_gating)]
-        withdrawn = unpaired(self.current, self.baseline, self._pairing, self._quarantined, not_gating)
+        withdrawn = unpaired(
+            self.current,
+            self.baseline,
+            self._pairing,
+            self._quarantined,
+            not_gating,
+            failures_count=policy.name == "statistics",
+        )
         unproven = [*withdrawn, *concluded.unproven]
         reasons = [*(item.text for item in withdrawn), concluded.details["reason"]]
         return Comparison(
@@ -131,6 +159,7 @@ class Comparer:
             unproven=unproven,
             metrics=concluded.metrics,
             cases=concluded.cases,
+            **concluded.proof,
             policy={
                 **concluded.details,
                 "reason": "; ".join(reasons),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.results.comparison import ComparedCase, ComparedMetric, RunVerdict
@@ -17,6 +17,7 @@ class Concluded:
         unproven: lost scores and missing confirmation runs.
         details: the rule with its settings, as results.json records them; ``reason`` is always present.
         notes: messages about omitted data.
+        proof: the fields of a comparison that only the statistics fill.
     """
 
     verdict: RunVerdict
@@ -25,3 +26,4 @@ class Concluded:
     cases: list[ComparedCase]
     details: dict[str, Any]
     notes: list[str]
+    proof: dict[str, Any] = field(default_factory=dict)

@@ -14,8 +14,6 @@ from agenteval.results.metric_use import is_undecided
 from agenteval.results.model import Results
 from agenteval.results.verdict import MendedBy, Unproven
 
-# Rules that do not compare single cases.
-_BY_MEANS = frozenset({"mean-drop", "threshold"})
 _RESOURCES = {"latency_ms": "the latency", "tokens": "the tokens of an answer", "cost_usd": "the cost of an answer"}
 
 
@@ -42,9 +40,10 @@ def failures_and_regressions(results: Results, counts: Counts) -> list[Finding]:
 def _regressions(comparison: Comparison, counts: Counts) -> Iterator[str]:
     if comparison.verdict == "regressed":
         worse = sum(case.change == "regressed" for case in comparison.cases)
-        by_cases = worse and comparison.policy.get("name") not in _BY_MEANS
+        by_cases = worse and comparison.policy.get("name") == "any-flip"
         yield f"{of_cases(worse, counts.cases)} got worse" if by_cases else str(comparison.policy.get("reason"))
-        for metric in comparison.metrics:
+        # The reason of the statistics names the metrics.
+        for metric in comparison.metrics if comparison.stage is None else ():
             if metric.verdict == "regressed" and metric.gating and metric.difference < 0:
                 yield f"the mean of {metric.id} dropped from {metric.baseline:.2f} to {metric.current:.2f}"
     yield from (_exceeded(resource) for resource in comparison.resources if resource.exceeded)

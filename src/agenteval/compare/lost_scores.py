@@ -17,9 +17,10 @@ from agenteval.suite.model import OVERALL
 #: Share of the baseline's cases that may be removed or changed, or be left out of a smaller sample.
 MAX_UNPAIRED = 0.20
 
-_Cause = Literal["agent", "metric", "limit", "skipped"]
+_Cause = Literal["agent", "unavailable", "metric", "limit", "skipped"]
 _WHY: dict[_Cause, tuple[str, MendedBy]] = {
     "agent": ("the agent failed", "change"),
+    "unavailable": ("the agent could not be reached", "outside"),
     "metric": ("the metric ended in an error", "outside"),
     "limit": ("limits of the suite left more cases to no judge", "change"),
     "skipped": ("the metric does not apply any more", "change"),
@@ -27,7 +28,13 @@ _WHY: dict[_Cause, tuple[str, MendedBy]] = {
 
 
 def lost_scores(
-    current: Results, baseline: Results, pairing: Pairing, quarantined: Collection[str], not_gating: Collection[str]
+    current: Results,
+    baseline: Results,
+    pairing: Pairing,
+    quarantined: Collection[str],
+    not_gating: Collection[str],
+    *,
+    failures_count: bool = False,
 ) -> list[Unproven]:
     """Return the cases that lost the scores by which metrics decided about them in the baseline.
 
@@ -40,6 +47,7 @@ def lost_scores(
             reason why a metric does not apply any more. Removed cases do not count.
         quarantined: ids of quarantined cases, which do not count.
         not_gating: ids of metrics that the policy excludes from the gate.
+        failures_count: whether a failure of the agent counts as a score of 0, so that nothing is lost.
     """
     counting = {case.id for case in pairing.cases if case.change not in {"new", "removed"}} - set(quarantined)
     ignored = {*not_gating, *(_unknown(current, baseline) if baseline.tool.name != OWN_NAME else ())}
@@ -48,7 +56,7 @@ def lost_scores(
         if case.id in counting:
             for name in sorted(deciding_metrics(suite, case) - ignored):
                 losses.add(case.id, name)
-    return list(losses.unproven())
+    return list(losses.unproven({"agent"} if failures_count else set()))
 
 
 def deciding_metrics(suite: SuiteResult, case: CaseResult) -> set[str]:
@@ -87,11 +95,11 @@ class _Losses:
         ):
             self.lost.setdefault((name, cause), []).append(case_id)
 
-    def unproven(self) -> Iterator[Unproven]:
-        """Yield the lost scores; metrics with the same cases and the same cause are one point."""
+    def unproven(self, without: Collection[_Cause]) -> Iterator[Unproven]:
+        """Yield the lost scores, without some causes; metrics with the same cases and cause are one point."""
         metrics: dict[tuple[_Cause, int, tuple[str, ...]], list[str]] = {}
         for (name, cause), ids in self.lost.items():
-            if cause != "limit" or self._is_smaller_sample(name):
+            if cause not in without and (cause != "limit" or self._is_smaller_sample(name)):
                 metrics.setdefault((cause, len(self.scored[name]), tuple(ids)), []).append(name)
         for (cause, total, case_ids), names in metrics.items():
             why, mended_by = _WHY[cause]
@@ -109,10 +117,10 @@ class _Losses:
         return name in then.metrics and name not in now.metrics
 
     def _has_score(self, case_id: str, name: str) -> bool:
-        pooled = self.now.get(case_id)
-        if pooled is not None and pooled.scores.get(name):
-            return True
         suite, case = self._cases[case_id]
+        pooled = self.now.get(case_id)
+        if not case.iterations and pooled is not None:
+            return bool(pooled.scores.get(name))
         if name == OVERALL and suite.threshold is not None:
             return case.score is not None
         return any(score.score is not None for score in _scores(case, name))
@@ -130,6 +138,8 @@ def _cause(case: CaseResult, name: str) -> _Cause | None:
     left_out = {reason.cause for reason in reasons if reason is not None}
     if left_out & {"budget", "time"}:
         return None
+    if any(turn.unavailable for turn in case.turns):
+        return "unavailable"
     if any(turn.error for turn in case.turns):
         return "agent"
     if any(score.status == "error" for score in scores):

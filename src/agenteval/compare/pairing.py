@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, Shortened, SuiteResult, TurnResult
-from agenteval.results.comparison import AnswerChange, CaseChange, ComparedCase, PoolCase, PoolEntry, ScoreChange
+from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, Shortened, TurnResult
+from agenteval.results.comparison import AnswerChange, CaseChange, ComparedCase, PoolCase, ScoreChange
 from agenteval.results.model import Results
 from agenteval.results.rollup import (
     aggregated_status,
@@ -14,14 +14,12 @@ from agenteval.results.rollup import (
     iteration_status,
     mean,
     strict_case_status,
-    turn_means,
 )
 from agenteval.results.shortening import same_answer, whole_answer
-from agenteval.suite.model import OVERALL, Fingerprints
+from agenteval.suite.model import OVERALL
 
 # Maximum length of an answer in the comparison. Answers are only shown, not compared.
 _ANSWER_CHARACTERS = 4000
-_UNKNOWN = Fingerprints()
 
 
 @dataclass(frozen=True)
@@ -34,58 +32,6 @@ class Pairing:
     def compared(self) -> tuple[ComparedCase, ...]:
         """The cases whose question and metrics match in both runs."""
         return tuple(case for case in self.cases if case.change in {"regressed", "improved", "unchanged"})
-
-
-def pool_entry(results: Results, fingerprints: Mapping[str, Fingerprints]) -> PoolEntry:
-    """Return the pool entry of a run: the raw scores and the fingerprints of every case."""
-    cases = {
-        case.id: pool_case(fingerprints.get(case.id, _UNKNOWN), case_scores(suite, case))
-        for suite, case in results.cases()
-    }
-    return entry_without_cases(results).model_copy(update={"cases": cases})
-
-
-def pool_case(fingerprints: Fingerprints, scores: dict[str, list[float]]) -> PoolCase:
-    """Return one case of a pool entry."""
-    return PoolCase(fingerprint=fingerprints.question, metrics=dict(fingerprints.metrics), scores=scores)
-
-
-def entry_without_cases(results: Results) -> PoolEntry:
-    """Return the pool entry of a run without cases; `results.archive` has the cases of large runs."""
-    return PoolEntry(commit=results.run.commit, run_id=results.run.id, created_at=results.run.started_at, cases={})
-
-
-def case_scores(suite: SuiteResult, case: CaseResult) -> dict[str, list[float]]:
-    """Return for each metric the score of each complete iteration, which is the mean over its turns.
-
-    If the suite aggregates scores, the aggregated score is included.
-    """
-    return scores_of(case, suite.threshold)
-
-
-def scores_of(case: CaseResult, threshold: float | None) -> dict[str, list[float]]:
-    """Return the scores as `case_scores` does.
-
-    Args:
-        case: the case.
-        threshold: the suite's threshold of the aggregated score; ``None`` without aggregation.
-    """
-    scores: dict[str, list[float]] = {}
-    whole = [iteration for iteration in case.iterations if is_whole(iteration)]
-    for iteration in whole:
-        for name, score in turn_means(iteration.turns).items():
-            scores.setdefault(name, []).append(score)
-    if threshold is not None:
-        overall = [iteration.score for iteration in whole if iteration.score is not None]
-        # The results of a large run contain some cases without their iterations.
-        outline = [] if case.iterations or case.score is None else [case.score]
-        scores[OVERALL] = overall or outline
-    return scores
-
-
-def is_whole(iteration: IterationResult) -> bool:
-    """Return whether every turn had an answer; partial iterations cannot be compared."""
-    return all(turn.error is None for turn in iteration.turns)
 
 
 def pair_cases(current: Results, baseline: Results, known: Collection[str], gone: Collection[str] = ()) -> Pairing:

@@ -8,8 +8,11 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from agenteval.compare.statistics.parameters import GateParameters
+from agenteval.compare.regression.settings import GateSettings
 
+#: What a suspected regression is proven against: ``against-base``: the base commit's agent, side by side; ``rerun``:
+#: earlier runs of the base branch; ``off``: nothing runs again.
+Confirm = Literal["against-base", "rerun", "off"]
 PolicyName = Literal["statistics", "any-flip", "mean-drop", "threshold"]
 
 
@@ -41,7 +44,7 @@ class ConfirmationLimits:
     """The largest cost of the runs that confirm suspected regressions; ``None`` is no limit.
 
     Attributes:
-        runs: whole runs of the suite, of both sides together.
+        runs: whole runs of the suite, of both sides together, as long as those of the head-to-head.
         calls: iterations of cases, whole runs included.
         cost_usd: cost of agents and judges in US dollars.
     """
@@ -57,13 +60,15 @@ class ComparePolicy:
 
     Attributes:
         name: ``statistics``, or a simple rule: ``any-flip`` (no case may change from passed to failed, and no mean
-            may drop by more than ``parameters.tolerance``), ``mean-drop`` (only the condition on means),
+            may drop by more than ``settings.tolerance``), ``mean-drop`` (only the condition on means),
             ``threshold`` (only the share of passed cases counts).
-        parameters: parameters of the statistics.
+        settings: the limits of the statistics.
+        confirm: what a suspected regression is proven against.
         gating: metric id → whether the metric can fail the gate; other metrics gate if they have a threshold or a
             verdict.
         deterministic: whether the agent always gives the same answer to a question, so that one flip is proof.
         recorded: ids of cases with recorded answers; they are always deterministic.
+        is_final: whether nothing can run again, so that a large drop is proven without it.
         quarantine: cases that do not count.
         max_confirmation: the largest cost of confirmation runs.
         min_pass_rate: required share of passed cases for ``threshold``.
@@ -72,10 +77,12 @@ class ComparePolicy:
     """
 
     name: PolicyName = "statistics"
-    parameters: GateParameters = field(default_factory=GateParameters)
+    settings: GateSettings = field(default_factory=GateSettings)
+    confirm: Confirm = "against-base"
     gating: Mapping[str, bool] = field(default_factory=dict)
     deterministic: bool = False
     recorded: frozenset[str] = frozenset()
+    is_final: bool = False
     quarantine: tuple[Quarantine, ...] = ()
     max_confirmation: ConfirmationLimits = field(default_factory=ConfirmationLimits)
     min_pass_rate: float | None = None
@@ -89,11 +96,11 @@ class ComparePolicy:
     @property
     def confirms_beside_base(self) -> bool:
         """Whether confirmation runs the base commit's agent beside the current agent."""
-        return self.name == "statistics" and self.parameters.confirm in {"against-base", "both"}
+        return self.name == "statistics" and self.confirm == "against-base"
 
     def without_confirmation(self) -> ComparePolicy:
-        """Return the policy that decides on the first run alone."""
-        return replace(self, parameters=replace(self.parameters, confirm="off"))
+        """Return the policy for results of which nothing can run again: they alone decide."""
+        return replace(self, confirm="off", is_final=True)
 
     def is_deterministic(self, case_id: str) -> bool:
         """Return whether the agent always gives the same answer to a case."""

@@ -1,16 +1,13 @@
-"""The pool: the newest runs of the base branch, which every results file contains."""
+"""The pool: the newest runs of the base branch since its last proven change, which every results file contains."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from agenteval.compare.pairing import pool_entry
+from agenteval.compare.run_scores import pool_entry
 from agenteval.results.comparison import Comparison, PoolEntry
 from agenteval.results.model import Results
-
-# Keys in the details of a comparison: the cases that regressed individually, and the metrics whose means changed.
-REGRESSED_CASES, MOVED_MEANS = "regressed_cases", "moved_means"
 
 
 @dataclass(frozen=True)
@@ -21,13 +18,14 @@ class Pool:
     notes: tuple[str, ...] = ()
 
 
-def baseline_pool(baseline: Results, current_run_id: str, window: int) -> Pool:
+def baseline_pool(baseline: Results, current_run_id: str, window: int, unrelated: Collection[str] = ()) -> Pool:
     """Return the runs of a baseline: the runs in its pool and the baseline run itself.
 
     Args:
         baseline: the results of the baseline.
         current_run_id: id of the current run, which a later baseline may contain.
         window: maximum number of runs; the newest ones count.
+        unrelated: commits whose runs do not count, because the base branch does not contain them any more.
     """
     runs = list(baseline.pool)
     if all(entry.run_id != baseline.run.id for entry in runs):
@@ -38,33 +36,47 @@ def baseline_pool(baseline: Results, current_run_id: str, window: int) -> Pool:
         notes.append(f"the baseline's pool contains {repeated} of its runs more than once; each counts once")
     if current_run_id != baseline.run.id:
         by_id.pop(current_run_id, None)
-    scored = [entry for entry in by_id.values() if _has_scores(entry)]
-    if empty := len(by_id) - len(scored):
+    # Without any other run, those of another history still raise suspicion; they prove nothing.
+    kept = [entry for entry in by_id.values() if entry.commit not in unrelated] or list(by_id.values())
+    if gone := len(by_id) - len(kept):
+        what = "its commit is" if gone == 1 else "their commits are"
+        notes.append(f"{gone} of the baseline's runs left out: {what} not in the history of the base commit")
+    scored = [entry for entry in kept if _has_scores(entry)]
+    if empty := len(kept) - len(scored):
         notes.append(f"{empty} of the baseline's runs left out: {'it has' if empty == 1 else 'they have'} no score")
     return Pool(tuple(scored)[-window:], tuple(notes))
 
 
 def extended_pool(
-    own: PoolEntry, baseline: Results | None, comparison: Comparison | None, window: int
+    own: PoolEntry,
+    baseline: Results | None,
+    comparison: Comparison | None,
+    window: int,
+    confirming: Iterable[PoolEntry] = (),
 ) -> list[PoolEntry]:
     """Return the pool of a run: the pool of its baseline and the run itself.
 
-    If a mean changed, or a simple rule reports a regression or an improvement, the pool restarts, because the agent
-    has changed. Cases that regressed individually are removed from earlier runs.
+    If a mean is proven to have changed, a new epoch begins: earlier runs are of another agent. Cases that are proven
+    to have changed are removed from earlier runs. An unproven change resets nothing.
 
     Args:
         own: the run's entry.
         baseline: the run that it was compared with.
         comparison: the result of the comparison.
         window: maximum number of runs; the newest ones are kept.
+        confirming: entries of the same agent's confirming runs; a new epoch begins with them too.
     """
-    if baseline is None or (comparison is not None and _is_new_epoch(comparison)):
-        return [own]
+    if baseline is None:
+        return [own.model_copy(update={"epoch": own.commit})]
+    if comparison is not None and comparison.begins_epoch:
+        begun = [own, *confirming][-window:]
+        return [entry.model_copy(update={"epoch": own.commit}) for entry in begun]
     earlier = baseline_pool(baseline, own.run_id, window).runs
     # Runs of other tools have no fingerprints, so later runs cannot check that their questions are the same.
     others = [entry for entry in earlier if entry.run_id != own.run_id and _tells_questions_apart(entry)]
-    broken = comparison.policy.get(REGRESSED_CASES, ()) if comparison is not None else ()
-    return [*(_without(entry, broken) for entry in others), own][-window:]
+    changed = {proof.id for proof in comparison.proofs if proof.proven} if comparison is not None else set()
+    epoch = (others[-1].epoch or others[0].commit) if others else own.commit
+    return [*(_without(entry, changed) for entry in others), own.model_copy(update={"epoch": epoch})][-window:]
 
 
 def _has_scores(entry: PoolEntry) -> bool:
@@ -73,12 +85,6 @@ def _has_scores(entry: PoolEntry) -> bool:
 
 def _tells_questions_apart(entry: PoolEntry) -> bool:
     return any(case.fingerprint for case in entry.cases.values())
-
-
-def _is_new_epoch(comparison: Comparison) -> bool:
-    if MOVED_MEANS in comparison.policy:
-        return bool(comparison.policy[MOVED_MEANS])
-    return comparison.verdict in {"regressed", "improved"}
 
 
 def _without(entry: PoolEntry, case_ids: Collection[str]) -> PoolEntry:

@@ -35,7 +35,7 @@ def simple_rule_verdict(
         counting = [case for _, case in current.cases() if case.id not in quarantined]
         return *_by_pass_rate(summarise(counting).pass_rate, policy), metrics
     flips = cases if policy.name == "any-flip" else ()
-    return *_by_change(cases, flips, metrics, policy.parameters.tolerance), metrics
+    return *_by_change(cases, flips, metrics, policy.settings.tolerance), metrics
 
 
 def _metrics(cases: Sequence[ComparedCase], policy: ComparePolicy) -> list[ComparedMetric]:
@@ -55,7 +55,7 @@ def _metrics(cases: Sequence[ComparedCase], policy: ComparePolicy) -> list[Compa
 def _metric(
     name: str, pairs: Sequence[tuple[float, float]], policy: ComparePolicy, *, gating: bool
 ) -> ComparedMetric:
-    tolerance = policy.parameters.tolerance
+    tolerance = policy.settings.tolerance
     before = sum(pair[0] for pair in pairs) / len(pairs)
     after = sum(pair[1] for pair in pairs) / len(pairs)
     difference = after - before

@@ -14,7 +14,13 @@ from agenteval.results.verdict import Unproven
 
 
 def unpaired(
-    current: Results, baseline: Results, pairing: Pairing, quarantined: Collection[str], not_gating: Collection[str]
+    current: Results,
+    baseline: Results,
+    pairing: Pairing,
+    quarantined: Collection[str],
+    not_gating: Collection[str],
+    *,
+    failures_count: bool = False,
 ) -> list[Unproven]:
     """Return why a comparison proves too little: cases, metrics or scores of the baseline have no counterpart.
 
@@ -26,17 +32,18 @@ def unpaired(
         pairing: their cases. Cases that a filter left out are not in it.
         quarantined: ids of quarantined cases, which do not count.
         not_gating: ids of metrics that the policy excludes from the gate.
+        failures_count: whether a failure of the agent counts as a score of 0, so that nothing is lost.
     """
     counting = [case for case in pairing.cases if case.change != "new" and case.id not in quarantined]
     found = list(_cases(counting))
     if baseline.tool.name == OWN_NAME:
         found += _metrics(current, baseline, counting, not_gating)
-    found += lost_scores(current, baseline, pairing, quarantined, not_gating)
-    is_merged = _is_merged(current.run, baseline.run)
-    return [point for point in found if point.mended_by == "outside" or not is_merged]
+    found += lost_scores(current, baseline, pairing, quarantined, not_gating, failures_count=failures_count)
+    merged = is_merged(current.run, baseline.run)
+    return [point for point in found if point.mended_by == "outside" or not merged]
 
 
-def _is_merged(current: Run, baseline: Run) -> bool:
+def is_merged(current: Run, baseline: Run) -> bool:
     """Return whether a workflow ran on the branch of its baseline."""
     return current.workflow_run_id is not None and current.ref is not None and current.ref == baseline.ref
 

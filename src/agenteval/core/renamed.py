@@ -11,5 +11,5 @@ from collections.abc import Mapping
 RENAMED: Mapping[str, Mapping[str, str]] = {
     "run": {"--base-agent": "--control", "--max-time": "--time-limit"},
     "gate.fail_on": {"inconclusive": "unproven"},
-    "gate.confirm": {"head": "rerun", "base": "against-base"},
+    "gate.confirm": {"head": "rerun", "base": "against-base", "both": "against-base"},
 }

@@ -105,6 +105,8 @@ class TurnResult(ResultsModel):
     not_asked: NotAsked | None = Field(default=None, exclude_if=lambda value: value is None)
     # Number of retries; omitted if there were none.
     retries: int = Field(default=0, exclude_if=lambda value: not value)
+    # Whether the agent could not be reached or was overloaded: then ``error`` says nothing about its answers.
+    unavailable: bool = Field(default=False, exclude_if=lambda value: not value)
     # Whether a cache answered a model call of the agent: then there is no latency and no cost. Omitted if false.
     cached: bool = Field(default=False, exclude_if=lambda value: not value)
     scores: list[Score] = Field(default=[])

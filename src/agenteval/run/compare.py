@@ -1,4 +1,4 @@
-"""Compares a finished run with its baseline, and confirms suspected regressions with a confirmation run."""
+"""Compares a finished run with its baseline, and makes the runs that prove or clear a suspected regression."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import AgentEvalError
-from agenteval.results.comparison import Comparison
+from agenteval.results.comparison import Comparison, PoolEntry
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.results.partial import why_no_baseline
 from agenteval.results.summary import RunUsage
@@ -17,13 +17,8 @@ from agenteval.run.resolve.suites import place_of
 from agenteval.run.runner.execution import RunExecution
 
 if TYPE_CHECKING:
-    from agenteval.compare.baseline_runs import RunScores
     from agenteval.compare.comparer import Comparer
-    from agenteval.compare.samples import Confirmation
-    from agenteval.compare.statistics.decision import FirstStage
     from agenteval.run.confirm.control import PreparedControl
-    from agenteval.run.confirm.requests import Answer, Side
-    from agenteval.run.confirm.runs import ConfirmingRuns
 
 _PULL_REQUEST = "refs/pull/"
 
@@ -49,8 +44,8 @@ class FirstComparison:
 
     Attributes:
         compared: the run with this comparison.
-        comparer: repeats the comparison with the scores of a confirmation run; ``None`` without a baseline.
-        needs_confirmation: whether suspected regressions must be re-run.
+        comparer: decides with further runs; ``None`` without a baseline.
+        needs_confirmation: whether further runs must prove or clear a suspicion.
     """
 
     compared: ComparedRun
@@ -58,13 +53,19 @@ class FirstComparison:
     needs_confirmation: bool = False
 
 
-def compare_first(results: Results, spec: GateSpec, execution: RunExecution) -> FirstComparison:
-    """Compare a run with its baseline without re-running any case.
+def compare_first(
+    results: Results,
+    spec: GateSpec,
+    execution: RunExecution,
+    control: PreparedControl | AgentEvalError | None = None,
+) -> FirstComparison:
+    """Compare a run with its baseline without running any case again.
 
     Args:
         results: the run, with its own entry in the pool.
         spec: contains the baseline, if there is one, and the comparison policy.
         execution: the execution of the run.
+        control: the control, from ``prepared_control``; it tells which earlier runs are of its history.
     """
     baseline = spec.baseline
     if baseline is None:
@@ -81,12 +82,11 @@ def compare_first(results: Results, spec: GateSpec, execution: RunExecution) -> 
         notes=baseline.notes,
         gone=_gone(results, baseline.results),
         distance=baseline.distance,
+        unrelated=frozenset() if control is None or isinstance(control, AgentEvalError) else control.unrelated,
     )
-    first = comparer.first_stage
-    confirms = spec.compare.parameters.confirm != "off"
-    wanted = confirms and first is not None and (first.second_run or bool(first.reruns))
     compared = ComparedRun(_with(comparer.decide(), results, spec))
-    return FirstComparison(_noted(compared), comparer, needs_confirmation=wanted and execution.complete)
+    wanted = execution.complete and comparer.needs_runs
+    return FirstComparison(_noted(compared), comparer, needs_confirmation=wanted)
 
 
 def _gone(results: Results, baseline: Results) -> frozenset[str]:
@@ -112,7 +112,8 @@ def prepared_control(spec: RunSpec) -> Iterator[PreparedControl | AgentEvalError
     # Imported here: most runs need none.
     from agenteval.run.confirm.control import prepared_control as prepared
 
-    with prepared(spec, spec.baseline.results.run.commit) as control:
+    baseline = spec.baseline.results
+    with prepared(spec, baseline.run.commit, {entry.commit for entry in baseline.pool if entry.commit}) as control:
         yield control
 
 
@@ -122,9 +123,7 @@ def confirm_and_compare(
     execution: RunExecution,
     control: PreparedControl | AgentEvalError | None,
 ) -> ComparedRun:
-    """Re-run suspected regressions within the remaining limits of the first run, and compare again.
-
-    If the confirmation run is impossible, the comparison stays undecided and contains the reason.
+    """Make the runs that the first comparison asks for within the remaining limits, and decide with them.
 
     Args:
         first: the first comparison.
@@ -133,15 +132,17 @@ def confirm_and_compare(
         control: the control, from ``prepared_control``.
     """
     comparer = first.comparer
-    if comparer is None or comparer.first_stage is None:
+    if comparer is None:
         return first.compared
+    from agenteval.run.confirm.proving import Proving
     from agenteval.run.confirm.runs import confirming_runs
 
-    sides: tuple[Side, ...] = ("current", "control") if spec.compare.confirms_beside_base else ("current",)
     with confirming_runs(spec, execution, control) as runs:
-        confirmation = _confirmation(runs, comparer.first_stage, sides, comparer.current)
+        proving = Proving(runs, comparer.sides)
+        decided = replace(comparer.prove(proving.answer), control=runs.control_commit)
         runs.close()
-    compared = _noted(ComparedRun(_with(comparer.decide(confirmation), comparer.current, spec)))
+    results = _with(comparer.concluded(decided), comparer.current, spec, proving.entries())
+    compared = _noted(ComparedRun(results))
     return replace(
         compared,
         results=_with_usage(compared.results, runs.usage),
@@ -150,47 +151,12 @@ def confirm_and_compare(
     )
 
 
-def _confirmation(runs: ConfirmingRuns, first: FirstStage, sides: tuple[Side, ...], results: Results) -> Confirmation:
-    """Make the runs that the first comparison asks for, and return their scores."""
-    from agenteval.compare.samples import Confirmation
-    from agenteval.run.confirm.requests import Answer, CaseRuns, WholeRun
-
-    second = runs.answer(WholeRun(sides)) if first.second_run else Answer()
-    stopped = bool(second.unavailable)
-    reruns = runs.answer(CaseRuns(sides, first.reruns)) if first.reruns and not stopped else Answer()
-    return Confirmation(
-        second=_scores(second, "current", results),
-        control=_scores(second, "control", results),
-        reruns=_scores(reruns, "current", results),
-        control_reruns=_scores(reruns, "control", results),
-        not_run_because=second.unavailable or reruns.unavailable or _broken((second, reruns)),
-    )
-
-
-def _scores(answer: Answer, side: Side, results: Results) -> RunScores:
-    from agenteval.compare.samples import run_scores
-
-    suites = {suite.path: suite for suite in results.suites}
-    return run_scores((suites[path], case) for path, case in answer.side(side))
-
-
-def _broken(answers: Iterable[Answer]) -> str:
-    """Return how many cases could not be evaluated, with the first error; empty if all could."""
-    cases = [case for answer in answers for found in answer.cases.values() for _, case in found]
-    broken = [case for case in cases if case.status == "error"]
-    if not broken:
-        return ""
-    first = next((turn.error for case in broken for turn in case.turns if turn.error), "")
-    message = f"{len(broken)} of {len(cases)} cases of the confirmation run could not be evaluated"
-    return f"{message}: {first}" if first else message
-
-
 def _noted(compared: ComparedRun) -> ComparedRun:
     comparison = compared.results.comparison
     return replace(compared, warnings=tuple(comparison.notes) if comparison else ())
 
 
-def _with(comparison: Comparison, results: Results, spec: GateSpec) -> Results:
+def _with(comparison: Comparison, results: Results, spec: GateSpec, confirming: Iterable[PoolEntry] = ()) -> Results:
     """Return the run with its comparison and the updated pool for later runs."""
     results = results.model_copy(update={"comparison": comparison})
     # The pool contains only runs of the base branch that can be baselines.
@@ -198,9 +164,10 @@ def _with(comparison: Comparison, results: Results, spec: GateSpec) -> Results:
         return results
     from agenteval.compare.pool import extended_pool
 
-    window = spec.compare.parameters.window
+    window = spec.compare.settings.window
     earlier = spec.baseline.results if spec.baseline else None
-    return results.model_copy(update={"pool": extended_pool(results.pool[0], earlier, comparison, window)})
+    pool = extended_pool(results.pool[0], earlier, comparison, window, confirming)
+    return results.model_copy(update={"pool": pool})
 
 
 def _with_usage(results: Results, taken: RunUsage) -> Results:

@@ -12,7 +12,8 @@ from agenteval.results.verdict import Unproven
 def compare_finished(now: Results, then: Results, policy: ComparePolicy, notes: tuple[str, ...] = ()) -> Comparison:
     """Compare two finished runs.
 
-    A selection of cases does not prove that the others still pass, or that they still exist: it is ``unproven``.
+    Nothing runs again: the results alone decide. A selection of cases does not prove that the others still pass, or
+    that they still exist: it is ``unproven``.
 
     Args:
         now: the run to check; not a shard.
@@ -20,6 +21,7 @@ def compare_finished(now: Results, then: Results, policy: ComparePolicy, notes: 
         policy: the comparison policy.
         notes: what the reader of the earlier run left out.
     """
+    policy = policy.without_confirmation()
     known = {case.id for _, case in now.cases()}
     covered = now.run.coverage
     if covered is None or not covered.selection_note:

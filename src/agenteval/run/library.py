@@ -45,8 +45,8 @@ def compare(
         gate: its quarantined cases are excluded; without it every case counts.
 
     Returns:
-        The verdict, with every compared metric and case. Regressions that would need a confirmation run are decided
-        from this one run, as with ``confirm: off``.
+        The verdict, with every compared metric and case. Nothing runs again: an unmistakable drop is ``regressed``,
+        and another suspicion is ``unproven``.
 
     Raises:
         ConfigError: an argument is wrong, the current run is a shard, or the earlier run cannot be a baseline.
@@ -54,10 +54,9 @@ def compare(
     check_not_shard(current, None)
     check_baseline(baseline, None)
     from agenteval.compare.policy import ComparePolicy
-    from agenteval.compare.statistics.parameters import GateParameters
     from agenteval.run.finished_runs import compare_finished
 
-    policy = ComparePolicy(parameters=GateParameters(confirm="off"), quarantine=gate.quarantine if gate else ())
+    policy = ComparePolicy(quarantine=gate.quarantine if gate else ()).without_confirmation()
     return compare_finished(current, baseline, policy)
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from agenteval.compare.pairing import pool_entry
+from agenteval.compare.run_scores import pool_entry
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.report.write import print_table, write_reports
 from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
@@ -40,7 +40,7 @@ def merge_files(
 ) -> RunOutcome:
     """Merge results files, compare the merged run with the baseline, apply the gate, and write every report.
 
-    No case runs again: the merged run alone decides, as with ``confirm: off``.
+    No case runs again: the merged run alone decides.
 
     Args:
         files: results files, or report directories.

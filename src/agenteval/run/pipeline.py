@@ -61,7 +61,7 @@ def _run(spec: RunSpec, control: PreparedControl | AgentEvalError | None) -> Run
     """Run the cases, compare and report; then confirm suspected regressions and report again."""
     execution = execute(make_plan(spec))
     analyses = _analyse(spec, execution, make_results(spec, execution))
-    first = compare_first(analyses.results, spec, execution)
+    first = compare_first(analyses.results, spec, execution, control)
     warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
     outcome = decide(first.compared, spec, execution, warnings)
     outcome = _reported(outcome, outcome.report(spec.earlier, analyses), spec.out)

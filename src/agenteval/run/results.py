@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agenteval.compare.pairing import entry_without_cases
+from agenteval.compare.run_scores import entry_without_cases
 from agenteval.core.version import __version__
 from agenteval.results.case import SuiteResult
 from agenteval.results.comparison import PoolEntry

@@ -10,7 +10,7 @@ from tests.unit.runs import case, results
 
 from agenteval.compare.comparer import Comparer
 from agenteval.compare.policy import ComparePolicy
-from agenteval.compare.statistics.parameters import GateParameters
+from agenteval.compare.regression.settings import GateSettings
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import ComparedCase, Comparison
 from agenteval.results.model import Results
@@ -55,9 +55,9 @@ def past(count: int, cases: Sequence[CaseResult] | None = None, **keys: Any) -> 
     return history(*(base_run(day, chosen, **keys) for day in range(1, count + 1)))
 
 
-def policy(parameters: Mapping[str, Any] | None = None, **fields: Any) -> ComparePolicy:
+def policy(settings: Mapping[str, Any] | None = None, **fields: Any) -> ComparePolicy:
     """The default policy with some fields changed."""
-    return ComparePolicy(parameters=GateParameters(**(parameters or {})), **fields)
+    return ComparePolicy(settings=GateSettings(**(settings or {})), **fields)
 
 
 def comparer(now: Results, then: Results, chosen: ComparePolicy | None = None) -> Comparer:

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from tests.unit.runs import SUITE, broken, case, iteration, results, score, skipped, turn
 
 from agenteval.compare.comparer import Comparer
-from agenteval.compare.pairing import pair_cases, pool_entry
+from agenteval.compare.pairing import pair_cases
 from agenteval.compare.policy import ComparePolicy
-from agenteval.compare.statistics.parameters import GateParameters
+from agenteval.compare.regression.settings import GateSettings
+from agenteval.compare.run_scores import pool_entry
 from agenteval.results.case import CaseResult, CaseStatus, TurnResult
 from agenteval.results.comparison import CaseChange, Comparison
 from agenteval.results.model import Results
@@ -24,7 +25,7 @@ def known(run: Results) -> set[str]:
 
 
 def compared(before: Results, after: Results, tolerance: float = 0.05) -> Comparison:
-    policy = ComparePolicy(name="any-flip", parameters=GateParameters(tolerance=tolerance))
+    policy = ComparePolicy(name="any-flip", settings=GateSettings(tolerance=tolerance))
     return Comparer(after, before, known(after), policy).decide()
 
 

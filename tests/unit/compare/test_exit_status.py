@@ -12,12 +12,11 @@ from tests.unit.runs import broken, case, iteration, not_asked, results, score, 
 from agenteval.compare.comparer import Comparer
 from agenteval.compare.gate import GatePolicy, decide_gate
 from agenteval.compare.policy import ComparePolicy
-from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.results.case import CaseResult, CaseStatus, Criterion, NotAsked, NotAskedCause, TurnResult
 from agenteval.results.coverage import Coverage, EndedBy
 
 ANY_FLIP = ComparePolicy(name="any-flip")
-STATISTICS = ComparePolicy(parameters=GateParameters(confirm="off"))
+STATISTICS = ComparePolicy(confirm="off")
 MANY = 60
 
 

@@ -11,13 +11,13 @@ from tests.unit.runs import broken, case, iteration, not_asked, results, score, 
 from agenteval.compare.comparer import Comparer
 from agenteval.compare.gate import GatePolicy, decide_gate
 from agenteval.compare.policy import ComparePolicy, Quarantine
-from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.results.case import CaseResult, CaseStatus, NotAsked, NotAskedCause, TurnResult
 from agenteval.results.model import Results
 from agenteval.results.rollup import summarise
 from agenteval.results.verdict import MendedBy
 
-PLAIN = ComparePolicy(parameters=GateParameters(confirm="off"))
+PLAIN = ComparePolicy(confirm="off")
+ANY_FLIP = ComparePolicy(name="any-flip")
 SCORED = turn(score())
 
 
@@ -50,7 +50,7 @@ def lost(now: Results, then: Results, policy: ComparePolicy = PLAIN) -> list[tup
 @pytest.mark.parametrize(
     ("status", "now", "why", "mended_by"),
     [
-        ("error", turn(response=None, error="crash"), "the agent failed", "change"),
+        ("error", turn(response=None, error="busy", unavailable=True), "the agent could not be reached", "outside"),
         ("error", turn(broken()), "the metric ended in an error", "outside"),
         ("skipped", turn(skipped()), "the metric does not apply any more", "change"),
         ("passed", turn(score("f1"), skipped()), "the metric does not apply any more", "change"),
@@ -76,6 +76,15 @@ def test_every_way_to_lose_a_score(
     gate = decide_gate(compared(one, then), GatePolicy(frozenset({"unproven"}), max_error_rate=1))
     assert (gate.verdict, gate.exit_status) == ("unproven", 1 if mended_by == "change" else 3)
     assert any("no score of 'numeric' any more" in reason for reason in gate.reasons)
+
+
+def test_a_failure_of_the_agent_is_a_score_of_0_for_the_statistics_and_lost_for_a_simple_rule() -> None:
+    crash = turn(response=None, error="crash")
+    then = results(*cases(SCORED, SCORED, SCORED), run_id="then")
+    now = results(*cases(crash, SCORED, SCORED, status="error"))
+    text = "1 of 3 cases has no score of 'numeric' any more (the agent failed): c0"
+    assert lost(now, then) == []
+    assert lost(now, then, ANY_FLIP) == [(text, "change")]
 
 
 @pytest.mark.parametrize(
@@ -115,15 +124,15 @@ def test_metrics_with_the_same_cases_are_one_point() -> None:
     crash = turn(response=None, error="crash")
     then = results(*cases(both, both), run_id="then")
     text = "1 of 2 cases has no score of 'f1', 'numeric' any more (the agent failed): c1"
-    assert lost(results(*cases(both, crash, status="error")), then) == [(text, "change")]
+    assert lost(results(*cases(both, crash, status="error")), then, ANY_FLIP) == [(text, "change")]
 
 
 def test_only_what_gates_is_missed() -> None:
     now, then = results(*cases(turn(skipped()))), results(*cases(SCORED), run_id="then")
-    held = ComparePolicy(parameters=PLAIN.parameters, quarantine=(Quarantine("c0", TODAY),))
+    held = ComparePolicy(confirm="off", quarantine=(Quarantine("c0", TODAY),))
     assert len(lost(now, then)) == 1
     assert lost(now, then, held) == []
-    assert lost(now, then, ComparePolicy(parameters=PLAIN.parameters, gating={"numeric": False})) == []
+    assert lost(now, then, ComparePolicy(confirm="off", gating={"numeric": False})) == []
     informational = results(*cases(turn(score(passed=None))), run_id="then")
     assert lost(now, informational) == []
     comparison = compared(now, informational).comparison

@@ -12,8 +12,8 @@ from tests.unit.runs import case, iteration, not_asked, results, score, turn
 
 from agenteval.compare.comparer import Comparer
 from agenteval.compare.policy import ComparePolicy
-from agenteval.compare.samples import Sides
-from agenteval.compare.statistics.model import MetricRuns
+from agenteval.compare.regression.model import Evidence
+from agenteval.compare.sides import Sides
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
@@ -33,9 +33,8 @@ def run(day: int, scores: Mapping[str, list[float]], prints: Prints, run_id: str
     return dated(results(*cases, run_id=run_id or f"base-{day}", metrics=metrics), day)
 
 
-def sides(current: Results, baseline: Results) -> dict[str, MetricRuns]:
-    found = Sides(current, baseline, ComparePolicy(), frozenset()).metrics
-    return {metric.metric: metric for metric in found}
+def evidence(current: Results, baseline: Results) -> Evidence:
+    return Sides(current, baseline, ComparePolicy(), frozenset()).evidence
 
 
 def compared(current: Results, baseline: Results, policy: ComparePolicy | None = None) -> Comparison:
@@ -59,12 +58,9 @@ def test_an_edited_metric_leaves_the_others_as_they_were(
     baseline = history(*(run(day, scores, before) for day, scores in enumerate(earlier, start=1)))
     unedited = history(*(run(day, scores, same) for day, scores in enumerate(earlier, start=1)))
     current = run(9, now, after, "now")
-    found, expected = sides(current, baseline), sides(run(9, now, same, "now"), unedited)
-    assert {name: found[name] for name in same} == expected
-    if edit != "remove":
-        assert all(not any(item.baseline) for item in found["edited"].cases)
-    else:
-        assert "edited" not in found
+    found, expected = evidence(current, baseline), evidence(run(9, now, same, "now"), unedited)
+    assert found == expected
+    assert {name for metrics in found.first.values() for name in metrics} == set(same)
 
 
 @pytest.mark.parametrize("policy", ["any-flip", "mean-drop"])
@@ -109,7 +105,8 @@ def test_a_new_metric_does_not_leave_the_run_undecided() -> None:
     found = compared(results(*added, metrics=prints), before)
     assert found.verdict == compared(results(*steady(), metrics=dict(prints)), before).verdict
     assert [metric.id for metric in found.metrics] == ["numeric"]
-    assert (found.notes, found.policy["reason"]) == ([], f"numeric: {found.metrics[0].reason}")
+    assert found.notes == []
+    assert "brevity" not in found.policy["reason"]
 
 
 def test_a_changed_metric_is_named_and_leaves_the_run_undecided() -> None:
@@ -130,8 +127,8 @@ def test_a_case_without_a_metric_in_common_is_changed() -> None:
 
 def test_runs_without_fingerprints_of_metrics_are_compared() -> None:
     before = base_run(1, [scored("a", 1)])
-    found = sides(results(scored("a", 0), metrics={"a": {"numeric": "1"}}), before)
-    assert found["numeric"].cases[0].baseline == ((1.0,),)
+    found = evidence(results(scored("a", 0), metrics={"a": {"numeric": "1"}}), before)
+    assert found.pool == ({"agent.yaml::a": {"numeric": (1.0,)}},)
 
 
 def test_an_answer_that_failed_without_its_judge_is_a_regression_beside_an_added_metric() -> None:

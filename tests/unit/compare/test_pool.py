@@ -12,10 +12,19 @@ from hypothesis import strategies as st
 from tests.unit.compare.gate_runs import base_run, compared, dated, history, past, scored, steady
 from tests.unit.runs import SUITE, results
 
-from agenteval.compare.pool import MOVED_MEANS, REGRESSED_CASES, baseline_pool, extended_pool
+from agenteval.compare.pool import baseline_pool, extended_pool
 from agenteval.core.errors import ConfigError
 from agenteval.results.archive import InMemory
-from agenteval.results.comparison import BaselineInfo, Comparison, PoolEntry, RunVerdict
+from agenteval.results.comparison import (
+    BaselineInfo,
+    CaseProof,
+    ComparedMetric,
+    Comparison,
+    FailedOf,
+    PoolEntry,
+    RunVerdict,
+    Stage,
+)
 from agenteval.results.model import Results
 from agenteval.results.store import read_baseline, results_json
 
@@ -24,16 +33,27 @@ def ids(entries: tuple[PoolEntry, ...] | list[PoolEntry]) -> list[str]:
     return [entry.run_id for entry in entries]
 
 
-def comparison(verdict: RunVerdict = "unchanged", **details: Any) -> Comparison:
+def comparison(verdict: RunVerdict = "unchanged", stage: Stage | None = "head-to-head", **more: Any) -> Comparison:
     info = BaselineInfo(run_id="base-1", created_at="2026-01-01T00:00:00.000Z")
-    return Comparison(baseline=info, verdict=verdict, metrics=[], cases=[], policy=details)
+    found: dict[str, Any] = {"metrics": [], "cases": [], "policy": {}, **more}
+    return Comparison(baseline=info, verdict=verdict, stage=stage, **found)
 
 
-def statistics(cases: list[str] | None = None, means: list[str] | None = None) -> dict[str, Any]:
-    return {REGRESSED_CASES: cases or [], MOVED_MEANS: means or []}
+def mean(verdict: RunVerdict, *, gating: bool = True) -> ComparedMetric:
+    return ComparedMetric(
+        id="numeric", n=2, baseline=1, current=0, difference=-1, verdict=verdict, reason="", gating=gating
+    )
+
+
+def proof(name: str, *, proven: bool) -> CaseProof:
+    none = FailedOf(failed=0, of=3)
+    return CaseProof(
+        id=f"{SUITE}::{name}", metric="numeric", pool=none, first=none, current=none, control=none, proven=proven
+    )
 
 
 OWN = base_run(20, steady(2)).pool[0]
+BEGUN = OWN.model_copy(update={"epoch": OWN.commit})
 
 
 # What a baseline offers
@@ -71,28 +91,64 @@ def test_a_run_can_be_compared_with_itself() -> None:
     assert compared(run, run).verdict == "unchanged"
 
 
+def test_runs_of_another_history_are_left_out_unless_there_is_no_other() -> None:
+    runs = [base_run(day, steady(2)) for day in (1, 2)]
+    entries = [run.pool[0].model_copy(update={"commit": str(day) * 40}) for day, run in enumerate(runs, start=1)]
+    earlier = runs[-1].model_copy(update={"pool": entries})
+    pool = baseline_pool(earlier, "now", 10, {"1" * 40})
+    assert ids(pool.runs) == ["base-2"]
+    assert pool.notes == ("1 of the baseline's runs left out: its commit is not in the history of the base commit",)
+    assert ids(baseline_pool(earlier, "now", 10, {"1" * 40, "2" * 40}).runs) == ["base-1", "base-2"]
+
+
 # The pool of a run
 
 
 def test_a_first_run_hands_on_itself() -> None:
-    assert extended_pool(OWN, None, None, 10) == [OWN]
+    assert extended_pool(OWN, None, None, 10) == [BEGUN]
 
 
 @given(earlier=st.integers(1, 14), window=st.integers(1, 12))
 def test_the_window_limits_the_pool_and_the_run_comes_last(earlier: int, window: int) -> None:
-    kept = extended_pool(OWN, past(earlier, steady(1)), comparison(**statistics()), window)
+    kept = extended_pool(OWN, past(earlier, steady(1)), comparison(), window)
     earlier_ids = [f"base-{day}" for day in range(1, earlier + 1)]
     assert ids(kept) == [*earlier_ids, OWN.run_id][-window:]
 
 
-def test_where_a_mean_moved_a_new_epoch_begins() -> None:
-    for verdict in ("regressed", "improved"):
-        moved = comparison(verdict, **statistics(means=["numeric"]))
-        assert ids(extended_pool(OWN, past(3), moved, 10)) == [OWN.run_id]
+@pytest.mark.parametrize("verdict", ["regressed", "improved"])
+def test_a_new_epoch_begins_where_a_mean_is_proven_to_have_changed(verdict: RunVerdict) -> None:
+    moved = comparison(verdict, metrics=[mean(verdict)])
+    assert extended_pool(OWN, past(3), moved, 10) == [BEGUN]
+    # It begins with all runs of the changed agent, within the window.
+    again = [OWN.model_copy(update={"run_id": f"{OWN.run_id}.{number}"}) for number in (1, 2)]
+    assert ids(extended_pool(OWN, past(3), moved, 10, again)) == [OWN.run_id, *(entry.run_id for entry in again)]
+    assert len(extended_pool(OWN, past(3), moved, 2, again)) == 2
+
+
+@pytest.mark.parametrize(
+    "unproven",
+    [
+        comparison("regressed", metrics=[mean("unchanged")]),
+        comparison("unproven", metrics=[mean("unproven")]),
+        comparison("unchanged", metrics=[mean("regressed", gating=False)]),
+        comparison("regressed", "files", metrics=[mean("regressed")]),
+    ],
+)
+def test_nothing_else_begins_an_epoch(unproven: Comparison) -> None:
+    again = [OWN.model_copy(update={"run_id": "again"})]
+    kept = extended_pool(OWN, past(3), unproven, 10, again)
+    assert ids(kept) == ["base-1", "base-2", "base-3", OWN.run_id]
+    assert kept[-1].epoch == past(3).pool[0].commit
+
+
+def test_the_epoch_is_handed_on() -> None:
+    entries = [entry.model_copy(update={"epoch": "e" * 40}) for entry in past(3).pool]
+    earlier = past(3).model_copy(update={"pool": entries})
+    assert extended_pool(OWN, earlier, comparison(), 2)[-1].epoch == "e" * 40
 
 
 def test_where_a_case_broke_its_past_is_forgotten_and_no_other() -> None:
-    broken = comparison("regressed", **statistics(cases=[f"{SUITE}::c01"]))
+    broken = comparison("regressed", proofs=[proof("c01", proven=True), proof("c02", proven=False)])
     kept = extended_pool(OWN, past(3, steady(3)), broken, 10)
     assert ids(kept) == ["base-1", "base-2", "base-3", OWN.run_id]
     assert [f"{SUITE}::c01" in entry.cases for entry in kept] == [False, False, False, True]
@@ -103,13 +159,13 @@ def test_where_a_case_broke_its_past_is_forgotten_and_no_other() -> None:
     ("verdict", "begins"), [("regressed", True), ("improved", True), ("unchanged", False), ("unproven", False)]
 )
 def test_a_simple_rule_restarts_the_pool_as_a_whole(verdict: RunVerdict, begins: bool) -> None:
-    kept = extended_pool(OWN, past(2), comparison(verdict, name="any-flip"), 10)
+    kept = extended_pool(OWN, past(2), comparison(verdict, None, policy={"name": "any-flip"}), 10)
     assert (len(kept) == 1) is begins
 
 
 def test_a_repeated_run_replaces_its_pool_entry() -> None:
     again = base_run(2, steady(2)).pool[0]
-    assert ids(extended_pool(again, past(2), comparison(**statistics()), 10)) == ["base-1", "base-2"]
+    assert ids(extended_pool(again, past(2), comparison(), 10)) == ["base-1", "base-2"]
 
 
 def test_a_whole_history_of_comparisons_hands_the_pool_on() -> None:

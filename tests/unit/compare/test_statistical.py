@@ -1,19 +1,19 @@
-"""What the statistics say of a run, in the words of results.json."""
+"""What a decision of the gate says about a run, in the words of results.json."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.unit.compare.gate_runs import (
     TODAY,
-    base_run,
     case_named,
     compared,
     comparer,
-    history,
     past,
     policy,
     scored,
@@ -23,147 +23,226 @@ from tests.unit.runs import SUITE, broken, case, iteration, results, score, turn
 
 from agenteval.compare.gate import DEFAULT_FAIL_ON, GatePolicy, decide_gate
 from agenteval.compare.policy import ComparePolicy, Quarantine
-from agenteval.compare.samples import Confirmation, run_scores
+from agenteval.compare.regression.model import Answer, Request, Scores, Side, Unavailable
+from agenteval.compare.words import p_text, points
 from agenteval.results.case import CaseResult, Usage
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
 
 MANY = 40
 BAD = (0.0, 0.0, 0.0)
+# Too few failures for a suspicion about the case.
+WEAK = (1.0, 0.0, 1.0)
+# Scores that vary from run to run, so that the statistics decide.
+WAVERING = {"c38": (1.0, 0.0, 1.0), "c39": (0.0, 1.0, 0.0)}
 
 
 def worse_in(count: int, total: int = MANY) -> list[CaseResult]:
     """A suite in which the first so many cases always fail."""
-    return steady(total, **{f"c{number:02}": BAD for number in range(count)})
+    return steady(total, **WAVERING, **{f"c{number:02}": BAD for number in range(count)})
 
 
-def again(cases: Sequence[CaseResult]) -> Mapping[str, Mapping[str, tuple[float, ...]]]:
-    """The scores of a run, as confirmation runs have them."""
-    return run_scores(results(*cases).cases())
+def weaker_in(count: int) -> list[CaseResult]:
+    """A suite in which the first so many cases fail every third iteration."""
+    return steady(MANY, **WAVERING, **{f"c{number:02}": WEAK for number in range(count)})
 
 
-def repeated(name: str, *scores: float) -> Mapping[str, Mapping[str, tuple[float, ...]]]:
-    """The scores of one case that was run again."""
-    return again([scored(name, *scores)])
+@dataclass
+class Agents:
+    """Makes requested runs: both agents pass every iteration but those of their broken and weak cases.
+
+    Attributes:
+        broken: names of the cases that each side fails.
+        weak: names of the cases of which each side fails every third iteration.
+        unavailable: the answer to requests of a side that cannot run.
+        asked: the requests.
+    """
+
+    broken: Mapping[Side, str] = field(default_factory=dict)
+    weak: Mapping[Side, str] = field(default_factory=dict)
+    unavailable: Mapping[Side, Unavailable] = field(default_factory=dict)
+    asked: list[Request] = field(default_factory=list)
+    made: dict[tuple[Side, str], int] = field(default_factory=dict)
+
+    def answer(self, request: Request) -> Answer | Unavailable:
+        self.asked.append(request)
+        for side in request.sides:
+            if side in self.unavailable:
+                return self.unavailable[side]
+        return {side: self._scores(side, request) for side in request.sides}
+
+    def _scores(self, side: Side, request: Request) -> Scores:
+        broken, weak = (
+            {f"{SUITE}::{name}" for name in cases.get(side, "").split()} for cases in (self.broken, self.weak)
+        )
+        found = {}
+        for case_id, count in request.iterations.items():
+            before = self.made.get((side, case_id), 0)
+            self.made[side, case_id] = before + count
+            turns = range(before + int(case_id[-2:]), before + count + int(case_id[-2:]))
+            failed = (case_id in broken or (case_id in weak and turn % 3 == 0) for turn in turns)
+            found[case_id] = {"numeric": tuple(float(not item) for item in failed)}
+        return found
 
 
-def confirmed(
-    now: Results, then: Results, confirmation: Confirmation, chosen: ComparePolicy | None = None
-) -> Comparison:
-    return comparer(now, then, chosen).decide(confirmation)
+def names(count: int) -> str:
+    return " ".join(f"c{number:02}" for number in range(count))
+
+
+def proven(now: Results, then: Results, agents: Agents, chosen: ComparePolicy | None = None) -> Comparison:
+    deciding = comparer(now, then, chosen)
+    assert deciding.needs_runs
+    return deciding.concluded(deciding.prove(agents.answer))
+
+
+PAST = past(3, steady(MANY, **WAVERING))
 
 
 # Verdicts
 
 
 def test_nothing_changed() -> None:
-    comparison = compared(results(*steady(MANY)), past(3, steady(MANY)))
-    assert comparison.verdict == "unchanged"
+    now = results(*steady(MANY, **WAVERING))
+    comparison = compared(now, PAST)
+    assert not comparer(now, PAST).needs_runs
     (metric,) = comparison.metrics
-    assert (metric.baseline, metric.current, metric.difference, metric.verdict) == (1, 1, 0, "unchanged")
+    assert (comparison.verdict, comparison.stage, comparison.cost) == ("unchanged", "screen", None)
+    assert (metric.baseline, metric.current, metric.difference) == (0.975, 0.975, 0)
     assert (metric.n, metric.units, metric.runs, metric.iterations) == (MANY, MANY, 3, 3)
-    assert metric.interval is not None
-    assert metric.interval[0] < 0 < metric.interval[1]
-    assert metric.p == 1
-    assert metric.detectable_drop is not None
-    assert metric.reason.startswith("a drop of more than 5 points is excluded")
-    assert comparison.policy["name"] == "statistics"
-    assert (comparison.policy["second_run"], comparison.policy["reruns"]) == (False, {})
-    assert comparison.policy["parameters"]["alpha_aggregate"] == 0.02
+    assert metric.bound is not None
+    assert comparison.policy["reason"] == (
+        f"No regression: numeric 97.5, base 97.5 (3 runs); worse by more than {points(metric.bound)} is "
+        "excluded (95 %)"
+    )
+    assert (comparison.policy["name"], comparison.policy["confirm"]) == ("statistics", "against-base")
+    assert comparison.policy["settings"]["min_effect"] == 0.01
 
 
-def test_a_fall_that_the_second_run_repeats_is_a_regression() -> None:
-    now, then = results(*worse_in(10)), past(3, steady(MANY))
-    first = comparer(now, then).first_stage
-    assert first is not None
-    assert first.second_run
-    comparison = confirmed(now, then, Confirmation(second=again(worse_in(10))))
-    assert comparison.verdict == "regressed"
-    assert comparison.policy["confirmed"] is False  # the single cases were not run again
+def test_an_agent_that_never_varies_needs_no_statistics() -> None:
+    comparison = compared(results(*steady(MANY)), past(3, steady(MANY)))
+    assert comparison.policy["reason"] == "No regression: every score is the same as in the earlier runs"
+    agents = Agents({"current": names(1)})
+    broken_case = proven(results(*steady(MANY, c00=BAD)), past(3, steady(MANY)), agents)
+    assert (broken_case.verdict, broken_case.stage) == ("regressed", "repeats")
+    assert (
+        "`c00` fails 3 of 3 re-runs, 0 of 3 on the base beside it; both repeat exactly"
+        in broken_case.policy["reason"]
+    )
+    assert " p " not in broken_case.policy["reason"]
+
+
+def test_a_fall_that_shows_side_by_side_is_a_regression() -> None:
+    comparison = proven(results(*weaker_in(24)), PAST, Agents(weak={"current": names(24)}))
+    assert (comparison.verdict, comparison.stage) == ("regressed", "head-to-head")
     (metric,) = comparison.metrics
-    assert metric.verdict == "regressed"
-    assert metric.reason.startswith("the mean dropped by 25 points, from 1.000 to 0.750 (p < 0.001)")
+    assert (metric.verdict, metric.runs_a_side) == ("regressed", 1)
     assert metric.p is not None
-    assert metric.p < 0.001
-    assert [item.name for item in comparison.cases if item.change == "regressed"] == [f"c{n:02}" for n in range(10)]
+    assert metric.limit is not None
+    assert metric.interval is not None
+    assert metric.p <= metric.limit
+    assert metric.interval[1] < 0
+    assert comparison.policy["reason"] == (
+        "Regressed: numeric fell: side by side with the base it scored 20 points less (1 run a side; at least "
+        f"{points(metric.interval[1])}, {p_text(metric.p, metric.limit)})"
+    )
+    assert [(look.runs, look.p, look.limit) for look in comparison.looks] == [(1, metric.p, metric.limit)]
+    # A mean marks no case.
+    assert not [item for item in comparison.cases if item.change == "regressed"]
+    assert comparison.begins_epoch
+
+
+def test_a_drift_of_both_sides_is_none() -> None:
+    both = Agents(weak={"current": names(24), "control": names(24)})
+    comparison = proven(results(*weaker_in(24)), PAST, both)
+    assert comparison.verdict == "unchanged"
+    assert re.search(
+        r"the first run of numeric looked worse \(−20\.0 points\); side by side with the base it was not "
+        r"\(\+0\.0, between −\d+\.\d and \+\d+\.\d\)",
+        comparison.policy["reason"],
+    )
+    assert not comparison.begins_epoch
 
 
 def test_a_fall_that_the_second_run_does_not_repeat_is_none() -> None:
-    unlucky = {f"c{number:02}": (1.0, 0.0, 1.0) for number in range(5)}
-    now, then = results(*steady(MANY, **unlucky)), past(1, steady(MANY))
-    first = comparer(now, then).first_stage
-    assert first is not None
-    assert first.second_run
-    comparison = confirmed(now, then, Confirmation(second=again(steady(MANY))))
-    assert comparison.verdict != "regressed"
-    assert not [item for item in comparison.cases if item.change == "regressed"]
+    agents = Agents()
+    comparison = proven(results(*worse_in(10)), PAST, agents)
+    assert comparison.verdict == "unchanged"
+    assert all("control" not in request.sides for request in agents.asked)
+    assert "a second run was not (+2.5)" in comparison.policy["reason"]
 
 
-def test_a_drop_without_a_second_run_is_unproven_with_the_reason() -> None:
-    comparison = compared(results(*worse_in(10)), past(1, steady(MANY)))
+@pytest.mark.parametrize(
+    ("chosen", "why"),
+    [
+        (policy(), "further runs would prove or clear it"),
+        (policy(confirm="off"), "`confirm: off` runs nothing again; `confirm: against-base` would prove or clear it"),
+    ],
+)
+def test_a_suspicion_without_further_runs_is_unproven(chosen: ComparePolicy, why: str) -> None:
+    now = results(*worse_in(10))
+    comparison = compared(now, PAST, chosen)
     assert comparison.verdict == "unproven"
     assert [(point.what, point.mended_by) for point in comparison.unproven] == [("confirmation", "outside")]
-    assert comparison.policy["second_run"] is True
+    assert comparison.policy["reason"].startswith("Unproven: the first run of numeric looked worse (−25.0 points); ")
+    assert comparison.policy["reason"].endswith(why)
     assert comparison.policy["confirmed"] is False
-    wanted = "a second run of the suite would confirm or clear the suspected regression"
-    assert comparison.policy["reason"].endswith(wanted)
-    assert wanted in comparison.notes
+    gate = decide_gate(now.model_copy(update={"comparison": comparison}), GatePolicy(frozenset({"unproven"})))
+    assert (gate.verdict, gate.exit_status) == ("unproven", 3)
 
 
-def test_why_a_confirmation_is_missing() -> None:
-    now, then = results(*worse_in(10)), past(1, steady(MANY))
-    comparison = confirmed(now, then, Confirmation(not_run_because="the LLM budget is exhausted"))
+@pytest.mark.parametrize("what", ["runs", "limit"])
+def test_why_further_runs_are_missing(what: Any) -> None:
+    missing = Unavailable(what, "the LLM budget is exhausted")
+    comparison = proven(results(*worse_in(10)), PAST, Agents(unavailable={"current": missing}))
     assert comparison.verdict == "unproven"
     assert comparison.policy["reason"].endswith("; the LLM budget is exhausted")
-    assert "the LLM budget is exhausted" in comparison.notes
 
 
-def test_half_a_second_run_confirms_nothing() -> None:
-    now, then = results(*worse_in(10)), past(1, steady(MANY))
-    comparison = confirmed(now, then, Confirmation(second=again(worse_in(10)[:20])))
-    assert (comparison.verdict, comparison.policy["confirmed"]) == ("unproven", False)
+def test_without_a_control_three_earlier_runs_decide() -> None:
+    missing = {"control": Unavailable("control", "the base cannot be built")}
+    agents = Agents(weak={"current": names(24)}, unavailable=missing)  # type: ignore[arg-type]
+    comparison = proven(results(*weaker_in(24)), PAST, agents)
+    assert (comparison.verdict, comparison.stage) == ("regressed", "earlier-runs")
+    assert "points less than in 3 earlier runs (p " in comparison.policy["reason"]
+    assert "so drift cannot be told from regression" in comparison.policy["reason"]
+    few = proven(results(*weaker_in(24)), past(2, steady(MANY, **WAVERING)), agents)
+    assert few.verdict == "unproven"
+    assert few.policy["reason"].endswith(
+        "the base cannot be built; without it, 3 earlier runs are needed, and there are 2"
+    )
 
 
-def test_with_confirm_off_one_run_decides() -> None:
-    comparison = compared(results(*worse_in(10)), past(3, steady(MANY)), policy({"confirm": "off"}))
-    assert comparison.verdict == "regressed"
-    assert not [note for note in comparison.notes if "second run" in note]
+def test_results_alone_prove_an_unmistakable_drop() -> None:
+    final = policy().without_confirmation()
+    now, then = ([scored(f"c{number:02}", float(number < passing)) for number in range(20)] for passing in (10, 20))
+    comparison = compared(results(*now), past(1, then), final)
+    assert (comparison.verdict, comparison.stage) == ("regressed", "files")
+    assert "numeric fell: it scored 50 points less than in 1 earlier run (p = " in comparison.policy["reason"]
+    assert not comparison.begins_epoch
+    small = compared(results(*worse_in(1)), PAST, final)
+    assert small.verdict == "unproven"
+    assert small.policy["reason"].startswith("Unproven: `c00` failed more often than before; ")
 
 
-def test_a_rise_is_an_improvement_and_never_fails_the_gate() -> None:
-    now, then = results(*steady(MANY)), past(3, worse_in(10))
-    comparison = compared(now, then)
-    assert comparison.verdict == "improved"
-    (metric,) = comparison.metrics
-    assert metric.p is not None
-    assert metric.p <= 0.04
-    assert decide_gate(now.model_copy(update={"comparison": comparison}), GatePolicy()).passed
-
-
-def test_a_small_suite_gets_its_detectable_drop() -> None:
-    comparison = compared(results(*steady(10)), past(1, steady(10)))
-    (metric,) = comparison.metrics
+def test_a_rise_in_one_run_is_told_and_no_verdict() -> None:
+    comparison = compared(results(*steady(MANY, **WAVERING)), past(3, worse_in(10)))
     assert comparison.verdict == "unchanged"
-    assert "is excluded" in metric.reason
-    assert "would probably have been detected" in metric.reason
-    assert metric.detectable_drop is not None
-    assert metric.detectable_drop > 0.05
-    assert metric.advice is not None
-    assert "would detect a drop of" in metric.advice
+    assert comparison.policy["reason"].endswith("; looks better (+25.0 points in one run)")
 
 
-def test_a_sufficiently_sensitive_suite_gets_no_advice() -> None:
-    (metric,) = compared(results(*steady(200)), past(5, steady(200))).metrics
-    assert metric.detectable_drop is not None
-    assert metric.detectable_drop <= 0.05
-    assert metric.advice is None
-
-
-def test_too_few_cases() -> None:
-    comparison = compared(results(*steady(4)), past(3, steady(4)))
-    assert comparison.verdict == "unchanged"
-    expected = "only 4 independent cases were compared; a change of the mean can be detected from 5 on"
-    assert comparison.policy["reason"] == f"numeric: {expected}"
+@pytest.mark.parametrize(("confirm", "verdict"), [("against-base", "improved"), ("rerun", "unchanged")])
+def test_on_the_base_branch_a_rise_is_proven_side_by_side(confirm: Any, verdict: str) -> None:
+    now, then = results(*steady(MANY, **WAVERING)), past(3, weaker_in(24))
+    merged = now.model_copy(update={"run": now.run.model_copy(update={"workflow_run_id": "7"})})
+    deciding = comparer(merged, then, policy(confirm=confirm))
+    assert deciding.needs_runs is (confirm == "against-base")
+    comparison = deciding.concluded(deciding.prove(Agents(weak={"control": names(24)}).answer))
+    assert comparison.verdict == verdict
+    assert comparison.begins_epoch is (verdict == "improved")
+    if verdict == "improved":
+        assert "numeric rose: side by side with the base it scored 20 points more (" in comparison.policy["reason"]
+        decided = merged.model_copy(update={"comparison": comparison})
+        assert decide_gate(decided, GatePolicy(frozenset({"regressions", "unproven"}))).passed
 
 
 def test_nothing_in_common() -> None:
@@ -175,38 +254,44 @@ def test_nothing_in_common() -> None:
 def test_the_same_data_get_the_same_verdict() -> None:
     noisy = {f"c{number:02}": (1.0, float(number % 2), float(number % 3 == 0)) for number in range(20)}
     now, then = results(*steady(MANY, **noisy)), past(4, steady(MANY, c01=(1.0, 0.0, 1.0)))
-    backwards = results(*reversed(steady(MANY, **noisy)))
-    one, two, other = compared(now, then), compared(now, then), compared(backwards, then)
-    assert one == two
-    assert one.metrics == other.metrics
+    assert compared(now, then) == compared(now, then)
 
 
 # Single cases
 
 
-def test_a_broken_case_is_run_again_and_named() -> None:
-    now, then = results(*worse_in(1)), past(3, steady(MANY))
-    first = comparer(now, then).first_stage
-    assert first is not None
-    assert first.reruns.keys() == {f"{SUITE}::c00"}
-    repeats = first.reruns[f"{SUITE}::c00"]
-    comparison = confirmed(now, then, Confirmation(reruns=repeated("c00", *[0.0] * repeats)))
-    assert comparison.verdict == "regressed"
+def test_a_broken_case_is_proven_and_named() -> None:
+    now = results(*worse_in(1))
+    agents = Agents({"current": names(1)})
+    comparison = proven(now, PAST, agents)
+    assert (comparison.verdict, comparison.stage) == ("regressed", "cases")
     assert comparison.policy["confirmed"] is True
-    assert comparison.policy["reason"] == "numeric: 1 case regressed: c00"
-    assert comparison.policy["regressed_cases"] == [f"{SUITE}::c00"]
-    assert comparison.policy["moved_means"] == []
+    (proof,) = comparison.proofs
+    assert (proof.id, proof.metric, proof.proven) == (f"{SUITE}::c00", "numeric", True)
+    assert proof.current.failed == proof.current.of == proof.control.of > proof.control.failed == 0
+    assert proof.q is not None
+    assert proof.limit is not None
+    assert proof.q <= proof.limit
+    of = proof.current.of
+    assert f"`c00` fails {of} of {of} re-runs, 0 of {of} on the base beside it" in comparison.policy["reason"]
     found = case_named(comparison, "c00")
     assert (found.change, found.notes) == ("regressed", [])
     assert found.history is not None
     assert (found.history.runs, found.history.iterations, found.history.pass_rate) == (3, 9, 1.0)
     assert [item.name for item in comparison.cases if item.change == "regressed"] == ["c00"]
+    assert comparison.cost is not None
+    assert comparison.cost.calls == sum(
+        len(request.sides) * sum(request.iterations.values()) for request in agents.asked
+    )
+    # A case alone begins no epoch.
+    assert not comparison.begins_epoch
 
 
 def test_a_recovered_case_is_only_a_suspect() -> None:
-    now, then = results(*worse_in(1)), past(3, steady(MANY))
-    comparison = confirmed(now, then, Confirmation(reruns=repeated("c00", *[1.0] * 8)))
-    assert comparison.verdict != "regressed"
+    now = results(*worse_in(1))
+    comparison = proven(now, PAST, Agents())
+    assert comparison.verdict == "unchanged"
+    assert "`c00` failed in the first run, not when repeated" in comparison.policy["reason"]
     found = case_named(comparison, "c00")
     assert (found.change, found.notes) == ("unchanged", ["suspect"])
     assert (found.status_before, found.status_after) == ("passed", "failed")
@@ -214,21 +299,13 @@ def test_a_recovered_case_is_only_a_suspect() -> None:
     assert gate.passed
 
 
-def test_a_case_without_reruns_is_a_suspect_with_the_required_iterations() -> None:
-    comparison = compared(results(*worse_in(1)), past(3, steady(MANY)))
-    assert case_named(comparison, "c00").notes == ["suspect"]
-    (note,) = comparison.notes
-    assert note.endswith("further iterations of 1 case would confirm or clear the suspected regressions")
+def test_a_case_without_reruns_is_a_suspect() -> None:
+    assert case_named(compared(results(*worse_in(1)), PAST), "c00").notes == ["suspect"]
 
 
-def test_a_single_baseline_run_proves_no_single_case() -> None:
-    now, then = results(*worse_in(1)), past(1, steady(MANY))
-    first = comparer(now, then).first_stage
-    assert first is not None
-    assert first.reruns == {}
-    comparison = compared(now, then)
-    assert case_named(comparison, "c00").notes == ["suspect"]
-    assert comparison.notes == []
+def test_one_baseline_run_is_enough_for_a_single_case() -> None:
+    comparison = proven(results(*worse_in(1)), past(1, steady(MANY, **WAVERING)), Agents({"current": names(1)}))
+    assert comparison.verdict == "regressed"
 
 
 def test_a_case_that_always_wavered_is_flaky_and_tells_its_history() -> None:
@@ -242,32 +319,13 @@ def test_a_case_that_always_wavered_is_flaky_and_tells_its_history() -> None:
     assert case_named(comparison, "c01").history is None
 
 
-def test_where_answers_are_always_the_same_one_flip_is_proof() -> None:
-    now, then = results(*steady(MANY, c00=(1.0, 1.0, 0.0))), past(1, steady(MANY))
-    for chosen in (policy(deterministic=True), policy(recorded=frozenset({f"{SUITE}::c00"}))):
-        comparison = compared(now, then, chosen)
+def test_where_answers_are_declared_to_repeat_one_flip_is_proof() -> None:
+    now, then = results(*steady(MANY, c00=BAD)), past(1, steady(MANY))
+    recorded = frozenset(f"{SUITE}::c{number:02}" for number in range(MANY))
+    for chosen in (policy(deterministic=True), policy(recorded=recorded)):
+        comparison = compared(now, then, chosen.without_confirmation())
         assert comparison.verdict == "regressed"
         assert case_named(comparison, "c00").change == "regressed"
-    assert compared(now, then, policy(recorded=frozenset({f"{SUITE}::c01"}))).verdict != "regressed"
-
-
-# The control beside it
-
-
-def test_against_the_base_commit_a_drift_of_both_is_none() -> None:
-    now, then = results(*worse_in(10)), past(3, steady(MANY))
-    chosen = policy({"confirm": "against-base"})
-    drifted = Confirmation(second=again(worse_in(10)), control=again(worse_in(10)))
-    assert confirmed(now, then, drifted, chosen).verdict != "regressed"
-    fallen = Confirmation(second=again(worse_in(10)), control=again(steady(MANY)))
-    assert confirmed(now, then, fallen, chosen).verdict == "regressed"
-
-
-@pytest.mark.parametrize("confirm", ["against-base", "both"])
-def test_without_a_control_nothing_is_confirmed_against_it(confirm: str) -> None:
-    now, then = results(*worse_in(10)), past(3, steady(MANY))
-    comparison = confirmed(now, then, Confirmation(second=again(worse_in(10))), policy({"confirm": confirm}))
-    assert (comparison.verdict, comparison.policy["confirmed"]) == ("unproven", False)
 
 
 # Quarantine
@@ -276,12 +334,9 @@ def test_without_a_control_nothing_is_confirmed_against_it(confirm: str) -> None
 @pytest.mark.parametrize(("days", "counts"), [(0, False), (-1, True)])
 def test_a_case_in_quarantine_does_not_count_until_its_day(days: int, counts: bool) -> None:
     entry = Quarantine("c00", TODAY + timedelta(days=days))
-    now, then = results(*worse_in(1)), past(3, steady(MANY))
-    chosen = policy(quarantine=(entry,))
-    first = comparer(now, then, chosen).first_stage
-    assert first is not None
-    assert bool(first.reruns) is counts
-    comparison = compared(now, then, chosen)
+    now, chosen = results(*worse_in(1)), policy(quarantine=(entry,))
+    assert comparer(now, PAST, chosen).needs_runs is counts
+    comparison = compared(now, PAST, chosen)
     found = case_named(comparison, "c00")
     assert found.change == "unchanged"
     assert found.notes == (["suspect"] if counts else ["quarantined"])
@@ -295,39 +350,28 @@ def test_cases_of_a_cluster_count_as_one() -> None:
     def clustered(cases: Sequence[CaseResult]) -> list[CaseResult]:
         return [item.model_copy(update={"cluster": f"book {index % 4}"}) for index, item in enumerate(cases)]
 
-    comparison = compared(results(*clustered(worse_in(10))), past(3, clustered(steady(MANY))))
-    (metric,) = comparison.metrics
+    (metric,) = compared(results(*clustered(worse_in(10))), past(3, clustered(steady(MANY, **WAVERING)))).metrics
     assert (metric.n, metric.units) == (MANY, 4)
-    assert comparison.verdict == "unproven"
-    assert metric.reason == "the first run suggests a drop (p = 0.002), and the confirmation run is missing"
 
 
 # Several metrics
 
 
 def two(number: int, numeric: float, f1: float) -> CaseResult:
-    return case(f"c{number:02}", scores=[{"numeric": numeric, "f1": f1}] * 3)
-
-
-def test_one_metric_that_fell_is_enough_and_named() -> None:
-    now = results(*(two(n, 1.0, 0.0 if n < 12 else 1.0) for n in range(MANY)))
-    then = past(3, [two(n, 1.0, 1.0) for n in range(MANY)])
-    second = run_scores(now.cases())
-    comparison = confirmed(now, then, Confirmation(second=second))
-    verdicts = {metric.id: metric.verdict for metric in comparison.metrics}
-    assert (comparison.verdict, verdicts) == ("regressed", {"numeric": "unchanged", "f1": "regressed"})
-    assert comparison.policy["reason"].startswith("f1: the mean dropped by 30 points")
-    assert comparison.policy["moved_means"] == ["f1"]
+    # The last case varies.
+    scores = [{"numeric": numeric, "f1": f1}] * 2
+    return case(f"c{number:02}", scores=[*scores, {"numeric": numeric, "f1": 0.0 if number == MANY - 1 else f1}])
 
 
 @pytest.mark.parametrize(("gating", "verdict"), [({"f1": False}, "unchanged"), ({}, "unproven")])
 def test_a_metric_that_shall_not_count_is_only_reported(gating: dict[str, bool], verdict: str) -> None:
     now = results(*(two(n, 1.0, 0.0 if n < 12 else 1.0) for n in range(MANY)))
-    then = past(3, [two(n, 1.0, 1.0) for n in range(MANY)])
-    comparison = compared(now, then, policy(gating=gating))
+    comparison = compared(now, past(3, [two(n, 1.0, 1.0) for n in range(MANY)]), policy(gating=gating))
     (f1,) = (metric for metric in comparison.metrics if metric.id == "f1")
-    assert (f1.gating, comparison.verdict) == (gating.get("f1", True), verdict)
-    assert f1.current == pytest.approx(0.7)
+    assert (f1.gating, f1.verdict, comparison.verdict) == (gating.get("f1", True), verdict, verdict)
+    assert f1.difference == pytest.approx(-0.3)
+    numeric = next(metric for metric in comparison.metrics if metric.id == "numeric")
+    assert numeric.verdict == "unchanged"
 
 
 def test_a_metric_that_only_informs_does_not_gate() -> None:
@@ -337,27 +381,24 @@ def test_a_metric_that_only_informs_does_not_gate() -> None:
         return case(f"c{number:02}").model_copy(update={"iterations": iterations})
 
     now, then = results(*(told(n, 0.1) for n in range(MANY))), past(3, [told(n, 0.9) for n in range(MANY)])
-    first = comparer(now, then).first_stage
-    assert first is not None
-    assert not first.second_run
+    assert not comparer(now, then).needs_runs
     comparison = compared(now, then)
     bleu = next(metric for metric in comparison.metrics if metric.id == "bleu")
-    assert (bleu.gating, bleu.verdict, comparison.verdict) == (False, "regressed", "unchanged")
+    assert (bleu.gating, bleu.verdict, bleu.reason) == (False, "unchanged", "only reported")
+    assert bleu.difference == pytest.approx(-0.8)
     assert decide_gate(now.model_copy(update={"comparison": comparison}), GatePolicy()).passed
 
 
 # Errors
 
 
-def test_too_many_errors_leave_it_open() -> None:
+def test_an_agent_that_fails_is_a_suspect_like_one_that_answers_wrong() -> None:
     crash = iteration("error", turn(error="no model", response=None))
     lost = [case(f"c{n:02}", "error").model_copy(update={"iterations": [crash] * 3}) for n in range(5)]
-    comparison = compared(results(*lost, *steady(MANY)[5:]), past(3, steady(MANY)))
-    assert comparison.verdict == "unproven"
-    points = [(point.what, point.mended_by) for point in comparison.unproven]
-    assert points == [("scores", "change"), ("errors", "change")]
-    assert "lost to errors" in comparison.policy["reason"]
-    assert not [item for item in comparison.cases if item.change == "regressed"]
+    now = results(*lost, *steady(MANY, **WAVERING)[5:])
+    comparison = compared(now, PAST)
+    assert (comparison.verdict, [point.what for point in comparison.unproven]) == ("unproven", ["confirmation"])
+    assert proven(now, PAST, Agents({"current": names(5)})).verdict == "regressed"
 
 
 def test_a_judge_that_never_answered_leaves_it_open() -> None:
@@ -365,18 +406,16 @@ def test_a_judge_that_never_answered_leaves_it_open() -> None:
         only = iteration("passed", turn(score("numeric"), broken("f1")))
         return case(f"c{number:02}").model_copy(update={"iterations": [only] * 3})
 
-    then = past(3, [two(n, 1.0, 1.0) for n in range(MANY)])
-    comparison = compared(results(*map(unjudged, range(MANY))), then)
+    comparison = compared(results(*map(unjudged, range(MANY))), past(3, [two(n, 1.0, 1.0) for n in range(MANY)]))
     assert comparison.verdict == "unproven"
-    points = [(point.what, point.mended_by) for point in comparison.unproven]
-    assert points == [("scores", "outside"), ("errors", "outside")]
-    assert "f1: 100% of the iterations were lost to errors" in comparison.policy["reason"]
+    assert {(point.what, point.mended_by) for point in comparison.unproven} >= {("scores", "outside")}
 
 
-def test_a_few_errors_change_nothing() -> None:
+def test_one_failed_iteration_changes_nothing() -> None:
     crash = iteration("error", turn(error="no model", response=None))
     one = case("c00").model_copy(update={"iterations": [*steady(1)[0].iterations[:2], crash]})
-    assert compared(results(one, *steady(MANY)[1:]), past(3, steady(MANY))).verdict == "unchanged"
+    now = results(one, *steady(MANY, **WAVERING)[1:])
+    assert compared(now, PAST).verdict == "unchanged"
 
 
 # Notes
@@ -389,18 +428,6 @@ def test_removed_passing_cases_are_reported() -> None:
     many = past(2, [*steady(MANY), *(scored(f"old {n}", 1, 1, 1) for n in range(7))])
     (note,) = compared(results(*steady(MANY)), many).notes
     assert note == ("7 cases that passed before are no longer in the suite: old 0, old 1, old 2, old 3, old 4, …")
-
-
-def test_drifting_runs_are_reported() -> None:
-    def drifted(day: int) -> list[CaseResult]:
-        level = 0.9 if day % 2 else 0.6
-        return [scored(f"c{n:02}", *[level + 0.002 * (n * day % 7)] * 3) for n in range(MANY)]
-
-    then = history(*(base_run(day, drifted(day)) for day in range(1, 9)))
-    notes = compared(results(*drifted(3)), then).notes
-    assert [note for note in notes if note.startswith("numeric: the means of the 8 baseline runs vary by")]
-    quiet = past(8, steady(MANY))
-    assert compared(results(*steady(MANY)), quiet).notes == []
 
 
 def test_omitted_parts_of_the_baseline_are_reported() -> None:

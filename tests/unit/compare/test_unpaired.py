@@ -13,11 +13,10 @@ from tests.unit.runs import case, results
 from agenteval.compare.comparer import Comparer
 from agenteval.compare.lost_scores import MAX_UNPAIRED
 from agenteval.compare.policy import ComparePolicy, Quarantine
-from agenteval.compare.statistics.parameters import GateParameters
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Results
 
-PLAIN = ComparePolicy(parameters=GateParameters(confirm="off"))
+PLAIN = ComparePolicy(confirm="off")
 TODAY = date(2029, 1, 1)
 
 
@@ -65,7 +64,7 @@ def test_cases_that_a_filter_left_out_are_not_lost() -> None:
 
 
 def test_cases_in_quarantine_are_not_lost() -> None:
-    held = ComparePolicy(parameters=PLAIN.parameters, quarantine=(Quarantine("c2", TODAY),))
+    held = ComparePolicy(confirm="off", quarantine=(Quarantine("c2", TODAY),))
     now = results(*cases(0, 1, 2), fingerprints={"c2": "edited"})
     then = results(*cases(0, 1, 2), run_id="then")
     assert (points(now, then), points(now, then, held)) == (["cases"], [])
@@ -113,7 +112,7 @@ def test_a_metric_that_decided_is_missed(after: dict[str, str], lost: list[str])
         metrics=dict.fromkeys(names, after),
     )
     assert points(now, then) == lost
-    assert points(now, then, ComparePolicy(parameters=PLAIN.parameters, gating={"rouge": False})) == []
+    assert points(now, then, ComparePolicy(confirm="off", gating={"rouge": False})) == []
     # As many cases may lose it as may be removed.
     for number, found in ((1, []), (4, lost)):
         metrics = {**dict.fromkeys(names, BEFORE), **dict.fromkeys(names[:number], after)}

@@ -25,11 +25,14 @@ from agenteval.results.comparison import (
 )
 from agenteval.results.model import Results
 
+_PROVEN = (
+    "{} fell: side by side with 89abcde it scored 50 points less (3 runs a side; at least 20 points, p = 0.002, "
+    "needed ≤ 0.009)"
+)
 _POLICY: Mapping[str, Any] = {
     "name": "statistics",
-    "confirm": "current",
+    "confirm": "against-base",
     "baseline_runs": 5,
-    "parameters": {"alpha_single": 0.005, "alpha_aggregate": 0.01, "alpha_case": 0.02},
 }
 
 
@@ -258,6 +261,7 @@ def _compared(
         metrics=[_metric(name, metric.n, verdict) for name, metric in sample.results.summary.metrics.items()],
         cases=[_case(case, changed.get(case.id, {})) for _, case in sample.results.cases()],
         resources=resources or [],
+        stage="head-to-head" if verdict == "regressed" else "screen",
         policy=dict(_POLICY),
     )
     return replace(sample, results=sample.results.model_copy(update={"comparison": comparison}))
@@ -279,6 +283,7 @@ def _case(case: CaseResult, change: Mapping[str, Any]) -> ComparedCase:
 
 def _metric(name: str, n: int, verdict: RunVerdict) -> ComparedMetric:
     worse = verdict == "regressed"
+    proof = {"interval": (-0.8, -0.2), "p": 0.002, "limit": 0.009, "runs_a_side": 3} if worse else {"bound": 0.04}
     return ComparedMetric(
         id=name,
         n=n,
@@ -286,12 +291,10 @@ def _metric(name: str, n: int, verdict: RunVerdict) -> ComparedMetric:
         current=0.5 if worse else 1.0,
         difference=-0.5 if worse else 0.0,
         verdict=verdict,
-        reason="the drop is significant" if worse else "the change is not significant",
+        reason=_PROVEN.format(name) if worse else f"{name} 100.0, base 100.0 (5 runs)",
         gating=True,
-        interval=(-0.8, -0.2) if worse else (-0.02, 0.02),
-        p=0.002 if worse else 0.6,
         runs=5,
         iterations=3,
         detectable_drop=0.06,
-        advice="12 more cases would halve it",
+        **proof,
     )

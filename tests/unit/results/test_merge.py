@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.runs import case, iteration, results, score, skipped, turn
 
-from agenteval.compare.pairing import pool_entry
+from agenteval.compare.run_scores import pool_entry
 from agenteval.core.errors import ConfigError
 from agenteval.core.version import __version__
 from agenteval.results.case import CaseResult, CaseStatus, Criterion, Score, SuiteResult

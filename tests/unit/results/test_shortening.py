@@ -26,7 +26,7 @@ FIELDS: dict[str, Any] = {
                      details={"raw": LARGE})],
 }  # fmt: skip
 # Numbers, ids and what is computed from them.
-SMALL = {"index", "latency_ms", "usage", "retries", "cached", "shortened", "not_asked"}
+SMALL = {"index", "latency_ms", "usage", "retries", "cached", "shortened", "not_asked", "unavailable"}
 SMALL_OF_A_SCORE = {
     "id", "kind", "score", "threshold", "passed", "status", "model", "duration_ms", "cost_usd",
     "gating", "not_asked",

@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.compare.policy import ConfirmationLimits
+from agenteval.compare.regression.model import Request, Scores, Side
+from agenteval.compare.regression.settings import GateSettings
 from agenteval.core.llm.budget import Limits
-from agenteval.results.case import CaseResult, IterationResult, Score, TurnResult
-from agenteval.run.confirm.requests import Answer, CaseRuns, Request, Side, WholeRun
+from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult
+from agenteval.run.confirm.requests import FinishedRuns, request_key
 from agenteval.run.confirm.round import Round, comparable
-from agenteval.run.confirm.spent import Spent, narrowed, refusal
+from agenteval.run.confirm.spent import Spent, calls_of_a_run, narrowed, refusal
 from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.control import ControlCase
 from agenteval.suite.model import OVERALL, AgentSpec, Case, MetricConfig, Suite, Turn
@@ -43,6 +45,14 @@ def control(cases: list[Case]) -> dict[str, ControlCase]:
     return {item.id: ControlCase(suite_of(cases), item, CONTROL) for item in cases}
 
 
+def whole(iterations: dict[str, int], sides: tuple[Side, ...] = BOTH) -> Request:
+    return Request(stage="head-to-head", sides=sides, iterations=iterations, is_whole=True)
+
+
+def reruns(iterations: dict[str, int], sides: tuple[Side, ...] = BOTH) -> Request:
+    return Request(stage="cases", sides=sides, iterations=iterations, is_whole=False)
+
+
 def sides(items: list[PlannedCase]) -> list[str]:
     return ["P" if item.agent.target == ("new",) else "C" for item in items]
 
@@ -50,7 +60,7 @@ def sides(items: list[PlannedCase]) -> list[str]:
 @given(count=st.integers(0, 9), iterations=st.integers(1, 5), known=st.integers(0, 9))
 def test_sides_alternate_and_every_run_is_a_separate_session(count: int, iterations: int, known: int) -> None:
     cases = [case(str(number)) for number in range(count)]
-    made = Round(WholeRun(BOTH, iterations), "run.1")
+    made = Round(whole(dict.fromkeys((item.id for item in cases), iterations)), "run.1")
     items = list(made.planned(planned(cases), control(cases[:known]), {}))
     for place, item in enumerate(cases):
         pair = [found for found in items if found.origin == item.id]
@@ -66,7 +76,7 @@ def test_sides_alternate_and_every_run_is_a_separate_session(count: int, iterati
 
 def test_only_requested_cases_and_sides_run() -> None:
     cases = [case("a"), case("b"), case("c")]
-    request = CaseRuns(("control",), {"s::b": 4})
+    request = reruns({"s::b": 4}, ("control",))
     (item,) = Round(request, "run.2").planned(planned(cases), control(cases), {"s::b": 6})
     assert (item.origin, sides([item]), item.iterations, item.first_iteration) == ("s::b", ["C"], 4, 6)
 
@@ -87,10 +97,12 @@ def test_a_case_of_the_control_is_compared_by_what_it_shares(theirs: Case, metri
     assert (None if found is None else {metric.id for metric in found.all_metrics}) == metrics
 
 
-def result(name: str, *scores: float | None) -> CaseResult:
+def result(name: str, *scores: float | None, unavailable: bool = False) -> CaseResult:
     def turn(score: float | None) -> TurnResult:
         if score is None:
-            return TurnResult(index=0, input="q", ground_truth=None, response=None, error="lost")
+            return TurnResult(
+                index=0, input="q", ground_truth=None, response=None, error="no", unavailable=unavailable
+            )
         scored = Score(id="exact", kind="standard", score=score, passed=None, status="scored")
         return TurnResult(index=0, input="q", ground_truth=None, response="r", scores=[scored])
 
@@ -101,25 +113,39 @@ def result(name: str, *scores: float | None) -> CaseResult:
     return CaseResult(id=f"s::{name}", name=name, status="passed", score=None, iterations=iterations)
 
 
-def test_scores_keep_the_place_of_lost_iterations() -> None:
-    answer = Answer({"current": (("s", result("a", 1.0, None, 0.0)), ("s", result("b", None)))})
-    assert answer.scores("current", {}) == {("exact", "s::a"): (1.0, None, 0.0)}
-    assert answer.scores("control", {}) == {}
-    assert answer.scores("current", {"s": 0.5})[OVERALL, "s::a"] == (1.0, None, 0.0)
+def scores_of(finished: FinishedRuns, side: Side, threshold: float | None = None) -> Scores:
+    suite = SuiteResult(path="s", name="s", format="holodeck", fingerprint="f", threshold=threshold, cases=[])
+    return finished.scores(side, {"s": suite}, {"s::a": ("exact",), "s::b": ("exact",)})
+
+
+def test_a_failed_iteration_scores_0_and_a_lost_one_keeps_its_place() -> None:
+    finished = FinishedRuns({"current": (("s", result("a", 1.0, None, 0.0)), ("s", result("b", None)))})
+    assert scores_of(finished, "current") == {"s::a": {"exact": (1.0, 0.0, 0.0)}, "s::b": {"exact": (0.0,)}}
+    assert scores_of(finished, "control") == {}
+    assert scores_of(finished, "current", 0.5)["s::a"][OVERALL] == (1.0, 0.0, 0.0)
+    lost = FinishedRuns({"control": (("s", result("a", 1.0, None, unavailable=True)),)})
+    assert scores_of(lost, "control") == {"s::a": {"exact": (1.0, None)}}
 
 
 def test_equal_requests_have_equal_keys() -> None:
-    requests: list[Request] = [
-        WholeRun(BOTH),
-        WholeRun(("current",)),
-        WholeRun(BOTH, 2),
-        CaseRuns(BOTH, {"a": 1}),
-        CaseRuns(BOTH, {"a": 2}),
-        CaseRuns(("current",), {"a": 1}),
+    requests = [
+        whole({"a": 1}),
+        whole({"a": 1}, ("current",)),
+        whole({"a": 2}),
+        reruns({"a": 1}),
+        reruns({"a": 2}),
+        reruns({"a": 1}, ("current",)),
     ]
-    keys = [str(request.key()) for request in requests]
+    keys = [str(request_key(request)) for request in requests]
     assert len(set(keys)) == len(keys)
-    assert CaseRuns(BOTH, {"a": 1, "b": 2}).key() == CaseRuns(BOTH, {"b": 2, "a": 1}).key()
+    assert request_key(reruns({"a": 1, "b": 2})) == request_key(reruns({"b": 2, "a": 1}))
+
+
+@pytest.mark.parametrize(
+    ("cases", "calls"), [(0, 4), (10, 120), (20, 120), (30, 180), (39, 234), (40, 120), (99, 297)]
+)
+def test_the_runs_of_a_small_suite_count_as_those_of_its_head_to_head(cases: int, calls: int) -> None:
+    assert calls_of_a_run([3] * cases, GateSettings()) == calls
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from agenteval.core.errors import (
     AgentError,
     AgentNotAskedError,
     ConfigError,
+    TransientAgentError,
     UserCodeError,
     agent_problem,
     raise_failures,
@@ -158,7 +159,8 @@ class ModelSession:
         except BudgetSpentError as error:
             raise AgentNotAskedError(f"the model was not called: {error}", error.limit) from None
         except (LlmError, AgentRunError, UserError) as error:
-            raise AgentError(self._said(error)) from None
+            is_transient = isinstance(error, LlmError) and error.transient
+            raise (TransientAgentError if is_transient else AgentError)(self._said(error)) from None
         self._messages = result.all_messages()
         return Reply(
             response=_text(result.output),

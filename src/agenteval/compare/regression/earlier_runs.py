@@ -44,6 +44,10 @@ def _decide_means(trial: Trial) -> Asking[None]:
         return
     if trial.second is not None:
         judge_means(trial, [trial.first, trial.second])
+        # The first run was picked because it is low, so the second one alone must be lower too.
+        again = trial.compare([trial.view(trial.second)], trial.pool, SECOND_EPOCH).differences
+        least = trial.settings.min_effect
+        trial.means = {metric for metric in trial.means if again[metric] <= -least + ROUNDING}
 
 
 def judge_means(trial: Trial, own: list[Run]) -> None:

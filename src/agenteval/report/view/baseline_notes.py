@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from agenteval.report.view.comparison_rows import points
+from agenteval.compare.words import points
 from agenteval.report.view.view import count, once
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _METRICS = 3
-# With fewer runs, a regressed case cannot be distinguished from a flaky one.
-_RUNS_FOR_CASES = 3
 
 
 def age(created_at: str, now: str) -> str:
@@ -88,29 +86,19 @@ def gate_needs(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _statistics(policy: Mapping[str, Any]) -> Iterator[str]:
-    given = policy.get("parameters")
-    parameters: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
-    if policy.get("confirm") == "off":
-        proof = f"in this run (p ≤ {_rate(parameters, 'alpha_single')})"
-    else:
-        proof = f"and a confirmation run confirms the drop (together p ≤ {_rate(parameters, 'alpha_aggregate')})"
-    yield f"The gate fails if a metric's mean drops significantly {proof}."
-    if policy.get("confirm") != "off":
-        yield (
-            "It also fails if a single case regresses and further iterations confirm the regression "
-            f"(p ≤ {_rate(parameters, 'alpha_case')})."
-        )
-    runs = policy.get("baseline_runs")
-    if isinstance(runs, int) and runs < _RUNS_FOR_CASES:
-        yield (
-            f"A regression of a single case can be detected only with {_RUNS_FOR_CASES} baseline runs; "
-            f"there {'is' if runs == 1 else 'are'} {runs}."
-        )
-
-
-def _rate(parameters: Mapping[str, Any], name: str) -> str:
-    value = parameters.get(name)
-    return f"{value:g}" if isinstance(value, int | float) else "?"
+    match policy.get("confirm"):
+        case "off":
+            yield "Nothing ran again, so a suspected regression is unproven unless the results alone prove it."
+        case "rerun":
+            yield (
+                "The gate fails if a drop of a metric's mean, or of a single case, shows again in a second run. "
+                "It was compared with runs of earlier days, so drift cannot be told from regression."
+            )
+        case _:
+            yield (
+                "Earlier runs only raise suspicion. The gate fails if a metric's mean, or a single case, is proven "
+                "worse side by side with the base commit."
+            )
 
 
 def _points(policy: Mapping[str, Any], name: str) -> str:

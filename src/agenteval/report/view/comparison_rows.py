@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agenteval.compare.words import p_text, points
 from agenteval.report.view.view import NOTHING, count, money, number, signed
 from agenteval.results.comparison import ComparedCase, ComparedMetric, ComparedResource, Comparison
 
@@ -19,8 +20,9 @@ class EvidenceRow:
 
     Attributes:
         change: the difference of the means with its interval.
+        p: with the limit at or below which a drop is proven.
         basis: the number of cases, baseline runs and iterations.
-        catches: the smallest detectable drop, and how to halve it.
+        catches: the smallest detectable drop.
     """
 
     id: str
@@ -36,16 +38,16 @@ class EvidenceRow:
 def evidence_rows(comparison: Comparison) -> Iterator[EvidenceRow]:
     """Yield every metric that was compared by statistics."""
     for metric in comparison.metrics:
-        if metric.interval is not None:
+        if metric.interval is not None or (comparison.stage is not None and metric.gating):
             yield EvidenceRow(
                 id=metric.id,
                 gating=metric.gating,
                 verdict=metric.verdict,
-                change=f"{signed(metric.difference)} ({metric.interval[0]:+.2f} to {metric.interval[1]:+.2f})",
-                p=_p(metric.p),
+                change=_change(metric),
+                p=_p(metric),
                 basis=_basis(metric),
                 catches=_catches(metric),
-                reason=metric.reason,
+                reason=metric.reason.removeprefix(f"{metric.id} "),
             )
 
 
@@ -86,12 +88,6 @@ def resource_changes(comparison: Comparison) -> str:
     return ", ".join(part.rstrip() for part in changed)
 
 
-def points(share: float) -> str:
-    """Return a difference of scores in percentage points."""
-    text = f"{100 * share:.1f}".removesuffix(".0")
-    return f"{text} point" if text == "1" else f"{text} points"
-
-
 def resource_change(resource: ComparedResource) -> str:
     """Return ``latency 120 ms → 180 ms (+50 %, 20 % allowed)``."""
     before, after = _amount(resource, resource.baseline), _amount(resource, resource.current)
@@ -119,10 +115,18 @@ def _share(change: float | None) -> str:
     return "" if change is None else f"{change:+.0%}"
 
 
-def _p(p: float | None) -> str:
-    if p is None:
+def _change(metric: ComparedMetric) -> str:
+    if metric.interval is None:
+        return signed(metric.difference)
+    return f"{signed(metric.difference)} ({metric.interval[0]:+.2f} to {metric.interval[1]:+.2f})"
+
+
+def _p(metric: ComparedMetric) -> str:
+    if metric.p is None:
         return NOTHING
-    return f"< {_CERTAIN}" if p < _CERTAIN else f"{p:.2g}"
+    if metric.limit is not None:
+        return p_text(metric.p, metric.limit).removeprefix("p ").removeprefix("= ")
+    return f"< {_CERTAIN}" if metric.p < _CERTAIN else f"{metric.p:.2g}"
 
 
 def _basis(metric: ComparedMetric) -> str:
@@ -139,8 +143,7 @@ def _basis(metric: ComparedMetric) -> str:
 def _catches(metric: ComparedMetric) -> str:
     if metric.detectable_drop is None:
         return NOTHING
-    advice = f"; {metric.advice}" if metric.advice else ""
-    return f"{points(metric.detectable_drop)}{advice}"
+    return points(metric.detectable_drop)
 
 
 def _amount(resource: ComparedResource, value: float) -> str:

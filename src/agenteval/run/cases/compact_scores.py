@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Mapping, Sequence
 
@@ -25,8 +26,8 @@ class CompactScores:
         self._starts = array("Q")
         self._values = array("d")
 
-    def add(self, position: int, scores: Mapping[str, Sequence[float]]) -> None:
-        """Add the scores of a case."""
+    def add(self, position: int, scores: Mapping[str, Sequence[float | None]]) -> None:
+        """Add the scores of a case; `None` is a lost one."""
         shape = tuple((name, len(values)) for name, values in scores.items())
         number = self._shapes.get(shape)
         if number is None:
@@ -35,16 +36,17 @@ class CompactScores:
         set_at(self._shape_of, position, number)
         set_at(self._starts, position, len(self._values))
         for values in scores.values():
-            self._values.extend(values)
+            self._values.extend(math.nan if value is None else value for value in values)
 
-    def get(self, position: int) -> dict[str, list[float]] | None:
+    def get(self, position: int) -> dict[str, list[float | None]] | None:
         """Return the scores of a case; ``None`` if it was never added."""
         number = self._shape_of[position] if position < len(self._shape_of) else 0
         if not number:
             return None
-        found: dict[str, list[float]] = {}
+        found: dict[str, list[float | None]] = {}
         start = self._starts[position]
         for name, amount in self._by_number[number]:
-            found[name] = list(self._values[start : start + amount])
+            values = self._values[start : start + amount]
+            found[name] = [None if math.isnan(value) else value for value in values]
             start += amount
         return found

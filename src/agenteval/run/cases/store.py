@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from agenteval.compare.pairing import pool_case, scores_of
+from agenteval.compare.run_scores import pool_case, scores_of
 from agenteval.core.text.redact import Redactor
 from agenteval.metrics.resources.shared import RunResources
 from agenteval.results.case import CaseResult, IterationResult
@@ -188,7 +188,7 @@ class CaseStore:
         metrics = tuple(dict.fromkeys([score.id for score in case.scores if score.status != "skipped"]))
         self._first_with[metrics] = min(position, self._first_with.get(metrics, position))
         if self._planned:
-            self._scores.add(position, scores_of(case, threshold))
+            self._scores.add(position, scores_of(case, threshold, item.case.fingerprints.metrics))
         if item.suite.evaluation is not None:
             answers = self._answers.setdefault(item.suite.path, _Answers())
             for answer in analysed:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy, OnMissing
 from agenteval.compare.gate import parse_fail_on as _parse
-from agenteval.compare.policy import ComparePolicy, ConfirmationLimits, PolicyName, Quarantine
-from agenteval.compare.statistics.parameters import Confirm, GateParameters
+from agenteval.compare.policy import ComparePolicy, Confirm, ConfirmationLimits, PolicyName, Quarantine
+from agenteval.compare.regression.settings import NAMED_SETTINGS, GateSettings
 from agenteval.core.renamed import RENAMED
 
-_DEFAULTS = GateParameters()
+NamedSettings = Literal["default", "thrifty", "thorough"]
+
+_DEFAULTS = GateSettings()
+# Settings that a project may choose; the other limits were calibrated together.
+_CHOSEN = ("tolerance", "window", "min_effect", "max_cases", "head_to_head_calls")
+_CALIBRATED = "the limits of the gate were calibrated together; choose `settings: thrifty` or `settings: thorough`"
+# Settings of earlier versions, with what to do.
+_REMOVED = {
+    **dict.fromkeys(("screen", "alpha_aggregate", "alpha_single", "alpha_case", "case_drop"), _CALIBRATED),
+    "confidence": "the interval belongs to the test that decided",
+    "max_repeats": "a suspected case runs at most 12 times on each side; `max_confirmation` limits the cost",
+}
 _GATE = GatePolicy()
 _MOST = ConfirmationLimits()
 
@@ -42,7 +55,10 @@ class ConfirmationEntry(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     runs: int | None = Field(
-        _MOST.runs, ge=0, description="whole runs of the suite, of both sides together; null: no limit"
+        _MOST.runs,
+        ge=0,
+        description="whole runs of the suite, of both sides together; small suites: runs of `head_to_head_calls` "
+        "calls; null: no limit",
     )
     calls: int | None = Field(_MOST.calls, ge=0, description="iterations of cases, whole runs included")
     cost_usd: float | None = Field(
@@ -74,26 +90,26 @@ class GateEntry(BaseModel):
     )
     policy: PolicyName = Field("statistics", description="or a simple rule: any-flip, mean-drop, threshold")
     confirm: Confirm = Field(
-        "rerun", description="how suspected regressions are confirmed: rerun, against-base, both or off"
+        "against-base",
+        description="against-base: a suspected regression is proven side by side with the base commit's agent; "
+        "rerun: against earlier runs; off: nothing runs again",
     )
     max_confirmation: ConfirmationEntry = Field(
         default_factory=ConfirmationEntry, description="limits of the cost of confirming a suspected regression"
     )
+    settings: NamedSettings = Field(
+        "default", description="thrifty runs less again and finds less; thorough runs more again and finds more"
+    )
     tolerance: float = Field(_DEFAULTS.tolerance, ge=0, le=1, description="drop of a mean that does not matter")
     window: int = Field(_DEFAULTS.window, ge=1, description="number of newest baseline runs that count")
-    screen: float = Field(
-        _DEFAULTS.screen, ge=0, le=1, description="p of the first run below which the gate re-runs the suite"
+    min_effect: float = Field(_DEFAULTS.min_effect, ge=0, le=1, description="smallest drop of a mean that counts")
+    max_cases: int = Field(_DEFAULTS.max_cases, ge=1, description="limit of suspected cases that run again")
+    head_to_head_calls: int = Field(
+        _DEFAULTS.head_to_head_calls,
+        ge=0,
+        description="calls of one run of the head-to-head: smaller suites run more iterations, at most "
+        f"{_DEFAULTS.head_to_head_factor} times as many; 0: never",
     )
-    alpha_aggregate: float = Field(_DEFAULTS.alpha_aggregate, gt=0, lt=1, description="error rate for means")
-    alpha_single: float = Field(
-        _DEFAULTS.alpha_single, gt=0, lt=1, description="error rate for means with `confirm: off`"
-    )
-    alpha_case: float = Field(_DEFAULTS.alpha_case, ge=0, le=1, description="error rate for single cases")
-    min_effect: float = Field(_DEFAULTS.min_effect, ge=0, le=1, description="smallest change of a mean that counts")
-    case_drop: float = Field(_DEFAULTS.case_drop, gt=0, le=1, description="drop of a case's pass rate that is re-run")
-    max_cases: int = Field(_DEFAULTS.max_cases, ge=1, description="limit of cases to re-run")
-    max_repeats: int = Field(_DEFAULTS.max_repeats, ge=3, description="limit of re-runs per case")
-    confidence: float = Field(_DEFAULTS.confidence, gt=0, lt=1, description="confidence level of intervals")
     metrics: dict[str, GatedMetric] = Field(default_factory=dict, description="metric → whether it gates")
     deterministic: bool = Field(False, description="the agent is deterministic, so one flip is a regression")
     quarantine: list[QuarantineEntry] = Field(
@@ -115,6 +131,13 @@ class GateEntry(BaseModel):
     max_cost_increase: float | None = Field(
         None, ge=0, description="limit for the growth of the cost per answer; 0.2 is 20 %"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _removed(cls, value: Any) -> Any:
+        for name in _REMOVED.keys() & value.keys() if isinstance(value, Mapping) else ():
+            raise ValueError(f"`{name}` is not a setting any more: {_REMOVED[name]}")
+        return value
 
     @field_validator("fail_on", mode="before")
     @classmethod
@@ -151,20 +174,8 @@ class GateEntry(BaseModel):
         """The policy of the comparison with the baseline."""
         return ComparePolicy(
             name=self.policy,
-            parameters=GateParameters(
-                confirm=self.confirm,
-                window=self.window,
-                screen=self.screen,
-                alpha_aggregate=self.alpha_aggregate,
-                alpha_single=self.alpha_single,
-                alpha_case=self.alpha_case,
-                min_effect=self.min_effect,
-                tolerance=self.tolerance,
-                confidence=self.confidence,
-                case_drop=self.case_drop,
-                max_repeats=self.max_repeats,
-                max_cases=self.max_cases,
-            ),
+            settings=replace(NAMED_SETTINGS[self.settings], **self._chosen()),
+            confirm=self.confirm,
             gating={name: metric.gating for name, metric in self.metrics.items()},
             deterministic=self.deterministic,
             quarantine=self._quarantine(),
@@ -173,6 +184,10 @@ class GateEntry(BaseModel):
             max_latency_increase=self.max_latency_increase,
             max_cost_increase=self.max_cost_increase,
         )
+
+    def _chosen(self) -> dict[str, Any]:
+        """Return the settings that the file contains."""
+        return {name: getattr(self, name) for name in _CHOSEN if name in self.model_fields_set}
 
     def _quarantine(self) -> tuple[Quarantine, ...]:
         return tuple(Quarantine(entry.case, entry.until, entry.reason) for entry in self.quarantine)

@@ -40,7 +40,10 @@ class Clone:
         Raises:
             ControlError: there is no repository, or it has no commit.
         """
-        root = Path(git(here, "rev-parse", "--show-toplevel"))
+        try:
+            root = Path(git(here, "rev-parse", "--show-toplevel"))
+        except ControlError as error:
+            raise ControlError(f"start agenteval in the git repository of the agent ({error})") from None
         commit = git(root, "rev-parse", "--verify", "HEAD")
         # The parents are in the commit itself; in a shallow clone, the commands that show history omit them.
         content = git_bytes(root, "cat-file", "commit", commit)

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -66,10 +66,12 @@ class PreparedControl:
     Attributes:
         tree: its files; ``None`` if every agent has a deployment of the base commit.
         place: the place of its files; ``None`` without files.
+        unrelated: commits of earlier runs that are not in its history, for instance after a forced push.
     """
 
     tree: ControlTree | None = None
     place: _Place | None = None
+    unrelated: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,9 @@ class _Place:
 
 
 @contextmanager
-def prepared_control(spec: RunSpec, baseline: str | None) -> Iterator[PreparedControl | AgentEvalError]:
+def prepared_control(
+    spec: RunSpec, baseline: str | None, earlier: Collection[str] = ()
+) -> Iterator[PreparedControl | AgentEvalError]:
     """Find the control and name its files; the block contains the whole run.
 
     User code can change the repository, so the block begins before any of it runs.
@@ -99,6 +103,7 @@ def prepared_control(spec: RunSpec, baseline: str | None) -> Iterator[PreparedCo
     Args:
         spec: the specification of the run.
         baseline: the commit that the baseline evaluated; ``None`` if it is unknown.
+        earlier: the commits of its pool.
 
     Yields:
         The control, or why it cannot be used.
@@ -111,7 +116,8 @@ def prepared_control(spec: RunSpec, baseline: str | None) -> Iterator[PreparedCo
         try:
             clone = Clone.find(spec.sources.here, spec.control_host)
             with confined(apart=place.apart):
-                prepared = PreparedControl(ControlTree.prepare(clone, baseline, place.worktree), place)
+                tree = ControlTree.prepare(clone, baseline, place.worktree)
+                prepared = PreparedControl(tree, place, _unrelated(clone, tree.commit, earlier))
         except AgentEvalError as error:
             # Most runs need no confirmation.
             prepared = error
@@ -161,6 +167,11 @@ def _installed(spec: RunSpec, paths: _Paths) -> Iterator[Mapping[str, str]]:
             what = str(error).splitlines()[0].rstrip(":")
             raise ControlError(f"the requirements of the base commit cannot be installed: {what}") from None
         yield variables
+
+
+def _unrelated(clone: Clone, control: str, earlier: Collection[str]) -> frozenset[str]:
+    """Return the commits of earlier runs that are certainly not in the history of the control."""
+    return frozenset(commit for commit in earlier if clone.is_ancestor(commit, control) is False)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agenteval.run.confirm.requests import Request, Side
+from agenteval.compare.regression.model import Request, Side
 from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.control import ControlCase
 from agenteval.run.runner.session import with_session
@@ -36,9 +36,9 @@ class Round:
             control: the cases of the control by id; a case that asks something else there is left out.
             done: iterations so far by case id. Numbers continue after them, so that no two samples are the same.
         """
-        wanted = [item for item in cases if self.request.iterations_of(item)]
+        wanted = [item for item in cases if self.request.iterations.get(item.case.id)]
         for place, item in enumerate(wanted):
-            iterations = self.request.iterations_of(item)
+            iterations = self.request.iterations[item.case.id]
             again = replace(item, iterations=iterations, first_iteration=done.get(item.case.id, item.iterations))
             agent = self._agent(item.agent, "current")
             sides = {"current": self._marked(again, "current", agent)}

@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
-from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.compare.regression.model import Request, Side, Unavailable
+from agenteval.core.errors import AgentEvalError, ConfigError, UserCodeError
 from agenteval.results.case import CaseResult
 from agenteval.results.summary import RunUsage
 from agenteval.run.confirm.control import Control, PreparedControl, opened_control
-from agenteval.run.confirm.requests import Answer, Request, Side
+from agenteval.run.confirm.requests import FinishedRuns, needs_control, request_key
 from agenteval.run.confirm.round import Round
-from agenteval.run.confirm.spent import Spent, narrowed, refusal
+from agenteval.run.confirm.spent import Spent, calls_of_a_run, narrowed, refusal
 from agenteval.run.control_commit import ControlError
 from agenteval.run.journal.journal import confirmation_file
 from agenteval.run.plan import Plan, PlannedCase
@@ -25,6 +26,10 @@ from agenteval.run.resolve.plan import make_plan
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.runner.execute import execute
 from agenteval.run.runner.execution import RunExecution
+
+_INTERRUPTED = "the confirmation run was interrupted"
+# Errors before any case ran: the agent of the base commit cannot start.
+_CANNOT_START = (ControlError, ConfigError, UserCodeError)
 
 
 @contextmanager
@@ -80,7 +85,12 @@ class ConfirmingRuns:
     _done: dict[str, int] = field(default_factory=dict)
     _requests: int = 0
 
-    def answer(self, request: Request) -> Answer:
+    @property
+    def control_commit(self) -> str | None:
+        """The commit whose agent ran; ``None`` if it has none or did not run."""
+        return self._control.commit if isinstance(self._control, Control) else None
+
+    def answer(self, request: Request) -> FinishedRuns:
         """Make the runs of a request.
 
         Args:
@@ -91,45 +101,54 @@ class ConfirmingRuns:
             reached, or a signal ended the run.
         """
         if self.signal is not None:
-            return Answer(unavailable="the confirmation run was interrupted")
+            return _missing(_INTERRUPTED)
         self._requests += 1
         try:
             return self._answer(request, Round(request, f"{self.first.run_id}.{self._requests}"))
         except KeyboardInterrupt:
             # The signal arrived while git was running; the runner handles signals that arrive during the run.
             self.signal = int(signal.SIGINT)
-            return Answer(unavailable="the confirmation run was interrupted")
+            return _missing(_INTERRUPTED)
         except AgentEvalError as error:
-            self.warnings.append(f"no confirmation run was made: {error}")
-            return Answer(unavailable=self.spec.redact(str(error)))
+            if not needs_control(request) or not isinstance(error, _CANNOT_START):
+                self.warnings.append(f"no confirmation run was made: {error}")
+                return _missing(self.spec.redact(str(error)))
+            # No further request tries it again.
+            self._control = error
+            warning = f"the agent of the base commit cannot run beside the change: {error}"
+            if warning not in self.warnings:
+                self.warnings.append(warning)
+            return FinishedRuns(unavailable=Unavailable("control", self.spec.redact(str(error))))
 
     def close(self) -> None:
         """Add warnings about what happened to the control; call it after the last request."""
         if isinstance(self._control, Control):
             self.warnings += [text for text in self._control.warnings() if text not in self.warnings]
 
-    def _answer(self, request: Request, made: Round) -> Answer:
+    def _answer(self, request: Request, made: Round) -> FinishedRuns:
         left = self._left or self.spec.after(self.first.asked, self.first.duration_s - self.first.earlier_s)
         asked = self._asked + self.first.asked.llm_calls
         if left.llm.limits.are_exhausted and asked > 0:
-            return Answer(unavailable="the LLM budget is exhausted")
+            return _missing("the LLM budget is exhausted")
         if left.limits.time_limit_reached:
-            return Answer(unavailable="the time limit was reached")
-        control = self._opened_control() if "control" in request.sides else Control()
+            return _missing("the time limit was reached")
+        control = self._opened_control() if needs_control(request) else Control()
         cases = list(made.planned(self.spec.cases, control.cases, self._done))
         if "control" in request.sides and not any(item.beside for item in cases):
-            return Answer(unavailable="no requested case is in the base commit with the same question and metrics")
+            why = "no requested case is in the base commit with the same question and metrics"
+            return FinishedRuns(unavailable=Unavailable("control", why))
         limits = self.spec.compare.max_confirmation
-        wanted = Spent(request.runs, sum(item.iterations for item in cases))
+        wanted = self._cost(request, cases)
         refused = refusal(limits, self.spent, wanted, self._cost_of_a_call())
         if refused:
-            return Answer(unavailable=refused)
+            return FinishedRuns(unavailable=Unavailable("limit", refused))
         if not cases:
-            return Answer()
+            return FinishedRuns()
         llm = replace(left.llm, limits=narrowed(left.llm.limits, limits, self.spent))
         plan, execution = self._executed(self._spec_of(replace(left, llm=llm), made, cases, control))
         self._count(request, made, cases, execution, left)
-        return Answer(_by_side(made, execution), _why_incomplete(plan, execution))
+        why = _why_incomplete(plan, execution)
+        return FinishedRuns(_by_side(made, execution), Unavailable("runs", why) if why else None)
 
     def _opened_control(self) -> Control:
         """Return the control.
@@ -145,6 +164,11 @@ class ConfirmingRuns:
         if isinstance(self._control, AgentEvalError):
             raise self._control
         return self._control
+
+    def _cost(self, request: Request, cases: Iterable[PlannedCase]) -> Spent:
+        calls = sum(item.iterations for item in cases)
+        one = calls_of_a_run((item.iterations for item in self.spec.cases), self.spec.compare.settings)
+        return Spent(calls / one if request.is_whole else 0.0, calls)
 
     def _cost_of_a_call(self) -> float:
         """Return what one iteration of a case has cost so far, in US dollars; 0 if it is unknown."""
@@ -168,7 +192,7 @@ class ConfirmingRuns:
             activity=CONFIRMING,
             conditions={
                 "the first run": self.first.run_id,
-                "the request": _digest([*made.request.key(), [item.case.id for item in cases]]),
+                "the request": _digest([*request_key(made.request), [item.case.id for item in cases]]),
                 "the control": control.commit
                 or _digest(sorted(str(case.agent.target) for case in control.cases.values())),
             },
@@ -191,16 +215,19 @@ class ConfirmingRuns:
     ) -> None:
         usage = execution.summary.usage
         self.usage = self.usage.plus(usage)
-        calls = sum(item.iterations for item in cases)
-        self.spent = self.spent.plus(Spent(request.runs, calls, usage.cost_usd))
+        self.spent = self.spent.plus(replace(self._cost(request, cases), cost_usd=usage.cost_usd))
         self.signal = execution.signal
         self.warnings += execution.warnings
         self._asked += execution.asked.llm_calls
         self._left = left.after(execution.asked, execution.duration_s - execution.earlier_s)
         for item in self.spec.cases:
-            more = made.request.iterations_of(item)
+            more = made.request.iterations.get(item.case.id, 0)
             if more:
                 self._done[item.case.id] = self._done.get(item.case.id, item.iterations) + more
+
+
+def _missing(why: str) -> FinishedRuns:
+    return FinishedRuns(unavailable=Unavailable("runs", why))
 
 
 def _by_side(made: Round, execution: RunExecution) -> Mapping[Side, tuple[tuple[str, CaseResult], ...]]:
@@ -220,7 +247,7 @@ def _by_side(made: Round, execution: RunExecution) -> Mapping[Side, tuple[tuple[
 def _why_incomplete(plan: Plan, execution: RunExecution) -> str:
     """Return why runs are incomplete, the main reason first; empty if they are complete."""
     if execution.signal is not None:
-        return "the confirmation run was interrupted"
+        return _INTERRUPTED
     if plan.resources.gateway.budget.refused:
         return "the LLM budget was exhausted by the confirmation run"
     if execution.unfinished:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from agenteval.compare.policy import ConfirmationLimits
+from agenteval.compare.regression.settings import GateSettings
 from agenteval.core.llm.budget import Limits
+from agenteval.core.statistics import ROUNDING
 
 
 @dataclass(frozen=True)
@@ -13,12 +17,12 @@ class Spent:
     """The cost of confirmation runs.
 
     Attributes:
-        runs: whole runs of the suite, of both sides together.
+        runs: whole runs of the suite, of both sides together; a fraction for some of their iterations.
         calls: iterations of cases, whole runs included.
         cost_usd: cost of agents and judges in US dollars, as far as it is known.
     """
 
-    runs: int = 0
+    runs: float = 0.0
     calls: int = 0
     cost_usd: float = 0.0
 
@@ -36,8 +40,8 @@ def refusal(limits: ConfirmationLimits, spent: Spent, wanted: Spent, call_usd: f
         wanted: the runs and calls of the next request.
         call_usd: expected cost of one call.
     """
-    if limits.runs is not None and wanted.runs and spent.runs + wanted.runs > limits.runs:
-        return _reached("runs", limits.runs, f"{spent.runs} were made, {wanted.runs} more are needed")
+    if limits.runs is not None and wanted.runs and spent.runs + wanted.runs > limits.runs + ROUNDING:
+        return _reached("runs", limits.runs, f"{spent.runs:.3g} were made, {wanted.runs:.3g} more are needed")
     if limits.calls is not None and spent.calls + wanted.calls > limits.calls:
         return _reached("calls", limits.calls, f"{spent.calls} were made, {wanted.calls} more are needed")
     usd = wanted.calls * call_usd
@@ -63,3 +67,15 @@ def narrowed(models: Limits, limits: ConfirmationLimits, spent: Spent) -> Limits
 
 def _reached(name: str, limit: float, why: str) -> str:
     return f"`max_confirmation: {{{name}: {limit:g}}}` ended the confirmation ({why}); raise it to finish"
+
+
+def calls_of_a_run(iterations: Iterable[int], settings: GateSettings) -> int:
+    """Return the calls of one run of the head-to-head, of one side: small suites run more iterations.
+
+    Args:
+        iterations: iterations of each case in one run of the suite.
+        settings: the limits of the gate.
+    """
+    calls = max(sum(iterations), 1)
+    factor = math.ceil(settings.head_to_head_calls / calls)
+    return calls * min(max(factor, 1), settings.head_to_head_factor)

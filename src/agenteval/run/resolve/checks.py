@@ -158,5 +158,5 @@ def gate_warnings(
         cases = {(case.id, case.name) for suite in suites for case in suite.cases}
         warnings += quarantine_warnings(policy.quarantine, cases, today)
     if settings.control and not ((settings.baseline or context.baseline) and policy.confirms_beside_base):
-        warnings += ("--control has no effect without --baseline and `gate: {confirm: against-base}` or both",)
+        warnings += ("--control has no effect without --baseline and `gate: {confirm: against-base}`",)
     return warnings

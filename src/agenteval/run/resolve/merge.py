@@ -32,7 +32,7 @@ from agenteval.suite.model import Suite
 def resolve_merge(merged: Merged, settings: Settings, context: RunContext | None = None) -> GateSpec:
     """Return what the gate needs to decide on merged results.
 
-    The merged results alone decide, as with ``confirm: off``: no case runs again.
+    The merged results alone decide: no case runs again.
 
     Args:
         merged: the results.

@@ -29,12 +29,14 @@ class Answer:
 
     Attributes:
         not_asked: the limit of the run that is the reason.
+        unavailable: whether the agent or a file of the turn could not be reached, or was overloaded.
         retries: number of attempts after the first.
     """
 
     reply: Reply | None = None
     error: str | None = None
     not_asked: NotAsked | None = None
+    unavailable: bool = False
     elapsed_ms: float = 0.0
     retries: int = 0
 
@@ -95,7 +97,7 @@ class Retrying:
                 wait_s = self._wait_s(request, retries, failure)
                 if not self._is_worth_it(retries) or wait_s >= clock.left_s():
                     attempts = f" (after {retries + 1} attempts)" if retries else ""
-                    return Answer(error=f"{failure}{attempts}", retries=retries)
+                    return Answer(error=f"{failure}{attempts}", unavailable=True, retries=retries)
             else:
                 self._failures = 0
                 return answer if not retries else replace(answer, retries=retries)

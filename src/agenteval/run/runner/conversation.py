@@ -149,7 +149,7 @@ class Conversing:
         try:
             attached = await self.attachments.get(turn.files)
         except AttachmentError as failure:
-            return request, Answer(error=str(failure))
+            return request, Answer(error=str(failure), unavailable=True)
         request = replace(request, files=attached.paths, file_texts=attached.texts)
         return request, await self.attempts.ask(session, request, clock, exception_is_answer=turn.exception_is_answer)
 

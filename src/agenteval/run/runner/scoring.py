@@ -151,6 +151,7 @@ async def _turn_result(
         response=None,
         error=error,
         not_asked=answer.not_asked,
+        unavailable=answer.unavailable,
         retries=answer.retries,
     )
 

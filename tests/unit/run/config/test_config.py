@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import yaml
 from agenteval.cli.schema import schema
 from agenteval.compare.gate import FAIL_ON, GatePolicy
 from agenteval.compare.policy import ComparePolicy, Quarantine
-from agenteval.compare.statistics.parameters import GateParameters
+from agenteval.compare.regression.settings import NAMED_SETTINGS
 from agenteval.core.errors import ConfigError
 from agenteval.core.files.boundary import bounded
 from agenteval.core.renamed import RENAMED
@@ -87,7 +88,7 @@ class TestReading:
             "iterations: 3\nconcurrency: 2\n"
             "gate: {fail_on: [regressions], tolerance: 0.1, max_error_rate: 0.2}\n",
         )
-        assert (config.iterations, config.concurrency, config.compare.parameters.tolerance) == (3, 2, 0.1)
+        assert (config.iterations, config.concurrency, config.compare.settings.tolerance) == (3, 2, 0.1)
         assert config.gate == GatePolicy(frozenset({"regressions"}), 0.2)
         assert {name: agent.kind for name, agent in config.agents.items()} == {
             "default": "command",
@@ -107,7 +108,7 @@ gate:
   policy: mean-drop
   confirm: off
   window: 5
-  alpha_case: 0.02
+  settings: thrifty
   max_cases: 3
   metrics: {bleu: {gating: false}}
   deterministic: true
@@ -118,7 +119,8 @@ gate:
         )
         policy = config.compare
         assert (policy.name, policy.deterministic, dict(policy.gating)) == ("mean-drop", True, {"bleu": False})
-        assert policy.parameters == GateParameters(confirm="off", window=5, alpha_case=0.02, max_cases=3)
+        assert policy.confirm == "off"
+        assert policy.settings == replace(NAMED_SETTINGS["thrifty"], window=5, max_cases=3)
         assert (policy.max_cost_increase, policy.max_latency_increase) == (0.2, None)
         expected = Quarantine("ch*", date(2026, 3, 31), "the judge disagrees with itself")
         assert policy.quarantine == config.gate.quarantine == (expected,)
@@ -129,13 +131,13 @@ gate:
 
     @pytest.mark.parametrize("written", ["off", "'off'", "false"])
     def test_off_is_a_word_however_yaml_reads_it(self, tmp_path: Path, written: str) -> None:
-        assert read(tmp_path, f"gate: {{confirm: {written}}}").compare.parameters.confirm == "off"
+        assert read(tmp_path, f"gate: {{confirm: {written}}}").compare.confirm == "off"
 
     @pytest.mark.parametrize(("old", "new"), RENAMED["gate.confirm"].items())
     def test_old_values_mean_what_the_new_ones_mean(self, tmp_path: Path, old: str, new: str) -> None:
         found = [read(tmp_path, f"gate: {{confirm: {written}}}").compare for written in (old, new)]
         assert found[0] == found[1]
-        assert found[0].parameters.confirm == new
+        assert found[0].confirm == new
 
     def test_repeated_keys_are_a_warning(self, tmp_path: Path) -> None:
         assert read(tmp_path, "iterations: 1\niterations: 2\n").warnings == (
@@ -186,10 +188,13 @@ gate:
             ("gate: {policy: threshold}", ["1: gate: `policy: threshold` needs `min_pass_rate`"]),
             (
                 "gate: {confirm: twice}",
-                ["1: gate.confirm: 'twice' is not allowed; allowed: rerun, against-base, both, off"],
+                ["1: gate.confirm: 'twice' is not allowed; allowed: against-base, rerun, off"],
             ),
             ("gate: {confirm: on}", ["1: gate.confirm: a boolean is not allowed"]),
-            ("gate: {max_repeats: 2}", ["1: gate.max_repeats: must be greater than or equal to 3"]),
+            ("gate: {max_cases: 0}", ["1: gate.max_cases: must be greater than or equal to 1"]),
+            ("gate: {settings: strict}", ["1: gate.settings: 'strict' is not allowed; did you mean 'thrifty'?"]),
+            ("gate: {alpha_case: 0.02}", ["1: gate: `alpha_case` is not a setting any more: the limits of the gate"]),
+            ("gate: {max_repeats: 5}", ["1: gate: `max_repeats` is not a setting any more: a suspected case runs"]),
             (
                 "gate: {metrics: {bleu: {gates: false}}}",
                 ["1: gate.metrics.bleu.gating: this key is required", "1: gate.metrics.bleu.gates: unknown key"],

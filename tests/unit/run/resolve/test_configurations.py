@@ -251,7 +251,7 @@ WIDE = {
 
 
 def of_run(spec: RunSpec) -> Sequence[Any]:
-    tolerance, limits = spec.compare.parameters.tolerance, spec.limits
+    tolerance, limits = spec.compare.settings.tolerance, spec.limits
     comment = spec.presentation.comment_template
     return (
         tolerance,
@@ -328,8 +328,8 @@ def test_else_the_configurations_must_agree(repository: Path, key: str) -> None:
 
 
 def test_values_that_differ_are_named_with_both_places(repository: Path) -> None:
-    configure(repository / "support", agents={"default": {"command": ["x"]}}, gate={"alpha_case": 0.1})
-    configure(repository / "shop", gate={"alpha_case": 0.2}, agents={"default": {"command": ["x"]}})
+    configure(repository / "support", agents={"default": {"command": ["x"]}}, gate={"min_effect": 0.1})
+    configure(repository / "shop", gate={"min_effect": 0.2}, agents={"default": {"command": ["x"]}})
     with pytest.raises(ConfigError) as caught:
         resolved("support", "shop")
     (problem,) = caught.value.problems
@@ -352,12 +352,12 @@ def test_saved_results_have_the_gate_of_their_run(repository: Path) -> None:
     def of(*paths: str) -> float:
         suites = [SuiteResult(path=path, name="s", format="holodeck", fingerprint="f", cases=[]) for path in paths]
         found = resolve_saved(saved.model_copy(update={"suites": suites}), Settings(), {})
-        return found.compare.parameters.tolerance
+        return found.compare.settings.tolerance
 
-    assert of("support/agent.yaml") == resolved("support").compare.parameters.tolerance == 0.25
+    assert of("support/agent.yaml") == resolved("support").compare.settings.tolerance == 0.25
     # Results may be forged: their paths lead nowhere outside of the repository.
     configure(repository.parent / "outside", gate={"tolerance": 0.5})
     suite(repository.parent / "outside")
-    assert of("../outside/agent.yaml") == of("no/such/agent.yaml") == ComparePolicy().parameters.tolerance
+    assert of("../outside/agent.yaml") == of("no/such/agent.yaml") == ComparePolicy().settings.tolerance
     with pytest.raises(ConfigError, match=r"shop/agent\.yaml has no agenteval\.yaml"):
         of("support/agent.yaml", "shop/agent.yaml")

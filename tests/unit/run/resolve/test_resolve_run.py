@@ -147,7 +147,7 @@ def test_all_ways_to_name_recorded_answers_are_equal(
     named = settings.traces is not None or settings.agent is not None
     expected = TraceFiles({"evaluation.yaml": Path("t.jsonl")}, Selection("x"), keep_going=True, may_be_streams=named)
     assert spec.traces == expected
-    assert (spec.cases, spec.compare.parameters.confirm) == ((), "off")
+    assert (spec.cases, spec.compare.confirm, spec.compare.is_final) == ((), "off", True)
     with pytest.raises(ConfigError, match="--shard: recorded traces cannot be divided"):
         resolve_run(replace(settings, shard=Shard(1, 2)))
 
@@ -261,14 +261,14 @@ def test_a_part_of_a_run_is_no_baseline(folder: Path) -> None:
         resolve_run(Settings(baseline=Path("part.json")))
 
 
-@pytest.mark.parametrize(("recorded", "confirm"), [("ab", "off"), ("a", "rerun"), ("", "rerun")])
+@pytest.mark.parametrize(("recorded", "confirm"), [("ab", "off"), ("a", "against-base"), ("", "against-base")])
 def test_a_run_of_recorded_answers_alone_is_not_confirmed(folder: Path, recorded: str, confirm: str) -> None:
     (folder / "answers.jsonl").write_text('{"case": "a", "response": "hello"}\n', encoding="utf-8")
     for name in "ab":
         (folder / name).mkdir()
         suite(folder / name, name, agent={"replay": "../answers.jsonl"} if name in recorded else {"command": ["cat"]})
     policy = resolve_run(Settings(suites=(Path("a"), Path("b")))).compare
-    assert policy.parameters.confirm == confirm
+    assert (policy.confirm, policy.is_final) == (confirm, confirm == "off")
     assert policy.recorded == {f"{name}/agent.yaml::{name}" for name in recorded}
 
 

@@ -1,0 +1,119 @@
+"""The score of each iteration of a run's cases, and the run's entry in a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agenteval.results.case import CaseResult, IterationResult, SuiteResult
+from agenteval.results.comparison import PoolCase, PoolEntry
+from agenteval.results.model import Results
+from agenteval.results.rollup import turn_means
+from agenteval.suite.model import OVERALL, Fingerprints
+
+# Metric id → score of each iteration, 0..1; `None` if it was lost.
+CaseScores = Mapping[str, Sequence[float | None]]
+
+_UNKNOWN = Fingerprints()
+
+
+def pool_entry(results: Results, fingerprints: Mapping[str, Fingerprints]) -> PoolEntry:
+    """Return the pool entry of a run: the raw scores and the fingerprints of every case."""
+    cases: dict[str, PoolCase] = {}
+    for suite, case in results.cases():
+        own = fingerprints.get(case.id, _UNKNOWN)
+        cases[case.id] = pool_case(own, case_scores(suite, case, own.metrics))
+    return entry_without_cases(results).model_copy(update={"cases": cases})
+
+
+def pool_case(fingerprints: Fingerprints, scores: CaseScores) -> PoolCase:
+    """Return one case of a pool entry."""
+    found = {name: [score for score in values if score is not None] for name, values in scores.items()}
+    lost = {name: len(values) - len(found[name]) for name, values in scores.items()}
+    return PoolCase(
+        fingerprint=fingerprints.question,
+        metrics=dict(fingerprints.metrics),
+        scores={name: values for name, values in found.items() if values},
+        lost={name: number for name, number in lost.items() if number},
+    )
+
+
+def entry_without_cases(results: Results) -> PoolEntry:
+    """Return the pool entry of a run without cases; `results.archive` has the cases of large runs."""
+    return PoolEntry(commit=results.run.commit, run_id=results.run.id, created_at=results.run.started_at, cases={})
+
+
+def case_scores(suite: SuiteResult, case: CaseResult, asked: Collection[str] = ()) -> dict[str, list[float | None]]:
+    """Return the scores of a case as `scores_of` does; with the aggregated score if the suite aggregates scores."""
+    return scores_of(case, suite.threshold, asked)
+
+
+def scores_of(
+    case: CaseResult, threshold: float | None, asked: Collection[str] = ()
+) -> dict[str, list[float | None]]:
+    """Return for each metric the score of each iteration, which is the mean over its turns.
+
+    If the agent failed in an iteration, the score is 0 in every metric. If the agent or a judge could not be reached,
+    it is `None`. Metrics that were skipped and iterations that a limit of the run ended have no entry.
+
+    Args:
+        case: the case.
+        threshold: the suite's threshold of the aggregated score; ``None`` without aggregation.
+        asked: ids of the metrics of the case, which are needed if no iteration was scored.
+    """
+    iterations = [_Iteration.of(iteration, threshold) for iteration in case.iterations]
+    scored = dict.fromkeys(name for iteration in iterations for name in iteration.scores)
+    names = scored or dict.fromkeys(asked)
+    found: dict[str, list[float | None]] = {}
+    for name in names:
+        values = [iteration.score(name) for iteration in iterations if iteration.has(name)]
+        if values:
+            found[name] = values
+    if threshold is not None and not case.iterations and case.score is not None:
+        # The results of a large run contain some cases without their iterations.
+        found[OVERALL] = [case.score]
+    return found
+
+
+def is_whole(iteration: IterationResult) -> bool:
+    """Return whether every turn had an answer; partial iterations cannot be compared."""
+    return all(turn.error is None for turn in iteration.turns)
+
+
+@dataclass(frozen=True)
+class _Iteration:
+    """The scores of one iteration.
+
+    Attributes:
+        end: ``failed``: the agent failed; ``lost``: it could not be reached; ``limited``: a limit ended it.
+        scores: score of each metric; ``None`` if the metric failed.
+    """
+
+    end: Literal["answered", "failed", "lost", "limited"]
+    scores: Mapping[str, float | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, iteration: IterationResult, threshold: float | None) -> _Iteration:
+        if any(turn.not_asked for turn in iteration.turns):
+            return cls("limited")
+        if any(turn.unavailable for turn in iteration.turns):
+            return cls("lost")
+        if not is_whole(iteration):
+            return cls("failed")
+        scores: dict[str, float | None] = dict.fromkeys(_broken(iteration))
+        scores |= turn_means(iteration.turns)
+        if threshold is not None and (iteration.score is not None or iteration.status == "error"):
+            scores[OVERALL] = iteration.score
+        return cls("answered", scores)
+
+    def has(self, metric: str) -> bool:
+        return metric in self.scores if self.end == "answered" else self.end != "limited"
+
+    def score(self, metric: str) -> float | None:
+        return 0.0 if self.end == "failed" else self.scores.get(metric)
+
+
+def _broken(iteration: IterationResult) -> list[str]:
+    """Return the metrics that failed in a turn."""
+    return [score.id for turn in iteration.turns for score in turn.scores if score.status == "error"]

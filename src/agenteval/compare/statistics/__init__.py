@@ -1,1 +1,0 @@
-"""Statistics of the gate: pure arithmetic on scores, without files, clocks or global state."""
