@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agenteval.compare.gate import GatePolicy
 from agenteval.compare.policy import ComparePolicy
+from agenteval.compare.regression.model import Burden
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.process.confinement import UserCodeRules
 from agenteval.core.text.redact import Redactor
@@ -145,6 +146,8 @@ class RunSpec(GateSpec):
         journal: the file that receives every finished case.
         activity: what the run does, for the progress display.
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
+        ignore: patterns of git for files that cannot change the verdict.
+        burden: what an earlier attempt of the pull request was proven to have lost, and this run must refute.
         quiet: whether to hide the progress.
     """
 
@@ -168,6 +171,8 @@ class RunSpec(GateSpec):
     activity: Activity
     quiet: bool
     conditions: Mapping[str, str] | None = None
+    ignore: tuple[str, ...] = ()
+    burden: Burden = field(default_factory=Burden)
 
     def after(self, usage: RunUsage, seconds: float) -> RunSpec:
         """Return the specification with the remaining limits.
