@@ -75,7 +75,13 @@ def decided(outcome: RunOutcome, verdict: Verdict, burden: Burden = BURDEN) -> R
     memory = outcome.results.memory
     assert memory is not None
     gate = Gate(verdict=verdict, exit_status=1, headline=f"it {verdict}", reasons=(f"it {verdict}", "and why"))
-    return outcome.results.model_copy(update={"gate": gate, "memory": with_burden(memory, burden)})
+    results = outcome.results.model_copy(update={"gate": gate, "memory": with_burden(memory, burden)})
+    if verdict == "unproven":
+        return results.model_copy(update={"run": results.run.model_copy(update={"complete": False})})
+    if verdict != "failed":
+        return results
+    summary = results.summary.model_copy(update={"passed": 0, "failed": results.summary.cases})
+    return results.model_copy(update={"summary": summary})
 
 
 def asked(folder: Path) -> Sequence[str]:
@@ -155,10 +161,9 @@ def test_what_must_be_refuted_stays_until_an_attempt_passes(folder: Path) -> Non
     assert left(outcome.gate, None) == with_burden(attempt.memory, Burden())
 
 
-def test_an_attempt_with_errors_begins_again(folder: Path) -> None:
+def test_an_attempt_that_broke_begins_again(folder: Path) -> None:
     source = Source()
-    results = decided(evaluated(source), "error")
-    source.keep(results.model_copy(update={"summary": results.summary.model_copy(update={"errors": 1})}))
+    source.keep(decided(evaluated(source), "error"))
 
     attempt = begin_attempt(resolved(), source)
 

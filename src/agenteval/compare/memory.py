@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from agenteval.compare.gate_counts import Counts
+from agenteval.compare.gate_findings import failures_and_regressions, unproven_points
 from agenteval.compare.regression.model import Burden, CaseFinding, Decision, Failures, MetricFinding
 from agenteval.results.memory import Memory, ProvenCase, ProvenMean
 from agenteval.results.model import Results
 from agenteval.results.verdict import Gate
 
+# The exit status for a signal is above this number.
+_SIGNALS = 128
 
-def is_decided(gate: Gate | None) -> bool:
-    """Return whether a gate has decided for or against the change; another run of the same files must not."""
-    return gate is not None and gate.verdict in {"passed", "failed"}
+
+def is_decided(results: Results, out: Collection[str]) -> bool:
+    """Return whether an attempt has shown something for or against the change, so that no further run may decide.
+
+    A gate that failed only because something could not be checked has shown nothing: its cause may be a missing key.
+
+    Args:
+        results: the attempt.
+        out: ids of quarantined cases.
+    """
+    gate = results.gate
+    if gate is None or gate.verdict != "failed":
+        return gate is not None and gate.passed
+    return bool(failures_and_regressions(results, Counts.of(results, out)))
+
+
+def can_resume(results: Results, out: Collection[str]) -> bool:
+    """Return whether an attempt that shows nothing can be continued, so that everything already run counts.
+
+    It can if a signal or a limit ended it, and if only its confirmation is missing. What was not measured for another
+    reason would stay so, and such an attempt begins again.
+
+    Args:
+        results: the attempt.
+        out: ids of quarantined cases.
+    """
+    gate, covered = results.gate, results.run.coverage
+    if gate is None or is_decided(results, out):
+        return False
+    if not results.run.complete or (covered is not None and covered.ended_by is not None):
+        return True
+    if gate.exit_status > _SIGNALS:
+        return True
+    points = unproven_points(results, Counts.of(results, out), 0.0, out)
+    return gate.verdict == "unproven" and {point.what for point in points} == {"confirmation"}
 
 
 def burden_of(memory: Memory | None) -> Burden:
@@ -64,16 +102,6 @@ def with_burden(memory: Memory, burden: Burden) -> Memory:
         for (metric, case_id), fall in sorted(burden.cases.items())
     ]
     return memory.model_copy(update={"means": means, "cases": cases})
-
-
-def can_resume(results: Results) -> bool:
-    """Return whether an attempt that decided nothing is continued, so that everything already run counts.
-
-    Errors would stay as they are, so an attempt with errors begins again, unless a signal or a limit ended it.
-    """
-    covered = results.run.coverage
-    was_ended = not results.run.complete or (covered is not None and covered.ended_by is not None)
-    return not is_decided(results.gate) and (was_ended or not results.summary.errors)
 
 
 def _drop(finding: MetricFinding) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import pytest
@@ -11,6 +12,7 @@ from tests.peers.baselines import results
 
 from agenteval.compare.memory import burden_of, can_resume, is_decided, next_burden, proven, with_burden
 from agenteval.compare.regression.model import Burden, CaseFinding, Decision, Failures, MetricFinding
+from agenteval.results.comparison import Comparison
 from agenteval.results.coverage import Coverage
 from agenteval.results.memory import Memory
 from agenteval.results.model import Results
@@ -104,32 +106,62 @@ def test_without_a_memory_nothing_is_to_refute() -> None:
     assert burden_of(None) == burden_of(MEMORY) == Burden()
 
 
-@pytest.mark.parametrize(
-    ("verdict", "expected"), [("passed", True), ("failed", True), ("unproven", False), ("error", False)]
-)
-def test_only_a_verdict_for_or_against_the_change_is_a_decision(verdict: Verdict, expected: bool) -> None:
-    assert is_decided(gate(verdict)) == expected
-    assert not is_decided(None)
-
-
-def ended(verdict: Verdict, ended_by: str | None = None, errors: int = 0) -> Results:
+def attempt(
+    verdict: Verdict,
+    *,
+    exit_status: int = 1,
+    ended_by: str | None = None,
+    failed: int = 0,
+    errors: int = 0,
+    points: Sequence[str] = (),
+) -> Results:
+    """An attempt with one case, which passed if nothing else is said."""
     found = results("a" * 40)
     coverage = Coverage.model_validate({"cases": 1, "selected": 1, "finished": 1, "ended_by": ended_by})
-    run = found.run.model_copy(update={"coverage": coverage})
-    summary = found.summary.model_copy(update={"errors": errors})
-    return found.model_copy(update={"gate": gate(verdict), "run": run, "summary": summary})
+    [suite] = found.suites
+    status = "failed" if failed else "error" if errors else "passed"
+    suite = suite.model_copy(update={"cases": [suite.cases[0].model_copy(update={"status": status})]})
+    counts = {"passed": 1 - failed - errors, "failed": failed, "errors": errors}
+    unproven = [{"what": what, "text": what, "mended_by": "outside"} for what in points]
+    compared = {"baseline": {"run_id": "b", "created_at": "c"}, "verdict": "unproven", "unproven": unproven}
+    return found.model_copy(
+        update={
+            "gate": Gate(verdict=verdict, exit_status=exit_status, headline=verdict),
+            "run": found.run.model_copy(update={"coverage": coverage}),
+            "summary": found.summary.model_copy(update=counts),
+            "suites": [suite],
+            "comparison": Comparison.model_validate({**compared, "metrics": [], "cases": [], "policy": {}}),
+        }
+    )
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("found", "decided", "resumes"),
     [
-        (ended("passed"), False),
-        (ended("failed", "time"), False),
-        (ended("error", "signal"), True),
-        (ended("unproven", "budget", errors=1), True),
-        (ended("unproven"), True),
-        (ended("error", errors=1), False),
+        (attempt("passed", exit_status=0), True, False),
+        (attempt("failed", failed=1), True, False),
+        (attempt("failed", failed=1, ended_by="time"), True, False),
+        # Nothing was shown: a metric measured nothing, perhaps because its key is missing.
+        (attempt("failed"), False, False),
+        (attempt("error", exit_status=3, errors=1), False, False),
+        (attempt("unproven", points=["confirmation"], errors=1), False, False),
+        (attempt("unproven", points=["confirmation", "metric"]), False, False),
+        (attempt("unproven", points=["scores"]), False, False),
+        (attempt("unproven", points=["confirmation"]), False, True),
+        (attempt("unproven", ended_by="budget", errors=1), False, True),
+        (attempt("error", exit_status=143, ended_by="signal"), False, True),
+        # During the confirmation.
+        (attempt("error", exit_status=130), False, True),
+        (results("a" * 40), False, False),
     ],
 )
-def test_what_was_ended_is_resumed(found: Results, expected: bool) -> None:
-    assert can_resume(found) == expected
+def test_what_was_shown_is_decided_and_what_was_ended_is_resumed(
+    found: Results, decided: bool, resumes: bool
+) -> None:
+    assert (is_decided(found, ()), can_resume(found, ())) == (decided, resumes)
+
+
+def test_quarantined_cases_show_nothing() -> None:
+    found = attempt("failed", failed=1)
+    [(_, case_)] = found.cases()
+    assert not is_decided(found, {case_.id})

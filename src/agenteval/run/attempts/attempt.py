@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agenteval.compare.gate import quarantined
 from agenteval.compare.memory import burden_of, can_resume, is_decided, next_burden, with_burden
 from agenteval.compare.regression.model import Burden, Decision
 from agenteval.core.errors import AgentEvalError
@@ -72,20 +73,21 @@ def begin_attempt(spec: RunSpec, source: AttemptSource) -> Attempt:
     first = Memory(attempt=1, key=key, control=control, forgotten_by=found.forgotten_by)
     if found.newest is None:
         return Attempt(first, warnings=warnings)
-    return replace(_after(found.newest, first), warnings=warnings)
+    out = quarantined(found.newest.results, spec.gate)
+    return replace(_after(found.newest, first, out), warnings=warnings)
 
 
-def _after(earlier: EarlierAttempt, first: Memory) -> Attempt:
-    """Return the attempt after another one."""
+def _after(earlier: EarlierAttempt, first: Memory, out: Collection[str]) -> Attempt:
+    """Return the attempt after another one, in which the cases ``out`` were in quarantine."""
     known = earlier.memory
     if known.key != first.key:
         kept = {"attempt": known.attempt + 1, "means": known.means, "cases": known.cases}
         return Attempt(first.model_copy(update=kept))
     # Only the run that was forgotten for tells by whom.
     same = known.model_copy(update={"forgotten_by": None, "repeats": False})
-    if is_decided(earlier.results.gate):
+    if is_decided(earlier.results, out):
         return Attempt(same, shown=earlier.results)
-    if can_resume(earlier.results):
+    if can_resume(earlier.results, out):
         return Attempt(same, restore=earlier.restore)
     return Attempt(same.model_copy(update={"attempt": known.attempt + 1}))
 

@@ -164,7 +164,7 @@ class Context:
         number, branch = event.pull_request, event.head_ref
         if event.event != "pull_request" or number is None or branch is None:
             return None
-        if event.repository is None or event.workflow is None or inputs.shard is not None:
+        if event.repository is None or event.workflow is None:
             return None
         from agenteval.ci.github.attempts.source import RemoteAttempts
 
