@@ -37,6 +37,18 @@ def commit(folder: Path) -> str:
     return git(folder, "rev-parse", "HEAD")
 
 
+def mirror_pull_request(folder: Path, bare: Path) -> str:
+    """Merge branch ``feature`` into ``main`` as GitHub does, and mirror the repository; return the merge commit."""
+    git(folder, "checkout", "--quiet", "--detach", "main")
+    git(folder, "merge", "--quiet", "--no-edit", "feature")
+    merge = git(folder, "rev-parse", "HEAD")
+    git(folder, "update-ref", "refs/pull/7/merge", merge)
+    git(folder, "clone", "--quiet", "--mirror", f"file://{folder}", str(bare))
+    git(bare, "config", "uploadpack.allowAnySHA1InWant", "true")
+    git(bare, "config", "uploadpack.allowFilter", "true")
+    return merge
+
+
 @dataclass
 class GitServer:
     """Repositories below a folder, as ``owner/name``; ``asked`` has the authorization of every request."""

@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.command import can_copy, run_copy
 
 from agenteval.agents.base import Agent, Reply, Request
 from agenteval.agents.registry import build_agent
@@ -289,8 +290,12 @@ class Ended:
 
 
 def agenteval(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> Ended:
-    """Run the installed command until it ends."""
-    return run_to_end([str(AGENTEVAL), *map(str, arguments)], cwd, environment() if env is None else env)
+    """Run the installed command until it ends, in a process of its own."""
+    variables = environment() if env is None else env
+    given = [str(argument) for argument in arguments]
+    if not can_copy(variables):
+        return run_to_end([str(AGENTEVAL), *given], cwd, variables)
+    return Ended(*run_copy(str(AGENTEVAL), given, cwd, variables, PATIENCE_S))
 
 
 def run_to_end(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Ended:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.git_server import GitServer, commit, git, serving_git
+from tests.git_server import GitServer, commit, git, mirror_pull_request, serving_git
 from tests.support import Ended, agenteval, case, environment, open_folder, results_in, write_suite
 
 TOKEN = "ghs_0123456789abcdef"
@@ -130,12 +130,7 @@ def proposed(home: Path, server: GitServer, version: str, gate: dict[str, Any] |
     base = commit(work)
     ran = agenteval("run", "--quiet", "--out", str(home / "base"), cwd=work, env=environment())
     assert ran.status == 0, ran.text
-    git(work, "checkout", "--quiet", "--detach", "main")
-    git(work, "merge", "--quiet", "--no-edit", "feature")
-    merge = git(work, "rev-parse", "HEAD")
-    git(work, "update-ref", "refs/pull/7/merge", merge)
-    git(home, "clone", "--quiet", "--mirror", f"file://{work}", str(bare))
-    git(bare, "config", "uploadpack.allowAnySHA1InWant", "true")
+    merge = mirror_pull_request(work, bare)
     workspace = home / "workspace"
     workspace.mkdir()
     git(workspace, "init", "--quiet")

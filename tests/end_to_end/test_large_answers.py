@@ -154,4 +154,4 @@ def test_runs_are_compared_merged_and_resumed(tmp_path: Path) -> None:
 
 
 def turns(results: Results) -> list[Any]:
-    return [turn for _, found in results.cases() for iteration in found.iterations for turn in iteration.turns]
+    return [turn for _, found in results.cases() for turn in found.turns]

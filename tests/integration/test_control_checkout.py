@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.git_server import GitServer, commit, git, serving_git
+from tests.git_server import GitServer, commit, git, mirror_pull_request, serving_git
 from tests.support import case, write_suite
 
 from agenteval.core.base_commit import with_base_commit
@@ -100,13 +100,7 @@ def make_origin(tmp_path: Path, *options: str) -> Origin:
     git(folder, "checkout", "--quiet", "main")
     write(folder, "tip")
     tip = commit(folder)
-    git(folder, "checkout", "--quiet", "--detach", "main")
-    git(folder, "merge", "--quiet", "--no-edit", "feature")
-    merge = git(folder, "rev-parse", "HEAD")
-    git(folder, "update-ref", "refs/pull/7/merge", merge)
-    git(tmp_path, "clone", "--quiet", "--mirror", f"file://{folder}", str(bare))
-    git(bare, "config", "uploadpack.allowAnySHA1InWant", "true")
-    git(bare, "config", "uploadpack.allowFilter", "true")
+    merge = mirror_pull_request(folder, bare)
     return Origin(folder, bare, left, tip, head, merge)
 
 

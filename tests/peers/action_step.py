@@ -11,11 +11,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+from tests.command import read_at_start
+from tests.support import Ended, agenteval
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
 IMAGE = os.environ.get("AGENTEVAL_IMAGE")
@@ -67,16 +69,8 @@ def process_environment(workspace: Path, environment: Mapping[str, str], event: 
 
 def as_process(workspace: Path, environment: Mapping[str, str], event: Path, *, clean_up: bool = False) -> Step:
     """The action in a process of this machine."""
-    variables = process_environment(workspace, environment, event)
-    done = subprocess.run(
-        [sys.executable, "-I", "-m", "agenteval", "action", *(["--clean-up"] if clean_up else [])],
-        env=variables,
-        cwd=workspace,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    variables = read_at_start(os.environ) | process_environment(workspace, environment, event)
+    done = agenteval("action", *(["--clean-up"] if clean_up else []), cwd=workspace, env=variables)
     return step_of(done, Path(variables["GITHUB_OUTPUT"]).parent)
 
 
@@ -96,16 +90,16 @@ def in_container(workspace: Path, environment: Mapping[str, str], event: Path, *
         timeout=300,
         check=False,
     )
-    return step_of(done, folder / "file_commands")
+    return step_of(Ended(done.returncode, done.stdout, done.stderr), folder / "file_commands")
 
 
-def step_of(done: subprocess.CompletedProcess[str], files: Path) -> Step:
+def step_of(done: Ended, files: Path) -> Step:
     """What is in the runner's files now."""
     return Step(
-        status=done.returncode,
+        status=done.status,
         outputs=values_in(files / "set_output"),
         summary=(files / "step_summary").read_text(encoding="utf-8"),
-        log=done.stdout + done.stderr,
+        log=done.text,
         state=values_in(files / "save_state"),
     )
 

@@ -94,7 +94,7 @@ def _recorded(suite: dict[str, Any]) -> None:
 
 def _scores() -> list[Score]:
     results = read_results(Path("agenteval-report"))
-    turns = (turn for _, case in results.cases() for iteration in case.iterations for turn in iteration.turns)
+    turns = (turn for _, case in results.cases() for turn in case.turns)
     return [score for turn in turns for score in turn.scores]
 
 

@@ -112,9 +112,7 @@ class Ran:
 
     def scores(self) -> list[Score]:
         """All scores, in the order of the suite."""
-        turns = [
-            turn for _, case in self.results.cases() for iteration in case.iterations for turn in iteration.turns
-        ]
+        turns = [turn for _, case in self.results.cases() for turn in case.turns]
         return [score for turn in turns for score in turn.scores]
 
     def score(self) -> Score:

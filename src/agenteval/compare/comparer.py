@@ -155,9 +155,7 @@ def _cases(count: int) -> str:
 
 
 def _scored(case: CaseResult) -> Iterator[str]:
-    for iteration in case.iterations:
-        for turn in iteration.turns:
-            yield from (score.id for score in turn.scores if score.score is not None)
+    return (score.id for score in case.scores if score.score is not None)
 
 
 def _removed(pairing: Pairing) -> list[str]:

@@ -53,8 +53,7 @@ def lost_scores(
 
 def deciding_metrics(suite: SuiteResult, case: CaseResult) -> set[str]:
     """Return the ids of the metrics that decided about a case; of a suite that aggregates scores, the aggregate."""
-    scores = (score for iteration in case.iterations for turn in iteration.turns for score in turn.scores)
-    found = {score.id for score in scores if score.passed is not None and score.gating}
+    found = {score.id for score in case.scores if score.passed is not None and score.gating}
     if suite.threshold is not None and case.score is not None:
         found.add(OVERALL)
     return found
@@ -126,13 +125,12 @@ class _Losses:
 
 def _cause(case: CaseResult, name: str) -> _Cause | None:
     """Return why a case has no score of a metric; ``None`` if a limit of the run ended it."""
-    turns = [turn for iteration in case.iterations for turn in iteration.turns]
     scores = _scores(case, name)
-    reasons = (*(turn.not_asked for turn in turns), *(score.not_asked for score in scores))
+    reasons = (*(turn.not_asked for turn in case.turns), *(score.not_asked for score in scores))
     left_out = {reason.cause for reason in reasons if reason is not None}
     if left_out & {"budget", "time"}:
         return None
-    if any(turn.error for turn in turns):
+    if any(turn.error for turn in case.turns):
         return "agent"
     if any(score.status == "error" for score in scores):
         return "metric"
@@ -141,5 +139,4 @@ def _cause(case: CaseResult, name: str) -> _Cause | None:
 
 def _scores(case: CaseResult, name: str) -> list[Score]:
     """Return the scores of a metric; those of all metrics for the aggregate."""
-    turns = [turn for iteration in case.iterations for turn in iteration.turns]
-    return [score for turn in turns for score in turn.scores if name in {score.id, OVERALL}]
+    return [score for score in case.scores if name in {score.id, OVERALL}]

@@ -251,10 +251,8 @@ def _score_changes(before: CaseResult, after: CaseResult, match: Match) -> list[
 
 def _scores(case: CaseResult) -> dict[str, list[Score]]:
     found: dict[str, list[Score]] = {}
-    for iteration in case.iterations:
-        for turn in iteration.turns:
-            for score in turn.scores:
-                found.setdefault(score.id, []).append(score)
+    for score in case.scores:
+        found.setdefault(score.id, []).append(score)
     return found
 
 

@@ -62,12 +62,7 @@ def _compare(
 
 
 def _mean(case: CaseResult, measure: Callable[[TurnResult], float | None]) -> float | None:
-    values = [
-        value
-        for iteration in case.iterations
-        for turn in iteration.turns
-        if turn.error is None and (value := measure(turn)) is not None
-    ]
+    values = [value for turn in case.turns if turn.error is None and (value := measure(turn)) is not None]
     return sum(values) / len(values) if values else None
 
 

@@ -12,5 +12,4 @@ _ATTEMPTS = re.compile(r" \(after \d+ attempts\)$")
 
 def agent_errors(case: CaseResult) -> frozenset[str]:
     """Return the errors of the turns of a case, without the number of attempts."""
-    turns = (turn for iteration in case.iterations for turn in iteration.turns)
-    return frozenset(_ATTEMPTS.sub("", turn.error) for turn in turns if turn.error)
+    return frozenset(_ATTEMPTS.sub("", turn.error) for turn in case.turns if turn.error)

@@ -98,7 +98,7 @@ def in_full(results: Results, archive: Archive) -> Results:
 
 def agent_seconds(case: CaseResult) -> float:
     """Return the agent's time over all turns and iterations of a case, in seconds."""
-    return sum([turn.latency_ms or 0.0 for iteration in case.iterations for turn in iteration.turns]) / 1000
+    return sum([turn.latency_ms or 0.0 for turn in case.turns]) / 1000
 
 
 def outline(case: CaseResult) -> CaseResult:

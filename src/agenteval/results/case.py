@@ -136,6 +136,16 @@ class CaseResult(ResultsModel):
     iterations: list[IterationResult]
 
     @property
+    def turns(self) -> list[TurnResult]:
+        """The turns of all iterations, in order."""
+        return [turn for iteration in self.iterations for turn in iteration.turns]
+
+    @property
+    def scores(self) -> list[Score]:
+        """The scores of all turns of all iterations, in order."""
+        return [score for turn in self.turns for score in turn.scores]
+
+    @property
     def is_fully_evaluated(self) -> bool:
         """Whether no metric that can decide ended in an error beside others that decided."""
         decided = [iteration for iteration in self.iterations if iteration.status in {"passed", "failed"}]
@@ -147,9 +157,8 @@ class CaseResult(ResultsModel):
         """Why the case did not pass: errors of the agent, then the failed scores; empty for a passed case."""
         if self.status == "passed":
             return ""
-        turns = [turn for iteration in self.iterations for turn in iteration.turns]
-        errors = [turn.error for turn in turns if turn.error]
-        scores = [score for turn in turns for score in turn.scores if score.passed is not True]
+        errors = [turn.error for turn in self.turns if turn.error]
+        scores = [score for score in self.scores if score.passed is not True]
         not_asked = [score for score in scores if score.not_asked] if self.status == "skipped" else []
         decisive = not_asked or [score for score in scores if score.status == "error" or score.passed is False]
         return "; ".join(dict.fromkeys((*errors, *map(_reason, decisive or scores))))

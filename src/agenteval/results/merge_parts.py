@@ -204,8 +204,7 @@ def _unlike(parts: Sequence[Part]) -> Iterator[Problem]:
 
 
 def _is_judged_together(case: CaseResult) -> bool:
-    turns = (turn for iteration in case.iterations for turn in iteration.turns)
-    return any(score.kind in _OVER_ITERATIONS for turn in turns for score in turn.scores)
+    return any(score.kind in _OVER_ITERATIONS for score in case.scores)
 
 
 def _cases(ids: Sequence[str]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from agenteval.results.case import CaseResult, Score
 
 #: Key in the details of a rule-based score: the rules that had nothing to measure in the reply.
@@ -30,7 +28,7 @@ class MetricUse:
     def add(self, case: CaseResult) -> None:
         """Count a case."""
         self.undecided += is_undecided(case, self._threshold)
-        for score in _scores(case):
+        for score in case.scores:
             if score.status != "skipped":
                 self._measured.add(score.id)
                 if score.status == "scored" and score.gating:
@@ -57,13 +55,9 @@ def is_undecided(case: CaseResult, threshold: float | None) -> bool:
         case: the case with all scores.
         threshold: the threshold of the aggregated score, if the suite of the case has one.
     """
-    return case.status == "passed" and not threshold and all(score.passed is None for score in _scores(case))
+    return case.status == "passed" and not threshold and all(score.passed is None for score in case.scores)
 
 
 def _unmeasured_parts(score: Score) -> frozenset[str]:
     listed = (score.details or {}).get(UNMEASURED) if score.kind == "rule" else None
     return frozenset(part for part in listed if isinstance(part, str)) if isinstance(listed, list) else frozenset()
-
-
-def _scores(case: CaseResult) -> Iterator[Score]:
-    return (score for iteration in case.iterations for turn in iteration.turns for score in turn.scores)

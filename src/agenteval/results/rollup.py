@@ -142,16 +142,12 @@ class Tally:
         self._scores.add(case.score)
         self._judging.add(case)
         self._incomplete += not case.is_fully_evaluated
-        for iteration in case.iterations:
-            for turn in iteration.turns:
-                self._add_scores(turn.scores)
-                if turn.usage is not None and case.id not in self._metered:
-                    self._input_tokens += turn.usage.input_tokens or 0
-                    self._output_tokens += turn.usage.output_tokens or 0
-                    self._costs_usd.add(turn.usage.cost_usd or None)
-
-    def _add_scores(self, scores: Iterable[Score]) -> None:
-        for score in scores:
+        for turn in case.turns:
+            if turn.usage is not None and case.id not in self._metered:
+                self._input_tokens += turn.usage.input_tokens or 0
+                self._output_tokens += turn.usage.output_tokens or 0
+                self._costs_usd.add(turn.usage.cost_usd or None)
+        for score in case.scores:
             if score.status != "skipped":
                 if score.id not in self._metrics:
                     self._metrics[score.id] = _Metric()
@@ -243,9 +239,8 @@ class _Judging:
     not_judged: Counter[NotAsked] = field(default_factory=Counter)
 
     def add(self, case: CaseResult) -> None:
-        scores = [score for iteration in case.iterations for turn in iteration.turns for score in turn.scores]
-        reason = next((score.not_asked for score in scores if score.not_asked and score.gating), None)
-        self.cases += reason is not None or any(score.model for score in scores)
+        reason = next((score.not_asked for score in case.scores if score.not_asked and score.gating), None)
+        self.cases += reason is not None or any(score.model for score in case.scores)
         if reason is not None:
             self.not_judged[reason] += 1
 

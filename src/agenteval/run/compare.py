@@ -180,10 +180,7 @@ def _broken(answers: Iterable[Answer]) -> str:
     broken = [case for case in cases if case.status == "error"]
     if not broken:
         return ""
-    errors = (
-        turn.error for case in broken for iteration in case.iterations for turn in iteration.turns if turn.error
-    )
-    first = next(errors, "")
+    first = next((turn.error for case in broken for turn in case.turns if turn.error), "")
     message = f"{len(broken)} of {len(cases)} cases of the confirmation run could not be evaluated"
     return f"{message}: {first}" if first else message
 

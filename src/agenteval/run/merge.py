@@ -88,7 +88,7 @@ def _read(files: Iterable[Path], target: Path) -> list[Part]:
 
 def _execution(merged: Merged, suites: Sequence[Suite]) -> RunExecution:
     results = merged.results
-    turns = [turn for _, case in results.cases() for iteration in case.iterations for turn in iteration.turns]
+    turns = [turn for _, case in results.cases() for turn in case.turns]
     skipped = results.summary.skipped == results.summary.cases
     return RunExecution(
         run_id=results.run.id,

@@ -131,11 +131,10 @@ def _hints(spec: RunSpec, execution: RunExecution) -> Iterable[str]:
 
 def _is_of_user_code(case: CaseResult, kind: str | None) -> bool:
     """Return whether user code caused the error of a case: its agent, or a code grader."""
-    turns = [turn for iteration in case.iterations for turn in iteration.turns]
-    if any(score.kind == "code" and score.status == "error" for turn in turns for score in turn.scores):
+    if any(score.kind == "code" and score.status == "error" for score in case.scores):
         return True
     # Cases of long runs are kept without their turns.
-    return kind in _USER_CODE and (not turns or any(turn.error for turn in turns))
+    return kind in _USER_CODE and (not case.turns or any(turn.error for turn in case.turns))
 
 
 def _hint(settings: SuiteSpec) -> str:

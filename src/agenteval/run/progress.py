@@ -121,10 +121,8 @@ class Tally:
     def add(self, case: CaseResult) -> None:
         """Count a finished case."""
         self.counts.update(self.activity.statuses(case))
-        for iteration in case.iterations:
-            for turn in iteration.turns:
-                self.cost_usd += (turn.usage.cost_usd or 0.0) if turn.usage else 0.0
-                self.cost_usd += sum(score.cost_usd or 0.0 for score in turn.scores)
+        self.cost_usd += sum(turn.usage.cost_usd or 0.0 for turn in case.turns if turn.usage)
+        self.cost_usd += sum(score.cost_usd or 0.0 for score in case.scores)
 
     @property
     def done(self) -> int:

@@ -89,8 +89,7 @@ def durations_of(results: Results) -> dict[str, float]:
     """
     found: dict[str, float] = {}
     for _, case in results.cases():
-        turns = (turn for iteration in case.iterations for turn in iteration.turns)
-        latencies = [turn.latency_ms for turn in turns if turn.latency_ms is not None]
+        latencies = [turn.latency_ms for turn in case.turns if turn.latency_ms is not None]
         total = sum(latencies)
         if latencies and math.isfinite(total) and min(latencies) >= 0:
             found[case.id] = total

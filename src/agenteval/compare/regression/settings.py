@@ -35,7 +35,7 @@ class GateSettings:
         min_pool_iterations: iterations per case from which a pool can show that nothing varies.
         max_lost: share of lost iterations above which losses may hide failures.
         lost_alpha: p at or below which the run lost more than the newest run of the pool.
-        max_control_lost: the infrastructure is at fault if the control loses a larger share.
+        max_control_lost: the infrastructure is failing if the control loses a larger share.
     """
 
     window: int = 10

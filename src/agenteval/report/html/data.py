@@ -101,14 +101,11 @@ class Survey:
     def row(self, case: CaseResult, suite: tuple[int, SuiteResult], compared: ComparedCase | None) -> list[Any]:
         """Count a case and return its row, see :data:`ROW`."""
         found: dict[str, _MetricResult] = {}
-        iterations, taken = case.iterations, 0.0
-        for iteration in iterations:
-            for turn in iteration.turns:
-                taken += turn.latency_ms or 0.0
-                for score in turn.scores:
-                    self._add(found, score)
+        for score in case.scores:
+            self._add(found, score)
         number, owner = suite
-        ms = taken / len(iterations) if iterations else 0.0
+        taken = sum(turn.latency_ms or 0.0 for turn in case.turns)
+        ms = taken / len(case.iterations) if case.iterations else 0.0
         if ms:
             self.times.append(ms)
         if case.status in _NOT_PASSED:
@@ -123,8 +120,8 @@ class Survey:
             CHANGES.index(compared.change) if compared else None,
             sum(1 << place for place, note in enumerate(NOTES) if note in compared.notes) if compared else 0,
             round(ms) if ms else None,
-            [iteration.status for iteration in iterations].count("passed"),
-            len(iterations),
+            [iteration.status for iteration in case.iterations].count("passed"),
+            len(case.iterations),
             [self.tags.setdefault(tag, len(self.tags)) for tag in case.tags],
             _metrics(found, compared),
         ]

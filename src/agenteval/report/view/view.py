@@ -349,8 +349,7 @@ def metric_errors(results: Results) -> tuple[str, ...]:
 
 
 def _broken_scores(case: CaseResult) -> list[Score]:
-    turns = [turn for iteration in case.iterations for turn in iteration.turns]
-    return [score for turn in turns for score in turn.scores if score.status == "error"]
+    return [score for score in case.scores if score.status == "error"]
 
 
 def got_worse(compared: ComparedCase) -> list[Fact]:

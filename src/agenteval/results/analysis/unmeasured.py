@@ -80,8 +80,7 @@ def _dead_metrics(summary: Summary, left_out: Sequence[CaseResult]) -> Iterator[
 
 def _errors(case: CaseResult) -> Iterator[str]:
     """Yield the id of each metric that ended in an error."""
-    turns = (turn for iteration in case.iterations for turn in iteration.turns)
-    return (score.id for turn in turns for score in turn.scores if score.status == "error")
+    return (score.id for score in case.scores if score.status == "error")
 
 
 def _budget(judging: Judging | None) -> Iterator[Unmeasured]:

@@ -50,13 +50,12 @@ def suites_of(results: Results) -> tuple[KnownSuite, ...]:
 
 
 def _suite(suite: SuiteResult) -> KnownSuite:
-    turns = (turn for case in suite.cases for iteration in case.iterations for turn in iteration.turns)
     return KnownSuite(
         path=suite.path,
         name=suite.name,
         format=suite.format,
         cases=tuple(map(_case, suite.cases)),
-        metrics=frozenset(score.id for turn in turns for score in turn.scores),
+        metrics=frozenset(score.id for case in suite.cases for score in case.scores),
     )
 
 

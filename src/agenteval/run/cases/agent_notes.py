@@ -32,11 +32,9 @@ class _Agent:
 
     def add(self, case: CaseResult) -> None:
         """Count a case."""
-        turns = [turn for iteration in case.iterations for turn in iteration.turns]
-        scores = (score for turn in turns for score in turn.scores)
         self.cases += 1
-        self.has_tool_calls |= any(turn.tool_calls for turn in turns)
-        self.without_expected_calls += any(score.kind == _TOOLS and score.passed is False for score in scores)
+        self.has_tool_calls |= any(turn.tool_calls for turn in case.turns)
+        self.without_expected_calls += any(score.kind == _TOOLS and score.passed is False for score in case.scores)
         for error in agent_errors(case):
             if error in self.errors or len(self.errors) < _MOST_ERRORS:
                 self.errors[error] += 1

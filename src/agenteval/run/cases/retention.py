@@ -119,12 +119,7 @@ def within_limit(case: CaseResult, text: str) -> CaseResult:
 
 
 def _has_broken_score(case: CaseResult) -> bool:
-    for iteration in case.iterations:
-        for turn in iteration.turns:
-            for score in turn.scores:
-                if score.status == "error":
-                    return True
-    return False
+    return any(score.status == "error" for score in case.scores)
 
 
 def _shortened_turn(turn: TurnResult) -> TurnResult:

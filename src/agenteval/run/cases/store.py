@@ -185,8 +185,7 @@ class CaseStore:
         self._tally.add(case)
         self.retries.add(case)
         self.agents.add(item.agent.spec if isinstance(item, Job) else item.agent, case)
-        scores = (score for iteration in case.iterations for turn in iteration.turns for score in turn.scores)
-        metrics = tuple(dict.fromkeys([score.id for score in scores if score.status != "skipped"]))
+        metrics = tuple(dict.fromkeys([score.id for score in case.scores if score.status != "skipped"]))
         self._first_with[metrics] = min(position, self._first_with.get(metrics, position))
         if self._planned:
             self._scores.add(position, scores_of(case, threshold))
@@ -243,12 +242,11 @@ class Retries:
 
     def add(self, case: CaseResult) -> None:
         """Count the retries of a case."""
-        for iteration in case.iterations:
-            for turn in iteration.turns:
-                if turn.retries:
-                    self.turns += 1
-                    self.attempts += turn.retries
-                    self.answered += turn.error is None
+        for turn in case.turns:
+            if turn.retries:
+                self.turns += 1
+                self.attempts += turn.retries
+                self.answered += turn.error is None
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -1123,7 +1123,7 @@ def test_any_file_becomes_valid_results_or_a_message(
     json.loads(written, parse_constant=pytest.fail)
     ids = [case.id for _, case in results.cases()]
     assert len(ids) == len(set(ids))
-    turns = [turn for _, case in results.cases() for iteration in case.iterations for turn in iteration.turns]
+    turns = [turn for _, case in results.cases() for turn in case.turns]
     assert all(score.score is None or 0 <= score.score <= 1 for turn in turns for score in turn.scores)
 
 

@@ -1,0 +1,51 @@
+"""An earlier attempt was red: what it lost counts as lost until a full comparison shows less than half of it."""
+
+from __future__ import annotations
+
+from agenteval.compare.regression.case_test import Candidate
+from agenteval.compare.regression.mean_proof import compare_side_by_side
+from agenteval.compare.regression.model import Burden, Failures
+from agenteval.compare.regression.trial import SIDES, Asking, CaseRecord, Trial
+from agenteval.core.statistics import ROUNDING
+
+
+def refute(trial: Trial, burden: Burden) -> Asking[None]:
+    """Make the runs that could refute a burden; notes what is still lost as proven."""
+    rows = {case: row for row, case in enumerate(trial.layout.case_ids)}
+    metrics = {metric: number for number, metric in enumerate(trial.layout.metrics)}
+    cases = {
+        (metrics[metric], rows[case]): fall
+        for (metric, case), fall in burden.cases.items()
+        if metric in metrics and case in rows
+    }
+    means = {metrics[metric]: drop for metric, drop in burden.means.items() if metric in metrics}
+    if cases:
+        yield from _refute_cases(trial, cases)
+    if means and not trial.is_red:
+        yield from compare_side_by_side(trial, [], 1, means)
+
+
+def _refute_cases(trial: Trial, cases: dict[tuple[int, int], float]) -> Asking[None]:
+    repeats = trial.settings.case_rounds[-1]
+    wanted = {trial.layout.case_ids[case]: repeats for case in sorted({case for _, case in cases})}
+    made = yield from trial.ask("memory", ("current", "control"), wanted, is_whole=False)
+    trial.stage = "memory"
+    for side, run in made.items():
+        trial.reruns[side] = [run]
+    for (metric, case), fall in sorted(cases.items()):
+        current, control = (trial.rerun_counts(side, metric, case) for side in SIDES)
+        if still_fails(current, control, fall):
+            candidate = Candidate(1.0, case, metric, Failures(0, 0), Failures(0, 0))
+            trial.cases[metric, case] = CaseRecord(candidate, current, control, is_proven=True)
+            trial.carried_cases[metric, case] = fall
+    if not trial.is_red:
+        trial.reruns = {"current": [], "control": []}
+
+
+def still_fails(current: Failures, control: Failures, fall: float) -> bool:
+    """Return whether at least half of a proven fall is left. What was not measured refutes nothing."""
+    return _share(current, 1.0) - _share(control, 0.0) >= fall / 2 - ROUNDING
+
+
+def _share(failures: Failures, unknown: float) -> float:
+    return failures.failed / failures.of if failures.of else unknown

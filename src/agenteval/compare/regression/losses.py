@@ -1,0 +1,40 @@
+"""Lost iterations: whether they may hide failures, and how many each side lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agenteval.compare.regression.runs import Run
+from agenteval.compare.regression.settings import GateSettings
+from agenteval.core.statistics import fisher_p
+
+
+def may_hide_failures(run: Run, newest: Run | None, settings: GateSettings) -> bool:
+    """Return whether a run of the agent under test lost so much that the losses may hide failures.
+
+    That is so if, in any metric, it lost more than ``max_lost``, all iterations of a case, or significantly more than
+    the newest run of the base branch.
+    """
+    for metric in range(len(run.scores)):
+        lost, asked = _counts(run, metric)
+        if not lost:
+            continue
+        if lost > settings.max_lost * asked:
+            return True
+        if ((run.asked[metric] > 0) & (run.scored[metric] == 0)).any():
+            return True
+        before = _counts(newest, metric) if newest is not None else (0, 0)
+        if before[1] and fisher_p(*before, lost, asked) < settings.lost_alpha:
+            return True
+    return False
+
+
+def lost_share(runs: Sequence[Run]) -> float:
+    """Return the lost share of all iterations, 0..1."""
+    counts = [_counts(run, metric) for run in runs for metric in range(len(run.scores))]
+    asked = sum(of for _, of in counts)
+    return sum(lost for lost, _ in counts) / asked if asked else 0.0
+
+
+def _counts(run: Run, metric: int) -> tuple[int, int]:
+    return int(run.lost[metric].sum()), int(run.asked[metric].sum())
