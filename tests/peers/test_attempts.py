@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,7 +23,9 @@ from tests.peers.github_actions import StoredRun
 from tests.peers.github_emulator import OWNER, OWNER_TOKEN, REPOSITORY
 from tests.peers.github_service import GithubService
 from tests.support import (
+    AGENTEVAL,
     PATIENCE_S,
+    Ended,
     agenteval,
     case,
     environment,
@@ -127,15 +128,14 @@ class PullRequest:
         hangs, hung = (self.log.with_name(f"asked.{name}") for name in ("hangs", "hung"))
         hangs.write_text(stage, encoding="utf-8")
         variables, event = self._job(REPOSITORY)
-        command = [sys.executable, "-I", "-m", "agenteval", "action"]
+        command = [str(AGENTEVAL), "action"]
         env = process_environment(self.workspace, variables, event)
         with subprocess.Popen(command, env=env, cwd=self.workspace, stdout=PIPE, stderr=STDOUT, text=True) as job:
             assert eventually(hung.exists)
             job.send_signal(signal.SIGTERM)
             out, _ = job.communicate(timeout=PATIENCE_S)
         hangs.unlink()
-        done = subprocess.CompletedProcess(command, job.returncode, out, "")
-        return step_of(done, Path(env["GITHUB_OUTPUT"]).parent)
+        return step_of(Ended(job.returncode, out, ""), Path(env["GITHUB_OUTPUT"]).parent)
 
     def _job(self, head_repository: str) -> tuple[dict[str, str], Path]:
         shutil.rmtree(self.workspace / "agenteval-report", ignore_errors=True)

@@ -46,6 +46,7 @@ class GateSpec:
         earlier: runs for the trend, the oldest first.
         warnings: warnings for the reports.
         max_answer_bytes: bytes of one text of an answer that results keep.
+        burden: what earlier attempts of the pull request were proven to have lost, and this run must refute.
     """
 
     gate: GatePolicy
@@ -57,6 +58,7 @@ class GateSpec:
     earlier: tuple[EarlierRun, ...] = ()
     warnings: tuple[str, ...] = ()
     max_answer_bytes: int = MAX_ANSWER_BYTES
+    burden: Burden = field(default_factory=Burden)
 
     @property
     def known(self) -> frozenset[str]:
@@ -147,7 +149,6 @@ class RunSpec(GateSpec):
         activity: what the run does, for the progress display.
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
         ignore: patterns of git for files that cannot change the verdict.
-        burden: what an earlier attempt of the pull request was proven to have lost, and this run must refute.
         quiet: whether to hide the progress.
     """
 
@@ -172,7 +173,6 @@ class RunSpec(GateSpec):
     quiet: bool
     conditions: Mapping[str, str] | None = None
     ignore: tuple[str, ...] = ()
-    burden: Burden = field(default_factory=Burden)
 
     def after(self, usage: RunUsage, seconds: float) -> RunSpec:
         """Return the specification with the remaining limits.
