@@ -212,6 +212,20 @@ def test_other_conditions_are_another_attempt(folder: Path, settings: dict[str, 
     assert begin_attempt(resolved(**settings), source).shown is None
 
 
+@pytest.mark.parametrize(
+    ("named", "control"),
+    [("--upload-pack=x", None), ("HEAD", None), (None, None), ("a" * 40, "a" * 40)],
+)
+def test_a_baseline_of_an_unknown_commit_is_no_obstacle(folder: Path, named: str | None, control: str | None) -> None:
+    results = evaluated(Source()).results
+    results = results.model_copy(update={"run": results.run.model_copy(update={"commit": named})})
+    (folder / "base.json").write_text(results.model_dump_json(), encoding="utf-8")
+
+    attempt = begin_attempt(resolved(baseline=Path("base.json")), Source())
+
+    assert (attempt.memory.control, attempt.warnings) == (control, ())
+
+
 def test_without_a_repository_every_run_is_an_attempt_with_its_burden(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

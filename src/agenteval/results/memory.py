@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import Field
 
 from agenteval.results.values import ResultsModel, Text
@@ -10,6 +12,7 @@ from agenteval.results.values import ResultsModel, Text
 _MOST_FINDINGS = 10_000
 _LONGEST_NAME = 10_000
 _MOST_ATTEMPTS = 1_000_000
+COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
 class ProvenMean(ResultsModel):
@@ -42,7 +45,7 @@ class Memory(ResultsModel):
 
     attempt: int = Field(ge=1, le=_MOST_ATTEMPTS)
     key: str = Field(pattern=r"^[0-9a-f]{64}$")
-    control: str | None = Field(default=None, pattern=r"^[0-9a-f]{7,64}$")
+    control: str | None = Field(default=None, pattern=f"^{COMMIT.pattern}$")
     means: list[ProvenMean] = Field(default=[], max_length=_MOST_FINDINGS)
     cases: list[ProvenCase] = Field(default=[], max_length=_MOST_FINDINGS)
     repeats: bool = False

@@ -13,7 +13,7 @@ from agenteval.compare.memory import burden_of, can_resume, is_decided, next_bur
 from agenteval.compare.regression.model import Burden, Decision
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.version import __version__
-from agenteval.results.memory import Memory
+from agenteval.results.memory import COMMIT, Memory
 from agenteval.results.model import Results
 from agenteval.run.attempts.key import attempt_key
 from agenteval.run.attempts.source import AttemptSource, EarlierAttempt, Recollection
@@ -94,11 +94,10 @@ def _after(earlier: EarlierAttempt, first: Memory, out: Collection[str]) -> Atte
 
 def _key(spec: RunSpec) -> tuple[str, str | None, tuple[str, ...]]:
     """Return the key, the control, and a warning if the key is unknown: then no other attempt has it."""
-    baseline = spec.baseline.results.run.commit if spec.baseline else None
-    control = baseline
+    control: str | None = None
     try:
         clone = Clone.find(spec.sources.here, spec.control_host)
-        control = _control(clone, baseline)
+        control = _control(clone, spec.baseline.results.run.commit if spec.baseline else None)
         conditions = {
             "version": __version__,
             "control": control,
@@ -113,10 +112,12 @@ def _key(spec: RunSpec) -> tuple[str, str | None, tuple[str, ...]]:
 
 
 def _control(clone: Clone, baseline: str | None) -> str | None:
+    """Return the control; the commit of the baseline if it is unknown, and ``None`` without any."""
     try:
         return clone.control(baseline).commit
     except AgentEvalError:
-        return baseline
+        # The commit is a text from a file.
+        return baseline if baseline and COMMIT.fullmatch(baseline) else None
 
 
 def _forgotten(found: Recollection) -> tuple[str, ...]:
