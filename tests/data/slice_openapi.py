@@ -22,6 +22,8 @@ OPERATIONS = (
     f"get {_REPO}/issues/comments/{{comment_id}}",
     f"patch {_REPO}/issues/comments/{{comment_id}}",
     f"delete {_REPO}/issues/comments/{{comment_id}}",
+    f"get {_REPO}/issues/{{issue_number}}/events",
+    f"get {_REPO}/collaborators/{{username}}/permission",
     f"post {_REPO}/check-runs",
     f"get {_REPO}/check-runs/{{check_run_id}}",
     f"patch {_REPO}/check-runs/{{check_run_id}}",

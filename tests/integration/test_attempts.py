@@ -1,283 +1,252 @@
-"""Turns of an agent: time limits, and retries after transient failures."""
+"""What follows for a run from the attempt of the pull request before it."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.integration.virtual_time import in_virtual_time
-from tests.support import agent_spec, request, suite_plan
+from tests.git_server import commit, git
+from tests.support import case, echo_agent, results_in, write_suite
 
-from agenteval.agents.base import Reply, Request
-from agenteval.core.errors import AgentError, TransientAgentError
-from agenteval.results.case import CaseResult, IterationResult
-from agenteval.run.plan import AgentSlot, Job, RunLimits
-from agenteval.run.runner.attempts import Answer, CaseDeadline, Retrying
-from agenteval.run.runner.scheduler import run_jobs
-from agenteval.suite.model import Case, MetricConfig, Suite, Turn
+from agenteval.compare.memory import with_burden
+from agenteval.compare.regression.model import Burden, Decision, MetricFinding
+from agenteval.results.memory import Memory
+from agenteval.results.model import Results
+from agenteval.results.verdict import Gate, Verdict
+from agenteval.run.attempts.attempt import Attempt, begin_attempt
+from agenteval.run.attempts.source import EarlierAttempt, Recollection
+from agenteval.run.context import RunContext
+from agenteval.run.outcome import RunOutcome
+from agenteval.run.pipeline import run
+from agenteval.run.resolve.run import resolve_run
+from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.settings import Settings
+
+BURDEN = Burden(means={"equality": 0.4}, cases={("equality", "agent.yaml::c1"): 0.75})
 
 
 @dataclass
-class Scripted:
-    """An agent that does one thing after the other: raises, takes so many seconds, or answers."""
+class Source:
+    """Keeps the newest attempt in memory."""
 
-    script: list[Any]
-    asked_at: list[float] = field(default_factory=list)
+    found: Recollection = field(default_factory=Recollection)
 
-    async def start(self) -> None: ...
+    def recall(self) -> Recollection:
+        return self.found
 
-    async def close(self) -> None: ...
+    def keep(self, results: Results, journal: str = "") -> None:
+        """Make results the newest attempt."""
+        assert results.memory is not None
 
-    def session(self) -> Scripted:
-        return self
+        def restore(directory: Path) -> bool:
+            (directory / "journal.jsonl").write_text(journal, encoding="utf-8")
+            return bool(journal)
 
-    async def end(self) -> None: ...
+        self.found = Recollection(EarlierAttempt(results, results.memory, restore))
 
-    async def send(self, request: Request) -> Reply:
-        self.asked_at.append(asyncio.get_running_loop().time())
-        step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
-        if isinstance(step, Exception):
-            raise step
-        if isinstance(step, float | int):
-            await asyncio.sleep(step)
-            return Reply(request.input)
-        return Reply(step)
 
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a suite whose agent is right, as the current directory."""
+    made = tmp_path / "project"
+    made.mkdir()
+    write_suite(made, [case("c1"), case("c2")], agent=echo_agent(made))
+    (made / ".gitignore").write_text("agenteval-report\n__pycache__\nbase.json\n", encoding="utf-8")
+    git(made, "init", "--quiet", "--initial-branch", "main")
+    commit(made)
+    monkeypatch.chdir(made)
+    return made
 
-def asked(agent: Scripted, times: int = 1, concurrency: int = 1, seed: int = 0, **fields: Any) -> list[Answer]:
-    """The answers to so many turns, one after the other."""
-    attempts = Retrying(agent_spec("http", "unused", Path(), **fields), concurrency, seed)
-    found: list[Answer] = []
 
-    async def ask() -> None:
-        for turn in range(times):
-            answer = await attempts.ask(agent, request(turn=turn), CaseDeadline(), exception_is_answer=False)
-            found.append(answer)
+def evaluated(source: Source, **settings: Any) -> RunOutcome:
+    return run(Settings(quiet=True, **settings), RunContext(attempts=source))
 
-    in_virtual_time(ask())
-    return found
 
+def resolved(**settings: Any) -> RunSpec:
+    return resolve_run(Settings(**settings))
 
-BUSY = TransientAgentError("answered 503")
 
+def decided(outcome: RunOutcome, verdict: Verdict, burden: Burden = BURDEN) -> Results:
+    """The results of an attempt with another verdict, and with something to refute."""
+    memory = outcome.results.memory
+    assert memory is not None
+    gate = Gate(verdict=verdict, exit_status=1, headline=f"it {verdict}", reasons=(f"it {verdict}", "and why"))
+    results = outcome.results.model_copy(update={"gate": gate, "memory": with_burden(memory, burden)})
+    if verdict == "unproven":
+        return results.model_copy(update={"run": results.run.model_copy(update={"complete": False})})
+    if verdict != "failed":
+        return results
+    summary = results.summary.model_copy(update={"passed": 0, "failed": results.summary.cases})
+    return results.model_copy(update={"summary": summary})
 
-def test_transient_failures_are_retried_and_counted() -> None:
-    agent = Scripted([BUSY, BUSY, "hello"])
-    (answer,) = asked(agent)
-    assert answer.reply == Reply("hello")
-    assert answer.retries == 2
-    # Half a second, then a second, each spread by up to a half.
-    waits = [after - before for before, after in zip(agent.asked_at, agent.asked_at[1:], strict=False)]
-    assert 0.5 <= waits[0] <= 0.75
-    assert 1 <= waits[1] <= 1.5
 
+def asked(folder: Path) -> Sequence[str]:
+    lines = (folder / "agenteval-report" / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["case"]["name"] for line in lines if '"case"' in line]
 
-def test_it_is_given_up_after_the_last_attempt() -> None:
-    (answer,) = asked(Scripted([BUSY]), retries=3)
-    assert (answer.error, answer.retries) == ("answered 503 (after 4 attempts)", 3)
 
+def test_the_first_attempt_is_recorded(folder: Path) -> None:
+    outcome = evaluated(Source())
 
-def test_what_does_not_pass_is_not_tried_again() -> None:
-    agent = Scripted([AgentError("answered 400"), "hello"])
-    (answer,) = asked(agent)
-    assert (answer.error, answer.retries, len(agent.asked_at)) == ("answered 400", 0, 1)
+    memory = outcome.results.memory
+    assert memory is not None
+    assert (memory.attempt, memory.repeats, memory.means, memory.cases) == (1, False, [], [])
+    assert results_in(folder).memory == memory
+    assert asked(folder) == ["c1", "c2"]
 
 
-@pytest.mark.parametrize(("kind", "attempts"), [("http", 3), ("http_tool", 3), ("command", 1), ("python", 1)])
-def test_only_what_is_reached_over_a_network_is_asked_again_unless_told(kind: str, attempts: int) -> None:
-    spec = agent_spec(kind, "unused", Path())
-    assert spec.retry_limit + 1 == attempts
+def test_a_run_for_no_pull_request_has_no_record(folder: Path) -> None:
+    run(Settings(quiet=True))
+    assert results_in(folder).memory is None
+    assert '"memory"' not in (folder / "agenteval-report" / "results.json").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("asks_for", "waits"), [(0.0, 0.0), (7.0, 7.0), (3600.0, 60.0)])
-def test_an_agent_says_how_long_to_wait(asks_for: float, waits: float) -> None:
-    agent = Scripted([TransientAgentError("answered 429", asks_for), "hello"])
-    (answer,) = asked(agent)
-    assert answer.retries == 1
-    assert agent.asked_at[1] - agent.asked_at[0] == pytest.approx(waits)
+def test_a_red_attempt_is_shown_again(folder: Path) -> None:
+    source = Source()
+    source.keep(decided(evaluated(source), "failed"))
+    (folder / "agenteval-report" / "journal.jsonl").unlink()
 
+    for _ in range(2):
+        again = evaluated(source)
 
-@given(st.integers(), st.integers(0, 5), st.integers(0, 5))
-def test_waits_follow_from_the_seed(seed: int, failures: int, others: int) -> None:
-    def times(turns: int) -> list[float]:
-        agent = Scripted([*[BUSY] * failures, "hello"])
-        asked(agent, turns, seed=seed, retries=5)
-        return agent.asked_at[: failures + 1]
+        assert (again.exit_status, again.gate.verdict) == (1, "failed")
+        commit_id = git(folder, "rev-parse", "--short=7", "HEAD")
+        said = f"it failed; already shown in attempt 1 for commit {commit_id}: push a change or accept it"
+        assert again.gate.headline == said
+        assert again.gate.reasons == (again.gate.headline, "and why")
+        assert again.results.memory is not None
+        assert again.results.memory.repeats
+        assert not (folder / "agenteval-report" / "journal.jsonl").exists()
+        assert results_in(folder).gate == again.gate
+        # The next run finds the repeated results.
+        source.keep(again.results)
 
-    # Whatever else is asked.
-    assert times(1) == times(1 + others)
 
+@pytest.mark.parametrize(
+    ("verdict", "burden", "expected"),
+    [("failed", BURDEN, BURDEN), ("unproven", BURDEN, BURDEN), ("passed", Burden(), Burden())],
+)
+def test_another_attempt_must_refute_what_was_proven(
+    folder: Path, verdict: Verdict, burden: Burden, expected: Burden
+) -> None:
+    source = Source()
+    source.keep(decided(evaluated(source), verdict, burden))
+    (folder / "agent.py").write_text("def reply(request):\n    return request['input'] + ''\n", encoding="utf-8")
 
-def test_an_agent_that_is_gone_is_not_waited_for_with_every_turn() -> None:
-    agent = Scripted([BUSY])
-    answers = asked(agent, times=100, retries=2)
-    assert len(agent.asked_at) < 130
-    assert [answer.retries for answer in answers[-50:]] == [0] * 50
+    spec = resolved()
+    attempt = begin_attempt(spec, source)
 
+    assert (attempt.shown, attempt.restore, attempt.memory.attempt) == (None, None, 2)
+    assert attempt.spec(spec).burden == expected
 
-def test_an_agent_that_comes_back_is_trusted_again() -> None:
-    agent = Scripted([*[BUSY] * 40, "back", BUSY, "hello"])
-    answers = asked(agent, times=60, retries=1)
-    assert [answer.retries for answer in answers if answer.error is None][:2] == [0, 1]
 
+def test_what_must_be_refuted_stays_until_an_attempt_passes(folder: Path) -> None:
+    outcome = evaluated(Source())
+    failed = outcome.gate.model_copy(update={"verdict": "failed"})
+    attempt = Attempt(with_burden(Memory(attempt=2, key="0" * 64), BURDEN))
+    drop = MetricFinding(metric="m", cases=9, units=9, baseline=1, first=0.5, current=0.5, control=0.75, proven=True)
+    regressed = Decision(verdict="regressed", stage="head-to-head", metrics=(drop,))
 
-# Time limits of a case
+    def left(gate: Gate, decision: Decision | None) -> Memory:
+        found = attempt.recorded(RunOutcome(**{**vars(outcome), "gate": gate}), decision).results.memory
+        assert found is not None
+        return found
 
+    assert left(failed, None) == attempt.memory
+    assert left(failed, regressed) == with_burden(attempt.memory, Burden(means={"m": 0.25}))
+    assert left(outcome.gate, None) == with_burden(attempt.memory, Burden())
 
-def iteration(agent: Scripted, turns: int, case_s: float | None, **fields: Any) -> IterationResult:
-    """The one iteration of a case with so many turns."""
-    (found,) = cases(agent, 1, RunLimits(1), turns=turns, case_s=case_s, **fields)
-    return found.iterations[0]
 
+def test_an_attempt_that_broke_begins_again(folder: Path) -> None:
+    source = Source()
+    source.keep(decided(evaluated(source), "error"))
 
-def cases(
-    agent: Scripted,
-    count: int,
-    limits: RunLimits,
-    *,
-    turns: int = 1,
-    iterations: int = 1,
-    case_s: float | None = None,
-    then: Callable[[CaseResult], None] = lambda _: None,
-    **fields: Any,
-) -> list[CaseResult]:
-    """Finished cases, and behind them those that did not finish."""
-    equality = MetricConfig(id="equality", type="equality", kind="standard")
-    turn = Turn(input="hello", ground_truth="hello", metrics=(equality,))
-    suite = Suite(path="suite", name="suite", format="holodeck", cases=())
-    plan = suite_plan(case_s)
-    bound = AgentSlot(agent, agent_spec("http", "unused", Path(), **fields))
-    jobs = [
-        Job(suite, plan, Case(id=f"suite::{number}", name=str(number), turns=(turn,) * turns), bound, iterations)
-        for number in range(count)
-    ]
-    found: list[CaseResult] = []
+    attempt = begin_attempt(resolved(), source)
 
-    def finished(_job: Job, result: CaseResult) -> None:
-        found.append(result)
-        then(result)
+    assert (attempt.shown, attempt.restore, attempt.memory.attempt, attempt.burden) == (None, None, 2, BURDEN)
 
-    async def run() -> None:
-        found.extend(result for _, result in await run_jobs(jobs, limits, finished))
 
-    in_virtual_time(run())
-    return found
+def test_an_open_attempt_is_resumed(folder: Path) -> None:
+    source = Source()
+    results = decided(evaluated(source), "unproven")
+    journal = (folder / "agenteval-report" / "journal.jsonl").read_text(encoding="utf-8")
+    [kept] = [line for line in journal.splitlines() if '"name": "c1"' in line or '"name":"c1"' in line]
+    source.keep(results, f"{journal.splitlines()[0]}\n{kept}\n")
 
+    outcome = evaluated(source)
 
-def errors(result: IterationResult) -> list[str | None]:
-    return [turn.error for turn in result.turns]
+    assert outcome.results.run.id == results.run.id
+    assert outcome.results.memory is not None
+    assert outcome.results.memory.attempt == 1
+    # The journal continues with what was missing.
+    assert asked(folder) == ["c1", "c2"]
 
 
-def test_a_turn_is_limited_by_what_it_may_take() -> None:
-    assert errors(iteration(Scripted([100]), 1, None, timeout_s=30)) == ["no answer within 30 s"]
+@pytest.mark.parametrize("journal", ["", "no journal\n", '{"run": "another", "started": 1, "conditions": {}}\n'])
+def test_an_open_attempt_without_a_usable_journal_is_evaluated(folder: Path, journal: str) -> None:
+    source = Source()
+    source.keep(decided(evaluated(source), "unproven"), journal)
 
-
-def test_a_case_is_limited_by_what_it_may_take_as_a_whole() -> None:
-    assert errors(iteration(Scripted([10, 10, 100]), 4, 25.0, timeout_s=50)) == [
-        None,
-        None,
-        "no answer within the 25 s of the case",
-        "not asked: the 25 s of the case are used up",
-    ]
-
-
-def test_a_case_does_not_wait_for_an_attempt_beyond_its_time() -> None:
-    agent = Scripted([TransientAgentError("answered 429", 30), "hello"])
-    result = iteration(agent, 1, 10.0)
-    assert (errors(result), len(agent.asked_at)) == (["answered 429"], 1)
-
-
-# Time limit of the run
-
-
-def test_what_has_not_run_at_the_time_limit_is_an_error() -> None:
-    found = cases(Scripted([10]), 6, RunLimits(2, run_s=25.0))
-    assert [case.status for case in found] == ["passed"] * 4 + ["error"] * 2
-    assert [errors(case.iterations[0]) for case in found[4:]] == [["not run: the time limit was reached"]] * 2
-    assert [case.name for case in found] == [str(number) for number in range(6)]
-
-
-def test_iterations_that_had_finished_by_then_count() -> None:
-    (found,) = cases(Scripted([10]), 1, RunLimits(1, run_s=25.0), iterations=4)
-    assert [each.index for each in found.iterations] == [0, 1, 2, 3]
-    assert [errors(each)[0] for each in found.iterations] == [
-        None,
-        None,
-        *["not run: the time limit was reached"] * 2,
-    ]
-
-
-def test_without_time_nothing_is_asked() -> None:
-    agent = Scripted(["hello"])
-    found = cases(agent, 3, RunLimits(2, run_s=0.0))
-    assert (agent.asked_at, [case.status for case in found]) == ([], ["error"] * 3)
-
-
-# Limits per agent, and what is held
-
-
-@given(st.integers(1, 8), st.integers(1, 8), st.integers(1, 30))
-def test_an_agent_is_asked_no_more_at_once_than_it_takes(run_wide: int, own: int, count: int) -> None:
-    under_way = most = 0
-
-    class Counting(Scripted):
-        async def send(self, request: Request) -> Reply:
-            nonlocal under_way, most
-            under_way += 1
-            most = max(most, under_way)
-            try:
-                return await super().send(request)
-            finally:
-                under_way -= 1
-
-    found = cases(Counting([1]), count, RunLimits(run_wide), concurrency=own)
-    assert len(found) == count
-    assert most == min(run_wide, own, count)
-
-
-def test_a_slow_agent_does_not_keep_others_from_being_asked() -> None:
-    equality = MetricConfig(id="equality", type="equality", kind="standard")
-    turn = Turn(input="hello", ground_truth="hello", metrics=(equality,))
-    suite = Suite(path="suite", name="suite", format="holodeck", cases=())
-    plan = suite_plan()
-    slow, fast = Scripted([100]), Scripted([1])
-    bound = [
-        AgentSlot(slow, agent_spec("http", "slow", Path(), concurrency=1, timeout_s=200)),
-        AgentSlot(fast, agent_spec("http", "fast", Path())),
-    ]
-    jobs = [
-        Job(suite, plan, Case(id=f"{number}", name=str(number), turns=(turn,)), bound[number >= 10], 1)
-        for number in range(20)
-    ]
-    ended: dict[str, float] = {}
-
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-        await run_jobs(jobs, RunLimits(2), lambda job, _: ended.update({job.case.id: loop.time()}))
-
-    in_virtual_time(run())
-    assert max(time for case_id, time in ended.items() if int(case_id) >= 10) == pytest.approx(10)
-
-
-@given(st.integers(1, 10), st.integers(1, 4))
-def test_no_more_cases_are_under_way_than_may_be_at_once(concurrency: int, iterations: int) -> None:
-    begun: set[str] = set()
-    ended: set[str] = set()
-    most = 0
-
-    class Watched(Scripted):
-        async def send(self, request: Request) -> Reply:
-            nonlocal most
-            begun.add(request.case_id)
-            most = max(most, len(begun - ended))
-            return await super().send(request)
-
-    cases(Watched([1]), 40, RunLimits(concurrency), iterations=iterations, then=lambda case: ended.add(case.id))
-    assert len(ended) == 40
-    assert most <= concurrency
+    outcome = evaluated(source)
+
+    assert outcome.gate.verdict == "passed"
+    assert asked(folder) == ["c1", "c2"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"iterations": 2}, {"filter": "c1"}, {"fail_on": frozenset({"errors"})}, {"baseline": Path("base.json")}],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_other_conditions_are_another_attempt(folder: Path, settings: dict[str, Any]) -> None:
+    source = Source()
+    outcome = evaluated(source)
+    (folder / "base.json").write_text(outcome.results.model_dump_json(), encoding="utf-8")
+    source.keep(decided(outcome, "failed"))
+
+    assert begin_attempt(resolved(), source).shown is not None
+    assert begin_attempt(resolved(**settings), source).shown is None
+
+
+@pytest.mark.parametrize(
+    ("named", "control"),
+    [("--upload-pack=x", None), ("HEAD", None), (None, None), ("a" * 40, "a" * 40)],
+)
+def test_a_baseline_of_an_unknown_commit_is_no_obstacle(folder: Path, named: str | None, control: str | None) -> None:
+    results = evaluated(Source()).results
+    results = results.model_copy(update={"run": results.run.model_copy(update={"commit": named})})
+    (folder / "base.json").write_text(results.model_dump_json(), encoding="utf-8")
+
+    attempt = begin_attempt(resolved(baseline=Path("base.json")), Source())
+
+    assert (attempt.memory.control, attempt.warnings) == (control, ())
+
+
+def test_without_a_repository_every_run_is_an_attempt_with_its_burden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    write_suite(folder, [case("c1")], agent=echo_agent(folder))
+    monkeypatch.chdir(folder)
+    source = Source()
+    source.keep(decided(evaluated(source), "failed"))
+
+    attempt = begin_attempt(resolved(), source)
+
+    assert (attempt.shown, attempt.memory.attempt, attempt.burden) == (None, 2, BURDEN)
+    [warning] = attempt.warnings
+    assert warning.startswith("it is unknown whether the files of this pull request have changed since its last run")
+
+
+def test_who_made_it_forget_is_told(folder: Path) -> None:
+    outcome = evaluated(Source(Recollection(forgotten_by="someone", warnings=("a note",))))
+
+    said = "the earlier runs of this pull request were forgotten: someone set `agenteval: forget`"
+    assert outcome.view.warnings[:2] == ("a note", said)
+    assert outcome.results.memory is not None
+    assert outcome.results.memory.forgotten_by == "someone"

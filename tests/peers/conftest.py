@@ -72,6 +72,7 @@ def github(github_behind_proxy: GithubService) -> Iterator[GithubService]:
     service = github_behind_proxy
     service.proxy.forget()
     service.actions.clear()
+    service.labels.clear()
     yield service
     assert service.violations(_DESCRIPTION) == []
     service.proxy.forget()

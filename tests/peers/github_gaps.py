@@ -6,6 +6,8 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from tests.peers.github_proxy import Answer, GithubProxy, Incoming
@@ -14,9 +16,34 @@ _REPO = r"/repos/(?P<repository>[^/]+/[^/]+)"
 _JOB_LOGIN = "github-actions[bot]"
 
 
-def served_by(proxy: GithubProxy) -> None:
-    """Adds ``viewerDidAuthor`` of GraphQL and the pull requests of a commit."""
+@dataclass
+class Labels:
+    """When labels of pull requests were set and removed; the emulator keeps that of issues only."""
+
+    _events: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+
+    def event(self, number: int, kind: str, label: str, by: str, at: datetime) -> None:
+        """Adds an event of a pull request: ``labeled`` or ``unlabeled``."""
+        when = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+        named = {"name": label, "color": "ededed"}
+        about = {"event": kind, "created_at": when, "actor": {"login": by}, "label": named}
+        self._events.append((number, {"id": len(self._events) + 1, **about}))
+
+    def clear(self) -> None:
+        """Forgets all events."""
+        self._events.clear()
+
+    def of(self, request: Incoming, found: re.Match[str]) -> Answer:
+        """The events of one pull request, the oldest first."""
+        events = [event for number, event in self._events if number == int(found["number"])]
+        size, page = (int(request.query.get(name, default)) for name, default in (("per_page", 30), ("page", 1)))
+        return Answer.json(events[(page - 1) * size : page * size])
+
+
+def served_by(proxy: GithubProxy, labels: Labels) -> None:
+    """Adds ``viewerDidAuthor`` of GraphQL, the pull requests of a commit, and the events of labels."""
     gaps = _Gaps(proxy)
+    proxy.serve("GET", rf"{_REPO}/issues/(?P<number>\d+)/events", labels.of)
     proxy.serve("POST", "/graphql", gaps.viewer_did_author)
     proxy.serve("GET", rf"{_REPO}/commits/(?P<sha>[0-9a-f]{{40}})/pulls", gaps.pulls_of_commit)
 

@@ -13,6 +13,7 @@ from pydantic import Field
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import Comparison, PoolEntry
 from agenteval.results.coverage import Coverage
+from agenteval.results.memory import Memory
 from agenteval.results.summary import Summary
 from agenteval.results.values import ResultsModel
 from agenteval.results.verdict import Gate
@@ -83,6 +84,8 @@ class Results(ResultsModel):
     suites: list[SuiteResult]
     pool: list[PoolEntry] = Field(default=[])
     comparison: Comparison | None = Field(default=None)
+    # Only runs for pull requests have it.
+    memory: Memory | None = Field(default=None, exclude_if=lambda value: value is None)
 
     def cases(self) -> list[tuple[SuiteResult, CaseResult]]:
         """Yield every case with its suite, in suite order."""

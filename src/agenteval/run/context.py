@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agenteval.run.control_commit import ControlHost, LocalHost
 
 if TYPE_CHECKING:
+    from agenteval.run.attempts.source import AttemptSource
     from agenteval.run.baseline import BaselineSource
     from agenteval.run.provenance import Provenance
 
@@ -24,6 +25,7 @@ class RunContext:
         warnings: warnings for the reports, shown before those of the run.
         scratch: directory of the journal if no reports are written.
         control: what the host knows about the control commit.
+        attempts: finds the earlier attempts of the pull request; ``None`` if the run is for no pull request.
     """
 
     provenance: Provenance | None = None
@@ -32,3 +34,4 @@ class RunContext:
     warnings: tuple[str, ...] = ()
     scratch: Path = Path()
     control: ControlHost = field(default_factory=LocalHost)
+    attempts: AttemptSource | None = None

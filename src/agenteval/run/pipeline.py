@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.core.errors import AgentEvalError
+from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.process.confinement import under_rules, withheld_hint
 from agenteval.report.report import Report
 from agenteval.report.write import write_reports
@@ -18,6 +18,7 @@ from agenteval.run.analyse import SuiteAnalyses
 from agenteval.run.compare import compare_first, confirm_and_compare, prepared_control
 from agenteval.run.config.model import CONFIG_FILE
 from agenteval.run.context import RunContext
+from agenteval.run.journal.journal import remove_confirmations
 from agenteval.run.outcome import RunOutcome, decide, report_directory, report_directory_of_run
 from agenteval.run.resolve.plan import make_plan
 from agenteval.run.resolve.run import resolve_run
@@ -29,7 +30,9 @@ from agenteval.run.settings import Settings
 from agenteval.run.setup import users_code
 
 if TYPE_CHECKING:
+    from agenteval.run.attempts.attempt import Attempt
     from agenteval.run.confirm.control import PreparedControl
+    from agenteval.run.plan import Plan
 
 # Other agents run elsewhere, with the judges' keys, or are recordings.
 _USER_CODE = frozenset({"command", "command_tool", "python", "python_tool", "plugin", "framework"})
@@ -49,28 +52,68 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
     spec = resolve_run(settings, context)
     # A resumed run finishes the confirmation of the run that it resumes.
     own_directory = report_directory if spec.resume else report_directory_of_run
-    with (
-        prepared_control(spec) as control,
-        own_directory(spec.journal.parent),
-        users_code(spec.setup, spec.redact),
-    ):
-        return _run(spec, control)
+    with prepared_control(spec) as control, own_directory(spec.journal.parent):
+        attempt = _attempt(spec, context)
+        if attempt is not None:
+            spec = attempt.spec(spec)
+            if attempt.shown is not None:
+                return _shown_again(attempt.shown, attempt, spec)
+        with users_code(spec.setup, spec.redact):
+            return _run(spec, control, attempt)
 
 
-def _run(spec: RunSpec, control: PreparedControl | AgentEvalError | None) -> RunOutcome:
+def _attempt(spec: RunSpec, context: RunContext | None) -> Attempt | None:
+    """Begin an attempt of a pull request; ``None`` if the run is for none."""
+    if context is None or context.attempts is None or spec.shard is not None:
+        return None
+    # Imported here: most runs are for no pull request.
+    from agenteval.run.attempts.attempt import begin_attempt
+
+    return begin_attempt(spec, context.attempts)
+
+
+def _shown_again(shown: Results, attempt: Attempt, spec: RunSpec) -> RunOutcome:
+    """Report the verdict of an earlier attempt."""
+    from agenteval.run.attempts.repeated import shown_again
+
+    outcome = shown_again(shown, attempt.memory, spec)
+    return _reported(outcome, outcome.report(spec.earlier), spec.out)
+
+
+def _planned(spec: RunSpec, attempt: Attempt | None) -> tuple[RunSpec, Plan]:
+    """Return the plan of the run, which continues an attempt that was ended, if that is possible."""
+    directory = spec.journal.parent
+    if attempt is None or attempt.restore is None or not attempt.restore(directory):
+        return spec, make_plan(spec)
+    resumed = replace(spec, resume=True)
+    try:
+        return resumed, make_plan(resumed)
+    except ConfigError:
+        # The environment of the run has changed.
+        remove_confirmations(directory)
+        return spec, make_plan(spec)
+
+
+def _run(spec: RunSpec, control: PreparedControl | AgentEvalError | None, attempt: Attempt | None) -> RunOutcome:
     """Run the cases, compare and report; then confirm suspected regressions and report again."""
-    execution = execute(make_plan(spec))
+    spec, plan = _planned(spec, attempt)
+    execution = execute(plan)
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, execution, control)
     warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
-    outcome = decide(first.compared, spec, execution, warnings)
+    outcome = _recorded(decide(first.compared, spec, execution, warnings), attempt)
     outcome = _reported(outcome, outcome.report(spec.earlier, analyses), spec.out)
     if not first.needs_confirmation:
         return outcome
     # The reports of the first run are already written, so a failed confirmation run loses nothing.
     confirmed = confirm_and_compare(first, spec, execution, control)
-    outcome = decide(confirmed, spec, execution, warnings)
+    outcome = _recorded(decide(confirmed, spec, execution, warnings), attempt)
     return _reported(outcome, outcome.report(spec.earlier), spec.out)
+
+
+def _recorded(outcome: RunOutcome, attempt: Attempt | None) -> RunOutcome:
+    """Return an outcome with the record of the attempt, if the run is for a pull request."""
+    return outcome if attempt is None else attempt.recorded(outcome, None)
 
 
 def _hints(spec: RunSpec, execution: RunExecution) -> Iterable[str]:

@@ -55,6 +55,7 @@ class Plan:
         is_proposed: whether the evaluated files may come from a pull request that is not merged.
         base_commit: head of the target branch, as the event of the pull request names it.
         base_ref: target branch, without ``refs/heads/``.
+        head_ref: branch of the pull request; ``None`` if it is in a fork.
         before: the branch's commit before a push that continues from it, or before a merge group.
         workflow: file name of the workflow, for instance ``agenteval.yml``.
         workflow_run_id: id of this workflow run.
@@ -75,6 +76,7 @@ class Plan:
     is_proposed: bool = False
     base_commit: str | None = None
     base_ref: str | None = None
+    head_ref: str | None = None
     before: str | None = None
     workflow: str | None = None
     workflow_run_id: str | None = None
@@ -173,10 +175,12 @@ def _pull_request(start: Plan, environment: Mapping[str, str], event: Mapping[st
     barrier = _barrier(start, environment, event) if number else "the event does not name its pull request"
     commit = _text(_at(event, "pull_request", "head", "sha")) or start.commit
     base = start.base_ref or _branch(_at(event, "pull_request", "base", "ref"))
+    head = _text(environment.get("GITHUB_HEAD_REF")) or _text(_at(event, "pull_request", "head", "ref"))
     return replace(
         start,
         commit=commit,
         base_ref=base,
+        head_ref=head if _is_own_branch(start, event) else None,
         lineage=Lineage(base, commit, start="merge-base") if base and commit else None,
         pull_request=number,
         may_comment=barrier is None,
@@ -187,16 +191,21 @@ def _pull_request(start: Plan, environment: Mapping[str, str], event: Mapping[st
 
 def _barrier(start: Plan, environment: Mapping[str, str], event: Mapping[str, Any]) -> str | None:
     """Return why the token of a pull request's run cannot comment; ``None`` if it can."""
-    head = _text(_at(event, "pull_request", "head", "repo", "full_name"))
     if start.repository is None:
         return "the repository is unknown"
-    # ``head.repo.fork`` is true if the repository is a fork of any other one, so it is not used.
-    # ``head.repo`` is null after the fork was deleted.
-    if head is None or head.casefold() != start.repository.casefold():
+    if not _is_own_branch(start, event):
         return _FORK
     # The actor decides, not the author: after a user pushed to Dependabot's branch, the token can write.
     actor = environment.get("GITHUB_ACTOR") or _at(event, "sender", "login")
     return _DEPENDABOT if actor == DEPENDABOT else None
+
+
+def _is_own_branch(start: Plan, event: Mapping[str, Any]) -> bool:
+    """Return whether the branch of a pull request is in the repository, not in a fork."""
+    # ``head.repo.fork`` is true if the repository is a fork of any other one, so it is not used.
+    # ``head.repo`` is null after the fork was deleted.
+    head = _text(_at(event, "pull_request", "head", "repo", "full_name"))
+    return head is not None and start.repository is not None and head.casefold() == start.repository.casefold()
 
 
 def _pull_request_target(start: Plan, environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:

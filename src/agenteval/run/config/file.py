@@ -27,6 +27,7 @@ from agenteval.core.secrets import name_secrets, secrets_in
 from agenteval.results.shortening import MAX_ANSWER_BYTES
 from agenteval.run.config.allow_env import AllowEnv, read_allowed
 from agenteval.run.config.gate import GateEntry
+from agenteval.run.config.ignored import ignored_files
 from agenteval.run.config.metrics import MetricEntry, read_metrics
 from agenteval.run.config.model import DEFAULT_CONCURRENCY, Config, RunSetting
 from agenteval.run.config.models import ModelEntry, read_model
@@ -204,6 +205,7 @@ def read_config_file(path: Path) -> Config:
         max_answer_bytes=entry.max_answer_bytes,
         gate=entry.gate.gate_policy(),
         compare=entry.gate.compare_policy(),
+        ignore=ignored_files(entry.gate.ignore, path),
         comment_template=_beside(document, entry.templates.comment),
         summary_template=_beside(document, entry.templates.summary),
         reports=tuple(dict.fromkeys(entry.reports)),

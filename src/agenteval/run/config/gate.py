@@ -14,6 +14,7 @@ from agenteval.compare.gate import parse_fail_on as _parse
 from agenteval.compare.policy import ComparePolicy, Confirm, ConfirmationLimits, PolicyName, Quarantine
 from agenteval.compare.regression.settings import NAMED_SETTINGS, GateSettings
 from agenteval.core.renamed import RENAMED
+from agenteval.run.config.ignored import DEFAULT_IGNORED, IgnoredFiles
 
 NamedSettings = Literal["default", "thrifty", "thorough"]
 
@@ -121,6 +122,11 @@ class GateEntry(BaseModel):
     )
     on_unjudged: OnMissing = Field(
         _GATE.on_unjudged, description="cases that limits of a suite leave unjudged: `fail` the gate, or only `warn`"
+    )
+    ignore: list[IgnoredFiles] = Field(
+        list(DEFAULT_IGNORED),
+        description="files that cannot change a verdict, as patterns of git; a pull request that changes nothing "
+        "else gets its verdict again; the base branch must list them too",
     )
     min_pass_rate: float | None = Field(
         None, ge=0, le=1, description="required share of passed cases, for `policy: threshold`"

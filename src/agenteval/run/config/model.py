@@ -14,6 +14,7 @@ from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.core.process.confinement import UserCodeRules
 from agenteval.results.shortening import MAX_ANSWER_BYTES
+from agenteval.run.config.ignored import DEFAULT_IGNORED
 from agenteval.suite.model import AgentSpec, MetricConfig
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Config:
 
     Attributes:
         name: the file, for messages; empty for the defaults.
+        ignore: patterns of git for files that cannot change the verdict on a pull request.
         of_run: the settings of the run as a whole that differ from the defaults, by key.
     """
 
@@ -84,6 +86,7 @@ class Config:
     max_answer_bytes: int = MAX_ANSWER_BYTES
     gate: GatePolicy = field(default_factory=GatePolicy)
     compare: ComparePolicy = field(default_factory=ComparePolicy)
+    ignore: tuple[str, ...] = DEFAULT_IGNORED
     comment_template: Path | None = None
     summary_template: Path | None = None
     reports: tuple[str, ...] = ()

@@ -138,6 +138,7 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         journal=(settings.out or context.scratch) / JOURNAL_FILE,
         activity=RUNNING if not found.traces else SCORING,
         quiet=settings.quiet,
+        ignore=config.ignore,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agenteval.compare.gate import GatePolicy
 from agenteval.compare.policy import ComparePolicy
+from agenteval.compare.regression.model import Burden
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.process.confinement import UserCodeRules
 from agenteval.core.text.redact import Redactor
@@ -45,6 +46,7 @@ class GateSpec:
         earlier: runs for the trend, the oldest first.
         warnings: warnings for the reports.
         max_answer_bytes: bytes of one text of an answer that results keep.
+        burden: what earlier attempts of the pull request were proven to have lost, and this run must refute.
     """
 
     gate: GatePolicy
@@ -56,6 +58,7 @@ class GateSpec:
     earlier: tuple[EarlierRun, ...] = ()
     warnings: tuple[str, ...] = ()
     max_answer_bytes: int = MAX_ANSWER_BYTES
+    burden: Burden = field(default_factory=Burden)
 
     @property
     def known(self) -> frozenset[str]:
@@ -145,6 +148,7 @@ class RunSpec(GateSpec):
         journal: the file that receives every finished case.
         activity: what the run does, for the progress display.
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
+        ignore: patterns of git for files that cannot change the verdict.
         quiet: whether to hide the progress.
     """
 
@@ -168,6 +172,7 @@ class RunSpec(GateSpec):
     activity: Activity
     quiet: bool
     conditions: Mapping[str, str] | None = None
+    ignore: tuple[str, ...] = ()
 
     def after(self, usage: RunUsage, seconds: float) -> RunSpec:
         """Return the specification with the remaining limits.

@@ -100,6 +100,7 @@ def of_pull_request(**changes: Any) -> Plan:
         "is_proposed": True,
         "base_commit": "3" * 40,
         "base_ref": "main",
+        "head_ref": "feature",
         "workflow": "agenteval.yml",
         "workflow_run_id": "1658821493",
         "lineage": Lineage("main", HEAD, "merge-base"),
@@ -137,13 +138,13 @@ def without_pull_request(event: str, **changes: Any) -> Plan:
         pytest.param(
             {},
             pull_request(FORK, sender="mallory"),
-            of_pull_request(reason="a pull request from a fork has a read-only token"),
+            of_pull_request(reason="a pull request from a fork has a read-only token", head_ref=None),
             id="fork",
         ),
         pytest.param(
             {},
             pull_request(None),
-            of_pull_request(reason="a pull request from a fork has a read-only token"),
+            of_pull_request(reason="a pull request from a fork has a read-only token", head_ref=None),
             id="deleted fork",
         ),
         pytest.param(

@@ -19,6 +19,7 @@ from agenteval.ci.github.event import Plan, plan, read_event, run_page, with_bas
 from agenteval.ci.github.publish.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
 from agenteval.core.authentic import CACHE_KEY, Seal, sealed
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.run.attempts.source import AttemptSource
 from agenteval.run.baseline import BaselineSource
 from agenteval.run.context import RunContext
 from agenteval.run.provenance import Provenance
@@ -154,7 +155,20 @@ class Context:
         inputs = self.inputs
         control = GithubControl(self.event, self.client, inputs.github_token, self.environment)
         baseline, missing = self._baseline_source(), inputs.missing_baseline()
-        return RunContext(self.provenance, baseline, inputs.setup, missing, control=control)
+        attempts = self._attempts()
+        return RunContext(self.provenance, baseline, inputs.setup, missing, control=control, attempts=attempts)
+
+    def _attempts(self) -> AttemptSource | None:
+        """Return what finds the earlier attempts of the pull request; ``None`` for other events, and for forks."""
+        inputs, event = self.inputs, self.event
+        number, branch = event.pull_request, event.head_ref
+        if event.event != "pull_request" or number is None or branch is None:
+            return None
+        if event.repository is None or event.workflow is None:
+            return None
+        from agenteval.ci.github.attempts.source import RemoteAttempts
+
+        return RemoteAttempts(self.client, event.repository, event.workflow, inputs.baseline_artifact, number, branch)
 
     def _baseline_source(self) -> BaselineSource | None:
         inputs, event = self.inputs, self.event

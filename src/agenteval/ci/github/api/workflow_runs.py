@@ -1,4 +1,4 @@
-"""Trusted workflow runs of a branch, and their artifacts."""
+"""Trusted workflow runs of a branch or a pull request, and their artifacts."""
 
 from __future__ import annotations
 
@@ -35,8 +35,14 @@ class Run(BaseModel):
     head_sha: str
     status: str | None = None
     created_at: datetime
+    run_started_at: datetime | None = None
     repository: _Repository
     head_repository: _Repository | None
+
+    @property
+    def began_at(self) -> datetime:
+        """The start of its newest attempt."""
+        return self.run_started_at or self.created_at
 
     @property
     def is_going_on(self) -> bool:
@@ -107,6 +113,23 @@ class Workflow:
                 runs |= self._trusted(self._page(1, **query).workflow_runs)
         return sorted(runs.values(), key=lambda run: (run.created_at, run.id), reverse=True)
 
+    def proposed_runs(self) -> list[Run]:
+        """Return the newest runs for pull requests of the branch, if it is in this repository; newest first.
+
+        Branches of forks can have the same name, so their runs are left out.
+
+        Raises:
+            GithubException: the workflow does not exist, or GitHub refuses.
+            ValidationError: the response does not match GitHub's documentation.
+        """
+        listed = self._page(1, branch=self.branch, event="pull_request").workflow_runs
+        runs = [
+            run
+            for run in listed
+            if run.event == "pull_request" and run.head_branch == self.branch and self._is_of_workflow(run)
+        ]
+        return sorted(runs, key=lambda run: (run.began_at, run.id), reverse=True)
+
     def _newest(self, **query: str) -> tuple[list[Run], bool]:
         """Return the runs on the first pages, and whether there are more."""
         runs: list[Run] = []
@@ -133,9 +156,12 @@ class Workflow:
         of_branch = branch == self.branch
         if run.event == "merge_group":
             of_branch = branch.startswith(f"gh-readonly-queue/{self.branch}/")
+        return run.event in _TRUSTED_EVENTS and of_branch and self._is_of_workflow(run)
+
+    def _is_of_workflow(self, run: Run) -> bool:
         # A path may end in ``@`` and the ref of the file.
         same_file = run.path.partition("@")[0].removeprefix(_FOLDER) == self.file.removeprefix(_FOLDER)
-        return run.event in _TRUSTED_EVENTS and of_branch and same_file and run.is_of(self.repository)
+        return same_file and run.is_of(self.repository)
 
 
 def get_run(api: Github, repository: str, run_id: int) -> Run:

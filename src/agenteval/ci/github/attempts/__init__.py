@@ -1,0 +1,1 @@
+"""Finds the earlier attempts of a pull request in the artifacts of its workflow runs."""

@@ -1,0 +1,170 @@
+"""The earlier attempts of a pull request, from the report directories that its workflow runs uploaded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from agenteval.ci.github.api.artifacts import PERMISSIONS, UnusableArtifactError, download, read_member
+from agenteval.ci.github.api.client import Client, GithubError
+from agenteval.ci.github.api.workflow_runs import Artifact, Workflow, artifacts_named
+from agenteval.ci.github.attempts.forget import FORGET, forgetting
+from agenteval.ci.github.baseline.model import SearchLimits
+from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.core.files.writing import write_bytes
+from agenteval.core.masking import shortened
+from agenteval.results.store import RESULTS_FILE, parse_results
+from agenteval.run.attempts.source import EarlierAttempt, Recollection
+from agenteval.run.journal.journal import JOURNAL_FILE, confirmation_file
+
+_NOT_FOUND = 404
+_MAX_NOTE = 400
+_MOST_CONFIRMATIONS = 100
+_LIMITS = SearchLimits(downloads=5, runs=10)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """An artifact of a run for the pull request."""
+
+    artifact: Artifact
+    run_id: int
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class RemoteAttempts:
+    """Searches the artifacts of the workflow's runs for one pull request, whose branch is in the repository.
+
+    Artifacts of forks are never read: their authors control them. Who can push to the repository can also forge an
+    artifact, by a change of the workflow, which the pull request shows.
+
+    Args:
+        client: returns the connection to GitHub; raises ``ConfigError`` without a token.
+        repository: ``owner/name``.
+        workflow: name of the workflow file.
+        artifact: name of the artifact with the report directory.
+        pull_request: its number.
+        branch: its branch.
+        limits: limits of the search.
+    """
+
+    client: Callable[[], Client]
+    repository: str
+    workflow: str
+    artifact: str
+    pull_request: int
+    branch: str
+    limits: SearchLimits = field(default_factory=lambda: _LIMITS)
+
+    def recall(self) -> Recollection:
+        """Return the newest usable attempt; a failure of GitHub is a warning."""
+        notes: list[str] = []
+        try:
+            client = self.client()
+            found = self._newest(client, notes)
+            return Recollection(warnings=tuple(notes)) if found is None else self._known(client, *found, notes)
+        except ValidationError:
+            why = "GitHub's response is invalid"
+        except AgentEvalError as error:
+            why = str(error)
+        return Recollection(warnings=(*notes, f"{_UNREAD}: {why}"))
+
+    def _known(self, client: Client, earlier: EarlierAttempt, kept: _Kept, notes: list[str]) -> Recollection:
+        """Return an attempt, unless it was forgotten."""
+        try:
+            label = forgetting(client, self.repository, self.pull_request)
+        except (GithubError, ValidationError) as error:
+            why = str(error) if isinstance(error, GithubError) else "GitHub's response is invalid"
+            notes.append(f"it is unknown whether the pull request has the label `{FORGET}`: {why}")
+            label = None
+        if label is None or label.at < kept.created_at:
+            return Recollection(earlier, warnings=tuple(notes))
+        if label.is_allowed:
+            return Recollection(forgotten_by=label.by, warnings=tuple(notes))
+        notes.append(f"{label.by} set `{FORGET}` without write access to {self.repository}; nothing was forgotten")
+        return Recollection(earlier, warnings=tuple(notes))
+
+    def _newest(self, client: Client, notes: list[str]) -> tuple[EarlierAttempt, _Kept] | None:
+        """Return the newest attempt that can be used; ``notes`` get the problems of newer ones."""
+        begun = time.monotonic()
+        for kept in self._kept(client)[: self.limits.downloads]:
+            if time.monotonic() - begun > self.limits.total_s:
+                break
+            try:
+                return self._attempt(client, kept.artifact), kept
+            except _NoAttemptError:
+                continue
+            except UnusableArtifactError as error:
+                where = f"artifact {kept.artifact.name} of workflow run {kept.run_id} cannot be used"
+                notes.append(shortened(f"{where}: {error.reason}", _MAX_NOTE))
+        return None
+
+    def _kept(self, client: Client) -> list[_Kept]:
+        """Return the artifacts of the newest runs of the branch, newest first."""
+        purpose = f"look for earlier runs of pull request #{self.pull_request}"
+        try:
+            with client.open(purpose, PERMISSIONS) as api:
+                runs = Workflow(api, self.repository, self.workflow, self.branch).proposed_runs()
+                found = [
+                    _Kept(artifact, run.id, artifact.created_at or run.began_at)
+                    for run in runs[: self.limits.runs]
+                    for artifact in artifacts_named(api, self.repository, run.id, self.artifact)
+                ]
+        except GithubError as error:
+            # A workflow that the pull request adds has never run.
+            if error.status == _NOT_FOUND:
+                return []
+            raise
+        return sorted(found, key=lambda kept: (kept.created_at, kept.artifact.id), reverse=True)
+
+    def _attempt(self, client: Client, artifact: Artifact) -> EarlierAttempt:
+        """Return the attempt in an artifact.
+
+        Raises:
+            UnusableArtifactError: it cannot be read.
+            GithubError: GitHub refused, failed or could not be reached.
+        """
+        if artifact.expired:
+            raise UnusableArtifactError("it has expired")
+        zipped = download(client, self.repository, artifact.id, artifact.digest, self.limits.download)
+        try:
+            results = parse_results(read_member(zipped, RESULTS_FILE, self.limits.member), RESULTS_FILE)
+        except ConfigError as error:
+            raise UnusableArtifactError(str(error)) from None
+        # The branch can have had another pull request before, and earlier versions keep no record of attempts.
+        if results.memory is None or results.run.ref != f"refs/pull/{self.pull_request}/merge":
+            raise _NoAttemptError("it contains no attempt of this pull request")
+        return EarlierAttempt(results, results.memory, partial(_restore, zipped, self.limits))
+
+
+_UNREAD = "the earlier runs of this pull request cannot be read, so this run is decided like a first one"
+
+
+class _NoAttemptError(UnusableArtifactError):
+    """The artifact is sound, but not of this pull request."""
+
+
+def _restore(zipped: bytes, limits: SearchLimits, directory: Path) -> bool:
+    """Write the journals in an artifact to a directory; return false if there are no journals."""
+    written = False
+    for name, content in _journals(zipped, limits):
+        write_bytes(directory, name, content)
+        written = True
+    return written
+
+
+def _journals(zipped: bytes, limits: SearchLimits) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and content of the journal of an attempt, and of each of its confirmations."""
+    names = (JOURNAL_FILE, *(confirmation_file(number) for number in range(1, _MOST_CONFIRMATIONS + 1)))
+    for name in names:
+        try:
+            yield name, read_member(zipped, name, limits.member)
+        except UnusableArtifactError:
+            return

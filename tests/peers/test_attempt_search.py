@@ -1,0 +1,283 @@
+"""Which artifact is the earlier attempt of a pull request, against an independent emulation of GitHub."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+from tests.peers.baselines import results
+from tests.peers.github_actions import StoredArtifact, StoredRun
+from tests.peers.github_emulator import OWNER, REPOSITORY, STRANGER
+from tests.peers.github_service import GithubService
+
+from agenteval.ci.github.attempts.source import RemoteAttempts
+from agenteval.results.memory import Memory
+from agenteval.results.model import Results
+from agenteval.run.attempts.source import EarlierAttempt, Recollection
+
+pytestmark = pytest.mark.peer
+
+NUMBER = 7
+LABEL = "agenteval: forget"
+_START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def attempt(number: int = 1, pull_request: int = NUMBER, **changes: Any) -> Results:
+    """Results of an attempt."""
+    found = results("a" * 40, run_id=f"attempt {number}")
+    memory = Memory(attempt=number, key=f"{number:064x}", **changes)
+    run = found.run.model_copy(update={"ref": f"refs/pull/{pull_request}/merge"})
+    return found.model_copy(update={"run": run, "memory": memory})
+
+
+def zipped(**files: str) -> bytes:
+    data = BytesIO()
+    with ZipFile(data, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name.replace("_", ".", 1), text)
+    return data.getvalue()
+
+
+def uploaded(github: GithubService, content: Results | str, **details: Any) -> StoredArtifact:
+    """An artifact of a new run for the pull request, an hour after the one before."""
+    text = content if isinstance(content, str) else content.model_dump_json()
+    return github.actions.artifact(run(github, **details), "agenteval", zipped(results_json=text))
+
+
+def run(github: GithubService, **details: Any) -> StoredRun:
+    moment = _START + timedelta(hours=len(github.actions.runs))
+    named = {"branch": "feature", "event": "pull_request", "created_at": moment, **details}
+    return github.actions.run(REPOSITORY, "a" * 40, **named)
+
+
+def recalled(github: GithubService, **changes: Any) -> Recollection:
+    asked = {"workflow": "agenteval.yml", "artifact": "agenteval", "branch": "feature", **changes}
+    return RemoteAttempts(github.client, REPOSITORY, pull_request=NUMBER, **asked).recall()
+
+
+def newest(github: GithubService) -> EarlierAttempt:
+    found = recalled(github)
+    assert found.newest is not None, found
+    return found.newest
+
+
+def test_the_newest_attempt_is_found_with_few_questions(github: GithubService) -> None:
+    first, second = (uploaded(github, attempt(number)) for number in (1, 2))
+
+    found = recalled(github)
+
+    assert found.newest is not None
+    assert (found.newest.results, found.warnings, found.forgotten_by) == (attempt(2), (), None)
+    asked = [f"{request.method} {request.route}" for request in github.proxy.requests]
+    repository = f"GET /repos/{REPOSITORY}"
+    assert asked == [
+        f"{repository}/actions/workflows/agenteval.yml/runs",
+        f"{repository}/actions/runs/{second.run.id}/artifacts",
+        f"{repository}/actions/runs/{first.run.id}/artifacts",
+        f"{repository}/actions/artifacts/{second.id}/zip",
+        f"GET /_blob/{second.id}",
+        f"{repository}/issues/{NUMBER}/events",
+    ]
+
+
+def test_the_first_attempt_has_none_before_it(github: GithubService) -> None:
+    assert recalled(github) == Recollection()
+    run(github)
+    assert recalled(github) == Recollection()
+    # The pull request adds the workflow.
+    assert recalled(github, workflow="new.yml") == Recollection()
+
+
+def test_a_run_that_is_repeated_finds_its_own_attempts(github: GithubService) -> None:
+    again = run(github, status="in_progress", conclusion=None)
+    for number in (1, 2):
+        github.actions.artifact(again, "agenteval", zipped(results_json=attempt(number).model_dump_json()))
+
+    assert newest(github).memory.attempt == 2
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        # A fork can have a branch of the same name, and its author decides what its runs upload.
+        {"head_repository": "mallory/widgets"},
+        {"head_repository": None},
+        {"event": "push"},
+        {"event": "pull_request_target"},
+        {"branch": "other"},
+        {"workflow": ".github/workflows/other.yml"},
+        {"workflow": "vendored/agenteval.yml"},
+    ],
+    ids=str,
+)
+def test_runs_of_others_are_not_believed(github: GithubService, details: dict[str, Any]) -> None:
+    uploaded(github, attempt(), **details)
+
+    assert recalled(github) == Recollection()
+    assert not github.proxy.called("GET", "/artifacts")
+
+
+def test_a_forged_attempt_does_not_hide_a_true_one(github: GithubService) -> None:
+    uploaded(github, attempt(1))
+    uploaded(github, attempt(2), head_repository="mallory/widgets")
+
+    assert newest(github).memory.attempt == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [attempt(2, pull_request=6), results("a" * 40), results(None)],
+    ids=["another pull request of the branch", "an earlier version", "no pull request"],
+)
+def test_results_without_an_attempt_are_passed_over(github: GithubService, other: Results) -> None:
+    uploaded(github, attempt(1))
+    uploaded(github, other)
+
+    found = recalled(github)
+
+    assert found.newest is not None
+    assert (found.newest.memory.attempt, found.warnings) == (1, ())
+
+
+def _changed(**memory: Any) -> str:
+    value = json.loads(attempt(2).model_dump_json())
+    value["memory"].update(memory)
+    return json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"schema_version": 99}',
+        _changed(attempt=0),
+        _changed(attempt=10**30),
+        _changed(key="../" * 21 + "x"),
+        _changed(control="--upload-pack=x"),
+        _changed(means=[{"metric": "m", "drop": float("nan")}]),
+        _changed(means=[{"metric": "m", "drop": float("inf")}]),
+        _changed(means=[{"metric": "m", "drop": 0}]),
+        _changed(means=[{"metric": "m", "drop": 0.5}] * 10_001),
+        _changed(cases=[{"metric": "m", "case_id": "c" * 10_001, "fall": 0.5}]),
+        _changed(cases=[{"metric": "m", "fall": 0.5}]),
+        _changed(forgotten_by="x" * 10_001),
+    ],
+    ids=lambda text: text[-40:],
+)
+def test_an_unreadable_attempt_is_named_and_passed_over(github: GithubService, text: str) -> None:
+    uploaded(github, attempt(1))
+    damaged = uploaded(github, text)
+
+    found = recalled(github)
+
+    assert found.newest is not None
+    assert found.newest.memory.attempt == 1
+    [note] = found.warnings
+    assert note.startswith(f"artifact agenteval of workflow run {damaged.run.id} cannot be used: results.json")
+    assert len(note) <= 500
+
+
+def test_expired_artifacts_are_named(github: GithubService) -> None:
+    data = zipped(results_json=attempt().model_dump_json())
+    artifact = github.actions.artifact(run(github), "agenteval", data, expired=True)
+
+    found = recalled(github)
+
+    expected = f"artifact agenteval of workflow run {artifact.run.id} cannot be used: it has expired"
+    assert found == Recollection(warnings=(expected,))
+
+
+def test_a_failure_of_github_is_a_warning(github: GithubService) -> None:
+    uploaded(github, attempt())
+    github.proxy.refuse("/runs")
+
+    found = recalled(github)
+
+    assert found.newest is None
+    [note] = found.warnings
+    assert note.startswith(
+        "the earlier runs of this pull request cannot be read, so this run is decided like a first"
+    )
+    assert "actions: read" in note
+
+
+@pytest.mark.parametrize(
+    ("events", "forgotten_by", "attempts"),
+    [
+        ([("labeled", OWNER, 10)], OWNER, None),
+        # The attempt is younger.
+        ([("labeled", OWNER, -10)], None, 1),
+        ([("labeled", OWNER, 10), ("unlabeled", OWNER, 20)], None, 1),
+        ([("labeled", STRANGER, 10), ("unlabeled", OWNER, 20), ("labeled", OWNER, 30)], OWNER, None),
+    ],
+)
+def test_a_label_forgets_the_attempts_before_it(
+    github: GithubService, events: list[tuple[str, str, int]], forgotten_by: str | None, attempts: int | None
+) -> None:
+    artifact = uploaded(github, attempt())
+    for kind, by, minutes in events:
+        github.labels.event(NUMBER, kind, LABEL, by, artifact.created_at + timedelta(minutes=minutes))
+    github.labels.event(NUMBER, "labeled", "bug", OWNER, artifact.created_at + timedelta(hours=1))
+
+    found = recalled(github)
+
+    assert found.forgotten_by == forgotten_by
+    assert (found.newest.memory.attempt if found.newest else None) == attempts
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize("by", [STRANGER, "nobody", "github-actions[bot]"])
+def test_a_label_of_someone_without_write_access_forgets_nothing(github: GithubService, by: str) -> None:
+    artifact = uploaded(github, attempt())
+    github.labels.event(NUMBER, "labeled", LABEL, by, artifact.created_at + timedelta(minutes=10))
+
+    found = recalled(github)
+
+    assert found.newest is not None
+    assert found.warnings == (f"{by} set `{LABEL}` without write access to {REPOSITORY}; nothing was forgotten",)
+
+
+def test_a_label_after_many_events_counts(github: GithubService) -> None:
+    artifact = uploaded(github, attempt())
+    for _ in range(150):
+        github.labels.event(NUMBER, "labeled", "bug", OWNER, artifact.created_at)
+    github.labels.event(NUMBER, "labeled", LABEL, OWNER, artifact.created_at + timedelta(minutes=10))
+
+    assert recalled(github).forgotten_by == OWNER
+
+
+def test_labels_that_cannot_be_read_forget_nothing(github: GithubService) -> None:
+    uploaded(github, attempt())
+    github.proxy.refuse("/events")
+
+    found = recalled(github)
+
+    assert found.newest is not None
+    [note] = found.warnings
+    assert note.startswith(f"it is unknown whether the pull request has the label `{LABEL}`")
+    assert "pull-requests: read" in note
+
+
+def test_journals_are_restored(github: GithubService, tmp_path: Path) -> None:
+    files = {"journal.jsonl": "first", "confirmation-1.jsonl": "second", "confirmation-3.jsonl": "no part", "x": "y"}
+    data = zipped(results_json=attempt().model_dump_json(), **files)
+    github.actions.artifact(run(github), "agenteval", data)
+
+    assert newest(github).restore(tmp_path)
+
+    found = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    assert found == {"journal.jsonl": "first", "confirmation-1.jsonl": "second"}
+
+
+def test_without_a_journal_nothing_is_restored(github: GithubService, tmp_path: Path) -> None:
+    data = zipped(results_json=attempt().model_dump_json(), **{"confirmation-1.jsonl": "second"})
+    github.actions.artifact(run(github), "agenteval", data)
+
+    assert not newest(github).restore(tmp_path)
+    assert list(tmp_path.iterdir()) == []
