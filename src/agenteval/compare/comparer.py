@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from agenteval.compare.concluded import Concluded
 from agenteval.compare.pairing import Pairing, pair_cases
 from agenteval.compare.policy import ComparePolicy
+from agenteval.compare.regression.model import Burden
 from agenteval.compare.resources import compare_resources
 from agenteval.compare.simple_rules import simple_rule_verdict
 from agenteval.compare.unpaired import is_merged, unpaired
@@ -47,6 +48,7 @@ class Comparer:
         notes: what the reader of the baseline left out.
         gone: paths of the baseline's suites that do not exist any more; their cases are removed.
         distance: number of commits between the baseline's commit and the commit where its search began.
+        burden: what earlier attempts of the same change were proven to have lost.
         unrelated: commits whose runs do not count, because they are not ancestors of the control.
     """
 
@@ -59,6 +61,7 @@ class Comparer:
     gone: frozenset[str] = frozenset()
     distance: int | None = None
     unrelated: frozenset[str] = frozenset()
+    burden: Burden = field(default_factory=Burden)
 
     @cached_property
     def needs_runs(self) -> bool:
@@ -67,15 +70,20 @@ class Comparer:
             return False
         from agenteval.compare.driving import needs_runs
 
-        return needs_runs(self.sides.evidence, self.policy, is_merged=self._is_merged)
+        return needs_runs(self.sides.evidence, self.policy, is_merged=self._is_merged, burden=self.burden)
 
     def decide(self) -> Comparison:
         """Decide without running anything again; a suspicion is unproven."""
+        return self._by_simple_rule() if self.screened is None else self.concluded(self.screened)
+
+    @cached_property
+    def screened(self) -> Decided | None:
+        """The decision of the statistics without running anything again; ``None`` for a simple rule."""
         if self.policy.name != "statistics":
-            return self._by_simple_rule()
+            return None
         from agenteval.compare.driving import screened
 
-        return self.concluded(screened(self.sides))
+        return screened(self.sides, self.burden)
 
     def prove(self, answer: Answering) -> Decided:
         """Decide with the runs that the statistics ask for.
@@ -85,7 +93,7 @@ class Comparer:
         """
         from agenteval.compare.driving import proven
 
-        return proven(self.sides.evidence, self.policy, answer, is_merged=self._is_merged)
+        return proven(self.sides.evidence, self.policy, answer, is_merged=self._is_merged, burden=self.burden)
 
     def concluded(self, decided: Decided) -> Comparison:
         """Return the comparison with a decision of the statistics."""

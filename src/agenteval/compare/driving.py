@@ -21,10 +21,14 @@ _OFF = Unavailable("runs", "`confirm: off` runs nothing again; `confirm: against
 _LATER = Unavailable("runs", "further runs would prove or clear it")
 
 
-def screened(sides: Sides) -> Decided:
+def screened(sides: Sides, burden: Burden | None = None) -> Decided:
     """Decide without running anything again.
 
     A suspicion is unproven. If nothing can ever run again, an unmistakable drop is proven by the results alone.
+
+    Args:
+        sides: what is compared.
+        burden: what an earlier attempt of the same change was proven to have lost.
     """
     evidence, policy = sides.evidence, sides.policy
     if not _has_common_scores(evidence):
@@ -34,20 +38,21 @@ def screened(sides: Sides) -> Decided:
         decision = decide_on_files(replace(evidence, first=oldest), tuple(further), policy.settings)
         return Decided(decision, is_final=True)
     why = _OFF if policy.confirm == "off" else _LATER
-    return Decided(_driven(decide(evidence, policy.settings), lambda _: why))
+    return Decided(_driven(decide(evidence, policy.settings, burden), lambda _: why))
 
 
-def needs_runs(evidence: Evidence, policy: ComparePolicy, *, is_merged: bool) -> bool:
+def needs_runs(evidence: Evidence, policy: ComparePolicy, *, is_merged: bool, burden: Burden | None = None) -> bool:
     """Return whether something has to run again before the gate can decide.
 
     Args:
         evidence: what the gate decides on.
         policy: the comparison policy.
         is_merged: whether this is a run of the base branch, where improvements are proven too.
+        burden: what an earlier attempt of the same change was proven to have lost.
     """
     if policy.confirm == "off" or not _has_common_scores(evidence):
         return False
-    return _asks(decide(evidence, policy.settings)) or (
+    return _asks(decide(evidence, policy.settings, burden)) or (
         _proves_rises(policy, is_merged=is_merged) and _asks(decide_rise(evidence, policy.settings))
     )
 

@@ -18,6 +18,7 @@ from agenteval.run.runner.execution import RunExecution
 
 if TYPE_CHECKING:
     from agenteval.compare.comparer import Comparer
+    from agenteval.compare.regression.model import Decision
     from agenteval.run.confirm.control import PreparedControl
 
 _PULL_REQUEST = "refs/pull/"
@@ -31,11 +32,13 @@ class ComparedRun:
         results: the run.
         warnings: about the comparison.
         signal: number of the signal that interrupted the confirmation run.
+        decision: the decision of the statistics; ``None`` for a simple rule, and without a baseline.
     """
 
     results: Results
     warnings: tuple[str, ...] = ()
     signal: int | None = None
+    decision: Decision | None = None
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,11 @@ def compare_first(
         notes=baseline.notes,
         gone=_gone(results, baseline.results),
         distance=baseline.distance,
+        burden=spec.burden,
         unrelated=frozenset() if control is None or isinstance(control, AgentEvalError) else control.unrelated,
     )
-    compared = ComparedRun(_with(comparer.decide(), results, spec))
+    decision = comparer.screened.decision if comparer.screened is not None else None
+    compared = ComparedRun(_with(comparer.decide(), results, spec), decision=decision)
     wanted = execution.complete and comparer.needs_runs
     return FirstComparison(_noted(compared), comparer, needs_confirmation=wanted)
 
@@ -142,7 +147,7 @@ def confirm_and_compare(
         decided = replace(comparer.prove(proving.answer), control=runs.control_commit)
         runs.close()
     results = _with(comparer.concluded(decided), comparer.current, spec, proving.entries())
-    compared = _noted(ComparedRun(results))
+    compared = _noted(ComparedRun(results, decision=decided.decision))
     return replace(
         compared,
         results=_with_usage(compared.results, runs.usage),

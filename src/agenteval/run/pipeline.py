@@ -30,6 +30,7 @@ from agenteval.run.settings import Settings
 from agenteval.run.setup import users_code
 
 if TYPE_CHECKING:
+    from agenteval.compare.regression.model import Decision
     from agenteval.run.attempts.attempt import Attempt
     from agenteval.run.confirm.control import PreparedControl
     from agenteval.run.plan import Plan
@@ -101,19 +102,19 @@ def _run(spec: RunSpec, control: PreparedControl | AgentEvalError | None, attemp
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, execution, control)
     warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
-    outcome = _recorded(decide(first.compared, spec, execution, warnings), attempt)
+    outcome = _recorded(decide(first.compared, spec, execution, warnings), attempt, first.compared.decision)
     outcome = _reported(outcome, outcome.report(spec.earlier, analyses), spec.out)
     if not first.needs_confirmation:
         return outcome
     # The reports of the first run are already written, so a failed confirmation run loses nothing.
     confirmed = confirm_and_compare(first, spec, execution, control)
-    outcome = _recorded(decide(confirmed, spec, execution, warnings), attempt)
+    outcome = _recorded(decide(confirmed, spec, execution, warnings), attempt, confirmed.decision)
     return _reported(outcome, outcome.report(spec.earlier), spec.out)
 
 
-def _recorded(outcome: RunOutcome, attempt: Attempt | None) -> RunOutcome:
+def _recorded(outcome: RunOutcome, attempt: Attempt | None, decision: Decision | None) -> RunOutcome:
     """Return an outcome with the record of the attempt, if the run is for a pull request."""
-    return outcome if attempt is None else attempt.recorded(outcome, None)
+    return outcome if attempt is None else attempt.recorded(outcome, decision)
 
 
 def _hints(spec: RunSpec, execution: RunExecution) -> Iterable[str]:
