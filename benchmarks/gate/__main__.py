@@ -22,7 +22,8 @@ _TASK = 25
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Simulate and print the figures; return 1 if one is missed."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
     most = options.replications or (_QUICK if options.quick else sys.maxsize)
     tables = [table for table in read_tables() if not options.table or table.key in options.table]
     rows = {
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for row in table.rows
         if (row.is_quick or not options.quick) and (not options.cell or row.name in options.cell)
     }
+    if unknown := set(options.cell or ()) - {name for _, name in rows}:
+        parser.error(f"no such cell in these tables: {', '.join(sorted(unknown))}")
     started = time.monotonic()
     tallies = _simulate_all(rows, most, options.processes)
     missed: list[str] = []

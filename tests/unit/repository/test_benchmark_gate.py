@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,8 +21,8 @@ from benchmarks.gate.worlds import Day, World, changed, days, draw_agent, held, 
 
 from agenteval.compare.regression.decide import decide
 from agenteval.compare.regression.settings import NAMED_SETTINGS, GateSettings
+from agenteval.compare.regression.simulated import SIMULATED
 
-_ROOT = Path(__file__).parents[3]
 _FAST = GateSettings(draws=199, head_to_head_calls=0)
 
 
@@ -101,6 +97,28 @@ def test_the_named_settings_are_those_of_the_product() -> None:
         cell = found[name]
         assert isinstance(cell, PullRequest)
         assert cell.settings == replace(NAMED_SETTINGS[name], draws=1999, head_to_head_calls=0)
+
+
+def test_what_the_product_says_about_simulated_suites_is_in_the_tables() -> None:
+    shown = [
+        (row.cell, row.expected)
+        for table in read_tables()
+        for row in table.rows
+        if table.key in "ACH" and isinstance(row.cell, PullRequest) and row.cell.change == "none"
+    ]
+    for suite in SIMULATED:
+        size = World(cases=suite.cases, iterations=suite.iterations, runs=suite.runs)
+        named = replace(NAMED_SETTINGS[suite.settings], draws=1999)
+        # A longer head-to-head is the same in suites that are long enough.
+        calls = (0, 120) if suite.cases * suite.iterations >= 120 else (120,)
+        settings = [replace(named, head_to_head_calls=number) for number in calls]
+        for number, world in enumerate((size, replace(size, drift=0.5), replace(size, step=-0.5))):
+            expected = [
+                (figures["false alarm"], figures["extra"])
+                for cell, figures in shown
+                if cell.world == world and cell.settings in settings
+            ]
+            assert (suite.false_alarms[number], suite.extra_runs[number]) in expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -271,14 +289,8 @@ def test_the_quick_benchmark_covers_every_kind_but_the_long_chains() -> None:
     assert set(KINDS.values()) - kinds == {KINDS["clean chain"], KINDS["decline"]}
 
 
-def test_the_command_names_an_unknown_table() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.gate", "--table", "Z"],
-        cwd=_ROOT,
-        env={**os.environ, "PYTHONPATH": str(_ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "Z" in done.stderr
+@pytest.mark.parametrize("arguments", [["--table", "Z"], ["--table", "A", "--cell", "Z"]])
+def test_the_command_names_unknown_tables_and_cells(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert "Z" in capsys.readouterr().err
