@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from benchmarks.gate.cells import Table
 from benchmarks.gate.tally import Figure, Tally
 
+# Measures that are no shares of pull requests: runs of the suite, points, and scores.
+_AMOUNTS = {"extra", "base extra", "runs per attempt", "runs per merge", "pool", "lost", "bound"}
+
 
 def table_text(table: Table, tallies: Mapping[str, tuple[int, Tally]]) -> str:
     """Return the simulated rows of a table: each figure with its standard error, and in brackets what is expected.
@@ -23,16 +26,16 @@ def table_text(table: Table, tallies: Mapping[str, tuple[int, Tally]]) -> str:
     lines = [heads, [":--", *["--:"] * (len(heads) - 1)]]
     for row in rows:
         made, tally = tallies[row.name]
-        figures = [_figure(tally[name], row.expected.get(name)) for name in names]
+        figures = [_figure(name, tally[name], row.expected.get(name)) for name in names]
         lines.append([row.name, f"{made:,}", *figures])
     table_lines = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"## {table.key}. {table.title}\n\n{table_lines}\n"
 
 
-def _figure(figure: Figure, expected: float | None) -> str:
+def _figure(name: str, figure: Figure, expected: float | None) -> str:
     if not figure.count:
         return ""
-    if not figure.is_share:
+    if name in _AMOUNTS:
         text = f"{figure.mean:.2f} ± {figure.error:.2f}"
         return text if expected is None else f"{text} ({expected:.2f})"
     text = f"{100 * figure.mean:.1f} ± {100 * figure.error:.1f} %"
