@@ -34,14 +34,18 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield f"The pool: {runs} of the base branch, {_number(power.cases, 'case')}, {power.run_calls:,} calls per run."
     yield ""
     yield "A pull request without a change"
-    yield from (f"  {line}" for line in _clean(explanation, power.simulated))
+    if power.repeats:
+        yield "  blocked by mistake: 0 %, at no cost, as long as nothing varies (benchmarks/gate, table D)"
+    else:
+        yield from (f"  {line}" for line in _clean(explanation, power.simulated))
     most = f"at most {power.most_runs:g} further runs, and {power.most_case_calls:,} calls for single cases"
     yield f"  {most}{_money(explanation, power.most_runs * power.run_calls + power.most_case_calls)}"
     yield ""
     yield "What is found with a probability of 80 %"
     yield from (f"  {line}" for line in _drops(power))
     if power.case_calls is None:
-        yield "  a case that falls from 1 to 0: not provable alone, because iterations of a run resemble each other"
+        why = "its metrics have no threshold, or iterations of a run resemble each other"
+        yield f"  a case that falls from 1 to 0: not provable by itself, because {why}"
     else:
         proof = f"proven by {power.case_calls} calls, half of them on each side"
         yield f"  a case that falls from 1 to 0: {proof}{_money(explanation, power.case_calls)}"

@@ -52,7 +52,7 @@ def explain_file(path: Path, settings: Settings) -> Explanation:
     check_baseline(results, path)
     policy = resolve_saved(results, settings, os.environ).compare
     found = explain(results, policy, datetime.now(UTC).date(), notes)
-    if not found.power.detectable:
+    if not (found.power.detectable and found.power.cases):
         raise ConfigError(Problem("no metric that can fail the gate has a score in this run", file=str(path)))
     return found
 
@@ -119,18 +119,17 @@ def _gating(
     A metric gates if it has a threshold or a verdict, or as the configuration says.
     """
     found: dict[str, dict[str, float]] = {}
-    deciding = set()
     for suite, case in cases:
         if suite.threshold is not None:
             found.setdefault(OVERALL, {})[case.id] = suite.threshold
-            deciding.add(OVERALL)
-        scores = (score for iteration in case.iterations for turn in iteration.turns for score in turn.scores)
-        for score in scores:
-            thresholds = found.setdefault(score.id, {})
-            if score.threshold is not None:
-                thresholds[case.id] = score.threshold
-            elif score.passed is not None:
-                thresholds.setdefault(case.id, 1.0)
-            if case.id in thresholds:
-                deciding.add(score.id)
+        for iteration in case.iterations:
+            # A metric with a verdict has scores 0 and 1, and every turn has to pass.
+            all_turns = 1 - 0.5 / max(len(iteration.turns), 1)
+            for score in (score for turn in iteration.turns for score in turn.scores):
+                thresholds = found.setdefault(score.id, {})
+                if score.threshold is not None:
+                    thresholds[case.id] = score.threshold
+                elif score.passed is not None:
+                    thresholds.setdefault(case.id, all_turns)
+    deciding = {name for name, thresholds in found.items() if thresholds}
     return {name: thresholds for name, thresholds in found.items() if chosen.get(name, name in deciding)}

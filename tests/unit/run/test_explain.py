@@ -161,6 +161,7 @@ def test_an_agent_that_repeats_its_answers_needs_no_statistics(
     _write(folder, runs=3, rate=1.0)
     text = _explained(capsys)
     assert "each change is repeated on both sides" in text
+    assert "blocked by mistake: 0 %, at no cost" in text
     assert "proven by 6 calls" in text
 
 
@@ -193,6 +194,22 @@ def test_a_metric_with_a_hostile_name_controls_no_terminal(folder: Path, capsys:
 
 def test_a_run_without_a_gating_metric_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _write(folder, metrics={"tone": False})
+    assert "no metric that can fail the gate has a score" in _explained(capsys, status=2)
+
+
+def test_a_metric_without_a_threshold_has_no_broken_cases(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write(folder, metrics={"tone": False})
+    (folder / "agenteval.yaml").write_text(
+        "gate: {confirm: against-base, metrics: {tone: {gating: true}}}\n", encoding="utf-8"
+    )
+    text = _explained(capsys)
+    assert "tone: its mean falls by" in text
+    assert "a case that falls from 1 to 0: not provable by itself" in text
+
+
+def test_a_run_of_quarantined_cases_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write(folder, cases=2)
+    (folder / "agenteval.yaml").write_text("gate: {quarantine: [{case: '*', until: 2999-01-01}]}\n", encoding="utf-8")
     assert "no metric that can fail the gate has a score" in _explained(capsys, status=2)
 
 

@@ -107,16 +107,18 @@ def case_calls(evidence: Evidence, settings: GateSettings) -> int | None:
     The metric in which iterations of a run resemble each other most decides.
 
     Returns:
-        ``None`` if even the last round cannot prove it.
+        ``None`` if even the last round cannot prove it, or if no metric has a threshold.
     """
+    if not any(metric.thresholds for metric in evidence.metrics):
+        return None
     trial = start(evidence, settings, mirrored=False)
     if _repeats(evidence, settings):
         return 2 * REPEATS
     correlation = max(
         (
             within_run_correlation(trial.pool, metric, (), trial.layout, settings)
-            for metric in range(len(trial.layout.metrics))
-            if trial.pool
+            for metric, gating in enumerate(evidence.metrics)
+            if trial.pool and gating.thresholds
         ),
         default=settings.prior_correlation,
     )
