@@ -1,4 +1,4 @@
-"""``python -m benchmarks.gate``: error rates, power, coverage and cost of the gate, as Markdown."""
+"""``python -m benchmarks.gate``: false alarms, power and cost of the gate in simulated pull requests, as Markdown."""
 
 from __future__ import annotations
 
@@ -6,63 +6,76 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from benchmarks.gate.figures import problems
-from benchmarks.gate.grids import full_grid, naive_grid, quick_grid
-from benchmarks.gate.naive import naive_alarms
-from benchmarks.gate.simulate import Cell, Tally, simulate
-from benchmarks.gate.tables import cell_table, naive_table
+from benchmarks.gate.cells import Row, read_tables, simulate
+from benchmarks.gate.checks import misses
+from benchmarks.gate.tables import table_text
+from benchmarks.gate.tally import Tally
 
-_FULL, _QUICK = 1000, 200
-# Number of cases that are simulated together.
-_TASK = 20_000
+_QUICK = 60
+_TABLES = tuple("ABCDEFGHIJK")
+# Replications that are simulated together.
+_TASK = 25
 
 
-def main() -> int:
-    """Simulate and print the results; return 1 if a figure is missed."""
-    options = _parser().parse_args()
-    cells = quick_grid() if options.quick else full_grid()
-    replications = options.replications or (_QUICK if options.quick else _FULL)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Simulate and print the figures; return 1 if one is missed."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    most = options.replications or (_QUICK if options.quick else sys.maxsize)
+    tables = [table for table in read_tables() if not options.table or table.key in options.table]
+    rows = {
+        (table.key, row.name): row
+        for table in tables
+        for row in table.rows
+        if (row.is_quick or not options.quick) and (not options.cell or row.name in options.cell)
+    }
+    if unknown := set(options.cell or ()) - {name for _, name in rows}:
+        parser.error(f"no such cell in these tables: {', '.join(sorted(unknown))}")
     started = time.monotonic()
-    tallies = _simulate_all(cells, replications, options.processes)
-    print(f"# The gate, simulated\n\n{replications} replications per cell.\n")
-    print(cell_table(tallies))
-    if not options.no_naive:
-        print("\n# Gates without statistics of a pool\n")
-        naive = {cell: naive_alarms(cell, replications) for cell in naive_grid(cells)}
-        print(naive_table(naive, tallies))
-    missed = [f"{cell}: {problem}" for cell, tally in tallies.items() for problem in problems(cell, tally)]
-    print(f"\n{len(cells)} cells in {time.monotonic() - started:.0f} s, {len(missed)} figures missed.")
+    tallies = _simulate_all(rows, most, options.processes)
+    missed: list[str] = []
+    for table in tables:
+        found = {
+            name: (min(most, rows[key, name].replications), tallies[key, name])
+            for key, name in rows
+            if key == table.key
+        }
+        if found:
+            print(table_text(table, found))
+            missed += misses(table, found)
+    print(f"{len(rows)} cells in {time.monotonic() - started:.0f} s, {len(missed)} figures missed.")
     print("\n".join(missed), file=sys.stderr)
     return 1 if missed else 0
 
 
-def _simulate_all(cells: list[Cell], replications: int, processes: int) -> Mapping[Cell, Tally]:
-    tallies = dict.fromkeys(cells, Tally())
+def _simulate_all(rows: Mapping[tuple[str, str], Row], most: int, processes: int) -> Mapping[tuple[str, str], Tally]:
+    tallies = dict.fromkeys(rows, Tally())
     with ProcessPoolExecutor(processes) as pool:
-        # Large cells come first, so that the processes end at about the same time.
-        tasks = sorted(_tasks(cells, replications), key=lambda task: -task[0].cases)
-        running = {pool.submit(simulate, *task): task[0] for task in tasks}
+        running = {
+            pool.submit(simulate, row, first, count): key
+            for key, row in rows.items()
+            for first, count in _parts(min(most, row.replications))
+        }
         for done in as_completed(running):
             tallies[running[done]] += done.result()
     return tallies
 
 
-def _tasks(cells: list[Cell], replications: int) -> Iterator[tuple[Cell, int, int]]:
-    for cell in cells:
-        size = max(1, _TASK // cell.cases)
-        for first in range(0, replications, size):
-            yield cell, first, min(size, replications - first)
+def _parts(replications: int) -> Iterator[tuple[int, int]]:
+    for first in range(0, replications, _TASK):
+        yield first, min(_TASK, replications - first)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help=f"a handful of cells, {_QUICK} replications")
-    parser.add_argument("--replications", type=int, help=f"per cell (default {_FULL})")
-    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="default: all cores")
-    parser.add_argument("--no-naive", action="store_true", help="leave out the gates for comparison")
+    parser.add_argument("--quick", action="store_true", help=f"about 25 cells, {_QUICK} replications")
+    parser.add_argument("--table", nargs="+", choices=_TABLES, metavar="LETTER", help="only these tables, A to K")
+    parser.add_argument("--cell", nargs="+", metavar="NAME", help="only these cells, as named in the tables")
+    parser.add_argument("--replications", type=int, metavar="N", help="at most so many per cell")
+    parser.add_argument("--processes", type=int, metavar="N", default=os.cpu_count(), help="default: all cores")
     return parser
 
 

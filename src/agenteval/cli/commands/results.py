@@ -1,4 +1,4 @@
-"""The commands that read results files: ``compare``, ``report`` and ``merge``."""
+"""The commands that read results files: ``compare``, ``explain-gate``, ``report`` and ``merge``."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ def add(commands: Any) -> None:
     )
     compared.add_argument("--config", metavar="FILE", help="configuration, as for run")
     compared.add_argument("--fail-on", metavar="LIST", help="as for run")
+    explained = add_command(
+        commands, "explain-gate", _explain_gate, "show what the gate finds with the earlier runs, and what it costs"
+    )
+    explained.add_argument(
+        "results",
+        nargs="?",
+        default="agenteval-report",
+        metavar="RESULTS",
+        help="results.json, or a report directory, of a run of the base branch; default: %(default)s",
+    )
+    explained.add_argument("--config", metavar="FILE", help="configuration, as for run")
+    explained.add_argument("--json", action="store_true", help="print JSON")
     report = add_command(commands, "report", _report, "write the reports of a results file again")
     report.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
     report.add_argument("--config", metavar="FILE", help="configuration, as for run")
@@ -43,6 +55,16 @@ def _compare(arguments: argparse.Namespace) -> int:
 
     settings = Settings(config=path(arguments.config), fail_on=fail_on(arguments.fail_on))
     return compare_files(Path(arguments.current), Path(arguments.baseline), settings)
+
+
+def _explain_gate(arguments: argparse.Namespace) -> int:
+    from agenteval.cli.explain import as_json, as_text
+    from agenteval.run.explain import explain_file
+    from agenteval.run.settings import Settings
+
+    explanation = explain_file(Path(arguments.results), Settings(config=path(arguments.config)))
+    print(as_json(explanation) if arguments.json else as_text(explanation))
+    return 0
 
 
 def _report(arguments: argparse.Namespace) -> int:

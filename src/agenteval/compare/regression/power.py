@@ -1,18 +1,15 @@
-"""What a comparison excludes, what it would find, and what it costs."""
+"""What a comparison excludes, and what it would find."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from agenteval.compare.regression.mean_proof import mean_over_runs
-from agenteval.compare.regression.model import Evidence
 from agenteval.compare.regression.runs import Integers, Numbers, Run
-from agenteval.compare.regression.settings import NAMED_SETTINGS, GateSettings
-from agenteval.compare.regression.trial import start
+from agenteval.compare.regression.settings import GateSettings
 from agenteval.core.statistics import ROUNDING, student_t_quantile
 
 _CONFIDENCE = 0.95
@@ -67,71 +64,16 @@ def detectable_drop(
     deviation = math.sqrt(float(parts.var(axis=1, ddof=1).sum())) / int(complete.sum())
     if deviation <= ROUNDING:
         return None
-    drop = float(np.interp(len(pool), _POOL_RUNS, _DETECTABLE)) * deviation
+    drop = detectable_multiple(len(pool)) * deviation
     return min(1.0, max(settings.min_effect, drop))
+
+
+def detectable_multiple(runs: int) -> float:
+    """Return the detectable drop in standard deviations of a run's mean, by the number of runs in the pool."""
+    return float(np.interp(runs, _POOL_RUNS, _DETECTABLE))
 
 
 def _per_unit(values: Numbers, unit_of: Integers) -> Numbers:
     """Return the sums of a value per case over each unit."""
     numbers = np.unique(unit_of, return_inverse=True)[1]
     return np.bincount(numbers, values).astype(np.float64, copy=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Simulated:
-    """What simulated pull requests without a change met, as shares and runs of the suite.
-
-    Args:
-        false_alarms: red ones; without drift, with drift of the day, and where the provider changed since the pool.
-        extra_runs: mean further runs of the suite, both sides, in the same three situations.
-    """
-
-    false_alarms: tuple[float, float, float]
-    extra_runs: tuple[float, float, float]
-
-
-# 50 cases, 3 iterations, 10 runs in the pool; drift with a standard deviation of .5 logits, a step of −.5 logits.
-_SIMULATED = {
-    "default": Simulated(false_alarms=(0.004, 0.004, 0.019), extra_runs=(0.16, 0.62, 1.46)),
-    "thrifty": Simulated(false_alarms=(0.004, 0.004, 0.017), extra_runs=(0.13, 0.58, 1.36)),
-    "thorough": Simulated(false_alarms=(0.006, 0.006, 0.023), extra_runs=(0.26, 0.76, 1.75)),
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Power:
-    """What the gate can do with a pool.
-
-    Args:
-        pool_runs: runs of the pool that count.
-        run_calls: iterations of one run of the suite.
-        detectable: metric id → detectable drop, 0..1; ``None`` if unknown.
-        simulated: false alarms and extra runs in simulated suites; ``None`` for settings that were not simulated.
-        most_runs: most further runs of the suite that one pull request can cost.
-        most_case_calls: most further iterations for single cases.
-    """
-
-    pool_runs: int
-    run_calls: int
-    detectable: dict[str, float | None]
-    simulated: Simulated | None
-    most_runs: float
-    most_case_calls: int
-
-
-def power_of(evidence: Evidence, settings: GateSettings) -> Power:
-    """Return what the gate can do with a pool; the first run is used only with a pool of one run."""
-    trial = start(evidence, settings, mirrored=False)
-    longer = min(settings.head_to_head_factor, max(1, -(-settings.head_to_head_calls // max(trial.run_calls, 1))))
-    name = next((name for name, known in NAMED_SETTINGS.items() if known == settings), None)
-    return Power(
-        pool_runs=len(trial.pool),
-        run_calls=trial.run_calls,
-        detectable={
-            metric: detectable_drop(trial.first, trial.pool, number, trial.unit_of, settings)
-            for number, metric in enumerate(trial.layout.metrics)
-        },
-        simulated=_SIMULATED.get(name or ""),
-        most_runs=2.0 * len(settings.strict) * longer + (0 if trial.pool else 1),
-        most_case_calls=2 * settings.case_rounds[-1] * min(settings.max_cases, len(trial.plan)),
-    )

@@ -12,7 +12,8 @@ from agenteval.compare.regression.runs import Numbers, Run, join
 from agenteval.compare.regression.trial import Asking, CaseRecord, NotRunError, Trial
 from agenteval.core.statistics import ROUNDING
 
-_REPEATS = 3
+#: Repeats of each changed case on each side.
+REPEATS = 3
 
 
 def seems_to_repeat(trial: Trial) -> bool:
@@ -59,7 +60,7 @@ def decide_repeating(trial: Trial) -> Asking[bool]:
     trial.changed = tuple(rows)
     if not rows:
         return True
-    wanted = {trial.layout.case_ids[case]: _REPEATS for case in rows}
+    wanted = {trial.layout.case_ids[case]: REPEATS for case in rows}
     note_changes(trial, pairs)
     try:
         made = yield from _repeat_changed(trial, wanted)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from tests.unit.compare.regression.worlds import Arrays, constant, evidence_of, scores_of
 
+from agenteval.compare.regression.capability import power_of
 from agenteval.compare.regression.earlier_runs import run_chart_p
 from agenteval.compare.regression.mean_proof import screen_means
-from agenteval.compare.regression.power import no_worse_than, power_of
+from agenteval.compare.regression.power import no_worse_than
 from agenteval.compare.regression.runs import layout_of
 from agenteval.compare.regression.settings import NAMED_SETTINGS, GateSettings
 from agenteval.compare.regression.trial import start
