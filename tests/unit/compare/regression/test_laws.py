@@ -55,7 +55,7 @@ def test_five_identical_metrics_have_the_p_of_one(runs: int, cases: int, seed: i
 
 
 @FEW
-@given(st.integers(1, 4), st.integers(1, 16), st.integers(1, 2), st.integers(0, 10_000), st.floats(0.001, 0.5))
+@given(st.integers(1, 4), st.integers(1, 16), st.integers(1, 4), st.integers(0, 10_000), st.floats(0.001, 0.5))
 def test_the_interval_excludes_zero_exactly_if_the_test_rejects(
     runs: int, cases: int, metrics: int, seed: int, level: float
 ) -> None:
@@ -78,7 +78,8 @@ def test_the_interval_excludes_zero_exactly_if_the_test_rejects(
         assert (lower > 0) == (rise[metric] <= level + 1e-9)
         assert -1 <= lower <= 1
         assert -1 <= upper <= 1
-        if test.p[metric] <= 0.5 and level < 0.5:
+        # With a level near one half, the error of the random labels decides.
+        if test.p[metric] <= 0.5 and level < 0.4:
             assert lower <= test.differences[metric] + 1e-6
 
 
