@@ -79,7 +79,8 @@ class Inversion:
         """
         upper = _last_above(lambda shift: self._p(metric, shift, 1.0), level)
         lower = -_last_above(lambda shift: self._p(metric, -shift, -1.0), level)
-        return lower, upper
+        # Without any variation both ends are the difference, but for the precision of the search.
+        return min(lower, upper), upper
 
     def _p(self, metric: int, shift: float, sign: float) -> float:
         """Return the adjusted p of a drop (sign 1) or rise (−1) after ``shift`` is subtracted from the own runs."""
