@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from statistics import NormalDist
 
 _NORMAL = NormalDist()
@@ -88,17 +89,17 @@ def beta_binomial(n: int, mean: float, correlation: float) -> list[float]:
         correlation: correlation between two draws of the run, 0 <= correlation < 1.
     """
     spread = correlation / (1 - correlation)
-    rising = _rising(mean, spread, n)
-    falling = _rising(1 - mean, spread, n)
-    total = _rising(1.0, spread, n)[n]
-    return [math.comb(n, x) * rising[x] * falling[n - x] / total for x in range(n + 1)]
+    rising = _log_rising(mean, spread, n)
+    falling = _log_rising(1 - mean, spread, n)
+    # The products themselves are too large or too small for a float from some hundred draws on.
+    ways = _log_rising(1.0, 1.0, n)
+    scale = ways[n] - _log_rising(1.0, spread, n)[n]
+    return [math.exp(scale - ways[x] - ways[n - x] + rising[x] + falling[n - x]) for x in range(n + 1)]
 
 
-def _rising(start: float, step: float, n: int) -> list[float]:
-    products = [1.0]
-    for i in range(n):
-        products.append(products[-1] * (start + i * step))
-    return products
+def _log_rising(start: float, step: float, n: int) -> list[float]:
+    """Return the logarithms of start (start + step) …, with 0 to n factors."""
+    return [0.0, *accumulate(math.log(start + i * step) for i in range(n))]
 
 
 def _student_t_density(t: float, df: float) -> float:

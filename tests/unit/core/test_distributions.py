@@ -126,3 +126,11 @@ def urn(n: int, mean: Fraction, correlation: Fraction) -> list[Fraction]:
 def test_beta_binomial_is_polyas_urn(n: int, mean: Fraction, correlation: Fraction) -> None:
     expected = [float(chance) for chance in urn(n, mean, correlation)]
     assert beta_binomial(n, float(mean), float(correlation)) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.1, 0.9])
+@pytest.mark.parametrize("mean", [1e-4, 0.3, 0.985])
+def test_beta_binomial_of_many_draws_is_a_distribution(mean: float, correlation: float) -> None:
+    chances = beta_binomial(3000, mean, correlation)
+    assert sum(chances) == pytest.approx(1, abs=1e-9)
+    assert sum(count * chance for count, chance in enumerate(chances)) == pytest.approx(3000 * mean, rel=1e-8)

@@ -23,6 +23,8 @@ def refute(trial: Trial, burden: Burden) -> Asking[None]:
         yield from _refute_cases(trial, cases)
     if means and not trial.is_red:
         yield from compare_side_by_side(trial, [], 1, means)
+    if not trial.is_red:
+        trial.test = None
 
 
 def _refute_cases(trial: Trial, cases: dict[tuple[int, int], float]) -> Asking[None]:

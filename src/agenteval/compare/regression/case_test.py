@@ -117,13 +117,17 @@ def rerun_q(current: Failures, control: Failures, correlation: float) -> float:
         return 1.0
     seen = fisher_p(control.failed, control.of, current.failed, current.of)
     ours, theirs = _chances(current.of, correlation), _chances(control.of, correlation)
+    theirs_at_most = np.cumsum(theirs, axis=0)
     total = np.zeros(ours.shape[1])
+    # Fisher's p rises with the control's failures and falls with the others, so the limit below only moves up.
+    most = -1
     for failed in range(current.of + 1):
-        for beside in range(control.of + 1):
-            if beside * current.of > failed * control.of:
-                break
-            if fisher_p(beside, control.of, failed, current.of) <= seen + ROUNDING:
-                total += ours[failed] * theirs[beside]
+        while (most + 1) * current.of <= failed * control.of and fisher_p(
+            most + 1, control.of, failed, current.of
+        ) <= seen + ROUNDING:
+            most += 1
+        if most >= 0:
+            total += ours[failed] * theirs_at_most[most]
     return min(1.0, float(total.max()))
 
 

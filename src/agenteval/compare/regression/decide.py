@@ -50,10 +50,13 @@ def _decide(trial: Trial, burden: Burden | None) -> Asking[Decision]:
             made = yield from trial.ask("screen", ("control",), trial.plan, is_whole=True)
             trial.pool = [made["control"]]
         trial.losing = losses_matter(trial)
-        if seems_to_repeat(trial) and (yield from decide_repeating(trial)):
-            return conclude(trial)
-        if burden is not None:
+        is_decided = seems_to_repeat(trial) and (yield from decide_repeating(trial))
+        # A first run in which nothing varies does not refute a burden, unless the agent is declared to repeat.
+        if burden is not None and not trial.is_red and not (is_decided and trial.evidence.repeats):
             yield from refute(trial, burden)
+            trial.repeats = trial.repeats and not trial.is_red
+        if is_decided:
+            return conclude(trial)
     except NotRunError as refusal:
         trial.stage = refusal.stage
         return conclude(trial, refusal.unavailable)

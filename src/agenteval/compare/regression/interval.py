@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,6 +56,9 @@ class Inversion:
             sum((_quadratic(part, metric, metric + self._metrics) for part in parts), np.zeros(3))
             for metric in range(self._metrics)
         ]
+        scales = [self._scale(metric, 0.0) for metric in range(self._metrics)]
+        studentised = self._sums[:, : self._metrics] / scales
+        self._least = {sign: _TwoLeast.of(sign * studentised) for sign in (1.0, -1.0)}
 
     def _draw(self, moving: Labelled, resting: Labelled, seed: Seed, settings: GateSettings) -> tuple[Numbers, int]:
         sums, extra = np.zeros((1, 2 * self._metrics)), 0
@@ -75,21 +79,49 @@ class Inversion:
         """
         upper = _last_above(lambda shift: self._p(metric, shift, 1.0), level)
         lower = -_last_above(lambda shift: self._p(metric, -shift, -1.0), level)
-        return lower, upper
+        # Without any variation both ends are the difference, but for the precision of the search.
+        return min(lower, upper), upper
 
     def _p(self, metric: int, shift: float, sign: float) -> float:
         """Return the adjusted p of a drop (sign 1) or rise (−1) after ``shift`` is subtracted from the own runs."""
-        columns = []
-        observed = 0.0
-        for other in range(self._metrics):
-            by = shift if other == metric else 0.0
-            plain, cross, square = self._variances[other]
-            variance = plain - 2 * by * cross + by * by * square
-            scale = math.sqrt(variance) if variance > ROUNDING**2 else math.inf
-            columns.append(sign * (self._sums[:, other] - by * self._sums[:, other + self._metrics]) / scale)
-            if other == metric:
-                observed = sign * (self._observed[other] - by * self._observed[other + self._metrics]) / scale
-        return float(mid_p(np.min(columns, axis=0), np.array([observed]), self._extra)[0])
+        factor = sign / self._scale(metric, shift)
+        shifted = factor * (self._sums[:, metric] - shift * self._sums[:, metric + self._metrics])
+        observed = factor * (self._observed[metric] - shift * self._observed[metric + self._metrics])
+        sums = np.minimum(shifted, self._least[sign].without(metric))
+        return float(mid_p(sums, np.array([observed]), self._extra)[0])
+
+    def _scale(self, metric: int, shift: float) -> float:
+        """Return the standard deviation of a metric's sums after a shift; infinite if nothing varies."""
+        plain, cross, square = self._variances[metric]
+        variance = plain - 2 * shift * cross + shift * shift * square
+        return math.sqrt(variance) if variance > ROUNDING**2 else math.inf
+
+
+@dataclass(frozen=True)
+class _TwoLeast:
+    """The two smallest values of each row, so that the smallest one without any column needs no second search.
+
+    Args:
+        column: column of the smallest value.
+        least: the smallest value.
+        following: the smallest value of the other columns; infinite without any.
+    """
+
+    column: Integers
+    least: Numbers
+    following: Numbers
+
+    @classmethod
+    def of(cls, values: Numbers) -> _TwoLeast:
+        """Find them in an array of rows by columns."""
+        rows, column = np.arange(len(values)), values.argmin(axis=1)
+        others = values.copy()
+        others[rows, column] = np.inf
+        return cls(column, values[rows, column], others.min(axis=1))
+
+    def without(self, column: int) -> Numbers:
+        """Return the smallest value of each row outside of a column."""
+        return np.where(self.column == column, self.following, self.least)
 
 
 def _quadratic(part: Labelled, value: int, shift: int) -> Numbers:

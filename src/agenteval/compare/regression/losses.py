@@ -29,11 +29,27 @@ def may_hide_failures(run: Run, newest: Run | None, settings: GateSettings) -> b
     return False
 
 
+def is_lost(run: Run) -> bool:
+    """Return whether a run was made and has no score."""
+    return any(lost.any() for lost in run.lost) and not any(scored.any() for scored in run.scored)
+
+
 def lost_share(runs: Sequence[Run]) -> float:
     """Return the lost share of all iterations, 0..1."""
     counts = [_counts(run, metric) for run in runs for metric in range(len(run.scores))]
     asked = sum(of for _, of in counts)
     return sum(lost for lost, _ in counts) / asked if asked else 0.0
+
+
+def largest_lost_share(runs: Sequence[Run]) -> float:
+    """Return the largest lost share of any metric, 0..1; one lost iteration among others does not count."""
+    shares = [0.0]
+    for metric in range(len(runs[0].scores) if runs else 0):
+        counts = [_counts(run, metric) for run in runs]
+        lost, asked = sum(lost for lost, _ in counts), sum(of for _, of in counts)
+        if lost > 1 or lost == asked > 0:
+            shares.append(lost / asked)
+    return max(shares)
 
 
 def _counts(run: Run, metric: int) -> tuple[int, int]:

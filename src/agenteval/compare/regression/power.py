@@ -20,7 +20,7 @@ _DETECTABLE = (3.55, 3.1, 2.95, 2.84, 2.78)
 
 
 def no_worse_than(first: Run, pool: Sequence[Run], metric: int, step: float, unit_of: Integers) -> float | None:
-    """Return the largest drop that the first run does not exclude, one-sided 95 %, never below 0.
+    """Return the largest drop that the first run does not exclude, one-sided 95 %, inside 0..1.
 
     max(0, −(D − t SE)) with SE² = (Σ E_c² + 2 (step/k)²) C / (C − 1) / N² over N cases in C units (Miller 2024, with
     a guard for suites without any difference).
@@ -38,7 +38,8 @@ def no_worse_than(first: Run, pool: Sequence[Run], metric: int, step: float, uni
     units = len(deviations)
     spread = float(deviations @ deviations) + 2 * (step / iterations) ** 2
     error = math.sqrt(spread * units / max(units - 1, 1)) / cases
-    return max(0.0, -(float(differences.mean()) - student_t_quantile(_CONFIDENCE, max(units - 1, 1)) * error))
+    lowest = float(differences.mean()) - student_t_quantile(_CONFIDENCE, max(units - 1, 1)) * error
+    return min(1.0, max(0.0, -lowest))
 
 
 def detectable_drop(

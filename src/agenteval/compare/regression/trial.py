@@ -10,7 +10,7 @@ import numpy as np
 
 from agenteval.compare.regression.case_test import Candidate, find_candidates
 from agenteval.compare.regression.labels import LabelTest, Seed, compare_runs
-from agenteval.compare.regression.losses import may_hide_failures
+from agenteval.compare.regression.losses import is_lost, may_hide_failures
 from agenteval.compare.regression.model import (
     Answer,
     Cost,
@@ -182,8 +182,7 @@ class Trial:
         for side in sides:
             run = self._read(answer.get(side, {}), wanted)
             made[side] = run
-            if stage != "screen":
-                self.confirming[side].append(run)
+            self.confirming[side].append(run)
         if "current" in made:
             newest = self.pool[-1] if self.pool else None
             self.losing = self.losing or may_hide_failures(made["current"], newest, self.settings)
@@ -218,11 +217,13 @@ def start(evidence: Evidence, settings: GateSettings, *, mirrored: bool) -> Tria
         longest = max((int(asked[row]) for asked in first.asked), default=0)
         if case not in evidence.iterations and longest:
             plan[case] = longest
+    # A run that lost everything is no run to compare with.
+    pool = [run for run in map(layout.read, evidence.pool) if not is_lost(run)]
     return Trial(
         evidence=evidence,
         settings=settings,
         layout=layout,
         first=first,
-        pool=[layout.read(run) for run in evidence.pool[-settings.window :]] if settings.window else [],
+        pool=pool[-settings.window :] if settings.window else [],
         plan=dict(sorted(plan.items())),
     )

@@ -11,7 +11,7 @@ from agenteval.compare.regression.burden import still_fails
 from agenteval.compare.regression.case_proof import correlations
 from agenteval.compare.regression.case_test import rerun_q
 from agenteval.compare.regression.interval import Inversion
-from agenteval.compare.regression.losses import lost_share
+from agenteval.compare.regression.losses import largest_lost_share, lost_share
 from agenteval.compare.regression.mean_proof import mean_over_runs, proven_means
 from agenteval.compare.regression.model import (
     CaseFinding,
@@ -22,10 +22,13 @@ from agenteval.compare.regression.model import (
     Unavailable,
 )
 from agenteval.compare.regression.power import detectable_drop, no_worse_than
-from agenteval.compare.regression.runs import Numbers
+from agenteval.compare.regression.runs import Numbers, join
 from agenteval.compare.regression.trial import HEAD_TO_HEAD, SECOND_EPOCH, SIDES, CaseRecord, MeanTest, Trial
+from agenteval.core.statistics import ROUNDING
 
 Verdict = Literal["regressed", "unproven", "improved", "unchanged"]
+
+_HALF = 0.5
 
 
 def conclude(trial: Trial, refused: Unavailable | None = None) -> Decision:
@@ -59,14 +62,36 @@ def conclude(trial: Trial, refused: Unavailable | None = None) -> Decision:
 
 def _verdict(trial: Trial, refused: Unavailable | None) -> tuple[Verdict, Unavailable | None]:
     missing = refused or trial.missing
-    lost = lost_share(trial.confirming["control"])
-    if lost > trial.settings.max_control_lost and (trial.is_red or trial.losing):
+    lost = largest_lost_share(trial.confirming["control"])
+    if lost > trial.settings.max_control_lost:
         return "unproven", Unavailable("runs", f"the control lost {lost:.0%} of its iterations")
+    if not trial.is_red and (lost := _lost_beside_suspects(trial)):
+        return "unproven", Unavailable("runs", f"the control lost {lost:.0%} of its re-runs of a case")
     if not trial.is_red:
         return ("unchanged" if refused is None else "unproven"), missing
     if trial.losing and not _remains_without_losses(trial):
         return "unproven", missing
     return ("improved" if trial.layout.mirrored else "regressed"), missing
+
+
+def _lost_beside_suspects(trial: Trial) -> float:
+    """Return the largest lost share of the control's re-runs of a suspect, if that is half of them or more.
+
+    A suspect is not proven, and would still fail more often if the lost re-runs had passed.
+    """
+    shares = [0.0]
+    for (metric, case), record in trial.cases.items():
+        if record.is_proven or not trial.reruns["control"] or not record.current.of:
+            continue
+        control = join(trial.reruns["control"])
+        asked, lost = int(control.asked[metric][case]), int(control.lost[metric][case].sum())
+        if not asked:
+            continue
+        failed = int(trial.layout.failures(control, metric)[0][case])
+        fall = record.current.failed / record.current.of - failed / asked
+        if fall >= trial.settings.case_drop - ROUNDING:
+            shares.append(lost / asked)
+    return max(share for share in shares if share == 0 or share >= _HALF)
 
 
 def _remains_without_losses(trial: Trial) -> bool:

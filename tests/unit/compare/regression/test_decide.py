@@ -237,6 +237,22 @@ def test_a_burden_must_be_refuted(burden: Burden, is_fixed: bool, verdict: str) 
         assert [look.runs for look in decision.looks[:4]] == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_first_run_without_variation_does_not_refute_a_burden(declared: bool) -> None:
+    good = constant([1.0] * 19)
+
+    def flaky(rows: list[int], count: int) -> Arrays:
+        run = fixed(good)(rows, count)
+        run[0][[row == 0 for row in rows], ::2] = 0.0
+        return run
+
+    evidence = evidence_of(good, [good] * 3, [0.5], repeats=declared)
+    decision, requests = drive(evidence, flaky, fixed(good), burden=Burden(cases={("m0", "case-0000"): 0.6}))
+    assert decision.verdict == ("unchanged" if declared else "regressed")
+    assert [request.stage for request in requests] == ([] if declared else ["memory"])
+    assert decision.repeats == declared
+
+
 def test_a_burden_that_cannot_be_refuted_is_unproven() -> None:
     evidence = evidence_of(GOOD, runs_of(noisy(0.9, 2), 5, 19), [0.5])
     decision, _ = drive(evidence, fixed(GOOD), fixed(GOOD), refusing(NO_CONTROL), burden=Burden(means={"m0": 0.3}))

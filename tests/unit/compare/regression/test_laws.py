@@ -54,8 +54,19 @@ def test_five_identical_metrics_have_the_p_of_one(runs: int, cases: int, seed: i
     assert five.p.tolist() == pytest.approx([float(one.p[0])] * 5, abs=1e-12)
 
 
+def test_an_interval_of_scores_that_hardly_vary_has_its_ends_in_order() -> None:
+    generator = np.random.default_rng(1)
+    for drop in np.geomspace(1e-6, 1e-2, 20):
+        own, other = (
+            [run_of([level + generator.normal(0, 1e-8, (50, 3))]) for _ in range(4)] for level in (0.8 - drop, 0.8)
+        )
+        lower, upper = Inversion(own, other, np.arange(50), (1, 13), SETTINGS).interval(0, 0.05)
+        assert lower <= upper < 0
+        assert (lower, upper) == pytest.approx((-drop, -drop), abs=1e-6)
+
+
 @FEW
-@given(st.integers(1, 4), st.integers(1, 16), st.integers(1, 2), st.integers(0, 10_000), st.floats(0.001, 0.5))
+@given(st.integers(1, 4), st.integers(1, 16), st.integers(1, 4), st.integers(0, 10_000), st.floats(0.001, 0.5))
 def test_the_interval_excludes_zero_exactly_if_the_test_rejects(
     runs: int, cases: int, metrics: int, seed: int, level: float
 ) -> None:
@@ -78,7 +89,8 @@ def test_the_interval_excludes_zero_exactly_if_the_test_rejects(
         assert (lower > 0) == (rise[metric] <= level + 1e-9)
         assert -1 <= lower <= 1
         assert -1 <= upper <= 1
-        if test.p[metric] <= 0.5 and level < 0.5:
+        # With a level near one half, the error of the random labels decides.
+        if test.p[metric] <= 0.5 and level < 0.4:
             assert lower <= test.differences[metric] + 1e-6
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.unit.compare.regression.worlds import Agent, Arrays, Driver, evidence_of
+from tests.unit.compare.regression.worlds import Agent, Arrays, Driver, evidence_of, fixed
 
 from agenteval.compare.regression.decide import decide
-from agenteval.compare.regression.model import Decision
+from agenteval.compare.regression.model import Burden, Decision
 from agenteval.compare.regression.settings import GateSettings
 
 SETTINGS = GateSettings(head_to_head_calls=0, draws=999)
@@ -77,3 +77,79 @@ def test_a_control_that_loses_too_much_proves_nothing() -> None:
     assert decision.missing is not None
     assert decision.missing.what == "runs"
     assert "the control lost" in decision.missing.why
+
+
+def broken_case(agent: Agent, passes: float) -> Agent:
+    """Return the agent with a case that always has the same score."""
+
+    def answer(rows: list[int], count: int) -> Arrays:
+        run = agent(rows, count)
+        run[0][[row == 0 for row in rows]] = passes
+        return run
+
+    return answer
+
+
+ALL, ONE_CASE = range(CASES), range(1)
+
+
+def losing_cases(agent: Agent, lost: range, *, kept: int = 0) -> Agent:
+    """Return the agent with all but the first iterations of some cases lost."""
+
+    def answer(rows: list[int], count: int) -> Arrays:
+        run = agent(rows, count)
+        run[0][[row in lost for row in rows], kept:] = np.nan
+        return run
+
+    return answer
+
+
+@pytest.mark.parametrize("lost", [ALL, ONE_CASE])
+@pytest.mark.parametrize("pool", [0, 1, 5])
+def test_a_control_without_scores_clears_nothing(lost: range, pool: int) -> None:
+    rate, good = (0.4, agent(0.95, 2)) if lost is ALL else (0.95, broken_case(agent(0.95, 2), 1.0))
+    current = agent(rate, 1) if lost is ALL else broken_case(agent(rate, 1), 0.0)
+    rows = list(range(CASES))
+    evidence = evidence_of(current(rows, 3), [good(rows, 3) for _ in range(max(pool, lost is ONE_CASE))], [0.5])
+    driver = Driver({"current": current, "control": losing_cases(good, lost)})
+    decision = driver.run(decide(evidence, SETTINGS))
+    assert decision.verdict == "unproven"
+    assert decision.missing is not None
+    assert "the control lost 100%" in decision.missing.why
+
+
+@pytest.mark.parametrize("burden", [Burden(means={"m0": 0.3}), Burden(cases={("m0", "case-0000"): 1.0})])
+def test_a_control_without_scores_refutes_nothing(burden: Burden) -> None:
+    good, rows = agent(0.95, 2), list(range(CASES))
+    evidence = evidence_of(good(rows, 3), [good(rows, 3) for _ in range(5)], [0.5])
+    driver = Driver({"current": good, "control": losing_cases(good, ALL)})
+    assert driver.run(decide(evidence, SETTINGS, burden)).verdict == "unproven"
+
+
+def test_one_lost_rerun_of_the_control_is_no_failing_infrastructure() -> None:
+    good, rows = fixed([np.ones((CASES, 1))]), list(range(CASES))
+    flaky, noise = good(rows, 3), agent(0.95, 3)
+    flaky[0][0] = 0.0
+    evidence = evidence_of(flaky, [good(rows, 3), *(broken_case(noise, 1.0)(rows, 3) for _ in range(4))], [0.5])
+    one_of_three = iter([[1.0, 0.0, 1.0]])
+
+    def current(rows: list[int], count: int) -> Arrays:
+        run = good(rows, count)
+        if rows == [0]:
+            run[0][0] = next(one_of_three)
+        return run
+
+    def control(rows: list[int], count: int) -> Arrays:
+        return [np.array([[0.0, np.nan, 1.0]])] if rows == [0] else good(rows, count)
+
+    decision = Driver({"current": current, "control": control}).run(decide(evidence, SETTINGS))
+    assert decision.verdict == "unchanged"
+    assert decision.lost[1] == pytest.approx(1 / 3)
+
+
+def test_a_run_that_lost_everything_is_no_pool() -> None:
+    rows, lost = list(range(CASES)), [np.full((CASES, 3), np.nan)]
+    evidence = evidence_of(agent(0.4, 1)(rows, 3), [lost], [0.5])
+    driver = Driver({"current": agent(0.4, 2), "control": agent(0.95, 3)})
+    assert driver.run(decide(evidence, SETTINGS)).verdict == "regressed"
+    assert (driver.requests[0].stage, driver.requests[0].sides) == ("screen", ("control",))

@@ -88,3 +88,29 @@ def test_losses_count_as_failures_and_are_named() -> None:
     decision = decided([lost], [passing(20, 20)] * 4)
     assert (decision.verdict, decision.losses) == ("unproven", True)
     assert decision.lost == (0.5, 0.0)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_order_of_the_runs_hides_no_broken_case(place: int) -> None:
+    base, change = noisy(1.0, 1, 10), noisy(1.0, 2, 2)
+    base[0][0][1] = [1.0, 1.0, 0.0]
+    change[place][0][0] = 0.0
+    decision = decided(change, base)
+    assert decision.verdict == "unproven"
+    assert (decision.cases[0].current.failed, decision.cases[0].current.of) == (3, 6)
+
+
+def test_one_failure_of_one_case_is_green() -> None:
+    base, change = noisy(1.0, 1, 10), noisy(1.0, 2, 1)
+    base[0][0][1] = [1.0, 1.0, 0.0]
+    change[0][0][0] = [1.0, 1.0, 0.0]
+    decision = decided(change, base)
+    assert decision.verdict == "unchanged"
+    assert [case.case_id for case in decision.cases] == ["case-0000"]
+
+
+@pytest.mark.parametrize("iterations", [40, 400, 1200])
+def test_many_iterations_hide_no_fall(iterations: int) -> None:
+    half: Arrays = [np.tile([[0.0, 1.0]], (2, iterations // 2))]
+    half[0][1] = 1.0
+    assert decided([half], [[np.ones((2, iterations))]]).verdict in {"unproven", "regressed"}

@@ -12,6 +12,7 @@ from tests.unit.compare.regression.worlds import Arrays, constant, evidence_of, 
 
 from agenteval.compare.regression.capability import power_of
 from agenteval.compare.regression.earlier_runs import run_chart_p
+from agenteval.compare.regression.interval import Inversion
 from agenteval.compare.regression.mean_proof import screen_means
 from agenteval.compare.regression.power import no_worse_than
 from agenteval.compare.regression.runs import layout_of
@@ -31,7 +32,12 @@ def bound(cases: int, iterations: int) -> float:
 def test_a_suite_that_always_passes_excludes_what_one_iteration_could_hide() -> None:
     # t(.95, 19) · sqrt(2 / 9 · 20 / 19) / 20
     assert bound(20, 3) == pytest.approx(0.0418, abs=1e-4)
-    assert bound(20, 5) < bound(20, 3) < bound(10, 3) < bound(1, 3)
+    assert bound(20, 5) < bound(20, 3) < bound(10, 3) < bound(2, 3)
+
+
+def test_no_drop_is_larger_than_the_scale() -> None:
+    # One case with one iteration excludes nothing.
+    assert bound(1, 1) == 1
 
 
 def noisy(runs: int, cases: int, metrics: int = 1) -> list[Arrays]:
@@ -90,3 +96,14 @@ def test_a_large_screen_needs_little_memory_and_time() -> None:
     # About a tenth of the time that would be too much; the limit is for a slow and busy machine.
     assert time.process_time() - began < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
+def test_the_time_of_an_interval_hardly_depends_on_the_other_metrics() -> None:
+    made = noisy(2, 20, 250)
+    trial = start(evidence_of(made[0], made[1:], [0.5] * 250), GateSettings(draws=999), mirrored=False)
+    inversion = Inversion([trial.first], trial.pool, trial.unit_of, (1, 10), trial.settings)
+    began = time.process_time()
+    for metric in range(250):
+        inversion.interval(metric, 0.05)
+    # About a tenth of the time that would be too much; the limit is for a slow and busy machine.
+    assert time.process_time() - began < 8
