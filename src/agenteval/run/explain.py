@@ -14,7 +14,6 @@ from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.pool import baseline_pool
 from agenteval.compare.regression.capability import Power, power_of
 from agenteval.compare.regression.model import Evidence, GatingMetric
-from agenteval.compare.regression.settings import GateSettings
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.model import Results
@@ -66,7 +65,7 @@ def explain(results: Results, policy: ComparePolicy, today: date, notes: Iterabl
         today: the UTC date that decides which quarantine entries have ended.
         notes: what the reader of the run left out.
     """
-    settings = _settings(policy)
+    settings = policy.settings
     pool = baseline_pool(results, "", settings.window)
     own = {
         case_id: {metric: tuple(scores) for metric, scores in case.scores.items()}
@@ -90,14 +89,6 @@ def explain(results: Results, policy: ComparePolicy, today: date, notes: Iterabl
         power=power_of(evidence, settings),
         cost_per_call=cost / calls if cost > 0 and calls else None,
         notes=(*notes, *earlier.notes, *_differences(policy)),
-    )
-
-
-def _settings(policy: ComparePolicy) -> GateSettings:
-    """Return the limits of the gate that a policy chooses."""
-    chosen = policy.parameters
-    return GateSettings(
-        window=chosen.window, tolerance=chosen.tolerance, min_effect=chosen.min_effect, max_cases=chosen.max_cases
     )
 
 
