@@ -129,7 +129,8 @@ def test_a_drift_that_hits_both_commits_is_no_regression(project: Project) -> No
     assert (found.policy["second_run"], found.policy["confirmed"]) == (True, True)
     assert found.verdict != "regressed"
     project.configure({"confirm": "rerun"})
-    assert project.run("--baseline", baseline, BROKEN=names(0, 12)).status == 1
+    commit(project.folder)
+    assert project.run("--baseline", project.past(1), BROKEN=names(0, 12)).status == 1
 
 
 def test_the_base_is_where_the_branch_began(project: Project) -> None:
@@ -179,7 +180,10 @@ def test_a_case_that_is_new_runs_without_a_partner(project: Project) -> None:
 
 
 def test_a_base_commit_without_these_cases_is_told(project: Project) -> None:
-    write_suite(project.folder, [case("another")], agent=python_agent(project.folder, AGENT.format(log="log")))
+    project.configure(BASE)
+    write_suite(
+        project.folder, [case("another", "another")], agent=python_agent(project.folder, AGENT.format(log="log"))
+    )
     commit(project.folder)
     project.write(gate=BASE)
     baseline = project.past(1)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from agenteval.compare.gate_counts import of_cases, some
+from agenteval.compare.integrity.integrity import withdrawn_cases
 from agenteval.compare.lost_scores import MAX_UNPAIRED, deciding_metrics, lost_scores
 from agenteval.compare.pairing import Match, Pairing, own_cases
 from agenteval.results.comparison import ComparedCase
@@ -28,7 +29,7 @@ def unpaired(
         not_gating: ids of metrics that the policy excludes from the gate.
     """
     counting = [case for case in pairing.cases if case.change != "new" and case.id not in quarantined]
-    found = list(_cases(counting))
+    found = list(_cases(counting)) or list(withdrawn_cases(counting, quarantined))
     if baseline.tool.name == OWN_NAME:
         found += _metrics(current, baseline, counting, not_gating)
     found += lost_scores(current, baseline, pairing, quarantined, not_gating)

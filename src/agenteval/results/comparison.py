@@ -11,8 +11,9 @@ from agenteval.results.values import ResultsModel, clean_json
 from agenteval.results.verdict import Unproven
 
 RunVerdict = Literal["regressed", "unproven", "improved", "unchanged"]
-# suspect: the case passed before and fails now, and the change is not significant.
-CaseNote = Literal["suspect", "flaky", "quarantined"]
+# suspect: the case passed before and fails now, and the change is not significant. accepted: somebody accepted the
+# change of the case, so it does not count.
+CaseNote = Literal["suspect", "flaky", "quarantined", "accepted"]
 CaseChange = Literal["regressed", "improved", "unchanged", "changed", "new", "removed"]
 
 

@@ -72,7 +72,7 @@ def compare_first(results: Results, spec: GateSpec, execution: RunExecution) -> 
     # Imported here: most runs have no baseline.
     from agenteval.compare.comparer import Comparer
 
-    known = spec.known | {case.id for _, case in results.cases()}
+    known = spec.known | {case.id for _, case in results.cases()} | spec.integrity.gone_before(baseline.results)
     comparer = Comparer(
         results,
         baseline.results,
@@ -81,6 +81,7 @@ def compare_first(results: Results, spec: GateSpec, execution: RunExecution) -> 
         notes=baseline.notes,
         gone=_gone(results, baseline.results),
         distance=baseline.distance,
+        integrity=spec.integrity,
     )
     first = comparer.first_stage
     confirms = spec.compare.parameters.confirm != "off"

@@ -28,8 +28,25 @@ class ControlCase:
     agent: AgentSpec
 
 
-def read_control_cases(sources: Sources) -> Mapping[str, ControlCase]:
-    """Read the suites and the configuration of the control; return its cases by id, with masked secrets.
+@dataclass(frozen=True)
+class ControlFiles:
+    """The suites of the control, with masked secrets.
+
+    Attributes:
+        suites: the suites.
+        agents: the agent of each case, by case id.
+        config_of: the configuration of each suite, by the suite's path.
+        of_run: decides the settings of the run as a whole.
+    """
+
+    suites: Sequence[Suite]
+    agents: Mapping[str, AgentSpec]
+    config_of: Mapping[str, Config]
+    of_run: Config
+
+
+def read_control_files(sources: Sources) -> ControlFiles:
+    """Read the suites and the configurations of the control.
 
     Args:
         sources: the locations in the files of the control.
@@ -43,13 +60,32 @@ def read_control_cases(sources: Sources) -> Mapping[str, ControlCase]:
     config_of = {suite.path: configs.by_file.get(loaded.config_of[suite.path]) for suite in loaded.suites}
     suites = [_complete(suite, config_of[suite.path], sources) for suite in loaded.suites]
     bound = bind_all([(suite, config_of[suite.path]) for suite in suites], sources.agent, problems)
-    problems += without_cases(bound.suites)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     redact = redactor()
-    agents = {redact(case_id): agent for case_id, agent in bound.agents.items()}
-    masked = [masked_suite(suite, redact) for suite in bound.suites]
-    return {case.id: ControlCase(suite, case, agents[case.id]) for suite in masked for case in suite.cases}
+    return ControlFiles(
+        suites=[masked_suite(suite, redact) for suite in bound.suites],
+        agents={redact(case_id): agent for case_id, agent in bound.agents.items()},
+        config_of={redact(path): config for path, config in config_of.items() if config is not None},
+        of_run=configs.of_run,
+    )
+
+
+def read_control_cases(sources: Sources) -> Mapping[str, ControlCase]:
+    """Read the suites and the configuration of the control; return its cases by id, with masked secrets.
+
+    Args:
+        sources: the locations in the files of the control.
+
+    Raises:
+        ConfigError: suites or the configuration are invalid; the error contains every problem.
+    """
+    files = read_control_files(sources)
+    if problems := without_cases(files.suites):
+        raise ConfigError(dict.fromkeys(problems))
+    return {
+        case.id: ControlCase(suite, case, files.agents[case.id]) for suite in files.suites for case in suite.cases
+    }
 
 
 def _complete(suite: Suite, config: Config | None, sources: Sources) -> Suite:

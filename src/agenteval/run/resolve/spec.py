@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.compare.gate import GatePolicy
+from agenteval.compare.integrity.integrity import Integrity
 from agenteval.compare.policy import ComparePolicy
 from agenteval.core.llm.gateway import LlmSettings
 from agenteval.core.process.confinement import UserCodeRules
@@ -45,6 +46,7 @@ class GateSpec:
         earlier: runs for the trend, the oldest first.
         warnings: warnings for the reports.
         max_answer_bytes: bytes of one text of an answer that results keep.
+        integrity: how suites and rules differ from those of the base commit.
     """
 
     gate: GatePolicy
@@ -56,6 +58,7 @@ class GateSpec:
     earlier: tuple[EarlierRun, ...] = ()
     warnings: tuple[str, ...] = ()
     max_answer_bytes: int = MAX_ANSWER_BYTES
+    integrity: Integrity = field(default_factory=Integrity)
 
     @property
     def known(self) -> frozenset[str]:
@@ -131,6 +134,8 @@ class RunSpec(GateSpec):
         settings: what the configuration of each suite decides, by the suite's path; suites with the same
             configuration share the object.
         configs: the configurations that were read.
+        config_of: the configuration of each suite, by the suite's path.
+        of_run: the configuration that decides the settings of the run as a whole.
         seed: the random seed; ``None`` for a random one.
         setup: the setup and limits of user code.
         sources: the locations of suites and agents.
@@ -153,6 +158,8 @@ class RunSpec(GateSpec):
     llm: LlmSettings
     settings: Mapping[str, SuiteSpec]
     configs: Sequence[Config]
+    config_of: Mapping[str, Config]
+    of_run: Config
     seed: int | None
     setup: Setup
     sources: Sources
