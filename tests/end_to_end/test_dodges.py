@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import yaml
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.judged_repository import EQUALITY, GATE, GRADED, NAMES, WORKFLOW, Repository, made_repository
 from tests.git_server import commit, git
-from tests.support import case
+from tests.support import ROOT, case
 
 from agenteval.results.model import Results
 
@@ -247,3 +248,21 @@ def test_comparing_two_files_pairs_renamed_cases_and_misses_removed_ones(reposit
     ended = repository.command("compare", "../removed", "../base")
     assert ended.status == 1, ended.text
     assert "1 case that passed before is no longer in the suite: c0" in ended.text
+
+
+def test_recorded_traces_are_scored_by_the_bases_suite(repository: Repository) -> None:
+    folder = repository.folder
+    shutil.copytree(ROOT / "examples" / "fluxloop", folder, dirs_exist_ok=True)
+    repository.configure()
+    scored = ("configs/evaluation.yaml", "--traces", "traces")
+    commit(folder)
+    assert repository.run(*scored, "--out", "../base").status == 1
+    suite = folder / "configs" / "evaluation.yaml"
+    text = suite.read_text(encoding="utf-8")
+    suite.write_text(text.replace("threshold: 0.7", "threshold: 0.01"), encoding="utf-8")
+    repository.configure(strict=True)
+    ended = repository.compared(*scored)
+    assert ended.status == 0, ended.text
+    assert "1 of 6 cases fails as it does on feature" in ended.text
+    (found,) = repository.differences("metric")
+    assert (found.metric, found.setting) == ("score", "aggregation")

@@ -11,7 +11,7 @@ from typing import Any
 from agenteval.compare.integrity.pairs import Pairs, digest_of
 from agenteval.core.text.escape import one_line
 from agenteval.results.integrity import Difference
-from agenteval.suite.model import OVERALL, Case, MetricConfig
+from agenteval.suite.model import OVERALL, Case, MetricConfig, Suite
 
 # Maximum number of characters of a value.
 _LONGEST = 200
@@ -102,6 +102,23 @@ def _grouped(ours: Mapping[str, Case], pairs: Pairs, k: Callable[[Case], int]) -
             case=ids[0] if len(ids) == 1 else None,
             cases=len(ids) if len(ids) > 1 else 0,
             metric=metric or None,
+            setting=change.setting or None,
+            before=change.before,
+            after=change.after,
+            effect="base",
+            loosens=change.loosens,
+        )
+
+
+def trace_differences(ours: Suite, theirs: Suite) -> Iterator[Difference]:
+    """Yield the differences of the metrics by which two versions of a suite score recorded traces."""
+    now, then = (
+        Case(suite.path, suite.name, (), metrics=suite.metrics, aggregate=suite.aggregate) for suite in (ours, theirs)
+    )
+    for metric, change in _changes(now, then, lambda _: 1):
+        yield Difference(
+            kind="metric",
+            metric=metric,
             setting=change.setting or None,
             before=change.before,
             after=change.after,

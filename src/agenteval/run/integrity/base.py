@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ from agenteval.run.confirm.clone import Clone
 from agenteval.run.confirm.control import Paths, new_place
 from agenteval.run.confirm.control_tree import ControlTree
 from agenteval.run.control_commit import ControlError, ControlHost
-from agenteval.run.resolve.control import ControlFiles, read_control_files
+from agenteval.run.resolve.control import ControlFiles
 from agenteval.run.resolve.sources import Sources
 
 
@@ -34,7 +34,9 @@ class BaseRules:
 
 
 @contextmanager
-def base_rules(sources: Sources, host: ControlHost, baseline: str | None) -> Iterator[BaseRules]:
+def base_rules(
+    sources: Sources, host: ControlHost, baseline: str | None, read: Callable[[Sources], ControlFiles]
+) -> Iterator[BaseRules]:
     """Write the files of the base commit into a separate directory, and read suites and configuration there.
 
     Code graders run from these files too, so user code must not be able to change them.
@@ -43,6 +45,7 @@ def base_rules(sources: Sources, host: ControlHost, baseline: str | None) -> Ite
         sources: the locations of suites and configuration in the change.
         host: what is known about the base commit.
         baseline: the commit that the baseline evaluated; ``None`` if it is unknown.
+        read: reads the suites and the configuration.
 
     Raises:
         ControlError: there is no such commit, or its files cannot be read.
@@ -54,13 +57,13 @@ def base_rules(sources: Sources, host: ControlHost, baseline: str | None) -> Ite
         paths = Paths(tree.root, tree.worktree)
         # The base commit decides about itself, if it is certain which commit that is.
         with with_base_commit(None) if tree.control.is_of_event else nullcontext():
-            files = _read(_in_base(sources, paths))
+            files = _checked(read, _in_base(sources, paths))
         yield BaseRules(tree.commit, files, paths)
 
 
-def _read(sources: Sources) -> ControlFiles:
+def _checked(read: Callable[[Sources], ControlFiles], sources: Sources) -> ControlFiles:
     try:
-        return read_control_files(sources)
+        return read(sources)
     except ConfigError as error:
         raise ControlError(str(error)) from None
 

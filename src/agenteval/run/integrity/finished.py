@@ -18,6 +18,7 @@ from agenteval.run.context import RunContext
 from agenteval.run.integrity.accepted_file import read_accepted
 from agenteval.run.integrity.applies import is_judged_by_base
 from agenteval.run.integrity.base import base_rules
+from agenteval.run.resolve.control import read_control_suites
 from agenteval.run.resolve.run import gate_policy
 from agenteval.run.resolve.saved import files_of
 from agenteval.run.resolve.sources import Sources
@@ -80,7 +81,8 @@ def merged_by_base(spec: GateSpec, settings: Settings, context: RunContext, resu
         return spec
     sources = Sources(here, tuple(files_of(results.suites)), settings.config)
     try:
-        with base_rules(sources, context.control, found.run.commit if found else None) as base:
+        commit = found.run.commit if found else None
+        with base_rules(sources, context.control, commit, read_control_suites) as base:
             config = base.files.of_run
     except AgentEvalError as error:
         why = f"the rules of the base commit cannot be read, so this run uses its own: {error}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.compare.integrity.accepted import Accepted, accepted_of, acknowledged, in_force
-from agenteval.compare.integrity.differences import case_differences
+from agenteval.compare.integrity.differences import case_differences, trace_differences
 from agenteval.compare.integrity.integrity import Integrity
 from agenteval.compare.integrity.pairs import digest_of, pair
 from agenteval.compare.policy import ComparePolicy
@@ -25,6 +25,7 @@ from agenteval.run.integrity.baseline import beside_baseline
 from agenteval.run.integrity.settings import setting_differences, suite_differences
 from agenteval.run.integrity.versions import Versions, suite_of_base, suite_version
 from agenteval.run.plan import PlannedCase
+from agenteval.run.resolve.control import read_control_files, read_control_suites
 from agenteval.run.resolve.run import gate_policy
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec
 from agenteval.run.settings import Settings
@@ -57,8 +58,10 @@ def judged_by_base(spec: RunSpec, settings: Settings) -> Iterator[RunSpec]:
             # Imported here: most runs on a laptop have no base commit.
             from agenteval.run.integrity.base import base_rules
 
+            # Recorded traces need no agent.
+            read = read_control_files if spec.traces is None else read_control_suites
             try:
-                base = entered.enter_context(base_rules(spec.sources, spec.control_host, _commit(spec)))
+                base = entered.enter_context(base_rules(spec.sources, spec.control_host, _commit(spec), read))
             except AgentEvalError as error:
                 why = f"the suites and rules of the base commit cannot be read, so this run uses its own: {error}"
                 spec = replace(spec, warnings=(*spec.warnings, spec.redact(why)))
@@ -98,6 +101,7 @@ def under_base(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSpec:
     )
     differences = [
         *case_differences(ours, pairs, passing, iterations.number),
+        *(item for suite in spec.suites for item in _of_traces(spec, suite, base_of[suite.path])),
         *_suite_settings(spec, config_of),
         *setting_differences(base.files.of_run, spec.of_run),
         *workflow_differences(base.paths),
@@ -223,6 +227,11 @@ def _settings(spec: RunSpec, config_of: Mapping[str, Config | None], base: BaseR
                 made[key] = replace(made[key], judge=config.judge, embeddings=config.embeddings)
         found[path] = made[key]
     return found
+
+
+def _of_traces(spec: RunSpec, ours: Suite, theirs: Suite | None) -> Iterable[Difference]:
+    """Return the differences of the metrics that score recorded traces."""
+    return trace_differences(ours, theirs) if spec.traces is not None and theirs is not None else ()
 
 
 def _suite_settings(spec: RunSpec, config_of: Mapping[str, Config | None]) -> Iterable[Difference]:

@@ -34,7 +34,7 @@ class ControlFiles:
 
     Attributes:
         suites: the suites.
-        agents: the agent of each case, by case id.
+        agents: the agent of each case, by case id; empty if they were not read.
         config_of: the configuration of each suite, by the suite's path.
         of_run: decides the settings of the run as a whole.
     """
@@ -45,8 +45,8 @@ class ControlFiles:
     of_run: Config
 
 
-def read_control_files(sources: Sources) -> ControlFiles:
-    """Read the suites and the configurations of the control.
+def read_control_suites(sources: Sources) -> ControlFiles:
+    """Read the suites and the configurations of the control, without its agents.
 
     Args:
         sources: the locations in the files of the control.
@@ -54,20 +54,48 @@ def read_control_files(sources: Sources) -> ControlFiles:
     Raises:
         ConfigError: suites or the configuration are invalid; the error contains every problem.
     """
+    files, _ = _read(sources)
+    return _masked(files)
+
+
+def read_control_files(sources: Sources) -> ControlFiles:
+    """Read the suites and the configurations of the control, with the agent of each case.
+
+    Args:
+        sources: the locations in the files of the control.
+
+    Raises:
+        ConfigError: suites or the configuration are invalid, or agents are not defined; the error contains every
+            problem.
+    """
+    files, configured = _read(sources)
+    problems: list[Problem] = []
+    bound = bind_all(configured, sources.agent, problems)
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
+    return _masked(replace(files, suites=bound.suites, agents=bound.agents))
+
+
+def _read(sources: Sources) -> tuple[ControlFiles, Sequence[tuple[Suite, Config | None]]]:
+    """Return the files without agents, and each suite with its configuration."""
     problems: list[Problem] = []
     loaded = load_suites(sources, problems)
     configs = read_configurations(loaded.places, problems)
-    config_of = {suite.path: configs.by_file.get(loaded.config_of[suite.path]) for suite in loaded.suites}
-    suites = [_complete(suite, config_of[suite.path], sources) for suite in loaded.suites]
-    bound = bind_all([(suite, config_of[suite.path]) for suite in suites], sources.agent, problems)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
+    config_of = {suite.path: configs.by_file[loaded.config_of[suite.path]] for suite in loaded.suites}
+    suites = [_complete(suite, config_of[suite.path], sources) for suite in loaded.suites]
+    files = ControlFiles(suites=suites, agents={}, config_of=config_of, of_run=configs.of_run)
+    return files, [(suite, config_of[suite.path]) for suite in suites]
+
+
+def _masked(files: ControlFiles) -> ControlFiles:
     redact = redactor()
-    return ControlFiles(
-        suites=[masked_suite(suite, redact) for suite in bound.suites],
-        agents={redact(case_id): agent for case_id, agent in bound.agents.items()},
-        config_of={redact(path): config for path, config in config_of.items() if config is not None},
-        of_run=configs.of_run,
+    return replace(
+        files,
+        suites=[masked_suite(suite, redact) for suite in files.suites],
+        agents={redact(case_id): agent for case_id, agent in files.agents.items()},
+        config_of={redact(path): config for path, config in files.config_of.items()},
     )
 
 
@@ -88,8 +116,8 @@ def read_control_cases(sources: Sources) -> Mapping[str, ControlCase]:
     }
 
 
-def _complete(suite: Suite, config: Config | None, sources: Sources) -> Suite:
-    return with_metrics(suite if config is None else with_config_defaults(suite, config), sources.metrics)
+def _complete(suite: Suite, config: Config, sources: Sources) -> Suite:
+    return with_metrics(with_config_defaults(suite, config), sources.metrics)
 
 
 def named_controls(
