@@ -12,6 +12,7 @@ import yaml
 from tests.support import ROOT
 
 from agenteval.run.config.file import ConfigFile
+from agenteval.run.integrity.accepted_file import AcceptedFile
 
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("examples/*/README.md")])
 
@@ -48,10 +49,12 @@ def _blocks(page: Path) -> Iterator[Block]:
 
 
 def kind_of(document: Any) -> str:
-    """What a YAML block is: workflow, config, suite, or something of another program."""
+    """What a YAML block is: workflow, config, accepted changes, suite, or something of another program."""
     if isinstance(document, list):
         return "workflow"
     keys = set(document)
+    if keys == set(AcceptedFile.model_fields):
+        return "accepted"
     if keys <= set(ConfigFile.model_fields):
         return "config"
     if keys & _SUITE_KEYS:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,8 +116,14 @@ def write(folder: Path, log: Path, version: str, gate: dict[str, Any] | None = N
     (folder / "agenteval.yaml").write_text(yaml.safe_dump({"gate": settings}), encoding="utf-8")
 
 
-def proposed(home: Path, server: GitServer, version: str, gate: dict[str, Any] | None = None) -> PullRequest:
-    """A pull request whose agent is of a version, checked out with depth 1."""
+def proposed(
+    home: Path,
+    server: GitServer,
+    version: str,
+    gate: dict[str, Any] | None = None,
+    change: Callable[[Path], None] = lambda _: None,
+) -> PullRequest:
+    """A pull request whose agent is of a version, with another change, checked out with depth 1."""
     log, work, bare = home / "log", home / "work", home / "served" / "org" / "bot"
     for folder in (log, work):
         folder.mkdir()
@@ -128,6 +134,7 @@ def proposed(home: Path, server: GitServer, version: str, gate: dict[str, Any] |
     commit(work)
     git(work, "checkout", "--quiet", "-b", "feature")
     write(work, log, version, gate)
+    change(work)
     head = commit(work)
     git(work, "checkout", "--quiet", "main")
     (work / "notes.txt").write_text("main goes on", encoding="utf-8")
@@ -217,3 +224,31 @@ def test_what_cannot_be_confirmed_is_told_in_one_line(home: Path, server: GitSer
     assert ("give the job `contents: read`" in comparison.policy["reason"]) is bool(inputs)
     assert "Traceback" not in ended.text
     assert {item.side for item in pull_request.asked()} == sides
+
+
+def that_passes_everything(folder: Path) -> None:
+    """Loosen the suite, its grader and the gate."""
+    suite = yaml.safe_load((folder / "agent.yaml").read_text(encoding="utf-8"))
+    suite["evaluations"] = {"metrics": [{"type": "code", "name": "graded", "grader": "grader:check"}]}
+    suite["test_cases"][0]["ground_truth"] = "wrong"
+    (folder / "agent.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+    (folder / "grader.py").write_text("def check(context):\n    return True\n", encoding="utf-8")
+    (folder / "agenteval.yaml").write_text(yaml.safe_dump({"gate": {"fail_on": "none"}}), encoding="utf-8")
+
+
+def test_a_pull_request_cannot_loosen_the_rules_that_judge_it(home: Path, server: GitServer) -> None:
+    pull_request = proposed(home, server, "bad", change=that_passes_everything)
+    ended = pull_request.run()
+    assert ended.status == 1, ended.text
+    results = results_in(pull_request.workspace)
+    assert results.comparison is not None
+    assert results.comparison.verdict == "regressed"
+    # The base's version of each case failed; the edited one passes with the grader that the change brings.
+    statuses = {found.name: found.status for _, found in results.cases()}
+    assert {name for name, status in statuses.items() if status == "passed"} == {"c00 (edited)"}
+    listed = {(item.kind, item.metric, item.setting) for item in results.run.integrity}
+    assert {
+        ("metric", "equality", None),
+        ("edited", None, "ground_truth"),
+        ("setting", None, "gate.fail_on"),
+    } <= listed

@@ -23,6 +23,7 @@ from agenteval.cli import main as cli
 from agenteval.cli.init import write_starter
 from agenteval.cli.schema import schema
 from agenteval.run.config.read import read_config
+from agenteval.run.integrity.accepted_file import read_accepted
 from agenteval.suite.formats.registry import load_suites
 
 YAML = [(block, yaml.safe_load(block.text)) for block in blocks("yaml")]
@@ -41,7 +42,9 @@ def of_kind(kind: str) -> list[Any]:
 def test_it_is_known_what_each_block_is() -> None:
     kinds = {str(block): kind_of(document) for block, document in YAML}
     assert {
-        kind: place for place, kind in kinds.items() if kind not in {"workflow", "config", "suite", *FOREIGN}
+        kind: place
+        for place, kind in kinds.items()
+        if kind not in {"workflow", "config", "accepted", "suite", *FOREIGN}
     } == {}
     assert {"workflow", "config", "suite"} <= set(kinds.values())
     known = {"console", "yaml", "toml", "json", "python", "jinja", "markdown"}
@@ -68,6 +71,14 @@ def _provide(document: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
         (info / "entry_points.txt").write_text(f"[agenteval.reporters]\n{entries}\n", encoding="utf-8")
         monkeypatch.syspath_prepend(site)
         monkeypatch.setenv("AGENTEVAL_PLUGINS", ",".join(reporters))
+
+
+@pytest.mark.parametrize(("block", "document"), of_kind("accepted"))
+def test_a_file_of_accepted_changes_is_read(block: Block, document: Any, tmp_path: Path) -> None:
+    (tmp_path / ".agenteval").mkdir()
+    (tmp_path / ".agenteval" / "accepted.yaml").write_text(block.text, encoding="utf-8")
+    assert len(read_accepted(tmp_path)) == len(document["accepted"])
+    Draft202012Validator(schema("accepted")).validate(json.loads(json.dumps(document, default=str)))
 
 
 @pytest.mark.parametrize(("block", "document"), of_kind("config"))

@@ -175,11 +175,15 @@ class TestExitStatus:
         [
             (PASS, PASS, "", 0),
             (FAIL, FAIL, "regressions", 0),
-            (FAIL, FAIL, "", 1),
+            # A known failure.
+            (FAIL, FAIL, "", 0),
+            (FAIL, {**FAIL, "name": "other", "input": "new"}, "", 1),
             # Nothing in common.
-            ({**PASS, "name": "old"}, PASS, "regressions", 0),
-            ({**PASS, "name": "old"}, PASS, "unproven", 1),
-            ({**PASS, "name": "old"}, PASS, "", 1),
+            ({**FAIL, "name": "old"}, PASS, "regressions", 0),
+            ({**FAIL, "name": "old"}, PASS, "unproven", 1),
+            ({**FAIL, "name": "old"}, PASS, "", 1),
+            # The same question under another name is the same case.
+            ({**PASS, "name": "old"}, PASS, "", 0),
             # Another question under the same name is no regression.
             ({**FAIL, "input": "right"}, FAIL, "regressions", 0),
         ],

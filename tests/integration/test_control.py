@@ -139,6 +139,7 @@ def test_a_drift_that_hits_both_commits_is_no_regression(project: Project) -> No
     assert "the first run of equality looked worse (−60.0 points); side by side with" in found.policy["reason"]
     # Earlier runs cannot tell drift from a regression.
     project.configure({"confirm": "rerun"})
+    commit(project.folder)
     assert project.run("--baseline", project.past(3), BROKEN=names(0, 12)).status == 1
 
 
@@ -190,7 +191,10 @@ def test_a_case_that_is_new_does_not_run_again(project: Project) -> None:
 
 
 def test_a_base_commit_without_these_cases_is_told(project: Project) -> None:
-    write_suite(project.folder, [case("another")], agent=python_agent(project.folder, AGENT.format(log="log")))
+    project.configure(BASE)
+    write_suite(
+        project.folder, [case("another", "another")], agent=python_agent(project.folder, AGENT.format(log="log"))
+    )
     commit(project.folder)
     project.write(gate=BASE)
     baseline = project.past(1)

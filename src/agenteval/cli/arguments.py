@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -60,6 +61,18 @@ def add_templates(parser: argparse.ArgumentParser) -> None:
 def path(text: str | None) -> Path | None:
     """Return the path that an option names; ``None`` without one."""
     return Path(text) if text else None
+
+
+def day(text: str) -> date:
+    """Return the day in the form YYYY-MM-DD.
+
+    Raises:
+        argparse.ArgumentTypeError: it has another form.
+    """
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a day like 2030-01-31") from None
 
 
 def fail_on(text: str | None) -> frozenset[FailOn] | None:

@@ -33,6 +33,7 @@ def _schemas() -> Mapping[str, _Published]:
     return {
         "results": _Published(f"agenteval results.json, schema_version {SCHEMA_VERSION}", _results),
         "config": _Published("agenteval.yaml", _config),
+        "accepted": _Published(".agenteval/accepted.yaml", _accepted),
         **{
             item.name: _Published(f"{item.title}, as agenteval reads it", item.schema)
             for item in formats()
@@ -55,6 +56,12 @@ def _config() -> dict[str, Any]:
     from agenteval.run.config.file import PublishedConfig
 
     return PublishedConfig.model_json_schema()
+
+
+def _accepted() -> dict[str, Any]:
+    from agenteval.run.integrity.accepted_file import AcceptedFile
+
+    return AcceptedFile.model_json_schema()
 
 
 def _protocol(name: str) -> dict[str, Any]:

@@ -5,13 +5,15 @@ The statistics have two steps: the first run alone may raise a suspicion, and fu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agenteval.compare.concluded import Concluded
+from agenteval.compare.integrity.accepted import Accepted
+from agenteval.compare.integrity.integrity import Integrity, with_acceptances
 from agenteval.compare.pairing import Pairing, pair_cases
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.regression.model import Burden
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
     from agenteval.compare.driving import Answering
     from agenteval.compare.sides import Sides
     from agenteval.compare.statistical import Decided
-
-# Maximum number of cases in a note.
-_NAMED = 5
 
 
 def _today() -> date:
@@ -50,6 +49,7 @@ class Comparer:
         distance: number of commits between the baseline's commit and the commit where its search began.
         burden: what earlier attempts of the same change were proven to have lost.
         unrelated: commits whose runs do not count, because they are not ancestors of the control.
+        integrity: how suites and rules differ from those of the base commit, and what was accepted.
     """
 
     current: Results
@@ -62,6 +62,7 @@ class Comparer:
     distance: int | None = None
     unrelated: frozenset[str] = frozenset()
     burden: Burden = field(default_factory=Burden)
+    integrity: Integrity = field(default_factory=Integrity)
 
     @cached_property
     def needs_runs(self) -> bool:
@@ -106,7 +107,7 @@ class Comparer:
         """What the statistics compare."""
         from agenteval.compare.sides import Sides
 
-        return Sides(self.current, self.baseline, self.policy, self._quarantined, self.unrelated)
+        return Sides(self.current, self.baseline, self._policy, self._quarantined, self.unrelated)
 
     @property
     def _is_merged(self) -> bool:
@@ -114,7 +115,7 @@ class Comparer:
 
     def _by_simple_rule(self) -> Comparison:
         verdict, reason, metrics = simple_rule_verdict(
-            self.current, self._pairing.compared, self._quarantined, self.policy
+            self.current, self._pairing.compared, self._quarantined, self._policy
         )
         cases = [
             case.model_copy(update={"notes": ["quarantined"]}) if case.id in self._quarantined else case
@@ -125,8 +126,27 @@ class Comparer:
 
     @cached_property
     def _quarantined(self) -> frozenset[str]:
-        cases = (case for _, case in self.current.cases())
-        return frozenset(case.id for case in cases if self.policy.quarantined(case.id, case.name, self.today))
+        cases = [case for _, case in self.current.cases()]
+        names = {case.id: case.name for _, case in self.baseline.cases()} | {case.id: case.name for case in cases}
+        held = (case_id for case_id, name in names.items() if self.policy.quarantined(case_id, name, self.today))
+        # An accepted change does not count, and its figures are shown all the same.
+        return frozenset((*held, *self._accepted_cases))
+
+    @cached_property
+    def _accepted_cases(self) -> Mapping[str, Accepted]:
+        return self.integrity.accepted_cases(self.current, self.baseline)
+
+    @cached_property
+    def _accepted_metrics(self) -> Mapping[str, Accepted]:
+        means = {name: metric.mean for name, metric in self.current.summary.metrics.items()}
+        return self.integrity.accepted_metrics(means, self.policy.settings.tolerance)
+
+    @cached_property
+    def _policy(self) -> ComparePolicy:
+        """The policy, by which accepted means are only reported."""
+        if not self._accepted_metrics:
+            return self.policy
+        return replace(self.policy, gating={**self.policy.gating, **dict.fromkeys(self._accepted_metrics, False)})
 
     @cached_property
     def _pairing(self) -> Pairing:
@@ -139,12 +159,20 @@ class Comparer:
             if suite.path not in ran and suite.cases:
                 yield f"{suite.path} is in the baseline and not in this run: {_cases(len(suite.cases))} not compared"
 
+    def _acknowledged(self) -> Iterator[str]:
+        """Yield who accepted what, and why."""
+        names = {case.id: case.name for run in (self.baseline, self.current) for _, case in run.cases()}
+        for case_id, entry in self._accepted_cases.items():
+            yield f"{names.get(case_id, case_id)} ({entry.change}) was {_by(entry)}"
+        for name, entry in self._accepted_metrics.items():
+            yield f"the mean of {name} was {_by(entry)}"
+
     def _comparison(self, concluded: Concluded) -> Comparison:
         run, policy = self.baseline.run, self.policy
         counting = {case.id for case in self._pairing.compared} - self._quarantined
         resources = compare_resources(self.current, self.baseline, counting, policy)
         not_gating = {name for name, gates in policy.gating.items() if not gates}
-        lost = [*_removed(self._pairing), *_without_scores(self.current, self.baseline, not_gating)]
+        lost = [*_without_scores(self.current, self.baseline, not_gating)]
         withdrawn = unpaired(
             self.current,
             self.baseline,
@@ -166,13 +194,13 @@ class Comparer:
             verdict="unproven" if unproven and concluded.verdict != "regressed" else concluded.verdict,
             unproven=unproven,
             metrics=concluded.metrics,
-            cases=concluded.cases,
+            cases=with_acceptances(concluded.cases, self._accepted_cases),
             **concluded.proof,
             policy={
                 **concluded.details,
                 "reason": "; ".join(reasons),
                 "resources": [item.model_dump() for item in resources],
-                "notes": [*self.notes, *concluded.notes, *lost, *self._not_run()],
+                "notes": [*self.notes, *concluded.notes, *lost, *self._not_run(), *self._acknowledged()],
             },
         )
 
@@ -187,18 +215,13 @@ def _without_scores(current: Results, baseline: Results, not_gating: Collection[
     return [f"{name} scored cases of the baseline and has no score in this run" for name in gone]
 
 
+def _by(entry: Accepted) -> str:
+    return f"accepted{f' by {entry.author}' if entry.author else ''}: {entry.reason}"
+
+
 def _cases(count: int) -> str:
     return "1 case is" if count == 1 else f"{count} cases are"
 
 
 def _scored(case: CaseResult) -> Iterator[str]:
     return (score.id for score in case.scores if score.score is not None)
-
-
-def _removed(pairing: Pairing) -> list[str]:
-    """List removed cases that passed in the baseline, so that no passing case disappears unnoticed."""
-    gone = [case.name for case in pairing.cases if case.change == "removed" and case.status_before == "passed"]
-    if not gone:
-        return []
-    what = "1 case that passed before is" if len(gone) == 1 else f"{len(gone)} cases that passed before are"
-    return [f"{what} no longer in the suite: {', '.join(gone[:_NAMED])}{', …' if len(gone) > _NAMED else ''}"]

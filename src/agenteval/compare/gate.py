@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from agenteval.compare.gate_counts import Counts, of_cases
+from agenteval.compare.gate_failures import Failures, Required, failures_of
 from agenteval.compare.gate_findings import (
     failures_and_regressions,
     unchecked,
     unjudged_cases,
     unproven_points,
 )
-from agenteval.compare.gate_words import broken, passed_headline, with_coverage
+from agenteval.compare.gate_words import broken, listed, passed_headline, with_coverage
 from agenteval.compare.policy import Quarantine
 from agenteval.core.renamed import RENAMED
 from agenteval.results.case import CaseResult
@@ -44,6 +45,7 @@ class GatePolicy:
         quarantine: cases whose failures and errors do not count.
         on_unchecked: whether unchecked criteria and metrics that measured nothing fail the gate.
         on_unjudged: whether cases that a suite's limits left to no judge fail the gate.
+        required: the cases that fail the gate whenever they fail, even if they fail in the baseline too.
     """
 
     fail_on: frozenset[FailOn] = DEFAULT_FAIL_ON
@@ -51,6 +53,7 @@ class GatePolicy:
     quarantine: tuple[Quarantine, ...] = ()
     on_unchecked: OnMissing = "fail"
     on_unjudged: OnMissing = "warn"
+    required: Required = field(default_factory=Required)
 
     def counts(self, case: CaseResult, today: date) -> bool:
         """Return whether a case counts today."""
@@ -73,24 +76,31 @@ def decide_gate(results: Results, policy: GatePolicy, today: date | None = None)
         return _of_shard(results, results.run.shard)
     out = quarantined(results, policy, today)
     counts = Counts.of(results, out)
-    points = unproven_points(results, counts, policy.max_error_rate, out)
-    gate = _interrupted(results, counts) if is_interrupted(results.run) else _decided(results, policy, counts, points)
+    if is_interrupted(results.run):
+        gate = _interrupted(results, counts)
+    else:
+        gate = _decided(results, policy, counts, failures_of(results, policy.required, out), out)
     return gate.model_copy(update={"headline": with_coverage(gate.headline, results)})
 
 
-def _decided(results: Results, policy: GatePolicy, counts: Counts, points: tuple[Unproven, ...]) -> Gate:
+def _decided(
+    results: Results, policy: GatePolicy, counts: Counts, failing: Failures | None, out: Collection[str]
+) -> Gate:
+    points = unproven_points(results, counts, policy.max_error_rate, out, failing)
     # A limit of the run ends cases with an error, but nothing broke.
     is_limited = any(point.what in {"time", "budget"} for point in points)
     # Without judgements, criteria have no data.
     is_cut_off = is_limited or any(point.what == "metric" and point.mended_by == "outside" for point in points)
     findings = [
-        *failures_and_regressions(results, counts),
+        *failures_and_regressions(results, counts, failing),
         *unchecked(results, fails=policy.on_unchecked == "fail" and not is_cut_off),
         *(unjudged_cases(results, counts) if policy.on_unjudged == "fail" else ()),
     ]
     failures = [finding.text for finding in findings if finding.kind in policy.fail_on]
     warnings = [finding.text for finding in findings if finding.kind == "warning"]
-    errors, further = broken(counts), [*(point.text for point in points), *(warnings if is_cut_off else ())]
+    aside = listed(results, counts, failing)
+    errors = broken(counts)
+    further = [*(point.text for point in points), *(warnings if is_cut_off else ()), *aside]
     too_many = bool(errors) and counts.errors / (counts.cases - counts.skipped) > policy.max_error_rate
     errors_count = bool(errors) and "errors" in policy.fail_on
     if too_many and not errors_count:
@@ -110,7 +120,7 @@ def _decided(results: Results, policy: GatePolicy, counts: Counts, points: tuple
         return _gate("unproven", _status(points) if fails else PASSED, [*further, *errors, counts.score])
     tolerated = [finding.text for finding in findings if finding.kind != "warning"]
     words = [word for word in FAIL_ON if word in policy.fail_on]
-    headline = passed_headline(results, counts, tolerated, warnings, words)
+    headline = passed_headline(counts, failing, tolerated, [*aside, *warnings], words)
     return Gate(verdict="passed", exit_status=PASSED, headline=headline)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from agenteval.compare.gate_counts import Counts, of_cases
+from agenteval.compare.gate_counts import Counts, of_cases, some
+from agenteval.compare.gate_failures import Failures
 from agenteval.compare.gate_words import failed
 from agenteval.results.analysis.unmeasured import unmeasured
 from agenteval.results.comparison import ComparedResource, Comparison
@@ -25,12 +26,18 @@ class Finding:
     text: str
 
 
-def failures_and_regressions(results: Results, counts: Counts) -> list[Finding]:
-    """Return every failure and regression, the most important first."""
+def failures_and_regressions(results: Results, counts: Counts, failing: Failures | None) -> list[Finding]:
+    """Return every failure and regression, the most important first.
+
+    Args:
+        results: the run.
+        counts: its cases.
+        failing: its failing cases; ``None`` if each of them fails the gate.
+    """
     comparison = results.comparison
     found = [Finding("regressions", text) for text in _regressions(comparison, counts)] if comparison else []
-    if counts.failed:
-        found.append(Finding("failures", failed(counts)))
+    if text := failed(counts, failing):
+        found.append(Finding("failures", text))
     unmet = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is False]
     if unmet:
         found.append(Finding("failures", f"criterion not met: {', '.join(unmet)}"))
@@ -97,7 +104,7 @@ def unjudged_cases(results: Results, counts: Counts) -> Iterator[Finding]:
 
 
 def unproven_points(
-    results: Results, counts: Counts, max_error_rate: float, out: Collection[str]
+    results: Results, counts: Counts, max_error_rate: float, out: Collection[str], failing: Failures | None
 ) -> tuple[Unproven, ...]:
     """Return what counts and was not evaluated, compared or confirmed, the most important first.
 
@@ -106,6 +113,7 @@ def unproven_points(
         counts: its cases.
         max_error_rate: share of cases (0..1) that may be incompletely evaluated.
         out: ids of quarantined cases.
+        failing: its failing cases; ``None`` without a comparison.
     """
     missing = [
         Unproven(what=item.what, text=item.text, mended_by=item.mended_by)
@@ -116,7 +124,22 @@ def unproven_points(
     is_outside = bool(counts.errors or limits) or any(item.mended_by == "outside" for item in missing)
     nothing = _nothing_checked(results, counts, "outside" if is_outside else "change")
     nothing = nothing or _nothing_decided(results, counts, out)
-    return (*limits, *nothing, *missing, *compared)
+    return (*limits, *nothing, *missing, *compared, *_not_repeated(failing, compared))
+
+
+def _not_repeated(failing: Failures | None, compared: Collection[Unproven]) -> Iterator[Unproven]:
+    """Yield the cases that passed before and fail now, if no confirmation run tells whether they regressed.
+
+    Args:
+        failing: the failing cases; ``None`` without a comparison.
+        compared: what the comparison does not prove; it may name a missing confirmation already.
+    """
+    names = failing.not_repeated if failing else ()
+    if names and all(point.what != "confirmation" for point in compared):
+        what = "1 case" if len(names) == 1 else f"{len(names)} cases"
+        verb = "fails" if len(names) == 1 else "fail"
+        text = f"{what} that passed in the baseline {verb} now and did not run again: {some(names)}"
+        yield Unproven(what="confirmation", text=text, mended_by="change")
 
 
 def _limits(results: Results, *, is_named: bool) -> Iterator[Unproven]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agenteval.compare.gate_counts import Counts, of_cases
+from agenteval.compare.gate_counts import Counts, of_cases, some
+from agenteval.compare.gate_failures import Failures
 from agenteval.results.analysis.unmeasured import coverage_notes
 from agenteval.results.model import Results
 
@@ -16,9 +17,33 @@ def cases(amount: int) -> str:
     return "1 case" if amount == 1 else f"{amount} cases"
 
 
-def failed(counts: Counts) -> str:
-    """Return the number of failed cases."""
-    return f"{of_cases(counts.failed, counts.cases)} failed"
+def failed(counts: Counts, found: Failures | None) -> str:
+    """Return how many failed cases fail the gate; empty if none does.
+
+    Args:
+        counts: the cases of the run.
+        found: its failing cases; ``None`` if each of them fails the gate.
+    """
+    amount = _counting(counts, found)
+    return f"{of_cases(amount, counts.cases)} failed" if amount else ""
+
+
+def _counting(counts: Counts, found: Failures | None) -> int:
+    return counts.failed if found is None else len(found.counting)
+
+
+def listed(results: Results, counts: Counts, found: Failures | None) -> list[str]:
+    """Return the failing cases that do not fail the gate, one sentence for each reason."""
+    if found is None:
+        return []
+    texts = []
+    if found.known:
+        texts.append(f"{_fail(len(found.known), counts)} as {_does(found.known)} {_where(results)}")
+    if found.not_proven:
+        texts.append(f"{cases(len(found.not_proven))} failed in the first run, not when repeated")
+    if found.accepted:
+        texts.append(f"{_fail(len(found.accepted), counts)}, which was accepted ({some(found.accepted)})")
+    return texts
 
 
 def broken(counts: Counts) -> list[str]:
@@ -27,26 +52,27 @@ def broken(counts: Counts) -> list[str]:
 
 
 def passed_headline(
-    results: Results, counts: Counts, tolerated: Sequence[str], warnings: Sequence[str], fail_on: Sequence[str]
+    counts: Counts, found: Failures | None, tolerated: Sequence[str], notes: Sequence[str], fail_on: Sequence[str]
 ) -> str:
     """Return the headline of a passed gate: what passed, what did not, and why the gate passes all the same.
 
     Args:
-        results: the run.
-        counts: its cases.
+        counts: the cases of the run.
+        found: its failing cases; ``None`` without a baseline.
         tolerated: failures and regressions that do not fail this gate.
-        warnings: what fails no gate with this policy, whatever it fails on.
+        notes: what fails no gate with this policy, whatever it fails on.
         fail_on: the kinds of problems that fail it.
     """
-    allowed = [_failing(results, counts) if text == failed(counts) else text for text in tolerated]
+    fail = _fail(_counting(counts, found), counts)
+    allowed = [fail if text == failed(counts, found) else text for text in tolerated]
     allowed += broken(counts)
     parts = [counts.score] if counts.passed else []
-    parts += [*allowed, *warnings]
+    parts += [*allowed, *notes]
     if counts.quarantined:
         parts.append(f"{cases(counts.quarantined)} in quarantine did not pass")
     if counts.skipped:
         parts.append(f"{cases(counts.skipped)} skipped")
-    if allowed and results.comparison is None and "regressions" in fail_on:
+    if allowed and found is None and "regressions" in fail_on:
         parts.append("no baseline, so nothing was compared")
     if allowed:
         parts.append(f"only {_enumeration(fail_on)} fail this gate" if fail_on else "nothing fails this gate")
@@ -59,22 +85,17 @@ def _enumeration(words: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _failing(results: Results, counts: Counts) -> str:
-    """Return how many cases fail, and how many of them fail in the baseline too."""
-    one = counts.failed == 1
-    text = f"{of_cases(counts.failed, counts.cases)} {'fails' if one else 'fail'}"
-    comparison = results.comparison
-    if comparison is None:
-        return text
-    before = sum(
-        case.status_before == case.status_after == "failed" and "quarantined" not in case.notes
-        for case in comparison.cases
-    )
-    ref = comparison.baseline.ref or ""
-    where = f"on {ref.removeprefix(_BRANCH)}" if ref.startswith(_BRANCH) else "in the baseline"
-    if before >= counts.failed:
-        return f"{text} as {'it does' if one else 'they do'} {where}"
-    return f"{text}, {before} of them as {where}" if before else text
+def _fail(amount: int, counts: Counts) -> str:
+    return f"{of_cases(amount, counts.cases)} {'fails' if amount == 1 else 'fail'}"
+
+
+def _does(names: Sequence[str]) -> str:
+    return "it does" if len(names) == 1 else "they do"
+
+
+def _where(results: Results) -> str:
+    ref = (results.comparison.baseline.ref if results.comparison else None) or ""
+    return f"on {ref.removeprefix(_BRANCH)}" if ref.startswith(_BRANCH) else "in the baseline"
 
 
 def with_coverage(headline: str, results: Results) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from agenteval.compare.gate_counts import Counts
+from agenteval.compare.gate_failures import Required, failures_of
 from agenteval.compare.gate_findings import failures_and_regressions, unproven_points
 from agenteval.compare.regression.model import Burden, CaseFinding, Decision, Failures, MetricFinding
 from agenteval.results.memory import Memory, ProvenCase, ProvenMean
@@ -15,22 +16,23 @@ from agenteval.results.verdict import Gate
 _SIGNALS = 128
 
 
-def is_decided(results: Results, out: Collection[str]) -> bool:
+def is_decided(results: Results, required: Required, out: Collection[str]) -> bool:
     """Return whether an attempt has shown something for or against the change, so that no further run may decide.
 
     A gate that failed only because something could not be checked has shown nothing: its cause may be a missing key.
 
     Args:
         results: the attempt.
+        required: the cases that fail the gate whenever they fail.
         out: ids of quarantined cases.
     """
     gate = results.gate
     if gate is None or gate.verdict != "failed":
         return gate is not None and gate.passed
-    return bool(failures_and_regressions(results, Counts.of(results, out)))
+    return bool(failures_and_regressions(results, Counts.of(results, out), failures_of(results, required, out)))
 
 
-def can_resume(results: Results, out: Collection[str]) -> bool:
+def can_resume(results: Results, required: Required, out: Collection[str]) -> bool:
     """Return whether an attempt that shows nothing can be continued, so that everything already run counts.
 
     It can if a signal or a limit ended it, and if only its confirmation is missing. What was not measured for another
@@ -38,16 +40,18 @@ def can_resume(results: Results, out: Collection[str]) -> bool:
 
     Args:
         results: the attempt.
+        required: the cases that fail the gate whenever they fail.
         out: ids of quarantined cases.
     """
     gate, covered = results.gate, results.run.coverage
-    if gate is None or is_decided(results, out):
+    if gate is None or is_decided(results, required, out):
         return False
     if not results.run.complete or (covered is not None and covered.ended_by is not None):
         return True
     if gate.exit_status > _SIGNALS:
         return True
-    points = unproven_points(results, Counts.of(results, out), 0.0, out)
+    failing = failures_of(results, required, out)
+    points = unproven_points(results, Counts.of(results, out), 0.0, out, failing)
     return gate.verdict == "unproven" and {point.what for point in points} == {"confirmation"}
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from agenteval.compare.gate_counts import of_cases, some
+from agenteval.compare.integrity.integrity import withdrawn_cases
 from agenteval.compare.lost_scores import MAX_UNPAIRED, deciding_metrics, lost_scores
 from agenteval.compare.pairing import Match, Pairing, own_cases
 from agenteval.results.comparison import ComparedCase
@@ -35,7 +36,7 @@ def unpaired(
         failures_count: whether a failure of the agent counts as a score of 0, so that nothing is lost.
     """
     counting = [case for case in pairing.cases if case.change != "new" and case.id not in quarantined]
-    found = list(_cases(counting))
+    found = list(_cases(counting)) or list(withdrawn_cases(counting, quarantined))
     if baseline.tool.name == OWN_NAME:
         found += _metrics(current, baseline, counting, not_gating)
     found += lost_scores(current, baseline, pairing, quarantined, not_gating, failures_count=failures_count)

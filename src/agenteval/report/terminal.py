@@ -12,6 +12,7 @@ from agenteval.core.text import escape
 from agenteval.report.view import view
 from agenteval.report.view.comparison_rows import evidence_rows
 from agenteval.report.view.groups import grouped, others
+from agenteval.report.view.integrity import integrity_rows
 from agenteval.report.view.view import GateView
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results
@@ -76,6 +77,7 @@ def _parts(results: Results, gate: GateView) -> Iterator[_Grid | _Line]:
     yield from _metrics(results)
     yield from _evidence(results)
     yield _Line(_totals(results))
+    yield from _listed([str(row) for row in integrity_rows(results.run)], "differs from the base: ", "yellow")
     yield from _listed([*gate.warnings, *view.metric_errors(results)], "warning: ", "yellow")
     yield from _listed(gate.further_reasons, "- ", "")
     headline = _text(view.headline(results, gate), _LONGEST_REASON)

@@ -13,8 +13,9 @@ from agenteval.results.verdict import Unproven
 RunVerdict = Literal["regressed", "unproven", "improved", "unchanged"]
 #: What a verdict rests on. ``earlier-runs``: the base commit's agent could not run; ``files``: nothing could run.
 Stage = Literal["screen", "second", "head-to-head", "cases", "repeats", "memory", "earlier-runs", "files"]
-# suspect: the case failed more often than before, and that is not proven.
-CaseNote = Literal["suspect", "flaky", "quarantined"]
+# suspect: the case failed more often than before, and that is not proven. accepted: somebody accepted the change of
+# the case, so it does not count.
+CaseNote = Literal["suspect", "flaky", "quarantined", "accepted"]
 CaseChange = Literal["regressed", "improved", "unchanged", "changed", "new", "removed"]
 
 

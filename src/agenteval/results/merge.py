@@ -147,6 +147,8 @@ def _run(parts: Sequence[Part], duration_s: Callable[[Sequence[Part]], float]) -
         merged=merged if len(merged) > 1 else [],
         coverage=_coverage(parts),
         seed=_common(run.seed for run in runs),
+        integrity=runs[0].integrity,
+        accepted=runs[0].accepted,
     )
 
 

@@ -13,6 +13,7 @@ from pydantic import Field
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import Comparison, PoolEntry
 from agenteval.results.coverage import Coverage
+from agenteval.results.integrity import Difference
 from agenteval.results.memory import Memory
 from agenteval.results.summary import Summary
 from agenteval.results.values import ResultsModel
@@ -71,6 +72,10 @@ class Run(ResultsModel):
     # The random seed; omitted if none was given.
     seed: int | None = Field(default=None, exclude_if=lambda value: value is None)
     merged: list[str] = Field(default=[], exclude_if=lambda value: not value)
+    # How suites and rules differ from those of the base commit; omitted if they do not.
+    integrity: list[Difference] = Field(default=[], exclude_if=lambda value: not value)
+    # Keys of the entries of .agenteval/accepted.yaml, by which later runs know that they are merged.
+    accepted: list[str] = Field(default=[], exclude_if=lambda value: not value)
 
 
 class Results(ResultsModel):

@@ -76,7 +76,7 @@ def compare_first(
     # Imported here: most runs have no baseline.
     from agenteval.compare.comparer import Comparer
 
-    known = spec.known | {case.id for _, case in results.cases()}
+    known = spec.known | {case.id for _, case in results.cases()} | spec.integrity.gone_before(baseline.results)
     comparer = Comparer(
         results,
         baseline.results,
@@ -87,6 +87,7 @@ def compare_first(
         distance=baseline.distance,
         burden=spec.burden,
         unrelated=frozenset() if control is None or isinstance(control, AgentEvalError) else control.unrelated,
+        integrity=spec.integrity,
     )
     decision = comparer.screened.decision if comparer.screened is not None else None
     compared = ComparedRun(_with(comparer.decide(), results, spec), decision=decision)

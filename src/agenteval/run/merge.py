@@ -24,6 +24,7 @@ from agenteval.results.summary import RunUsage
 from agenteval.run.analyse import SuiteAnalyses
 from agenteval.run.compare import compare_first
 from agenteval.run.context import RunContext
+from agenteval.run.integrity.finished import merged_by_base, with_integrity
 from agenteval.run.outcome import RunOutcome, decide, report_directory_of_run
 from agenteval.run.resolve.merge import resolve_merge
 from agenteval.run.runner.execution import RunExecution
@@ -61,6 +62,8 @@ def merge_files(
     results = evaluations.results
     if merged.fingerprints:
         results = results.model_copy(update={"pool": [pool_entry(results, merged.fingerprints)]})
+    spec = merged_by_base(spec, settings, context or RunContext(), results)
+    results = with_integrity(results, spec.integrity)
     first = compare_first(results, spec, execution)
     outcome = decide(first.compared, spec, execution, evaluations.warnings)
     with report_directory_of_run(target.parent):

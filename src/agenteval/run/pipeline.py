@@ -18,6 +18,7 @@ from agenteval.run.analyse import SuiteAnalyses
 from agenteval.run.compare import compare_first, confirm_and_compare, prepared_control
 from agenteval.run.config.model import CONFIG_FILE
 from agenteval.run.context import RunContext
+from agenteval.run.integrity.judged import judged_by_base
 from agenteval.run.journal.journal import remove_confirmations
 from agenteval.run.outcome import RunOutcome, decide, report_directory, report_directory_of_run
 from agenteval.run.resolve.plan import make_plan
@@ -50,17 +51,19 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
         ConfigError: a suite, the configuration or an option is invalid; no case was run.
         InfrastructureError: the reports cannot be written, or a command of ``setup`` failed.
     """
-    spec = resolve_run(settings, context)
+    resolved = resolve_run(settings, context)
     # A resumed run finishes the confirmation of the run that it resumes.
-    own_directory = report_directory if spec.resume else report_directory_of_run
-    with prepared_control(spec) as control, own_directory(spec.journal.parent):
+    own_directory = report_directory if resolved.resume else report_directory_of_run
+    with (
+        judged_by_base(resolved, settings) as spec,
+        prepared_control(spec) as control,
+        own_directory(spec.journal.parent),
+    ):
         attempt = _attempt(spec, context)
-        if attempt is not None:
-            spec = attempt.spec(spec)
-            if attempt.shown is not None:
-                return _shown_again(attempt.shown, attempt, spec)
+        if attempt is not None and attempt.shown is not None:
+            return _shown_again(attempt.shown, attempt, attempt.spec(spec))
         with users_code(spec.setup, spec.redact):
-            return _run(spec, control, attempt)
+            return _run(spec if attempt is None else attempt.spec(spec), control, attempt)
 
 
 def _attempt(spec: RunSpec, context: RunContext | None) -> Attempt | None:

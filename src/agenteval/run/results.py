@@ -34,6 +34,8 @@ def make_results(spec: RunSpec, execution: RunExecution) -> Results:
             coverage=_coverage(spec, execution),
             shard=spec.shard,
             seed=spec.seed,
+            integrity=list(spec.integrity.differences),
+            accepted=list(spec.integrity.keys),
         ),
         summary=execution.summary,
         suites=suites,

@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from agenteval.compare.gate import decide_gate
+from agenteval.core.paths import working_directory
 from agenteval.report.report import Report
 from agenteval.report.view.view import view_of
 from agenteval.report.write import print_table, render_reports
 from agenteval.results.store import read_results
 from agenteval.run.baseline import check_baseline, check_not_shard
 from agenteval.run.finished_runs import compare_finished
+from agenteval.run.integrity.finished import integrity_of
 from agenteval.run.outcome import report_directory
 from agenteval.run.resolve.saved import resolve_saved
 from agenteval.run.settings import Settings
@@ -41,7 +43,9 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     then, notes = read_run(baseline, suites_of(now))
     check_not_shard(now, current)
     check_baseline(then, baseline)
-    results = now.model_copy(update={"comparison": compare_finished(now, then, spec.compare, notes)})
+    integrity = integrity_of(now, then, working_directory(), spec.redact)
+    comparison = compare_finished(now, then, spec.compare, notes, integrity)
+    results = now.model_copy(update={"comparison": comparison})
     gate = decide_gate(results, spec.gate)
     print_table(results, view_of(gate, results), sys.stdout)
     return gate.exit_status

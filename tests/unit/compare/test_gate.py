@@ -66,7 +66,9 @@ class TestExitStatus:
             ("pp", "pp", 0, "2 of 2 cases passed"),
             ("pf", "pp", 1, "1 of 2 cases got worse"),
             ("ff", "pf", 1, "1 of 2 cases got worse"),
-            ("pf", "pf", 1, "1 of 2 cases failed"),
+            ("pf", "pf", 0, "1 of 2 cases passed; 1 of 2 cases fails as it does on main"),
+            ("pff", "pf", 1, "1 of 3 cases failed"),
+            ("pf", "pe", 1, "1 of 2 cases failed"),
             ("p", "pp", 1, "1 of 2 cases of the baseline cannot be compared: 1 removed (1)"),
             ("pp", "", 0, "2 of 2 cases passed"),
         ],
@@ -317,13 +319,13 @@ class TestVerdict:
     @pytest.mark.parametrize(
         ("fail_on", "now", "before", "headline"),
         [
-            (["regressions"], "f", "f", "1 of 1 case fails as it does on main; only regressions fail this gate"),
-            (["regressions"], "pff", "pff", "1 of 3 cases passed; 2 of 3 cases fail as they do on main; "),
+            (["regressions"], "f", "f", "1 of 1 case fails as it does on main"),
+            (["regressions"], "pff", "pff", "1 of 3 cases passed; 2 of 3 cases fail as they do on main"),
             (
                 ["regressions", "errors"],
                 "pff",
                 "pfs",
-                "1 of 3 cases passed; 2 of 3 cases fail, 1 of them as on main; ",
+                "1 of 3 cases passed; 1 of 3 cases fails; 1 of 3 cases fails as it does on main; only ",
             ),
             (
                 ["regressions"],

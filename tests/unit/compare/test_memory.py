@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.peers.baselines import results
 
+from agenteval.compare.gate_failures import Required
 from agenteval.compare.memory import burden_of, can_resume, is_decided, next_burden, proven, with_burden
 from agenteval.compare.regression.model import Burden, CaseFinding, Decision, Failures, MetricFinding
 from agenteval.results.comparison import Comparison
@@ -158,10 +159,10 @@ def attempt(
 def test_what_was_shown_is_decided_and_what_was_ended_is_resumed(
     found: Results, decided: bool, resumes: bool
 ) -> None:
-    assert (is_decided(found, ()), can_resume(found, ())) == (decided, resumes)
+    assert (is_decided(found, Required(), ()), can_resume(found, Required(), ())) == (decided, resumes)
 
 
 def test_quarantined_cases_show_nothing() -> None:
     found = attempt("failed", failed=1)
     [(_, case_)] = found.cases()
-    assert not is_decided(found, {case_.id})
+    assert not is_decided(found, Required(), {case_.id})

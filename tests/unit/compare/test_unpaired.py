@@ -38,15 +38,36 @@ def of(run: Results, **more: Any) -> Results:
 
 
 @given(kept=st.integers(0, 12), removed=st.integers(0, 12), changed=st.integers(0, 12), new=st.integers(0, 3))
-def test_the_share_of_lost_cases_decides(kept: int, removed: int, changed: int, new: int) -> None:
+def test_the_share_of_lost_failing_cases_decides(kept: int, removed: int, changed: int, new: int) -> None:
     total = kept + removed + changed
-    then = results(*cases(*range(total)), run_id="then")
+    then = results(*(case(f"c{number}", "failed") for number in range(total)), run_id="then")
     now = results(
         *cases(*range(kept + changed), *range(50, 50 + new)),
         fingerprints={f"c{number}": "edited" for number in range(kept, kept + changed)},
     )
     lost = removed + changed
     assert points(now, then) == (["cases"] if lost > MAX_UNPAIRED * total else [])
+
+
+@pytest.mark.parametrize(
+    ("lost", "text"),
+    [
+        ({"c9": ""}, "1 case that passed before is no longer in the suite: c9; restore it, or accept "),
+        (
+            {"c8": "", "c9": ""},
+            "2 cases that passed before are no longer in the suite: c8, c9; restore them, or accept ",
+        ),
+        ({"c9": "edited"}, "1 case that passed before is another case now: c9; restore it, or accept "),
+    ],
+)
+def test_no_passing_case_is_lost_silently(lost: dict[str, str], text: str) -> None:
+    then = results(*cases(*range(10)), run_id="then")
+    edited = {name: digest for name, digest in lost.items() if digest}
+    kept = [item for item in cases(*range(10)) if item.name not in lost or item.name in edited]
+    now = results(*kept, fingerprints=edited)
+    (point,) = Comparer(now, then, {item.id for _, item in now.cases()}, PLAIN).decide().unproven
+    assert point.text == f"{text}the change with `agenteval accept`"
+    assert point.mended_by == "change"
 
 
 def test_the_text_counts_and_names() -> None:

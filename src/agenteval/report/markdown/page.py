@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agenteval.report.view import view
 from agenteval.report.view.case_details import CaseDetails
 from agenteval.report.view.comparison_rows import EvidenceRow, ResourceRow, verdict_note
+from agenteval.report.view.integrity import IntegrityRow
 from agenteval.report.view.parts import Section
 from agenteval.report.view.view import MetricRow
 from agenteval.results.case import Criterion
@@ -47,6 +48,7 @@ class Page:
         repetitions: ``3 iterations, 5 baseline runs``.
         smallest_drops: the drops that the suite can detect.
         gate_needs: the conditions that fail the gate, one sentence each.
+        integrity: how the change differs from the base commit by whose suites and rules it was judged.
         elsewhere: where the full report is; ``elsewhere_link`` is its address.
     """
 
@@ -81,6 +83,7 @@ class Page:
     repetitions: str
     smallest_drops: str
     gate_needs: tuple[str, ...]
+    integrity: Section[IntegrityRow]
     elsewhere: str
     elsewhere_link: str
 

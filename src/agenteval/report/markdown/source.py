@@ -13,6 +13,7 @@ from agenteval.report.view import baseline_notes, case_details, view
 from agenteval.report.view.case_details import CaseDetails, Entry, Failure, status_change
 from agenteval.report.view.comparison_rows import evidence_rows, history_note, resource_changes, resource_rows
 from agenteval.report.view.groups import grouped, others
+from agenteval.report.view.integrity import integrity_rows
 from agenteval.report.view.parts import Section
 from agenteval.report.view.view import GateView, MetricRow
 from agenteval.results.comparison import CaseNote, ComparedCase
@@ -107,6 +108,7 @@ class Source:
             repetitions=baseline_notes.repetitions(results),
             smallest_drops=baseline_notes.smallest_drops(comparison) if comparison else "",
             gate_needs=baseline_notes.gate_needs(comparison) if comparison else (),
+            integrity=Section.of(integrity_rows(results.run), detail.max_rows),
             elsewhere=self.elsewhere,
             elsewhere_link=self.links.workflow_run,
         )

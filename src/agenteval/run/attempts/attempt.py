@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.compare.gate import quarantined
+from agenteval.compare.gate import GatePolicy, quarantined
 from agenteval.compare.memory import burden_of, can_resume, is_decided, next_burden, with_burden
 from agenteval.compare.regression.model import Burden, Decision
 from agenteval.core.errors import AgentEvalError
@@ -73,21 +73,21 @@ def begin_attempt(spec: RunSpec, source: AttemptSource) -> Attempt:
     first = Memory(attempt=1, key=key, control=control, forgotten_by=found.forgotten_by)
     if found.newest is None:
         return Attempt(first, warnings=warnings)
-    out = quarantined(found.newest.results, spec.gate)
-    return replace(_after(found.newest, first, out), warnings=warnings)
+    return replace(_after(found.newest, first, spec.gate), warnings=warnings)
 
 
-def _after(earlier: EarlierAttempt, first: Memory, out: Collection[str]) -> Attempt:
-    """Return the attempt after another one, in which the cases ``out`` were in quarantine."""
+def _after(earlier: EarlierAttempt, first: Memory, policy: GatePolicy) -> Attempt:
+    """Return the attempt after another one, by the policy of the gate."""
     known = earlier.memory
     if known.key != first.key:
         kept = {"attempt": known.attempt + 1, "means": known.means, "cases": known.cases}
         return Attempt(first.model_copy(update=kept))
     # Only the run that was forgotten for tells by whom.
     same = known.model_copy(update={"forgotten_by": None, "repeats": False})
-    if is_decided(earlier.results, out):
+    out = quarantined(earlier.results, policy)
+    if is_decided(earlier.results, policy.required, out):
         return Attempt(same, shown=earlier.results)
-    if can_resume(earlier.results, out):
+    if can_resume(earlier.results, policy.required, out):
         return Attempt(same, restore=earlier.restore)
     return Attempt(same.model_copy(update={"attempt": known.attempt + 1}))
 
@@ -103,6 +103,7 @@ def _key(spec: RunSpec) -> tuple[str, str | None, tuple[str, ...]]:
             "control": control,
             "compared": spec.baseline is not None,
             "fail_on": sorted(spec.gate.fail_on),
+            "required": [spec.gate.required.strict, *spec.gate.required.patterns],
             "cases": [[item.case.id, item.iterations] for item in spec.cases],
         }
         return attempt_key(clone.root, spec.ignore, conditions), control, ()

@@ -11,6 +11,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy, OnMissing
 from agenteval.compare.gate import parse_fail_on as _parse
+from agenteval.compare.gate_failures import Required
 from agenteval.compare.policy import ComparePolicy, Confirm, ConfirmationLimits, PolicyName, Quarantine
 from agenteval.compare.regression.settings import NAMED_SETTINGS, GateSettings
 from agenteval.core.renamed import RENAMED
@@ -113,6 +114,11 @@ class GateEntry(BaseModel):
     )
     metrics: dict[str, GatedMetric] = Field(default_factory=dict, description="metric → whether it gates")
     deterministic: bool = Field(False, description="the agent is deterministic, so one flip is a regression")
+    strict: bool = Field(False, description="every failing case fails the gate, even if it fails in the baseline too")
+    must_pass: list[str] = Field(
+        default_factory=list,
+        description="names or ids of cases that fail the gate whenever they fail; * matches any text",
+    )
     quarantine: list[QuarantineEntry] = Field(
         default_factory=list, description="cases to leave out of the gate until a date"
     )
@@ -174,6 +180,7 @@ class GateEntry(BaseModel):
             quarantine=self._quarantine(),
             on_unchecked=self.on_unchecked,
             on_unjudged=self.on_unjudged,
+            required=Required(self.strict, tuple(self.must_pass)),
         )
 
     def compare_policy(self) -> ComparePolicy:

@@ -70,12 +70,12 @@ class PreparedControl:
     """
 
     tree: ControlTree | None = None
-    place: _Place | None = None
+    place: Place | None = None
     unrelated: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """A directory for the worktree of the control.
 
     Attributes:
@@ -111,7 +111,7 @@ def prepared_control(
     if all(item.case.id in spec.controls for item in spec.cases):
         yield PreparedControl()
         return
-    with _place() as place:
+    with new_place() as place:
         prepared: PreparedControl | AgentEvalError
         try:
             clone = Clone.find(spec.sources.here, spec.control_host)
@@ -149,7 +149,7 @@ def opened_control(prepared: PreparedControl, spec: RunSpec) -> Iterator[Control
         entered.enter_context(also_inside(place.folder))
         entered.enter_context(confined(apart=place.apart))
         tree.check_out()
-        paths = _Paths(tree.root, tree.worktree)
+        paths = Paths(tree.root, tree.worktree)
         cases = _checked(_cases(spec, paths, is_of_event=tree.control.is_of_event), named, spec.cases, paths)
         variables = entered.enter_context(_installed(spec, paths))
         notes = (tree.control.note,) if tree.control.note else ()
@@ -157,7 +157,7 @@ def opened_control(prepared: PreparedControl, spec: RunSpec) -> Iterator[Control
 
 
 @contextmanager
-def _installed(spec: RunSpec, paths: _Paths) -> Iterator[Mapping[str, str]]:
+def _installed(spec: RunSpec, paths: Paths) -> Iterator[Mapping[str, str]]:
     """Install the requirements of the control for the duration of the block; yield the variables of its agents."""
     with ExitStack() as entered:
         try:
@@ -175,7 +175,7 @@ def _unrelated(clone: Clone, control: str, earlier: Collection[str]) -> frozense
 
 
 @contextmanager
-def _place() -> Iterator[_Place]:
+def new_place() -> Iterator[Place]:
     """Yield a new place for the control, with a separate user if user code runs as another user."""
     folder = Path(tempfile.mkdtemp(prefix="agenteval-control-")).resolve()
     try:
@@ -183,7 +183,7 @@ def _place() -> Iterator[_Place]:
         worktree.mkdir()
         owner = confinement().owner
         if owner is None:
-            yield _Place(folder)
+            yield Place(folder)
             return
         folder.chmod(0o755)
         shared = (
@@ -195,13 +195,13 @@ def _place() -> Iterator[_Place]:
         uid = next(number for number in _CONTROL_USERS if number != owner.uid)
         for directory in (home, worktree):
             change_owner_of(directory, FileOwner(uid, uid))
-        yield _Place(folder, Apart(folder, Owner(uid, uid), variables))
+        yield Place(folder, Apart(folder, Owner(uid, uid), variables))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
-class _Paths:
+class Paths:
     """The repository, and the worktree of the control."""
 
     root: Path
@@ -221,18 +221,19 @@ class _Paths:
         return Path(agent.directory).is_relative_to(self.worktree)
 
 
-def _cases(spec: RunSpec, paths: _Paths, *, is_of_event: bool) -> Mapping[str, ControlCase]:
+def _cases(spec: RunSpec, paths: Paths, *, is_of_event: bool) -> Mapping[str, ControlCase]:
     """Read the suites and the configuration of the control."""
     try:
         # The configuration of the base commit decides about itself, if it is certain which commit that is.
         with with_base_commit(None) if is_of_event else nullcontext():
-            return read_control_cases(spec.sources.moved(paths.there))
+            found = read_control_cases(spec.sources.moved(paths.there))
     except ConfigError as error:
         raise ControlError(f"the suite of the base commit cannot be read: {error}") from None
+    return {spec.integrity.renamed.get(case_id, case_id): case for case_id, case in found.items()}
 
 
 def _checked(
-    cases: Mapping[str, ControlCase], named: Mapping[str, ControlCase], wanted: Sequence[PlannedCase], paths: _Paths
+    cases: Mapping[str, ControlCase], named: Mapping[str, ControlCase], wanted: Sequence[PlannedCase], paths: Paths
 ) -> Mapping[str, ControlCase]:
     """Return the cases that the run needs, with agents of the worktree.
 

@@ -28,6 +28,77 @@ class ControlCase:
     agent: AgentSpec
 
 
+@dataclass(frozen=True)
+class ControlFiles:
+    """The suites of the control, with masked secrets.
+
+    Attributes:
+        suites: the suites.
+        agents: the agent of each case, by case id; empty if they were not read.
+        config_of: the configuration of each suite, by the suite's path.
+        of_run: decides the settings of the run as a whole.
+    """
+
+    suites: Sequence[Suite]
+    agents: Mapping[str, AgentSpec]
+    config_of: Mapping[str, Config]
+    of_run: Config
+
+
+def read_control_suites(sources: Sources) -> ControlFiles:
+    """Read the suites and the configurations of the control, without its agents.
+
+    Args:
+        sources: the locations in the files of the control.
+
+    Raises:
+        ConfigError: suites or the configuration are invalid; the error contains every problem.
+    """
+    files, _ = _read(sources)
+    return _masked(files)
+
+
+def read_control_files(sources: Sources) -> ControlFiles:
+    """Read the suites and the configurations of the control, with the agent of each case.
+
+    Args:
+        sources: the locations in the files of the control.
+
+    Raises:
+        ConfigError: suites or the configuration are invalid, or agents are not defined; the error contains every
+            problem.
+    """
+    files, configured = _read(sources)
+    problems: list[Problem] = []
+    bound = bind_all(configured, sources.agent, problems)
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
+    return _masked(replace(files, suites=bound.suites, agents=bound.agents))
+
+
+def _read(sources: Sources) -> tuple[ControlFiles, Sequence[tuple[Suite, Config | None]]]:
+    """Return the files without agents, and each suite with its configuration."""
+    problems: list[Problem] = []
+    loaded = load_suites(sources, problems)
+    configs = read_configurations(loaded.places, problems)
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
+    config_of = {suite.path: configs.by_file[loaded.config_of[suite.path]] for suite in loaded.suites}
+    suites = [_complete(suite, config_of[suite.path], sources) for suite in loaded.suites]
+    files = ControlFiles(suites=suites, agents={}, config_of=config_of, of_run=configs.of_run)
+    return files, [(suite, config_of[suite.path]) for suite in suites]
+
+
+def _masked(files: ControlFiles) -> ControlFiles:
+    redact = redactor()
+    return replace(
+        files,
+        suites=[masked_suite(suite, redact) for suite in files.suites],
+        agents={redact(case_id): agent for case_id, agent in files.agents.items()},
+        config_of={redact(path): config for path, config in files.config_of.items()},
+    )
+
+
 def read_control_cases(sources: Sources) -> Mapping[str, ControlCase]:
     """Read the suites and the configuration of the control; return its cases by id, with masked secrets.
 
@@ -37,23 +108,16 @@ def read_control_cases(sources: Sources) -> Mapping[str, ControlCase]:
     Raises:
         ConfigError: suites or the configuration are invalid; the error contains every problem.
     """
-    problems: list[Problem] = []
-    loaded = load_suites(sources, problems)
-    configs = read_configurations(loaded.places, problems)
-    config_of = {suite.path: configs.by_file.get(loaded.config_of[suite.path]) for suite in loaded.suites}
-    suites = [_complete(suite, config_of[suite.path], sources) for suite in loaded.suites]
-    bound = bind_all([(suite, config_of[suite.path]) for suite in suites], sources.agent, problems)
-    problems += without_cases(bound.suites)
-    if problems:
+    files = read_control_files(sources)
+    if problems := without_cases(files.suites):
         raise ConfigError(dict.fromkeys(problems))
-    redact = redactor()
-    agents = {redact(case_id): agent for case_id, agent in bound.agents.items()}
-    masked = [masked_suite(suite, redact) for suite in bound.suites]
-    return {case.id: ControlCase(suite, case, agents[case.id]) for suite in masked for case in suite.cases}
+    return {
+        case.id: ControlCase(suite, case, files.agents[case.id]) for suite in files.suites for case in suite.cases
+    }
 
 
-def _complete(suite: Suite, config: Config | None, sources: Sources) -> Suite:
-    return with_metrics(suite if config is None else with_config_defaults(suite, config), sources.metrics)
+def _complete(suite: Suite, config: Config, sources: Sources) -> Suite:
+    return with_metrics(with_config_defaults(suite, config), sources.metrics)
 
 
 def named_controls(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.compare.gate import GatePolicy
+from agenteval.compare.integrity.integrity import Integrity
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.regression.model import Burden
 from agenteval.core.llm.gateway import LlmSettings
@@ -47,6 +48,7 @@ class GateSpec:
         warnings: warnings for the reports.
         max_answer_bytes: bytes of one text of an answer that results keep.
         burden: what earlier attempts of the pull request were proven to have lost, and this run must refute.
+        integrity: how suites and rules differ from those of the base commit.
     """
 
     gate: GatePolicy
@@ -59,6 +61,7 @@ class GateSpec:
     warnings: tuple[str, ...] = ()
     max_answer_bytes: int = MAX_ANSWER_BYTES
     burden: Burden = field(default_factory=Burden)
+    integrity: Integrity = field(default_factory=Integrity)
 
     @property
     def known(self) -> frozenset[str]:
@@ -134,6 +137,8 @@ class RunSpec(GateSpec):
         settings: what the configuration of each suite decides, by the suite's path; suites with the same
             configuration share the object.
         configs: the configurations that were read.
+        config_of: the configuration of each suite, by the suite's path.
+        of_run: the configuration that decides the settings of the run as a whole.
         seed: the random seed; ``None`` for a random one.
         setup: the setup and limits of user code.
         sources: the locations of suites and agents.
@@ -157,6 +162,8 @@ class RunSpec(GateSpec):
     llm: LlmSettings
     settings: Mapping[str, SuiteSpec]
     configs: Sequence[Config]
+    config_of: Mapping[str, Config]
+    of_run: Config
     seed: int | None
     setup: Setup
     sources: Sources

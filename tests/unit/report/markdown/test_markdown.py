@@ -244,6 +244,7 @@ class TestTemplates:
             "improvements",
             "resources",
             "suite_changes",
+            "integrity",
             "known_failures",
             "suspects",
             "skipped",

@@ -1,0 +1,90 @@
+"""Finds which failing cases fail the gate: with a baseline, the ones that are new, proven broken, or named."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from agenteval.results.case import CaseResult
+from agenteval.results.comparison import ComparedCase, Comparison
+from agenteval.results.model import Results
+
+# Statuses that say whether a case passed.
+_DECIDED = frozenset({"passed", "failed"})
+
+
+@dataclass(frozen=True)
+class Required:
+    """The cases that fail the gate whenever they fail, whatever the baseline says.
+
+    Attributes:
+        strict: all cases.
+        patterns: names or ids; ``*`` matches any text.
+    """
+
+    strict: bool = False
+    patterns: tuple[str, ...] = ()
+
+    def names(self, case: CaseResult) -> bool:
+        """Return whether a case is required to pass."""
+        named = any(fnmatchcase(text, pattern) for pattern in self.patterns for text in (case.name, case.id))
+        return self.strict or named
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The failing cases that count, by what they mean for the gate; each is a name.
+
+    Attributes:
+        counting: these fail the gate.
+        known: these fail in the baseline too.
+        accepted: somebody accepted the change of these.
+        not_repeated: these passed in the baseline and failed in this run, and were not run again.
+        not_proven: the same, but they were run again, and the regression was not proven.
+    """
+
+    counting: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
+    not_repeated: tuple[str, ...] = ()
+    not_proven: tuple[str, ...] = ()
+
+
+def failures_of(results: Results, required: Required, out: Collection[str]) -> Failures | None:
+    """Return the failing cases of a run with a comparison; ``None`` without one: then each of them fails the gate.
+
+    Args:
+        results: the run.
+        required: the cases that fail the gate whenever they fail.
+        out: ids of quarantined cases.
+    """
+    comparison = results.comparison
+    if comparison is None:
+        return None
+    compared = {case.id: case for case in comparison.cases}
+    found: dict[str, list[str]] = {}
+    for _, case in results.cases():
+        if case.status == "failed" and case.id not in out:
+            found.setdefault(_kind(case, compared.get(case.id), comparison, required), []).append(case.name)
+    return Failures(**{kind: tuple(names) for kind, names in found.items()})
+
+
+def _kind(case: CaseResult, compared: ComparedCase | None, comparison: Comparison, required: Required) -> str:
+    """Return the attribute of `Failures` for a failing case."""
+    if compared is None or compared.change in {"new", "changed"}:
+        return "counting"
+    if "accepted" in compared.notes:
+        return "accepted"
+    if compared.change == "regressed" or compared.status_before not in _DECIDED or required.names(case):
+        return "counting"
+    if compared.status_before == "failed":
+        return "known"
+    return "not_proven" if was_repeated(comparison, case.id) else "not_repeated"
+
+
+def was_repeated(comparison: Comparison, case_id: str) -> bool:
+    """Return whether a case that fails now ran again, or never looked worse than its earlier runs vary."""
+    return comparison.stage is not None and all(
+        proof.current.of for proof in comparison.proofs if proof.id == case_id
+    )

@@ -1,0 +1,91 @@
+"""What somebody accepted: changes that a comparison would otherwise not let pass."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from agenteval.results.integrity import Acceptance, Difference
+
+AcceptedChange = Literal["removed", "edited", "regressed"]
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """One accepted change, of a case or of the mean of a metric.
+
+    Attributes:
+        change: what happened to it.
+        reason: why that is right.
+        until: the last day, in UTC.
+        case: id of the case; empty for a metric.
+        metric: id of the metric; empty for a case.
+        fingerprint: of the case: of the removed one, or of the one in the change.
+        before: what it was, for people; of a metric the mean.
+        after: what it is.
+        author: author of the entry in git; empty if it is unknown.
+        line: where the entry begins in its file.
+    """
+
+    change: AcceptedChange
+    reason: str
+    until: date
+    case: str = ""
+    metric: str = ""
+    fingerprint: str = ""
+    before: str = ""
+    after: str = ""
+    author: str = ""
+    line: int | None = None
+
+    @property
+    def key(self) -> str:
+        """A hash by which later runs recognise the entry."""
+        content = [self.change, self.reason, str(self.until), self.case, self.metric]
+        content += [self.fingerprint, self.before, self.after]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+    @property
+    def acceptance(self) -> Acceptance:
+        """Who accepted it, and why, for results.json."""
+        return Acceptance(author=self.author, reason=self.reason)
+
+
+def in_force(entries: Iterable[Accepted], merged: Collection[str], today: date) -> tuple[Accepted, ...]:
+    """Return the entries that count in a run.
+
+    Args:
+        entries: those of the file.
+        merged: keys of the entries that the baseline's run had: there, the base branch has caught up.
+        today: the date in UTC.
+    """
+    return tuple(entry for entry in entries if entry.key not in merged and today <= entry.until)
+
+
+def accepted_of(entries: Iterable[Accepted], change: AcceptedChange, case_id: str, digest: str) -> Accepted | None:
+    """Return the entry for a change of a case; ``None`` if the case changed again since, or nobody accepted it.
+
+    Args:
+        entries: the entries in force.
+        change: what happened to the case.
+        case_id: id of the case.
+        digest: hash of its fingerprints.
+    """
+    same = (entry for entry in entries if (entry.change, entry.case, entry.fingerprint) == (change, case_id, digest))
+    return next(same, None) if digest else None
+
+
+def acknowledged(difference: Difference, accepted: Collection[Accepted]) -> Difference:
+    """Return a difference with who accepted it, if somebody did."""
+    if difference.kind not in {"removed", "edited"} or difference.case is None:
+        return difference
+    change: AcceptedChange = "removed" if difference.kind == "removed" else "edited"
+    entry = accepted_of(accepted, change, difference.case, difference.fingerprint)
+    if entry is None:
+        return difference
+    effect = "listed" if change == "removed" else "absolute"
+    return difference.model_copy(update={"accepted_by": entry.acceptance, "effect": effect})

@@ -1,0 +1,79 @@
+"""How a change differs from the base commit by whose suites and rules it was judged, as rows of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agenteval.report.view.view import NOTHING, count
+from agenteval.results.integrity import Difference
+from agenteval.results.model import Run
+
+_EFFECTS = {
+    "unproven": "unproven: it cannot be compared",
+    "base": "the base's version decides; takes effect once merged",
+    "paired": "compared under its new name",
+    "absolute": "decided by its own result",
+    "listed": "listed only",
+}
+_WORKFLOW = "cannot be enforced from inside the run; review it"
+_KINDS = {
+    "removed": "removed case",
+    "renamed": "renamed case",
+    "edited": "edited case",
+    "new": "new case",
+    "case": "case",
+    "metric": "metric",
+    "setting": "setting",
+    "workflow": "workflow",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrityRow:
+    """One difference.
+
+    Attributes:
+        what: what differs.
+        before: the value in the base commit.
+        after: the value in the change.
+        effect: what decides.
+        strong: whether readers must look at it: nothing else will.
+    """
+
+    what: str
+    before: str
+    after: str
+    effect: str
+    strong: bool = False
+
+    def __str__(self) -> str:
+        change = "" if self.before == self.after else f": {self.before} → {self.after}"
+        return f"{self.what}{change} ({self.effect})"
+
+
+def integrity_rows(run: Run) -> Iterator[IntegrityRow]:
+    """Yield the differences, first those that nothing in the run can check or that make it unproven."""
+    ordered = sorted(run.integrity, key=lambda item: (item.kind != "workflow", item.effect != "unproven"))
+    for item in ordered:
+        yield IntegrityRow(
+            what=_what(item),
+            before=NOTHING if item.before is None else item.before,
+            after=NOTHING if item.after is None else item.after,
+            effect=_effect(item),
+            strong=item.kind == "workflow",
+        )
+
+
+def _what(item: Difference) -> str:
+    of = item.case or (count(item.cases, "case") if item.cases else "")
+    parts = [item.metric or "", item.setting or "", f"of {of}" if of and (item.metric or item.setting) else of]
+    return f"{_KINDS[item.kind]} {' '.join(part for part in parts if part)}".strip()
+
+
+def _effect(item: Difference) -> str:
+    if item.accepted_by is not None:
+        by = f" by {item.accepted_by.author}" if item.accepted_by.author else ""
+        return f"accepted{by}: {item.accepted_by.reason}"
+    text = _WORKFLOW if item.kind == "workflow" else _EFFECTS[item.effect]
+    return f"will loosen; {text}" if item.loosens else text

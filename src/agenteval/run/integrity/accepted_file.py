@@ -1,0 +1,166 @@
+"""Reads and writes ``.agenteval/accepted.yaml``: the changes that a pull request accepts, reviewed like code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from agenteval.compare.integrity.accepted import Accepted, AcceptedChange
+from agenteval.core.documents.document import Document, read_text
+from agenteval.core.documents.validation import validate
+from agenteval.core.documents.yaml.read import parse_yaml
+from agenteval.core.errors import ConfigError
+from agenteval.core.files.writing import make_directory, write_file
+from agenteval.core.paths import display_path, repository_of
+from agenteval.core.text.redact import Redactor
+from agenteval.run.confirm.git import git
+from agenteval.run.control_commit import ControlError
+
+FOLDER, FILE = ".agenteval", "accepted.yaml"
+_HEAD = """\
+# Changes that were accepted with `agenteval accept`. Review this file like code.
+# An entry counts until the base branch's results have it, or until its case changes again.
+"""
+_BLAMED = re.compile(r"^\^?([0-9a-f]{40,64}) ")
+_Name = Annotated[str, StringConstraints(pattern=r"^[^*]+$")]
+
+
+class AcceptedEntry(BaseModel):
+    """One accepted change, of a case or of the mean of a metric."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    case: _Name | None = Field(None, description="id of the case; it contains no *")
+    metric: _Name | None = Field(None, description="id of the metric whose mean fell")
+    change: AcceptedChange = Field(description="what happened: removed, edited or regressed")
+    fingerprint: str = Field(
+        "", description="of the case; the entry does not count if the case changes again", pattern=r"^[0-9a-f]*$"
+    )
+    before: str = Field("", description="what it was in the base")
+    after: str = Field("", description="what it is in the change; of a metric the accepted mean")
+    reason: str = Field(min_length=1, description="why the change is right")
+    until: date = Field(description="last day (YYYY-MM-DD, UTC)")
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> AcceptedEntry:
+        if (self.case is None) == (self.metric is None):
+            raise ValueError("needs exactly one of `case` and `metric`")
+        if self.case is not None and not self.fingerprint:
+            raise ValueError("a case needs its `fingerprint`; write the entry with `agenteval accept`")
+        if self.metric is not None and self.change != "regressed":
+            raise ValueError("a metric can only have `change: regressed`")
+        return self
+
+
+class AcceptedFile(BaseModel):
+    """``.agenteval/accepted.yaml``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    accepted: list[AcceptedEntry] = Field(default_factory=list, description="the accepted changes")
+
+
+def accepted_path(here: Path) -> Path:
+    """Return the file for a working directory: at the root of its repository, if it is in one."""
+    return (repository_of(here) or here) / FOLDER / FILE
+
+
+def read_accepted(here: Path, redact: Redactor | None = None) -> tuple[Accepted, ...]:
+    """Return the entries of the file, each with its author in git; empty without a file.
+
+    Args:
+        here: the working directory.
+        redact: masks secrets in texts that reports show.
+
+    Raises:
+        ConfigError: the file is not valid; the error contains every problem.
+    """
+    path = accepted_path(here)
+    if not path.is_file() and not path.is_symlink():
+        return ()
+    name = display_path(path)
+    # Variables are not replaced: the entries are compared with those of other runs.
+    document = parse_yaml(read_text(path, name), name, path.parent, environment={}, unset=[])
+    file, problems = validate(AcceptedFile, {} if document.data is None else document.data, document)
+    if file is None:
+        raise ConfigError(problems)
+    masked = redact or (lambda text: text)
+    authors = _authors(path) if file.accepted else {}
+    return tuple(
+        replace(_accepted(entry, line), author=masked(authors.get(line or 0, "")), reason=masked(entry.reason))
+        for line, entry in _with_lines(file, document)
+    )
+
+
+def _with_lines(file: AcceptedFile, document: Document) -> Iterable[tuple[int | None, AcceptedEntry]]:
+    return [(document.line(("accepted", place)), entry) for place, entry in enumerate(file.accepted)]
+
+
+def _accepted(entry: AcceptedEntry, line: int | None) -> Accepted:
+    return Accepted(
+        change=entry.change,
+        reason=entry.reason,
+        until=entry.until,
+        case=entry.case or "",
+        metric=entry.metric or "",
+        fingerprint=entry.fingerprint,
+        before=entry.before,
+        after=entry.after,
+        line=line,
+    )
+
+
+def _authors(path: Path) -> dict[int, str]:
+    """Return the author of each line of a file in git; empty for lines that are not committed, or without git.
+
+    In a shallow checkout the author of older lines is unknown.
+    """
+    try:
+        blamed = git(path.parent, "blame", "--line-porcelain", "--no-textconv", "HEAD", "--", path.name)
+    except ControlError:
+        return {}
+    found: dict[int, str] = {}
+    author, number, is_boundary = "", 0, False
+    for line in blamed.splitlines():
+        if _BLAMED.match(line):
+            number, author, is_boundary = number + 1, "", False
+        elif line.startswith("author "):
+            author = line.removeprefix("author ")
+        elif line == "boundary":
+            is_boundary = True
+        elif line.startswith("\t") and not is_boundary:
+            found[number] = author.encode("utf-8", "surrogateescape").decode(errors="replace")
+    return found
+
+
+def write_accepted(path: Path, entries: Iterable[Accepted]) -> None:
+    """Write the entries into the file.
+
+    Raises:
+        InfrastructureError: it cannot be written.
+    """
+    content = [_plain(entry) for entry in entries]
+    text = yaml.safe_dump({"accepted": content}, sort_keys=False, allow_unicode=True, width=120)
+    make_directory(path.parent)
+    write_file(path.parent, path.name, _HEAD + text)
+
+
+def _plain(entry: Accepted) -> dict[str, object]:
+    fields = {
+        "case": entry.case,
+        "metric": entry.metric,
+        "change": entry.change,
+        "fingerprint": entry.fingerprint,
+        "before": entry.before,
+        "after": entry.after,
+        "reason": entry.reason,
+        "until": entry.until,
+    }
+    return {name: value for name, value in fields.items() if value != ""}

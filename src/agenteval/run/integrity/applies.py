@@ -1,0 +1,28 @@
+"""Says which runs are judged by the rules of a base commit."""
+
+from __future__ import annotations
+
+from agenteval.results.model import OWN_NAME, Results
+from agenteval.run.control_commit import Kind
+
+_QUEUE = "refs/heads/gh-readonly-queue/"
+
+
+def is_judged_by_base(kind: Kind, ref: str | None, baseline: Results | None) -> bool:
+    """Return whether a run is judged by a base commit.
+
+    A pull request always is. A run of the base branch is not, because the merge has accepted the change. Other runs
+    are if they have a baseline, from whose commit the base commit follows.
+
+    Args:
+        kind: how the base commit follows from the event.
+        ref: the branch or pull request of the run.
+        baseline: the run to compare with; ``None`` without one.
+    """
+    if kind == "pull-request":
+        return True
+    if baseline is None or baseline.run.commit is None or baseline.tool.name != OWN_NAME:
+        return False
+    if kind == "previous":
+        return (ref or "").startswith(_QUEUE)
+    return kind in {"merge-base", "local"}

@@ -1,0 +1,179 @@
+"""Accepting what a run found, through the program in a git repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.end_to_end.conftest import Command
+from tests.end_to_end.judged_repository import Repository, made_repository
+from tests.git_server import commit, git
+from tests.support import Ended
+
+FILE = ".agenteval/accepted.yaml"
+
+
+@pytest.fixture
+def repository(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    return made_repository(command, tmp_path, monkeypatch)
+
+
+def accept(repository: Repository, *names: str, reason: str = "the tariff changed") -> Ended:
+    return repository.command("accept", *names, "--reason", reason)
+
+
+def entries(repository: Repository) -> list[dict[str, Any]]:
+    content = yaml.safe_load((repository.folder / FILE).read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = content["accepted"]
+    return found
+
+
+def removed(repository: Repository) -> None:
+    suite = repository.suite
+    suite["test_cases"].pop(0)
+    repository.write_suite(suite)
+
+
+def broken(repository: Repository) -> None:
+    repository.break_agent("question c0")
+
+
+def other_answer(repository: Repository) -> None:
+    """The agent answers something else on purpose, and so does the suite."""
+    repository.break_agent("question c0")
+    repository.edit_case("c0", ground_truth="wrong")
+
+
+CHANGES: dict[str, Callable[[Repository], None]] = {"removed": removed, "regressed": broken, "edited": other_answer}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_accepted_change_is_green_and_listed(repository: Repository, change: str) -> None:
+    CHANGES[change](repository)
+    assert repository.compared().status == 1
+    done = accept(repository, "c0")
+    assert done.status == 0, done.text
+    assert FILE in done.text
+    (entry,) = entries(repository)
+    assert (entry["case"], entry["change"], entry["reason"]) == ("agent.yaml::c0", change, "the tariff changed")
+    ended = repository.compared()
+    assert ended.status == 0, ended.text
+    assert f"c0 ({change}) was accepted by a@b.c: the tariff changed" in ended.text
+    acknowledged = [item.accepted_by for item in repository.differences(change)]
+    assert [item and (item.author, item.reason) for item in acknowledged] == (
+        [] if change == "regressed" else [("a@b.c", "the tariff changed")]
+    )
+
+
+@pytest.mark.parametrize("change", ["removed", "regressed", "edited"])
+def test_it_is_forgotten_when_the_base_has_caught_up(repository: Repository, change: str) -> None:
+    CHANGES[change](repository)
+    repository.compared()
+    accept(repository)
+    commit(repository.folder)
+    git(repository.folder, "checkout", "--quiet", "-B", "main")
+    repository.run("--out", "../base")
+    git(repository.folder, "checkout", "--quiet", "-b", "next")
+    ended = repository.compared()
+    assert ended.status == 0, ended.text
+    assert "accepted by" not in ended.text
+    repository.break_agent("question c0", "question c1")
+    assert repository.compared().status == 1
+
+
+def test_it_does_not_count_for_another_change_of_the_case(repository: Repository) -> None:
+    other_answer(repository)
+    repository.compared()
+    accept(repository, "agent.yaml::c0")
+    repository.edit_case("c0", ground_truth="wrong", input="question c0?")
+    ended = repository.compared()
+    assert ended.status == 1, ended.text
+    assert "accepted by" not in ended.text
+
+
+def test_it_does_not_cover_another_case(repository: Repository) -> None:
+    repository.break_agent("question c0", "question c1")
+    repository.compared()
+    accept(repository, "c0")
+    ended = repository.compared()
+    assert ended.status == 1, ended.text
+    assert "1 of 6 cases got worse" in ended.text
+
+
+def test_an_accepted_case_that_changed_still_has_to_pass(repository: Repository) -> None:
+    repository.edit_case("c0", ground_truth="never said")
+    repository.compared()
+    accept(repository, "c0")
+    ended = repository.compared()
+    assert ended.status == 1, ended.text
+    assert [found.name for _, found in repository.results.cases()].count("c0 (edited)") == 0
+
+
+def test_without_names_everything_is_accepted_and_the_file_is_kept(repository: Repository) -> None:
+    repository.break_agent("question c0", "question c1")
+    repository.compared()
+    assert accept(repository, "c0").status == 0
+    repository.compared()
+    assert accept(repository, reason="again").status == 0
+    assert [(entry.get("case", entry.get("metric")), entry["reason"]) for entry in entries(repository)] == [
+        ("agent.yaml::c0", "the tariff changed"),
+        ("agent.yaml::c1", "again"),
+        ("equality", "again"),
+        ("graded", "again"),
+    ]
+    assert repository.compared().status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["*", "--reason", "x"], "'*': wildcards are not allowed; name each case"),
+        (["c7", "--reason", "x"], "'c7' is nothing that can be accepted"),
+        (["c0", "--reason", " "], "--reason: is empty"),
+        (["c0", "--reason", "x", "--until", "2001-01-01"], "--until: 2001-01-01 is over"),
+        (["c0", "--reason", "x", "--until", "soon"], "'soon' is not a day like 2030-01-31"),
+        (["c0", "--reason", "x", "--from", "nowhere"], "no such results file"),
+        (["c0", "--reason", "x", "--from", "../base"], "nothing to accept: it was not compared with a baseline"),
+        (["c0"], "--reason"),
+    ],
+)
+def test_mistakes(repository: Repository, arguments: list[str], said: str) -> None:
+    broken(repository)
+    repository.compared()
+    ended = repository.command("accept", *arguments)
+    assert ended.status == 2
+    assert said in ended.text
+    assert not (repository.folder / FILE).exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("accepted: 3", "accepted"),
+        ("accepted: [{case: 'a*', change: removed, fingerprint: ab, reason: x, until: 2999-01-01}]", "case"),
+        ("accepted: [{case: a, change: removed, reason: x, until: 2999-01-01}]", "needs its `fingerprint`"),
+        ("accepted: [{change: removed, reason: x, until: 2999-01-01}]", "exactly one of `case` and `metric`"),
+        ("accepted: [{metric: m, change: removed, reason: x, until: 2999-01-01}]", "`change: regressed`"),
+        ("accepted: ]", "not valid YAML"),
+    ],
+)
+def test_a_wrong_file_is_an_error_with_its_line(repository: Repository, text: str, said: str) -> None:
+    (repository.folder / FILE).parent.mkdir()
+    (repository.folder / FILE).write_text(text, encoding="utf-8")
+    ended = repository.compared()
+    assert ended.status == 2, ended.text
+    assert f"{FILE}:1" in ended.text
+    assert said in ended.text
+
+
+def test_an_entry_that_has_ended_does_not_count(repository: Repository) -> None:
+    broken(repository)
+    repository.compared()
+    accept(repository, "c0")
+    path = repository.folder / FILE
+    until = str(entries(repository)[0]["until"])
+    path.write_text(path.read_text(encoding="utf-8").replace(until, "2001-01-01"), encoding="utf-8")
+    assert repository.compared().status == 1

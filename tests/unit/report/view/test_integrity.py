@@ -1,0 +1,70 @@
+"""The differences from the base commit, in words."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.runs import case, results
+
+from agenteval.report.view.integrity import integrity_rows
+from agenteval.results.integrity import Acceptance, Difference
+
+WORKFLOW = ".github/workflows/eval.yml"
+
+
+@pytest.mark.parametrize(
+    ("difference", "text"),
+    [
+        (
+            Difference(
+                kind="metric",
+                cases=3,
+                metric="bleu",
+                setting="threshold",
+                before="0.8",
+                after="0.5",
+                effect="base",
+                loosens=True,
+            ),
+            "metric bleu threshold of 3 cases: 0.8 → 0.5 (will loosen; the base's version decides; takes effect once "
+            "merged)",
+        ),
+        (
+            Difference(kind="removed", case="a", before="a", effect="unproven"),
+            "removed case a: a → – (unproven: it cannot be compared)",
+        ),
+        (
+            Difference(
+                kind="edited",
+                case="a",
+                setting="input",
+                effect="absolute",
+                accepted_by=Acceptance(author="Ann", reason="new prices"),
+            ),
+            "edited case input of a (accepted by Ann: new prices)",
+        ),
+        (Difference(kind="new", cases=30, effect="absolute"), "new case 30 cases (decided by its own result)"),
+        (
+            Difference(kind="setting", setting="gate.strict", before="true", after="false", effect="base"),
+            "setting gate.strict: true → false (the base's version decides; takes effect once merged)",
+        ),
+    ],
+)
+def test_a_difference_is_one_line(difference: Difference, text: str) -> None:
+    run = results(case("a")).run.model_copy(update={"integrity": [difference]})
+    (row,) = integrity_rows(run)
+    assert str(row) == text
+    assert not row.strong
+
+
+def test_what_nothing_enforces_comes_first_and_is_strong() -> None:
+    found = [
+        Difference(kind="new", case="a", effect="absolute"),
+        Difference(kind="removed", case="b", effect="unproven"),
+        Difference(
+            kind="workflow", setting=".github/workflows/eval.yml", before="there", after="there", effect="listed"
+        ),
+    ]
+    rows = list(integrity_rows(results(case("a")).run.model_copy(update={"integrity": found})))
+    assert [row.strong for row in rows] == [True, False, False]
+    assert str(rows[0]) == ("workflow .github/workflows/eval.yml (cannot be enforced from inside the run; review it)")
+    assert rows[1].what == "removed case b"

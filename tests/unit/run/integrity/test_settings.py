@@ -1,0 +1,66 @@
+"""How the settings of the change differ from those of the base commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agenteval.run.config.file import read_config_file
+from agenteval.run.config.model import Config
+from agenteval.run.integrity.settings import setting_differences, suite_differences
+
+HELD = {"case": "a", "until": "2999-01-01"}
+
+
+def config(folder: Path, **keys: Any) -> Config:
+    path = folder / "agenteval.yaml"
+    path.write_text(yaml.safe_dump(keys), encoding="utf-8")
+    return read_config_file(path)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "setting", "loosens"),
+    [
+        ({}, {"fail_on": ["errors"]}, "gate.fail_on", True),
+        ({"fail_on": ["errors"]}, {}, "gate.fail_on", False),
+        ({}, {"tolerance": 0.2}, "gate.tolerance", True),
+        ({"tolerance": 0.2}, {}, "gate.tolerance", False),
+        ({"policy": "any-flip"}, {}, "gate.policy", False),
+        ({}, {"confirm": "off"}, "gate.confirm", True),
+        ({"strict": True}, {}, "gate.strict", True),
+        ({}, {"must_pass": ["a"]}, "gate.must_pass", False),
+        ({"must_pass": ["a"]}, {"must_pass": ["b"]}, "gate.must_pass", True),
+        ({}, {"quarantine": [HELD]}, "gate.quarantine", True),
+        ({"quarantine": [HELD]}, {}, "gate.quarantine", False),
+        ({}, {"metrics": {"bleu": {"gating": False}}}, "gate.metrics", True),
+        ({"max_cost_increase": 0.2}, {}, "gate.max_cost_increase", True),
+        ({}, {"max_cost_increase": 0.2}, "gate.max_cost_increase", False),
+        ({}, {"on_unchecked": "warn"}, "gate.on_unchecked", True),
+        ({}, {"max_cases": 1}, "gate.max_cases", True),
+    ],
+)
+def test_a_setting_of_the_gate(
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], setting: str, loosens: bool
+) -> None:
+    old, new = config(tmp_path, gate=before), config(tmp_path, gate=after)
+    (found,) = setting_differences(old, new)
+    assert (found.kind, found.setting, found.loosens, found.effect) == ("setting", setting, loosens, "base")
+    assert found.before != found.after
+    assert list(setting_differences(new, new)) == []
+
+
+def test_judge_and_criteria(tmp_path: Path) -> None:
+    old = config(tmp_path, judge="openai/gpt-4o", criteria={"all_successful": True})
+    new = config(tmp_path, judge="openai/gpt-4o-mini")
+    found = {item.setting: (item.before, item.after, item.loosens) for item in suite_differences(old, new)}
+    assert found["judge"] == ("openai/gpt-4o", "openai/gpt-4o-mini", False)
+    assert found["criteria"][1:] == (None, True)
+    assert list(suite_differences(old, old)) == []
+
+
+def test_other_keys_are_no_rules(tmp_path: Path) -> None:
+    old, new = config(tmp_path), config(tmp_path, concurrency=3, reports=[], llm={"retries": 1})
+    assert [*setting_differences(old, new), *suite_differences(old, new)] == []

@@ -1,0 +1,71 @@
+"""The versions of cases that run."""
+
+from __future__ import annotations
+
+from agenteval.compare.integrity.pairs import pair
+from agenteval.run.integrity.versions import Versions, suite_of_base, suite_version
+from agenteval.suite.evaluation import Aggregate
+from agenteval.suite.model import Case, MetricConfig, Suite, Target, Turn
+
+STRICT = MetricConfig(id="m", type="equality", kind="standard", threshold=0.9)
+LOOSE = MetricConfig(id="m", type="equality", kind="standard", threshold=0.1)
+ADDED = MetricConfig(id="n", type="bleu", kind="standard", threshold=0.5)
+
+
+def case(name: str, text: str, *metrics: MetricConfig, aggregate: Aggregate | None = None) -> Case:
+    return Case(id=name, name=name, turns=(Turn(input=text, metrics=metrics),), aggregate=aggregate)
+
+
+def versions(ours: list[Case], theirs: list[Case], *accepted: str) -> Versions:
+    return Versions(pair(ours, theirs), accepted, {item.id for item in ours})
+
+
+def test_the_rules_are_the_bases_and_the_place_is_ours() -> None:
+    ours = Case(id="a", name="a", turns=(Turn(input="x", metrics=(LOOSE,)),), line=9, target=Target("agent", "new"))
+    (found,) = versions([ours], [case("a", "x", STRICT)]).of(ours)
+    assert found.turns[0].metrics == (STRICT,)
+    assert (found.line, found.target) == (9, Target("agent", "new"))
+
+
+def test_a_renamed_case_has_its_new_name() -> None:
+    ours = case("b", "x", STRICT)
+    (found,) = versions([ours], [case("a", "x", STRICT)]).of(ours)
+    assert (found.id, found.name) == ("b", "b")
+
+
+def test_an_edited_case_runs_twice_with_two_ids() -> None:
+    ours, taken = case("a", "new", LOOSE), case("a (edited)", "y", LOOSE)
+    base, edited = versions([ours, taken], [case("a", "old", STRICT)]).of(ours)
+    assert (base.id, base.turns[0].input, base.turns[0].metrics) == ("a", "old", (STRICT,))
+    assert (edited.id, edited.turns[0].input) == ("a (edited) (edited)", "new")
+
+
+def test_an_accepted_edit_and_a_new_case_are_ours_alone() -> None:
+    ours, new = case("a", "new", LOOSE), case("n", "n", LOOSE)
+    found = versions([ours, new], [case("a", "old", STRICT)], "a")
+    assert (found.of(ours), found.of(new)) == ((ours,), (new,))
+
+
+def test_an_added_metric_is_only_reported() -> None:
+    ours = case("a", "x", STRICT, ADDED)
+    (found,) = versions([ours], [case("a", "x", STRICT)]).of(ours)
+    kept, added = found.turns[0].metrics
+    assert kept == STRICT
+    assert (added.id, added.gating, added.threshold, added.fail_on_error) == ("n", False, None, False)
+    # A combined score stays what it was.
+    weighed = case("a", "x", STRICT, aggregate=Aggregate(threshold=0.5, weights={"m": 1.0}))
+    (same,) = versions([ours], [weighed]).of(ours)
+    assert same.turns[0].metrics == (STRICT,)
+
+
+def test_the_suite_has_the_bases_metrics_for_traces() -> None:
+    ours = Suite("moved.yaml", "s", "holodeck", (case("moved.yaml::a", "x", LOOSE),), metrics=(LOOSE,))
+    base = Suite("old.yaml", "s", "holodeck", (case("old.yaml::a", "x", LOOSE),), metrics=(STRICT,))
+    pairs = pair(ours.cases, base.cases)
+    theirs = suite_of_base(ours, {"old.yaml": base}, pairs)
+    assert theirs is base
+    found = suite_version(ours, theirs, Versions(pairs, (), {"moved.yaml::a"}))
+    assert (found.path, found.metrics) == ("moved.yaml", (STRICT,))
+    assert [item.id for item in found.cases] == ["moved.yaml::a"]
+    alone = suite_of_base(ours, {}, pair(ours.cases, ()))
+    assert alone is None
