@@ -169,13 +169,13 @@ def test_a_regression_is_proven_beside_the_first_parent(home: Path, server: GitS
     assert ended.status == 1, ended.text
     comparison = results_in(pull_request.workspace).comparison
     assert comparison is not None
-    assert (comparison.verdict, comparison.stage) == ("regressed", "head-to-head")
+    assert (comparison.verdict, comparison.stage) == ("regressed", "cases")
     assert comparison.control == pull_request.base
     asked = pull_request.asked()
     sides = {side: [item for item in asked if item.side == side] for side in ("first", "current", "control")}
     assert {item.version for item in sides["control"]} == {"good"}
     assert {item.version for item in sides["current"]} == {"bad"}
-    assert len(sides["control"]) == len(sides["current"]) == CASES * GateSettings().head_to_head_factor
+    assert len(sides["control"]) == len(sides["current"]) >= GateSettings().case_rounds[1]
     # Each run is a session of its own, for programs and for requests.
     runs = {side: {item.run for item in of_side} for side, of_side in sides.items()}
     assert not runs["first"] & runs["current"] | runs["current"] & runs["control"]
@@ -201,9 +201,8 @@ def test_an_unchanged_agent_never_needs_the_control(home: Path, server: GitServe
 @pytest.mark.parametrize(
     "case_of",
     [
-        ({"max_confirmation": {"runs": 0}}, {}, {"first"}, "`max_confirmation: {runs: 0}` ended the confirmation"),
-        ({"max_confirmation": {"runs": 1}}, {}, {"first", "current"}, "1 were made, 1 more are needed"),
-        ({"max_confirmation": {"calls": 11}}, {}, {"first"}, "0 were made, 12 more are needed"),
+        ({"max_confirmation": {"calls": 2}}, {}, {"first"}, "0 were made, 3 more are needed"),
+        ({"max_confirmation": {"calls": 11}}, {}, {"first", "current", "control"}, "`max_confirmation: {calls: 11}`"),
         (
             {},
             {"github-token": "ghs_another0123456789"},
