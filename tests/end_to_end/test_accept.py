@@ -124,6 +124,8 @@ def test_without_names_everything_is_accepted_and_the_file_is_kept(repository: R
         ("equality", "again"),
         ("graded", "again"),
     ]
+    # Each entry can be read alone.
+    assert "&id" not in (repository.folder / FILE).read_text(encoding="utf-8")
     assert repository.compared().status == 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.compare.regression.model import CaseFinding, Decision, Failures, MetricFinding
@@ -54,7 +54,7 @@ class Words:
             current, control = (f"{share:.0%}" for share in decision.lost)
             return f"the change loses iterations that the base does not ({current} against {control})"
         looked = [_looked_worse(finding) for finding in decision.metrics if finding.suspicious]
-        names = [self._case(finding) for finding in decision.cases if not finding.proven]
+        names = [self._case(finding) for finding in _one_per_case(decision.cases) if not finding.proven]
         if names:
             looked.append(f"{_some(names)} failed more often than before")
         reasons = [*_first(looked, "metrics"), decision.missing.why]
@@ -64,7 +64,7 @@ class Words:
 
     def _proven(self, decision: Decision) -> Iterator[str]:
         yield from (self._mean(decision, finding) for finding in decision.metrics if finding.proven)
-        cases = [finding for finding in decision.cases if finding.proven]
+        cases = _one_per_case(finding for finding in decision.cases if finding.proven)
         yield from _first([self._case_proof(decision, finding) for finding in cases], "cases")
         if decision.stage == "earlier-runs":
             yield "compared with runs of earlier days, so drift cannot be told from regression"
@@ -106,7 +106,7 @@ class Words:
             return
         means = [self._kept(decision, finding) for finding in decision.metrics]
         yield from _first(means or ["no metric that gates has scores in both runs"], "metrics")
-        yield from _first([self._case_cleared(finding) for finding in decision.cases], "cases")
+        yield from _first([self._case_cleared(finding) for finding in _one_per_case(decision.cases)], "cases")
 
     def _repeated(self, decision: Decision) -> str:
         if not decision.changed:
@@ -192,6 +192,16 @@ def _of(failures: Failures) -> str:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more cases" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def _one_per_case(findings: Iterable[CaseFinding]) -> list[CaseFinding]:
+    """Return one finding for each case, the clearest one: several metrics can find the same case."""
+    clearest: dict[str, CaseFinding] = {}
+    for finding in findings:
+        known = clearest.setdefault(finding.case_id, finding)
+        if abs(finding.fall) > abs(known.fall):
+            clearest[finding.case_id] = finding
+    return list(clearest.values())
 
 
 def _first(texts: Sequence[str], noun: str) -> list[str]:

@@ -140,6 +140,13 @@ def _authors(path: Path) -> dict[int, str]:
     return found
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes equal dates in full each time, so that every entry can be read alone."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
 def write_accepted(path: Path, entries: Iterable[Accepted]) -> None:
     """Write the entries into the file.
 
@@ -147,7 +154,7 @@ def write_accepted(path: Path, entries: Iterable[Accepted]) -> None:
         InfrastructureError: it cannot be written.
     """
     content = [_plain(entry) for entry in entries]
-    text = yaml.safe_dump({"accepted": content}, sort_keys=False, allow_unicode=True, width=120)
+    text = yaml.dump({"accepted": content}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     make_directory(path.parent)
     write_file(path.parent, path.name, _HEAD + text)
 
