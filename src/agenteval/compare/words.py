@@ -57,7 +57,7 @@ class Words:
         names = [self._case(finding) for finding in _one_per_case(decision.cases) if not finding.proven]
         if names:
             looked.append(f"{_some(names)} failed more often than before")
-        reasons = [*_first(looked, "metrics"), decision.missing.why]
+        reasons = [*_first(looked, "metric"), decision.missing.why]
         if decision.missing.what == "control" and self.runs < _RUNS_THAT_DECIDE:
             reasons.append(f"without it, {_RUNS_THAT_DECIDE} earlier runs are needed, and there {_are(self.runs)}")
         return "; ".join(reasons)
@@ -65,7 +65,7 @@ class Words:
     def _proven(self, decision: Decision) -> Iterator[str]:
         yield from (self._mean(decision, finding) for finding in decision.metrics if finding.proven)
         cases = _one_per_case(finding for finding in decision.cases if finding.proven)
-        yield from _first([self._case_proof(decision, finding) for finding in cases], "cases")
+        yield from _first([self._case_proof(decision, finding) for finding in cases], "case")
         if decision.stage == "earlier-runs":
             yield "compared with runs of earlier days, so drift cannot be told from regression"
         if decision.carried:
@@ -105,8 +105,8 @@ class Words:
             yield self._repeated(decision)
             return
         means = [self._kept(decision, finding) for finding in decision.metrics]
-        yield from _first(means or ["no metric that gates has scores in both runs"], "metrics")
-        yield from _first([self._case_cleared(finding) for finding in _one_per_case(decision.cases)], "cases")
+        yield from _first(means or ["no metric that gates has scores in both runs"], "metric")
+        yield from _first([self._case_cleared(finding) for finding in _one_per_case(decision.cases)], "case")
 
     def _repeated(self, decision: Decision) -> str:
         if not decision.changed:
@@ -190,7 +190,7 @@ def _of(failures: Failures) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more cases" if len(names) > _NAMED else ""
+    more = f" and {_more(names, 'case')}" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
 
 
@@ -206,5 +206,9 @@ def _one_per_case(findings: Iterable[CaseFinding]) -> list[CaseFinding]:
 
 def _first(texts: Sequence[str], noun: str) -> list[str]:
     """Return the first texts, and how many there are besides."""
-    more = [f"{len(texts) - _NAMED} more {noun}"] if len(texts) > _NAMED else []
-    return [*texts[:_NAMED], *more]
+    return [*texts[:_NAMED], *([_more(texts, noun)] if len(texts) > _NAMED else [])]
+
+
+def _more(items: Sequence[str], noun: str) -> str:
+    number = len(items) - _NAMED
+    return f"1 more {noun}" if number == 1 else f"{number} more {noun}s"
