@@ -1,0 +1,103 @@
+"""The gate over a history of merges: the jobs of pull requests and of the base branch, with a noisy agent."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.conftest import Command
+from tests.end_to_end.gated_repository import BAD, GATE, GOOD, Repository
+from tests.git_server import commit, git
+
+# 8 and 19 of 19 cases pass without noise.
+FEW, MANY = 10, 17
+
+
+@pytest.fixture
+def bad(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository whose agent answers most questions wrong."""
+    return Repository.create(tmp_path / "bot", command, monkeypatch, ranking=BAD)
+
+
+@pytest.fixture
+def good(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository whose agent answers all questions right, but for its noise."""
+    return Repository.create(tmp_path / "bot", command, monkeypatch, ranking=GOOD)
+
+
+# A merged improvement is not taken back unnoticed
+
+
+@pytest.mark.parametrize("is_proven", [True, False], ids=["proven", "not proven"])
+@pytest.mark.parametrize("old_runs", [1, 3])
+def test_taking_a_merged_improvement_back_is_red(bad: Repository, old_runs: int, is_proven: bool) -> None:
+    for _ in range(old_runs):
+        bad.base_job()
+    assert bad.passed() <= FEW
+    bad.rank(GOOD)
+    bad.propose()
+    assert bad.pull_request_job().status == 0
+    bad.merge()
+    ended = bad.base_job(*(() if is_proven else ("--config", bad.settings({**GATE, "confirm": "off"}))))
+    assert ended.status == 0, ended.text
+    assert bad.passed() >= MANY
+    merged = bad.comparison(bad.baseline)
+    assert merged.verdict == ("improved" if is_proven else "unchanged")
+    pool = bad.results(bad.baseline).pool
+    # An epoch begins only with a proof.
+    epochs = {entry.epoch for entry in pool}
+    tip, first = (git(bad.folder, "rev-parse", name) for name in ("HEAD", "HEAD~"))
+    assert epochs == ({tip} if is_proven else {first})
+    bad.rank(BAD)
+    bad.propose()
+    ended = bad.pull_request_job()
+    assert ended.status == 1, ended.text
+    found = bad.comparison()
+    assert (found.verdict, found.control) == ("regressed", tip)
+    assert bad.passed("reports/pull-request") <= FEW
+
+
+# A limit ends the confirmation
+
+
+@pytest.mark.parametrize(
+    ("limits", "calls", "why"),
+    [
+        ({"runs": 0}, 0, "`max_confirmation: {runs: 0}` ended the confirmation (0 were made, 0.111 more are needed)"),
+        ({"runs": 1}, 171, "`max_confirmation: {runs: 1}` ended the confirmation (1 were made, 1 more are needed)"),
+        (
+            {"calls": 100},
+            57,
+            "`max_confirmation: {calls: 100}` ended the confirmation (57 were made, 114 more are needed)",
+        ),
+    ],
+    ids=["no run", "one run", "calls"],
+)
+def test_a_suspicion_that_a_limit_leaves_open_is_unproven(
+    good: Repository, limits: dict[str, int], calls: int, why: str
+) -> None:
+    good.configure({**GATE, "max_confirmation": limits})
+    commit(good.folder)
+    good.base_job()
+    good.rank(BAD)
+    good.propose()
+    ended = good.pull_request_job()
+    assert ended.status == 3, ended.text
+    results, found = good.results(), good.comparison()
+    assert results.gate is not None
+    assert (results.gate.verdict, results.gate.exit_status, found.verdict) == ("unproven", 3, "unproven")
+    assert (found.cost.calls if found.cost else 0) == calls
+    (point,) = found.unproven
+    assert (point.what, point.mended_by) == ("confirmation", "outside")
+    assert point.text.endswith(f"{why}; raise it to finish")
+    assert "looked worse" in point.text
+    assert ended.out.splitlines()[-1].startswith("agenteval: unproven: ")
+    for outlet in (ended.out, _report(good, "comment.md"), _report(good, "summary.md")):
+        assert why in outlet
+
+
+def _report(repository: Repository, name: str) -> str:
+    """The text of a report in Markdown, without its escapes."""
+    text = (repository.folder / "reports" / "pull-request" / name).read_text(encoding="utf-8")
+    return html.unescape(text).replace("\\", "")
