@@ -47,7 +47,7 @@ CONTRACT = {
     ),
     "pool[]": "commit run_id created_at cases",
     "pool[].cases{}": "fingerprint metrics scores",
-    "comparison": "baseline verdict metrics cases policy",
+    "comparison": "baseline verdict unproven metrics cases stage cost policy",
     "comparison.baseline": "commit ref run_id created_at distance",
 }
 
@@ -168,7 +168,7 @@ def test_the_results_say_what_happened(produced: dict[str, Any]) -> None:
     assert [entry["run_id"] for entry in produced["pool"]][-1] == produced["run"]["id"]
     compared = {found["name"]: found for found in produced["comparison"]["cases"]}
     # One case that turned proves nothing.
-    assert (compared["pass"]["change"], compared["pass"]["notes"]) == ("unchanged", ["suspect"])
+    assert (compared["pass"]["change"], produced["comparison"]["verdict"]) == ("unchanged", "unproven")
 
 
 def test_the_examples_follow_the_schema_of_the_configuration() -> None:

@@ -36,7 +36,7 @@ ONLY_WITH = {
     "agenteval.suite.model_tools": "tools of a model agent",
     "agenteval.compare.comparer": "a baseline",
     "agenteval.compare.pool": "a baseline",
-    "agenteval.compare.statistics.model": "a baseline",
+    "agenteval.compare.regression.decide": "a baseline",
     "agenteval.core.llm.calls": "judges, or an agent made of a model",
     "agenteval.results.analysis.answers": "criteria or analyses",
     "agenteval.agents.replay.trace": "recorded traces",

@@ -210,7 +210,12 @@ class CaseFinding:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What was run again: runs of the whole suite, and iterations of cases in all, both sides together."""
+    """What was run again, both sides together.
+
+    Attributes:
+        runs: runs of the whole suite; a pass of one iteration is a part of one.
+        calls: iterations in all, those of the whole runs included.
+    """
 
     runs: float = 0.0
     calls: int = 0
@@ -229,7 +234,7 @@ class Decision:
         repeats: whether nothing varies in the pool and the first run.
         changed: ids of the cases whose scores changed, if nothing varies.
         losses: whether lost iterations counted as failures, because they might hide some.
-        lost: shares of lost iterations: of the agent under test, and of the control or else the pool.
+        lost: shares of lost iterations: of the agent under test, and of the control or else the newest pool run.
         missing: why something that was due could not be made; ``None`` if nothing is missing.
         carried: whether the verdict repeats an earlier attempt's burden.
         cost: of the runs that were made.

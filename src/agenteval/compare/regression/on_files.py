@@ -116,9 +116,7 @@ def _test_cases(trial: Trial, runs: list[Run]) -> bool:
 
 
 def _is_open(trial: Trial, record: CaseRecord) -> bool:
-    """Return whether a candidate is neither proven nor refuted by as many iterations as the gate would make."""
+    """Return whether a candidate is neither proven nor refuted by all iterations together."""
     current, control = record.current, record.control
     fall = current.failed / current.of - control.failed / control.of if current.of and control.of else 1.0
-    if record.is_proven or fall < trial.settings.case_drop - ROUNDING:
-        return False
-    return min(current.of, control.of) < trial.settings.case_rounds[-1]
+    return not record.is_proven and fall >= trial.settings.case_drop - ROUNDING

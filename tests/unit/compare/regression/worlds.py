@@ -88,9 +88,9 @@ class Driver:
                 return decision
             self.requests.append(request)
             refusal = self.refused(request)
-            answer = refusal or {side: self._answer(side, request) for side in request.sides}
+            answer = refusal or {side: self.answer(side, request) for side in request.sides}
 
-    def _answer(self, side: Side, request: Request) -> Scores:
+    def answer(self, side: Side, request: Request) -> Scores:
         rows = [int(name.removeprefix("case-")) for name in request.iterations]
         counts = set(request.iterations.values())
         assert len(counts) == 1
