@@ -82,6 +82,15 @@ class Repository:
         changed = [f"    ranking: {ranking}" if line.startswith("    ranking:") else line for line in lines]
         suite.write_text("\n".join([*changed, ""]), encoding="utf-8")
 
+    def import_an_ignored_file(self) -> None:
+        """Commit an agent that imports a module which no commit contains."""
+        (self.folder / "local_settings.py").touch()
+        with (self.folder / ".gitignore").open("a", encoding="utf-8") as file:
+            file.write("local_settings.py\n")
+        agent = self.folder / "agent.py"
+        agent.write_text(f"{agent.read_text(encoding='utf-8')}\nimport local_settings\n", encoding="utf-8")
+        commit(self.folder)
+
     def base_job(self, *arguments: str) -> Ended:
         """Evaluate the commit that is checked out as a push to the base branch; it becomes the next baseline."""
         out = f"reports/base-{self.runs + 1}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,56 @@ def test_a_suspicion_that_a_limit_leaves_open_is_unproven(
     assert ended.out.splitlines()[-1].startswith("agenteval: unproven: ")
     for outlet in (ended.out, _report(good, "comment.md"), _report(good, "summary.md")):
         assert why in outlet
+
+
+# A base commit whose agent cannot run
+
+
+def _without_git(repository: Repository) -> str:
+    repository.variables["PATH"] = "/nowhere"
+    return "git is not installed"
+
+
+def _with_an_ignored_file(repository: Repository) -> str:
+    # The first runs had the file; the directory of the control has only what the commit contains.
+    return "No module named 'local_settings'"
+
+
+def _in_a_shallow_clone(repository: Repository) -> str:
+    base, head = (git(repository.folder, "rev-parse", name) for name in ("main", "HEAD"))
+    (repository.folder / ".git" / "shallow").write_text(f"{head}\n", encoding="utf-8")
+    git(repository.folder, "update-ref", "-d", "refs/heads/main")
+    git(repository.folder, "reflog", "expire", "--expire=now", "--all")
+    git(repository.folder, "prune", "--expire=now")
+    return f"run `git fetch --depth=1 origin {base}`"
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize("kill", [_without_git, _with_an_ignored_file, _in_a_shallow_clone])
+def test_without_the_base_commits_agent_earlier_runs_decide_or_nothing_does(
+    good: Repository, kill: Callable[[Repository], str], runs: int
+) -> None:
+    if kill is _with_an_ignored_file:
+        good.import_an_ignored_file()
+    for _ in range(runs):
+        assert good.base_job().status == 0
+    good.rank(BAD)
+    good.propose()
+    what_to_do = kill(good)
+    ended = good.pull_request_job()
+    found = good.comparison()
+    reason = found.policy["reason"]
+    if runs < 3:
+        assert (ended.status, found.verdict) == (3, "unproven"), ended.text
+        assert what_to_do in reason
+        assert "without it, 3 earlier runs are needed, and there is 1" in reason
+        assert what_to_do in ended.out.splitlines()[-1]
+    else:
+        assert (ended.status, found.verdict, found.stage) == (1, "regressed", "earlier-runs"), ended.text
+        assert "compared with runs of earlier days, so drift cannot be told from regression" in reason
+    (warning,) = (line for line in ended.out.splitlines() if "cannot run beside the change" in line)
+    assert what_to_do in warning
+    assert found.control is None
 
 
 def _report(repository: Repository, name: str) -> str:
