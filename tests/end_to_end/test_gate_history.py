@@ -11,6 +11,8 @@ from tests.end_to_end.conftest import Command
 from tests.end_to_end.gated_repository import BAD, GATE, GOOD, Repository
 from tests.git_server import commit, git
 
+from agenteval.results.comparison import ComparedMetric
+
 # 8 and 19 of 19 cases pass without noise.
 FEW, MANY = 10, 17
 
@@ -148,7 +150,78 @@ def test_without_the_base_commits_agent_earlier_runs_decide_or_nothing_does(
     assert found.control is None
 
 
-def _report(repository: Repository, name: str) -> str:
+def _report(repository: Repository, name: str, out: str = "reports/pull-request") -> str:
     """The text of a report in Markdown, without its escapes."""
-    text = (repository.folder / "reports" / "pull-request" / name).read_text(encoding="utf-8")
-    return html.unescape(text).replace("\\", "")
+    text = (repository.folder / out / name).read_text(encoding="utf-8")
+    return html.unescape(text).replace("\\", "").replace("\u200b", "")
+
+
+# Every outlet has the numbers and the words of the test that decided
+
+
+@pytest.mark.parametrize("outcome", ["clean", "mean", "case", "rise"])
+def test_numbers_and_words_agree_in_every_outlet(good: Repository, outcome: str) -> None:
+    if outcome == "rise":
+        good.rank(BAD)
+        commit(good.folder)
+    good.base_job()
+    if outcome == "case":
+        page = good.folder / "docs" / "payment.md"
+        page.write_text(page.read_text(encoding="utf-8").replace(", but no cash.", ", and cash."), encoding="utf-8")
+    elif outcome != "clean":
+        good.rank(GOOD if outcome == "rise" else BAD)
+    good.propose()
+    if outcome == "rise":
+        good.merge()
+        ended, out = good.base_job(), good.baseline
+    else:
+        ended, out = good.pull_request_job(), "reports/pull-request"
+    verdict = {"clean": "unchanged", "rise": "improved"}.get(outcome, "regressed")
+    status = 1 if verdict == "regressed" else 0
+    results, found = good.results(out), good.comparison(out)
+    assert (ended.status, found.verdict) == (status, verdict), ended.text
+    assert results.gate is not None
+    proven = [_agrees(metric, verdict, found.policy["reason"]) for metric in found.metrics]
+    assert any(proven) == (outcome in {"mean", "rise"})
+    if found.looks:
+        last = found.looks[-1]
+        of_look = {metric.id: metric for metric in found.metrics}[last.metric]
+        assert (last.p, last.limit) == (of_look.p, of_look.limit)
+        assert last.difference == pytest.approx(of_look.difference)
+        assert last.p == min(metric.p for metric in found.metrics if metric.p is not None)
+    for proof in found.proofs:
+        assert proof.proven == (proof.q is not None and proof.limit is not None and proof.q <= proof.limit)
+        change = next(item.change for item in found.cases if item.id == proof.id)
+        assert (change == verdict) == proof.proven
+    assert any(proof.proven for proof in found.proofs) == (outcome == "case")
+    line = f"agenteval: {results.gate.verdict}: {results.gate.headline}"
+    assert line.startswith(ended.out.splitlines()[-1].removesuffix("…"))
+    for name in ("comment.md", "summary.md"):
+        text = _report(good, name, out)
+        assert text.splitlines()[0].removesuffix("…") in f"### {'❌' if status else '✅'} {line}"
+        assert ("no regressions" in text) == (verdict != "regressed")
+
+
+def _agrees(metric: ComparedMetric, verdict: str, reason: str) -> bool:
+    """Check the numbers of a metric against each other and its words; return whether a change is proven."""
+    assert metric.difference == pytest.approx(metric.current - metric.baseline)
+    proven = metric.verdict == verdict != "unchanged"
+    sign = 1 if verdict == "improved" else -1
+    if metric.runs_a_side:
+        assert metric.p is not None
+        assert metric.limit is not None
+        assert metric.interval is not None
+        low, high = metric.interval
+        assert low <= metric.difference <= high
+        nearest = low if sign > 0 else high
+        assert proven == (metric.p <= metric.limit) == (sign * nearest > 0)
+        assert ("not proven" in metric.reason) == (not proven)
+    if not proven:
+        assert "fell" not in metric.reason
+        assert metric.bound is None or metric.bound < (metric.earlier or 0)
+        return False
+    points = f"{100 * abs(metric.difference):.1f}".removesuffix(".0")
+    assert f"it scored {points} points {'more' if sign > 0 else 'less'} (" in metric.reason
+    assert f"needed ≤ {metric.limit:g})" in metric.reason
+    assert metric.reason in reason
+    return True
