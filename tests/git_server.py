@@ -12,12 +12,12 @@ from pathlib import Path
 
 from tests.support import listening
 
-_NAMES = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+GIT_NAMES = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
 def git(folder: Path, *arguments: str) -> str:
     """Real git, without anything of the machine's configuration."""
-    own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, **_NAMES}
+    own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, **GIT_NAMES}
     done = subprocess.run(
         ["git", "-c", "protocol.file.allow=always", "-c", "safe.directory=*", *arguments],
         cwd=folder,

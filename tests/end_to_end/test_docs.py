@@ -17,6 +17,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from tests.end_to_end.documentation import Block, as_workflow, blocks, inputs_of, kind_of, known_inputs
+from tests.git_server import GIT_NAMES, commit, git
 from tests.support import AGENTEVAL, PATIENCE_S, ROOT, environment
 
 from agenteval.cli import main as cli
@@ -30,7 +31,7 @@ YAML = [(block, yaml.safe_load(block.text)) for block in blocks("yaml")]
 # What the documentation says to write into the files of other programs.
 FOREIGN = {"foreign: exporters"}
 MAKE_TARGETS = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
-OTHER_PROGRAMS = {"echo", "export", "gh", "python", "docker"}
+OTHER_PROGRAMS = {"echo", "export", "gh", "git", "python", "docker", "sed"}
 CONSOLE = blocks("console")
 RUNNABLE = [block for block in CONSOLE if block.statuses is not None]
 
@@ -209,10 +210,15 @@ def test_commands_exist_with_these_options(block: Block) -> None:
 @pytest.mark.parametrize("block", RUNNABLE, ids=str)
 def test_what_can_be_run_does_what_it_says(block: Block, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    lines = [line for line in block.text.splitlines() if "agenteval" in line and not line.startswith("pip ")]
+    lines = [line for line in block.text.splitlines() if line.startswith(("git ", "sed ")) or "agenteval" in line]
+    lines = [line for line in lines if not line.startswith("pip ")]
     if "agenteval init" not in lines:
         write_starter(tmp_path, "holodeck", "python")
-    env = environment(PATH=f"{AGENTEVAL.parent}:/usr/local/bin:/usr/bin:/bin")
+    if block.page.name == "README.md":
+        # Its reader has cloned the repository.
+        git(tmp_path, "init", "--quiet")
+        commit(tmp_path)
+    env = environment(PATH=f"{AGENTEVAL.parent}:/usr/local/bin:/usr/bin:/bin", **GIT_NAMES)
 
     ended = []
     for line in lines:

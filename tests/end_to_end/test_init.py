@@ -15,6 +15,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from tests.end_to_end.conftest import Command
+from tests.git_server import GIT_NAMES
 from tests.support import AGENTEVAL, PATIENCE_S, ROOT, Answer, agenteval, environment, results_in, serving, statuses
 
 from agenteval.cli.schema import schema
@@ -54,8 +55,10 @@ def test_it_writes_these_files_and_says_so(suite_format: str, kind: str, tmp_pat
     assert sorted(line for line in lines if line.startswith("wrote")) == sorted(f"wrote {name}" for name in expected)
     steps = [line.partition("#")[0].strip() for line in lines[lines.index("next:") + 1 :]]
     traces = ["agenteval run --traces traces"] if suite_format == "fluxloop" else []
-    worse = ["agenteval run --out before", "FORGETFUL=1 agenteval run --baseline before"]
-    assert steps == ["agenteval validate", *traces, *(worse if AGENTS[kind] else ["agenteval run"])]
+    commit = "git init --quiet && git add --all . && git commit --quiet --message 'Evaluate the agent'"
+    worsen = "sed -i.bak 's/FORGETFUL = False/FORGETFUL = True/' agent.py"
+    worse = [commit, *traces, "agenteval run --out before", f"{worsen} && agenteval run --baseline before"]
+    assert steps == (worse if AGENTS[kind] else ["agenteval validate", *traces, "agenteval run"])
 
 
 @pytest.mark.parametrize(
@@ -67,7 +70,7 @@ def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_pa
     path = f"{AGENTEVAL.parent}:{os.environ['PATH']}"
 
     def shell(line: str) -> subprocess.CompletedProcess[str]:
-        env = environment(PATH=path)
+        env = environment(PATH=path, **GIT_NAMES)
         return subprocess.run(
             ["bash", "-c", line],
             cwd=tmp_path,
@@ -87,9 +90,9 @@ def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_pa
     assert "agenteval: passed" in ended[1].stdout
     comparison = results_in(tmp_path).comparison
     assert comparison is not None
-    assert comparison.verdict == "regressed"
+    assert (comparison.verdict, comparison.stage) == ("regressed", "head-to-head")
     comment = (tmp_path / "agenteval-report" / "comment.md").read_text(encoding="utf-8")
-    assert "cases got worse" in comment.splitlines()[0]
+    assert "side by side with" in comment.splitlines()[0]
     assert "I do not know. Please call the shop." in comment
 
 

@@ -65,6 +65,7 @@ def test_a_broken_case_of_an_agent_that_repeats_is_run_again_by_itself(project: 
     comparison = comparison_of(project.results())
     assert (comparison.verdict, regressed(comparison)) == ("regressed", ["c07"])
     assert (comparison.stage, comparison.policy["confirmed"]) == ("earlier-runs", True)
+    assert "`c07` fails 3 of 3 re-runs, 0 of 9 iterations in earlier runs" in comparison.policy["reason"]
     assert comparison.cost == ConfirmationCost(runs=0, calls=3)
     again = project.asked_again()
     assert Counter(item.case for item in again) == {"c07": 3}

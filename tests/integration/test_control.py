@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -17,7 +18,19 @@ import yaml
 from tests.end_to_end.conftest import Command
 from tests.git_server import commit, git
 from tests.integration.gated_suite import AGENT, CASES, Project, RecordedQuestion, names
-from tests.support import Answer, Ended, answer, case, python_agent, request, serving, write_suite
+from tests.support import (
+    AGENTEVAL,
+    Answer,
+    Ended,
+    answer,
+    case,
+    environment,
+    eventually,
+    python_agent,
+    request,
+    serving,
+    write_suite,
+)
 
 from agenteval.compare.regression.settings import GateSettings
 from agenteval.core.errors import AgentEvalError
@@ -607,3 +620,55 @@ def test_an_agent_outside_of_the_repository_is_the_same_for_every_commit(project
         base_of(head, elsewhere),
     ):
         pass
+
+
+def test_a_killed_head_to_head_is_resumed_without_asking_anything_twice(project: Project) -> None:
+    agent = project.folder / "agent.py"
+
+    def write(broken: str) -> None:
+        project.write(broken=broken, gate=BASE)
+        code = agent.read_text(encoding="utf-8")
+        hangs = code.replace(
+            'not request["session"].startswith("agent.yaml")', '".control:" in request["session"]', 1
+        )
+        assert hangs != code
+        agent.write_text(hangs, encoding="utf-8")
+        commit(project.folder)
+
+    write("")
+    baseline = project.past(1)
+    write(names(0, 12))
+    project.log.unlink()
+    with subprocess.Popen(
+        [str(AGENTEVAL), "run", "--quiet", "--baseline", baseline],
+        cwd=project.folder,
+        env=environment(HANGS="c09"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        assert eventually(lambda: any(item.case == "c09" for item in asked_of(project.asked(), "control")))
+        journal = project.folder / "agenteval-report"
+        assert eventually(lambda: len(_finished(journal)) >= 10)
+        process.kill()
+    before = _finished(journal)
+    ended = project.run("--baseline", baseline, "--resume")
+    assert ended.status == 1, ended.text
+    again = project.asked()
+    assert asked_of(again, "current") == []
+    control = {item.case for item in asked_of(again, "control")}
+    assert "c09" in control
+    assert not control & before
+    resumed = comparison(project)
+    assert (resumed.verdict, resumed.stage) == ("regressed", "head-to-head")
+    # Resumed once more, nothing is left to ask.
+    assert project.run("--baseline", baseline, "--resume").status == 1
+    assert project.asked() == []
+    assert comparison(project) == resumed
+
+
+def _finished(reports: Path) -> set[str]:
+    """The cases of the control that the newest journal contains."""
+    newest = max(reports.glob("confirmation-*.jsonl"))
+    lines = newest.read_text(encoding="utf-8").splitlines(keepends=True)
+    cases = [found for line in lines if line.endswith("\n") and (found := json.loads(line).get("case"))]
+    return {str(found["name"]) for found in cases if ".control:" in str(found["id"])}

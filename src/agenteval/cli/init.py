@@ -15,6 +15,7 @@ from agenteval.suite.formats.registry import formats
 _STARTERS = Path(__file__).parent / "starters"
 _AGENT = "agent.py"
 _TRACES = "traces"
+_WORSEN = "sed -i.bak 's/FORGETFUL = False/FORGETFUL = True/' agent.py"
 _WORKFLOW = ".github/workflows/agenteval.yml"
 
 
@@ -94,22 +95,33 @@ def _files(folder: Path) -> list[Path]:
 def next_steps(directory: Path, suite_format: str, agent_kind: str) -> Sequence[str]:
     """Return the next commands for a starter, one per line, with comments after ``#``."""
     steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
-    steps.append("agenteval validate")
+    is_local = starter_agents()[agent_kind].is_local
+    steps.append(_commit_command(directory) if is_local else "agenteval validate")
     if (starter_formats()[suite_format] / _TRACES).is_dir():
         steps.append(f"agenteval run --traces {_TRACES}   # scores the recorded traces; no agent is called")
-    if not starter_agents()[agent_kind].is_local:
+    if not is_local:
         return [*steps, "agenteval run   # once agenteval.yaml has the address of your agent"]
     return [
         *steps,
         "agenteval run --out before",
-        "FORGETFUL=1 agenteval run --baseline before   # a worse agent: the gate fails, see comment.md",
+        f"{_WORSEN} && agenteval run --baseline before   # a worse agent: the gate fails, see comment.md",
     ]
+
+
+def _commit_command(directory: Path) -> str:
+    """Return the command that commits a starter: the gate runs the committed agent beside the changed one."""
+    begin = "" if _repository(directory.resolve()) else "git init --quiet && "
+    return f"{begin}git add --all . && git commit --quiet --message 'Evaluate the agent'"
+
+
+def _repository(directory: Path) -> Path | None:
+    return next((place for place in (directory, *directory.parents) if (place / ".git").exists()), None)
 
 
 def workflow_warning(directory: Path) -> str | None:
     """Return a warning if GitHub will not find the workflow, because the directory is not the repository's root."""
     here = directory.resolve()
-    root = next((place for place in (here, *here.parents) if (place / ".git").exists()), here)
+    root = _repository(here) or here
     if root == here:
         return None
     return (

@@ -40,7 +40,7 @@ def listed(results: Results, counts: Counts, found: Failures | None) -> list[str
     if found.known:
         texts.append(f"{_fail(len(found.known), counts)} as {_does(found.known)} {_where(results)}")
     if found.not_proven:
-        texts.append(f"{cases(len(found.not_proven))} failed in the first run, not when repeated")
+        texts.append(f"{cases(len(found.not_proven))} failed in the first run, without a proven regression")
     if found.accepted:
         texts.append(f"{_fail(len(found.accepted), counts)}, which was accepted ({some(found.accepted)})")
     return texts

@@ -40,8 +40,12 @@ def pool_case(fingerprints: Fingerprints, scores: CaseScores) -> PoolCase:
 
 
 def entry_without_cases(results: Results) -> PoolEntry:
-    """Return the pool entry of a run without cases; `results.archive` has the cases of large runs."""
-    return PoolEntry(commit=results.run.commit, run_id=results.run.id, created_at=results.run.started_at, cases={})
+    """Return the pool entry of a run without cases; `results.archive` has the cases of large runs.
+
+    A run that is compared with nothing begins an epoch.
+    """
+    run = results.run
+    return PoolEntry(commit=run.commit, run_id=run.id, created_at=run.started_at, epoch=run.commit, cases={})
 
 
 def case_scores(suite: SuiteResult, case: CaseResult, asked: Collection[str] = ()) -> dict[str, list[float | None]]:

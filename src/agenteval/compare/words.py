@@ -116,11 +116,7 @@ class Words:
 
     def _kept(self, decision: Decision, finding: MetricFinding) -> str:
         if finding.runs:
-            beside = f"side by side with {self._base} it was not ({_signed(finding.current - finding.control)}"
-            between = (
-                "" if finding.interval is None else ", between {} and {}".format(*map(_signed, finding.interval))
-            )
-            return f"{_looked_worse(finding)}; {beside}{between})"
+            return self._not_proven(decision, finding)
         if finding.suspicious and decision.stage in {"second", "earlier-runs"}:
             again = _signed(finding.current - finding.control)
             what = "a second run was not" if decision.stage == "second" else "both runs together do not prove it"
@@ -131,6 +127,14 @@ class Words:
         rise = finding.first - finding.baseline
         better = f"; looks better ({_signed(rise)} points in one run)" if rise >= self.tolerance else ""
         return f"{means}{bound}{better}"
+
+    def _not_proven(self, decision: Decision, finding: MetricFinding) -> str:
+        """Return what the head-to-head found about a mean without proving a change."""
+        moved = _signed(finding.current - finding.control)
+        between = "" if finding.interval is None else ", between {} and {}".format(*map(_signed, finding.interval))
+        if decision.verdict == "improved" or not finding.suspicious:
+            return f"{finding.metric} is not proven to change side by side with {self._base} ({moved}{between})"
+        return f"{_looked_worse(finding)}; side by side with {self._base} that is not proven ({moved}{between})"
 
     def _case_cleared(self, finding: CaseFinding) -> str:
         if not finding.current.of:

@@ -23,7 +23,7 @@ from agenteval.results.comparison import (
 from agenteval.results.model import Results
 
 NOT_REPEATED = "1 case that passed in the baseline fails now and did not run again: b"
-NOT_PROVEN = "1 case failed in the first run, not when repeated"
+NOT_PROVEN = "1 case failed in the first run, without a proven regression"
 
 
 def suspected(reruns: int) -> CaseProof:

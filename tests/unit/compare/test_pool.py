@@ -53,7 +53,6 @@ def proof(name: str, *, proven: bool) -> CaseProof:
 
 
 OWN = base_run(20, steady(2)).pool[0]
-BEGUN = OWN.model_copy(update={"epoch": OWN.commit})
 
 
 # What a baseline offers
@@ -104,8 +103,9 @@ def test_runs_of_another_history_are_left_out_unless_there_is_no_other() -> None
 # The pool of a run
 
 
-def test_a_first_run_hands_on_itself() -> None:
-    assert extended_pool(OWN, None, None, 10) == [BEGUN]
+def test_a_first_run_begins_an_epoch() -> None:
+    assert OWN.commit
+    assert OWN.epoch == OWN.commit
 
 
 @given(earlier=st.integers(1, 14), window=st.integers(1, 12))
@@ -118,7 +118,7 @@ def test_the_window_limits_the_pool_and_the_run_comes_last(earlier: int, window:
 @pytest.mark.parametrize("verdict", ["regressed", "improved"])
 def test_a_new_epoch_begins_where_a_mean_is_proven_to_have_changed(verdict: RunVerdict) -> None:
     moved = comparison(verdict, metrics=[mean(verdict)])
-    assert extended_pool(OWN, past(3), moved, 10) == [BEGUN]
+    assert extended_pool(OWN, past(3), moved, 10) == [OWN]
     # It begins with all runs of the changed agent, within the window.
     again = [OWN.model_copy(update={"run_id": f"{OWN.run_id}.{number}"}) for number in (1, 2)]
     assert ids(extended_pool(OWN, past(3), moved, 10, again)) == [OWN.run_id, *(entry.run_id for entry in again)]

@@ -156,7 +156,7 @@ def test_a_drift_of_both_sides_is_none() -> None:
     comparison = proven(results(*weaker_in(24)), PAST, both)
     assert comparison.verdict == "unchanged"
     assert re.search(
-        r"the first run of numeric looked worse \(−20\.0 points\); side by side with the base it was not "
+        r"the first run of numeric looked worse \(−20\.0 points\); side by side with the base that is not proven "
         r"\(\+0\.0, between −\d+\.\d and \+\d+\.\d\)",
         comparison.policy["reason"],
     )

@@ -1,15 +1,16 @@
 """A small agent without a model. Replace it with yours.
 
 `reply` answers one request. As a program this file reads one JSON request on standard input and writes the JSON reply
-on standard output. With FORGETFUL=1 in its environment it answers without its knowledge, which shows a regression.
+on standard output. With FORGETFUL it answers without its knowledge, which shows a regression.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import Any
+
+FORGETFUL = False
 
 ANSWERS = {
     "open": "We are open from 9 am to 6 pm.",
@@ -24,7 +25,7 @@ ANSWERS = {
 def reply(request: dict[str, Any]) -> dict[str, Any]:
     """Answer the question in `input`; every other key of the request may be ignored."""
     question = request["input"].lower()
-    answers = {} if os.environ.get("FORGETFUL") else ANSWERS
+    answers = {} if FORGETFUL else ANSWERS
     known = (answer for word, answer in answers.items() if word in question)
     return {"response": next(known, "I do not know. Please call the shop.")}
 

@@ -112,7 +112,7 @@ def note_changes(trial: Trial, pairs: list[tuple[Numbers, Numbers]]) -> None:
             trial.means.add(metric)
         failed, passed = (trial.layout.fails(values[:, None], metric)[:, 0] for values in (new, old))
         for case in np.flatnonzero((failed == 1) & (passed == 0)).tolist():
-            pool, first = (_counts(trial, run, metric, case) for run in (_pool(trial)[-1], trial.first))
+            pool, first = (_counts(trial, run, metric, case) for run in (join(_pool(trial)), trial.first))
             record = CaseRecord(Candidate(0.0, case, metric, pool, first), is_proven=True)
             trial.cases[metric, case] = record
             trial.exact.add((metric, case))

@@ -22,7 +22,7 @@ from agenteval.compare.regression.model import (
     Unavailable,
 )
 from agenteval.compare.regression.power import detectable_drop, no_worse_than
-from agenteval.compare.regression.runs import Numbers, join
+from agenteval.compare.regression.runs import Numbers, Run, join
 from agenteval.compare.regression.trial import HEAD_TO_HEAD, SECOND_EPOCH, SIDES, CaseRecord, MeanTest, Trial
 from agenteval.core.statistics import ROUNDING
 
@@ -164,7 +164,6 @@ def _metric_finding(trial: Trial, test: MeanTest, inversion: Inversion | None, m
     interval = None
     if inversion is not None and test.limit is not None and both.any():
         interval = inversion.interval(metric, test.limit)
-    step = trial.evidence.metrics[metric].step
     return MetricFinding(
         metric=layout.metrics[metric],
         cases=int(compared.sum()),
@@ -177,13 +176,19 @@ def _metric_finding(trial: Trial, test: MeanTest, inversion: Inversion | None, m
         p=None if test.p is None or trial.repeats else float(test.p[metric]),
         limit=None if test.p is None or trial.repeats else test.limit,
         interval=(-interval[1], -interval[0]) if interval and layout.mirrored else interval,
-        bound=no_worse_than(first, trial.pool, metric, step, trial.unit_of)
-        if trial.pool and not layout.mirrored
-        else None,
+        bound=_bound(trial, first, metric, _mean(trial, before, compared)),
         detectable_drop=detectable_drop(trial.first, trial.pool, metric, trial.unit_of, trial.settings),
         suspicious=metric in trial.watched or (trial.repeats and metric in trial.means),
         proven=metric in trial.means,
     )
+
+
+def _bound(trial: Trial, first: Run, metric: int, baseline: float) -> float | None:
+    """Return the largest drop that the first run does not exclude; ``None`` if a score of 0 is not excluded."""
+    if not trial.pool or trial.layout.mirrored:
+        return None
+    bound = no_worse_than(first, trial.pool, metric, trial.evidence.metrics[metric].step, trial.unit_of)
+    return None if bound is None or bound >= baseline else bound
 
 
 def _mean(trial: Trial, values: Numbers, compared: np.typing.NDArray[np.bool_]) -> float:

@@ -107,7 +107,9 @@ def history_note(case: ComparedCase) -> str:
 
 
 def verdict_note(comparison: Comparison) -> str:
-    """Return the result of a comparison without regressions, in words."""
+    """Return the result of a comparison without a regressed case, in words."""
+    if comparison.verdict == "regressed":
+        return "no single case is proven worse"
     return "comparison unproven" if comparison.verdict == "unproven" else "no regressions"
 
 
