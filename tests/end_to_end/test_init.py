@@ -93,7 +93,8 @@ def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_pa
     assert (comparison.verdict, comparison.stage) == ("regressed", "head-to-head")
     comment = (tmp_path / "agenteval-report" / "comment.md").read_text(encoding="utf-8")
     assert "side by side with" in comment.splitlines()[0]
-    assert "I do not know. Please call the shop." in comment
+    # FluxLoop scores have no threshold, so only their mean is proven to have fallen.
+    assert ("I do not know. Please call the shop." in comment) is (suite_format != "fluxloop")
 
 
 @each_format

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -16,6 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.end_to_end.conftest import Command
+from tests.git_server import commit, git
 from tests.support import (
     AGENTEVAL,
     PATIENCE_S,
@@ -44,12 +46,16 @@ WRITTEN = sorted([*RENDERED, "journal.jsonl", "results.json"])
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended, Ended]:
-    """A folder with the reports ``before`` and ``after`` the switch, and how both runs ended."""
+    """A repository with the reports ``before`` and ``after`` a change, and how both runs ended."""
     folder = tmp_path_factory.mktemp("quickstart")
-    first = agenteval("run", QUICKSTART, "--out", folder / "before", cwd=ROOT)
-    arguments = ("--baseline", folder / "before", "--out", folder / "after")
-    worse = environment(QUICKSTART_RANKING="first-match")
-    return folder, first, agenteval("run", QUICKSTART, *arguments, cwd=ROOT, env=worse)
+    shutil.copytree(ROOT / "examples" / "quickstart", folder, dirs_exist_ok=True)
+    git(folder, "init", "--quiet")
+    commit(folder)
+    first = agenteval("run", "agent.yaml", "--out", "before", cwd=folder)
+    suite = folder / "agent.yaml"
+    suite.write_text(suite.read_text("utf-8").replace("ranking: bm25", "ranking: first-match"), encoding="utf-8")
+    arguments = ("--baseline", "before", "--out", "after")
+    return folder, first, agenteval("run", "agent.yaml", *arguments, cwd=folder)
 
 
 class TestQuickstart:
@@ -72,6 +78,7 @@ class TestQuickstart:
         assert second.status == 1, second.text
         after = read_results(folder / "after")
         assert after.comparison is not None
+        assert after.comparison.verdict == "regressed"
         written = {path.name for path in (folder / "after").iterdir()}
         assert written >= {*WRITTEN, "confirmation-1.jsonl"}
         comment = (folder / "after" / "comment.md").read_text(encoding="utf-8")
@@ -87,9 +94,9 @@ class TestQuickstart:
         folder, *_ = runs
         compared = command("compare", folder / "after", folder / "before")
         assert compared.status == 1
-        assert "the runs that could confirm or refute the suspicion cannot be made from files" in compared.out
-        assert command("compare", folder / "after", folder / "before", "--fail-on", "regressions").status == 0
-        assert command("compare", folder / "after", folder / "before", "--fail-on", "unproven").status == 3
+        assert "points less than in 1 earlier run (p = " in compared.out
+        assert command("compare", folder / "after", folder / "before", "--fail-on", "regressions").status == 1
+        assert command("compare", folder / "after", folder / "before", "--fail-on", "none").status == 0
         assert command("compare", folder / "before", folder / "after").status == 0
         assert command("compare", folder / "before", folder / "before").status == 0
         rendered = command("report", folder / "before" / "results.json", "--out", tmp_path / "alone")

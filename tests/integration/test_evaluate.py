@@ -560,7 +560,8 @@ def test_a_baseline_may_be_a_value_or_a_file(tmp_path: Path) -> None:
     for baseline in (before.results, tmp_path):
         after = evaluate(cases, agent=lambda q: "else", baseline=baseline)
         assert after.results.comparison is not None
-        assert after.results.comparison.verdict == "regressed"
+        # One earlier run proves nothing, and nothing can run beside a function of this process.
+        assert after.results.comparison.verdict == "unproven"
         assert after.results.comparison.baseline.run_id == before.results.run.id
 
 
