@@ -95,7 +95,9 @@ def runner(request: pytest.FixtureRequest) -> Runner:
 
 @pytest.fixture
 def workspace() -> Iterator[Path]:
-    """A checkout of a repository with a suite and an agent."""
+    """A checkout of a repository with a suite and an agent that repeats its answers, without the history."""
     with open_folder() as folder:
         shutil.copytree(QUICKSTART, folder / "workspace")
+        with (folder / "workspace" / "agenteval.yaml").open("a", encoding="utf-8") as settings:
+            settings.write("gate: {deterministic: true}\n")
         yield folder / "workspace"
