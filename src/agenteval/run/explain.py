@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from agenteval.compare.baseline_runs import comparable_runs
-from agenteval.compare.pairing import own_cases
 from agenteval.compare.policy import ComparePolicy
-from agenteval.compare.pool import baseline_pool
 from agenteval.compare.regression.capability import Power, power_of
-from agenteval.compare.regression.model import Evidence, GatingMetric
+from agenteval.compare.sides import Sides
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.model import Results
 from agenteval.run.baseline import check_baseline
 from agenteval.run.resolve.saved import resolve_saved
 from agenteval.run.settings import Settings
-from agenteval.suite.model import OVERALL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,30 +60,16 @@ def explain(results: Results, policy: ComparePolicy, today: date, notes: Iterabl
         today: the UTC date that decides which quarantine entries have ended.
         notes: what the reader of the run left out.
     """
-    settings = policy.settings
-    pool = baseline_pool(results, "", settings.window)
-    own = {
-        case_id: {metric: tuple(scores) for metric, scores in case.scores.items()}
-        for case_id, case in own_cases(results).items()
-    }
-    earlier = comparable_runs(results, own, pool)
-    counting = {case.id: case for _, case in results.cases() if not policy.quarantined(case.id, case.name, today)}
-    gating = _gating(results.cases(), policy.gating)
-    evidence = Evidence(
-        metrics=tuple(GatingMetric(id=name, thresholds=thresholds) for name, thresholds in gating.items()),
-        first={},
-        pool=tuple({case: scores for case, scores in run.items() if case in counting} for run in earlier.scores),
-        clusters={case.id: case.cluster for case in counting.values() if case.cluster},
-        repeats=policy.deterministic,
-        iterations={case.id: len(case.iterations) for case in counting.values()},
-        seed=0,
-    )
-    calls = sum(len(case.iterations) for _, case in results.cases())
+    cases = [case for _, case in results.cases()]
+    quarantined = frozenset(case.id for case in cases if policy.quarantined(case.id, case.name, today))
+    # The run belongs to its own pool, so there is no run to compare with it.
+    sides = Sides(results, results, policy, quarantined)
+    calls = sum(len(case.iterations) for case in cases)
     cost = results.summary.usage.cost_usd
     return Explanation(
-        power=power_of(evidence, settings),
+        power=power_of(replace(sides.evidence, first={}), policy.settings),
         cost_per_call=cost / calls if cost > 0 and calls else None,
-        notes=(*notes, *earlier.notes, *_differences(policy)),
+        notes=(*notes, *sides.earlier.notes, *_differences(policy)),
     )
 
 
@@ -100,27 +81,3 @@ def _differences(policy: ComparePolicy) -> list[str]:
     elif not policy.confirms_beside_base:
         notes.append("these figures hold for `confirm: against-base`, which this configuration does not choose")
     return notes
-
-
-def _gating(
-    cases: Iterable[tuple[SuiteResult, CaseResult]], chosen: Mapping[str, bool]
-) -> dict[str, dict[str, float]]:
-    """Return the metrics that can fail the gate, with the thresholds of their cases.
-
-    A metric gates if it has a threshold or a verdict, or as the configuration says.
-    """
-    found: dict[str, dict[str, float]] = {}
-    for suite, case in cases:
-        if suite.threshold is not None:
-            found.setdefault(OVERALL, {})[case.id] = suite.threshold
-        for iteration in case.iterations:
-            # A metric with a verdict has scores 0 and 1, and every turn has to pass.
-            all_turns = 1 - 0.5 / max(len(iteration.turns), 1)
-            for score in (score for turn in iteration.turns for score in turn.scores):
-                thresholds = found.setdefault(score.id, {})
-                if score.threshold is not None:
-                    thresholds[case.id] = score.threshold
-                elif score.passed is not None:
-                    thresholds.setdefault(case.id, all_turns)
-    deciding = {name for name, thresholds in found.items() if thresholds}
-    return {name: thresholds for name, thresholds in found.items() if chosen.get(name, name in deciding)}
