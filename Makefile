@@ -4,9 +4,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests start many processes, which would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation
 
-.PHONY: demo help test test-peers peers bench bench-gate bench-reliability schemas reference prose docs changelog dist lock fuzz \
+.PHONY: demo help test test-peers peers bench bench-gate bench-reliability schemas reference pictures actions prose docs changelog dist lock fuzz \
   licences audit clean
 
 # Evaluate the quickstart example and write its reports to agenteval-report/.
@@ -19,14 +21,18 @@ demo: $(VENV)/.runtime
 help:
 	@awk '/^# / {if (!text) text = substr($$0, 3); next} /^[a-z-]+:/ {if (text) {sub(/:.*/, ""); sub(/\. .*/, ".", text); printf "%-18s %s\n", $$0, text}} {text = ""}' Makefile
 
-# Check lint, formatting, types, imports and prose, then run the unit, integration and end-to-end tests.
+# The quick unit tests, without those of the repository's files.
+FAST_TESTS := tests/unit --ignore=tests/unit/repository -m "not slow" --hypothesis-profile=fast
+
+# Check lint, formatting, types, imports and prose, then run the unit, integration and end-to-end tests. FAST=1 runs only
+# the quick unit tests, in less than a minute.
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m scripts.prose
-	$(BIN)/python -m pytest -n auto
+	$(if $(FAST),,$(BIN)/python -m scripts.prose)
+	$(BIN)/python -m pytest -n auto $(if $(FAST),$(FAST_TESTS))
 
 # Run the tests against independent programs. Needs npm, and Debian's cmark-gfm and Chromium. With AGENTEVAL_IMAGE, tests the
 # built image too.
@@ -62,6 +68,14 @@ schemas: $(VENV)/.dev
 # Write the reference pages of action.yml, agenteval.yaml and the command line.
 reference: $(VENV)/.dev
 	$(BIN)/python -m scripts.reference
+
+# Draw the pictures of the documentation by the gate's own arithmetic.
+pictures: $(VENV)/.dev
+	$(BIN)/python -m scripts.pictures
+
+# Write the versions of requirements/actions.yml into all workflows, examples and documents.
+actions: $(VENV)/bin/python
+	$(BIN)/python -m scripts.actions
 
 # Check documentation, messages and comments for unclear phrases. ARGS: paths; default: the checked parts.
 prose: $(VENV)/.dev

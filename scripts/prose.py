@@ -33,6 +33,8 @@ PARTS = (
     "examples/workflows",
     "mkdocs.yml",
     "requirements/README.md",
+    "requirements/actions.yml",
+    "scripts/actions.py",
     "scripts/audit.py",
     "scripts/licences.py",
     "scripts/mkdocs_links.py",

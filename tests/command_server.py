@@ -7,6 +7,7 @@ has it.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -16,8 +17,9 @@ import pkgutil
 import runpy
 import socket
 import sys
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import agenteval
 
@@ -25,18 +27,20 @@ _NOT_IMPORTED = (
     # These run as programs.
     "agenteval.__main__",
     "agenteval.agents.worker.",
-    # Their libraries start threads, read the environment or take seconds.
-    "agenteval.agents.model.",
+    # Their libraries, numpy and deepeval, start threads or read the environment.
     "agenteval.compare.",
-    "agenteval.core.llm.providers.",
     "agenteval.metrics.judges.deepeval",
 )
+# Libraries that take long to import, and that agenteval imports where it uses them.
+_LIBRARIES = ("pydantic_ai.models.anthropic", "pydantic_ai.models.openai", "rouge_score.rouge_scorer", "sacrebleu")
 
 
 def _import_most() -> None:
     for module in pkgutil.walk_packages(agenteval.__path__, "agenteval."):
         if not module.name.startswith(_NOT_IMPORTED):
             importlib.import_module(module.name)
+    for library in _LIBRARIES:
+        importlib.import_module(library)
     gc.freeze()
 
 
@@ -87,7 +91,23 @@ def main() -> None:
     program = command["program"]
     sys.argv = [program, *command["arguments"]]
     sys.path[0] = str(Path(program).parent)
-    runpy.run_path(program, run_name="__main__")
+    try:
+        runpy.run_path(program, run_name="__main__")
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        _end(end.code or 0)
+    _end(0)
+
+
+def _end(status: int) -> NoReturn:
+    """End this process as Python does, but free no modules: that takes longer than most commands."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    gc.collect()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status & 0xFF)
 
 
 if __name__ == "__main__":

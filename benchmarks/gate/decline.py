@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from benchmarks.gate.driver import drive, evidence_of, maker, scores_of
@@ -11,12 +10,9 @@ from benchmarks.gate.repository import Pool, Repository
 from benchmarks.gate.tally import Measures
 from benchmarks.gate.worlds import Agent, Day, World, draw_agent
 
-from agenteval.compare.regression.mean_proof import compare_side_by_side
+from agenteval.compare.regression.cusum import is_due, next_sum
+from agenteval.compare.regression.long_look import decide_long_look
 from agenteval.compare.regression.settings import GateSettings
-from agenteval.compare.regression.trial import start
-
-# The sum of deviations from which the base branch looks lower, the slack of each run, and merges between long looks.
-_CUSUM_LIMIT, _CUSUM_SLACK, _MERGES = 4.0, 0.5, 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +39,7 @@ class Decline:
         first = tip = draw_agent(self.world, generator)
         runs = [repository.run(first, next(repository.calendar)) for _ in range(10)]
         pool = [scores_of(run) for run in runs]
-        looks_lower = _cusum([float(run[0].mean()) for run in runs])
+        watch = Watch([float(run[0].mean()) for run in runs], self.settings.min_effect)
         blocked: list[float] = []
         costs: list[float] = []
         for _ in range(self.merges):
@@ -56,7 +52,7 @@ class Decline:
             run = repository.run(tip, day)
             pool = [*pool, scores_of(run)][-self.settings.window :]
             costs.append(0.0)
-            if looks_lower(float(run[0].mean())):
+            if watch.is_due(float(run[0].mean())):
                 is_proven, costs[-1] = _long_look(repository, tip, first, pool, day)
                 if is_proven:
                     lost = 100 * float(first.rates.mean() - tip.rates.mean())
@@ -64,29 +60,33 @@ class Decline:
         return {"blocked": blocked, "alarm": [0.0], "runs per merge": costs}
 
 
-def _cusum(levels: list[float]) -> Callable[[float], bool]:
-    """Return what says whether a long look is due after a run with some mean."""
-    usual = float(np.mean(levels))
-    deviation = max(float(np.std(levels, ddof=1)) * (1 + 1 / len(levels)) ** 0.5, 1e-3)
-    total, merges = 0.0, 0
+@dataclass
+class Watch:
+    """The sum of the base branch's runs, and the merges since the last long look.
 
-    def is_due(level: float) -> bool:
-        nonlocal total, merges
-        total = max(0.0, total + (usual - level) / deviation - _CUSUM_SLACK)
-        merges += 1
-        if total <= _CUSUM_LIMIT and merges < _MERGES:
+    Args:
+        reference: means of the epoch's first runs.
+        min_effect: smallest drop that counts.
+    """
+
+    reference: list[float]
+    min_effect: float
+    total: float = 0.0
+    merges: int = 0
+
+    def is_due(self, level: float) -> bool:
+        """Return whether a long look is due after a run with some mean; then the sum and the count begin again."""
+        self.total = next_sum(self.total, self.reference, level, self.min_effect)
+        self.merges += 1
+        if not is_due([self.total], self.merges):
             return False
-        total, merges = 0.0, 0
+        self.total, self.merges = 0.0, 0
         return True
-
-    return is_due
 
 
 def _long_look(repository: Repository, tip: Agent, first: Agent, pool: Pool, day: Day) -> tuple[bool, float]:
     """Return whether the tip is proven to be lower than the first commit, at half the strict limits, and the cost."""
-    halves = tuple(limit / 2 for limit in repository.settings.strict)
-    settings = replace(repository.settings, strict=halves, calm=halves)
-    trial = start(evidence_of(repository.world, first, pool[-1], pool, repository.seed()), settings, mirrored=False)
+    evidence = evidence_of(repository.world, first, pool[-1], pool, repository.seed())
     make = maker(repository.world, {"current": tip, "control": first}, day, repository.generator)
-    drive(compare_side_by_side(trial, [], 1, {}), make)
-    return bool(trial.means), trial.cost.runs
+    decision = drive(decide_long_look(evidence, repository.settings), make)
+    return decision.verdict == "regressed", decision.cost.runs

@@ -10,7 +10,7 @@ from benchmarks.gate.tally import Measures
 from benchmarks.gate.worlds import Agent, Arrays, Day, World, changed, days, draw_agent, held, make_run
 
 from agenteval.compare.regression.model import Evidence, GatingMetric, Side
-from agenteval.compare.regression.power import no_worse_than
+from agenteval.compare.regression.power import difference_to_pool
 from agenteval.compare.regression.settings import GateSettings
 from agenteval.compare.regression.trial import start
 
@@ -142,8 +142,9 @@ class Bound:
         )
         evidence = evidence_of(world, before, first, pool, int(generator.integers(2**63)))
         trial = start(evidence, self.settings, mirrored=False)
-        bound = no_worse_than(trial.first, trial.pool, 0, evidence.metrics[0].step, trial.unit_of)
-        if bound is None:
+        difference = difference_to_pool(trial.first, trial.pool, 0, evidence.metrics[0].step, trial.unit_of)
+        if difference is None:
             raise AssertionError("every case has scores on both sides")
+        bound = difference.bound
         drop = float((before.rates - after.rates).mean())
         return {"covers": [float(drop <= bound + 1e-9)], "bound": [bound]}

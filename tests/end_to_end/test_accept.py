@@ -92,6 +92,9 @@ def test_it_does_not_count_for_another_change_of_the_case(repository: Repository
     ended = repository.compared()
     assert ended.status == 1, ended.text
     assert "accepted by" not in ended.text
+    assert f"{FILE}:4: the entry for agent.yaml::c0 does not count: the case has changed since" in ended.text.replace(
+        "\u200b", ""
+    )
 
 
 def test_it_does_not_cover_another_case(repository: Repository) -> None:
@@ -178,4 +181,8 @@ def test_an_entry_that_has_ended_does_not_count(repository: Repository) -> None:
     path = repository.folder / FILE
     until = str(entries(repository)[0]["until"])
     path.write_text(path.read_text(encoding="utf-8").replace(until, "2001-01-01"), encoding="utf-8")
-    assert repository.compared().status == 1
+    ended = repository.compared()
+    assert ended.status == 1
+    assert f"{FILE}:4: the entry for agent.yaml::c0 ended on 2001-01-01 and does not count" in ended.text.replace(
+        "\u200b", ""
+    )

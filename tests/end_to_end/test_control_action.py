@@ -6,15 +6,16 @@ import json
 import os
 import shutil
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.git_server import GitServer, commit, git, mirror_pull_request, serving_git
-from tests.support import Ended, agenteval, case, environment, open_folder, results_in, write_suite
+from tests.support import Ended, agenteval, case, environment, listening, open_folder, results_in, write_suite
 
 from agenteval.compare.regression.settings import GateSettings
 
@@ -76,12 +77,18 @@ class PullRequest:
             "repository": of,
         }
 
-    def run(self, **inputs: str) -> Ended:
+    def run(self, inputs: Mapping[str, str] | None = None, **variables: str) -> Ended:
         """Run the action as the job does."""
         (self.home / "event.json").write_text(json.dumps(self.event()), encoding="utf-8")
         (self.home / "log" / "order").write_text("", encoding="utf-8")
         (self.home / "log" / "order").chmod(0o666)
-        given = {"github-token": TOKEN, "baseline": "base.json", "comment": "never", "concurrency": "1", **inputs}
+        given = {
+            "github-token": TOKEN,
+            "baseline": "base.json",
+            "comment": "never",
+            "concurrency": "1",
+            **(inputs or {}),
+        }
         env = environment(
             GITHUB_ACTIONS="true",
             GITHUB_WORKSPACE=str(self.workspace),
@@ -92,9 +99,9 @@ class PullRequest:
             GITHUB_REF="refs/pull/7/merge",
             GITHUB_BASE_REF="main",
             GITHUB_SERVER_URL=self.server.url,
-            GITHUB_API_URL="http://127.0.0.1:1",
             PATH=f"{Path(shutil.which('python3') or '').parent}:/usr/bin:/bin" if os.geteuid() else "/usr/bin:/bin",
             **{f"INPUT_{name.upper()}": value for name, value in given.items()},
+            **{"GITHUB_API_URL": "http://127.0.0.1:1", **variables},
         )
         return agenteval("action", cwd=self.home, env=env)
 
@@ -201,8 +208,8 @@ def test_an_unchanged_agent_never_needs_the_control(home: Path, server: GitServe
 @pytest.mark.parametrize(
     "case_of",
     [
-        ({"max_confirmation": {"calls": 2}}, {}, {"first"}, "0 were made, 3 more are needed"),
-        ({"max_confirmation": {"calls": 11}}, {}, {"first", "current", "control"}, "`max_confirmation: {calls: 11}`"),
+        ({"max_confirmation": {"calls": 2}}, {}, {"first"}, "0 calls were made, 3 more are needed"),
+        ({"max_confirmation": {"calls": 11}}, {}, {"first", "current", "control"}, "'max_confirmation: {calls: 11}'"),
         (
             {},
             {"github-token": "ghs_another0123456789"},
@@ -214,15 +221,95 @@ def test_an_unchanged_agent_never_needs_the_control(home: Path, server: GitServe
 def test_what_cannot_be_confirmed_is_told_in_one_line(home: Path, server: GitServer, case_of: Unavailable) -> None:
     gate, inputs, sides, said = case_of
     pull_request = proposed(home, server, "bad", gate)
-    ended = pull_request.run(**inputs)
+    ended = pull_request.run(inputs)
     assert ended.status == 3, ended.text
     comparison = results_in(pull_request.workspace).comparison
     assert comparison is not None
     assert (comparison.verdict, comparison.policy["confirmed"]) == ("unproven", False)
     assert said in comparison.policy["reason"]
-    assert ("give the job `contents: read`" in comparison.policy["reason"]) is bool(inputs)
+    assert ("give the job 'contents: read'" in comparison.policy["reason"]) is bool(inputs)
     assert "Traceback" not in ended.text
     assert {item.side for item in pull_request.asked()} == sides
+
+
+def test_a_base_commit_whose_setup_fails_is_told_with_the_command(home: Path, server: GitServer) -> None:
+    def with_requirements(folder: Path) -> None:
+        (folder / "requirements.txt").write_text("", encoding="utf-8")
+
+    pull_request = proposed(home, server, "bad", change=with_requirements)
+    ended = pull_request.run({"setup": "test -e requirements.txt"})
+    assert ended.status == 3, ended.text
+    comparison = results_in(pull_request.workspace).comparison
+    assert comparison is not None
+    assert comparison.verdict == "unproven"
+    said = "the requirements of the base commit cannot be installed: setup: line 1, 'test -e requirements.txt'"
+    assert said in comparison.policy["reason"]
+    assert {item.side for item in pull_request.asked()} == {"first", "current"}
+
+
+# The first pull request of a repository: GitHub knows no run of the base branch
+
+
+@pytest.fixture
+def nothing_there() -> Iterator[str]:
+    """Address of an API without any run."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(404)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(b'{"message": "Not Found"}')
+
+        def log_message(self, *_: object) -> None: ...
+
+    with listening(Handler) as address:
+        yield address
+
+
+WORKFLOW = {"GITHUB_WORKFLOW_REF": "org/bot/.github/workflows/agenteval.yml@refs/pull/7/merge"}
+
+
+@pytest.mark.parametrize(("version", "status"), [("good", 0), ("bad", 1)])
+def test_without_a_baseline_the_base_commits_agent_makes_it(
+    home: Path, server: GitServer, nothing_there: str, version: str, status: int
+) -> None:
+    pull_request = proposed(home, server, version)
+    asked_for = {"baseline": "auto", "on-missing-baseline": "fail"}
+    ended = pull_request.run(asked_for, GITHUB_API_URL=nothing_there, **WORKFLOW)
+    assert ended.status == status, ended.text
+    results = results_in(pull_request.workspace)
+    comparison = results.comparison
+    assert comparison is not None
+    assert comparison.verdict == ("regressed" if status else "unchanged")
+    assert (comparison.baseline.commit, comparison.baseline.ref) == (pull_request.base, "refs/heads/main")
+    (note,) = (note for note in comparison.notes if "this is the baseline" in note)
+    assert f"so the suite ran once at the base commit {pull_request.base[:7]} ({CASES} calls)" in note
+    asked = pull_request.asked()
+    assert [item.version for item in asked if item.side == "control"][:CASES] == ["good"] * CASES
+    assert comparison.cost is not None
+    assert comparison.cost.calls == len(asked) - CASES
+    assert len({item.session for item in asked}) == len(asked)
+
+
+@pytest.mark.parametrize(("on_missing", "status"), [("warn", 1), ("fail", 2)])
+def test_without_a_control_the_input_decides(
+    home: Path, server: GitServer, nothing_there: str, on_missing: str, status: int
+) -> None:
+    pull_request = proposed(home, server, "bad", {"max_confirmation": {"runs": 0}, "fail_on": ["failures"]})
+    asked_for = {"baseline": "auto", "on-missing-baseline": on_missing}
+    ended = pull_request.run(asked_for, GITHUB_API_URL=nothing_there, **WORKFLOW)
+    assert ended.status == status, ended.text
+    assert "there is no baseline to compare with" in ended.text
+    assert "cannot make a baseline: `max_confirmation: {runs: 0}` ended the confirmation" in ended.text
+    assert {item.side for item in pull_request.asked()} == {"first"}
+
+
+def test_whoever_wants_no_baseline_pays_for_none(home: Path, server: GitServer) -> None:
+    pull_request = proposed(home, server, "good")
+    ended = pull_request.run({"baseline": "none"})
+    assert ended.status == 0, ended.text
+    assert {item.side for item in pull_request.asked()} == {"first"}
 
 
 def that_passes_everything(folder: Path) -> None:
@@ -233,6 +320,16 @@ def that_passes_everything(folder: Path) -> None:
     (folder / "agent.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
     (folder / "grader.py").write_text("def check(context):\n    return True\n", encoding="utf-8")
     (folder / "agenteval.yaml").write_text(yaml.safe_dump({"gate": {"fail_on": "none"}}), encoding="utf-8")
+
+
+def test_a_base_commit_that_cannot_be_fetched_leaves_no_rules_to_the_change(home: Path, server: GitServer) -> None:
+    pull_request = proposed(home, server, "good", change=that_passes_everything)
+    ended = pull_request.run({"github-token": "ghs_another0123456789"})
+    assert ended.status in {1, 3}, ended.text
+    results = results_in(pull_request.workspace)
+    assert results.gate is not None
+    assert results.gate.verdict == "unproven"
+    assert any("give the job `contents: read`" in reason for reason in results.gate.reasons)
 
 
 def test_a_pull_request_cannot_loosen_the_rules_that_judge_it(home: Path, server: GitServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,55 @@ def test_merged_shards(suite: Path, command: Command, monkeypatch: pytest.Monkey
     found = comparison(suite / "merged")
     assert (found.verdict, found.stage) == ("regressed", "files")
     assert "equality fell: it scored 50 points less" in ended.out
+
+
+# Results of another tool
+
+TOKEN = f"ghp_{'0a1B' * 9}"
+
+
+def promptfoo(file: Path, broken: int) -> None:
+    """Write results of promptfoo, whose first cases failed."""
+    rows = [
+        {
+            "provider": {"id": "openai:gpt-4o", "label": ""},
+            "prompt": {"raw": f"question {number}", "label": "{{q}}"},
+            "vars": {"q": str(number)},
+            "response": {"output": f"answer {TOKEN}"},
+            "success": number >= broken,
+            "score": float(number >= broken),
+            "latencyMs": 800,
+            "gradingResult": {
+                "pass": number >= broken,
+                "score": float(number >= broken),
+                "reason": "",
+                "componentResults": [
+                    {
+                        "pass": number >= broken,
+                        "score": float(number >= broken),
+                        "reason": "",
+                        "assertion": {"type": "contains", "value": "answer"},
+                    }
+                ],
+            },
+            "testCase": {"description": f"case {number}", "vars": {"q": str(number)}},
+        }
+        for number in range(CASES)
+    ]
+    results = {"version": 3, "timestamp": f"2026-11-2{broken % 9}T19:41:13.880Z", "results": rows, "stats": {}}
+    file.write_text(json.dumps({"evalId": "eval", "results": results, "config": {}}), encoding="utf-8")
+
+
+@pytest.mark.parametrize("outcome", ["0 0 unchanged", "10 1 regressed"])
+def test_results_of_another_tool(tmp_path: Path, command: Command, outcome: str) -> None:
+    broken, status, verdict = outcome.split()
+    promptfoo(tmp_path / "then.json", 0)
+    promptfoo(tmp_path / "now.json", int(broken))
+    options = ("--baseline", "then.json", "--fail-on", "regressions,unproven", "--output", "decided")
+    ended = command("merge", "now.json", *options)
+    assert ended.status == int(status), ended.text
+    results = read_results(tmp_path / "decided")
+    assert results.tool.name == "promptfoo"
+    assert comparison(tmp_path / "decided").verdict == verdict
+    for report in (tmp_path / "decided").iterdir():
+        assert TOKEN not in report.read_text(encoding="utf-8"), report.name

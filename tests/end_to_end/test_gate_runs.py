@@ -120,4 +120,6 @@ def test_a_single_broken_case_is_caught_by_name(
     assert regressed(tmp_path / "report") == ["no-cash"]
     found = comparison(tmp_path / "report")
     assert [metric.runs for metric in found.metrics] == [3] * 5
-    assert "Regressed: `no-cash` fails " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "'no-cash' fails " in said
+    assert said.splitlines()[-1] == "agenteval: failed: 'no-cash' got worse"

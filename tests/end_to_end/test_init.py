@@ -15,8 +15,21 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 from tests.end_to_end.conftest import Command
-from tests.git_server import GIT_NAMES
-from tests.support import AGENTEVAL, PATIENCE_S, ROOT, Answer, agenteval, environment, results_in, serving, statuses
+from tests.end_to_end.test_action import Runner
+from tests.git_server import GIT_NAMES, git
+from tests.support import (
+    AGENTEVAL,
+    PATIENCE_S,
+    PYTHON,
+    ROOT,
+    Answer,
+    agenteval,
+    environment,
+    open_folder,
+    results_in,
+    serving,
+    statuses,
+)
 
 from agenteval.cli.schema import schema
 
@@ -51,13 +64,14 @@ def initialised(command: Command, suite_format: str, kind: str) -> list[str]:
 def test_it_writes_these_files_and_says_so(suite_format: str, kind: str, tmp_path: Path, command: Command) -> None:
     lines = initialised(command, suite_format, kind)
     expected = [*SUITES[suite_format], "agenteval.yaml", *AGENTS[kind], WORKFLOW]
-    assert sorted(files_in(tmp_path)) == sorted(expected)
+    assert sorted(files_in(tmp_path)) == sorted([*expected, ".gitignore"])
     assert sorted(line for line in lines if line.startswith("wrote")) == sorted(f"wrote {name}" for name in expected)
     steps = [line.partition("#")[0].strip() for line in lines[lines.index("next:") + 1 :]]
     traces = ["agenteval run --traces traces"] if suite_format == "fluxloop" else []
     commit = "git init --quiet && git add --all . && git commit --quiet --message 'Evaluate the agent'"
     worsen = "sed -i.bak 's/FORGETFUL = False/FORGETFUL = True/' agent.py"
-    worse = [commit, *traces, "agenteval run --out before", f"{worsen} && agenteval run --baseline before"]
+    before = "agenteval-report/before"
+    worse = [commit, *traces, f"agenteval run --out {before}", f"{worsen} && agenteval run --baseline {before}"]
     assert steps == (worse if AGENTS[kind] else ["agenteval validate", *traces, "agenteval run"])
 
 
@@ -92,7 +106,7 @@ def test_five_commands_lead_to_a_regression(suite_format: str, kind: str, tmp_pa
     assert comparison is not None
     assert (comparison.verdict, comparison.stage) == ("regressed", "head-to-head")
     comment = (tmp_path / "agenteval-report" / "comment.md").read_text(encoding="utf-8")
-    assert "side by side with" in comment.splitlines()[0]
+    assert "side by side with" in comment
     # FluxLoop scores have no threshold, so only their mean is proven to have fallen.
     assert ("I do not know. Please call the shop." in comment) is (suite_format != "fluxloop")
 
@@ -163,7 +177,7 @@ def test_the_installed_command_starts_a_new_directory(tmp_path: Path) -> None:
     assert "wrote my shop/assistant/agent.yaml\n" in started.out
     assert "\n  cd 'my shop/assistant'\n" in started.out
     folder = tmp_path / "my shop" / "assistant"
-    assert sorted(files_in(folder)) == sorted(["agent.yaml", "agenteval.yaml", "agent.py", WORKFLOW])
+    assert sorted(files_in(folder)) == sorted([".gitignore", "agent.yaml", "agenteval.yaml", "agent.py", WORKFLOW])
     assert agenteval("validate", cwd=folder).status == 0
     assert agenteval("run", cwd=folder).status == 0
 
@@ -197,9 +211,8 @@ def test_the_workflow_is_that_of_the_readme(tmp_path: Path, command: Command) ->
     written = yaml.safe_load((tmp_path / WORKFLOW).read_text(encoding="utf-8"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = yaml.safe_load(readme.partition("`.github/workflows/agenteval.yml`:\n\n```yaml\n")[2].partition("```")[0])
-    assert written["permissions"] == {"contents": "read", "actions": "read", "pull-requests": "write"}
     # What is left to the files.
-    assert steps_of(shown)[1].pop("with") == {"suite": "agent.yaml"}
+    assert steps_of(shown)[1]["with"].pop("suite") == "agent.yaml"
     assert written == shown
 
 
@@ -221,7 +234,7 @@ def test_a_second_start_is_refused(suite_format: str, tmp_path: Path, command: C
     ended = command("init", "--format", suite_format, "--agent", "command")
     assert (ended.status, ended.out) == (2, "")
     assert len(ended.err.splitlines()) == 1
-    assert all(name in ended.err for name in before)
+    assert all(name in ended.err for name in before if name != ".gitignore")
     assert files_in(tmp_path) == before
 
 
@@ -232,7 +245,7 @@ def test_other_files_are_left_alone(tmp_path: Path, command: Command) -> None:
     initialised(command, "holodeck", "http")
     files = files_in(tmp_path)
     assert (files["main.py"], files[".github/workflows/tests.yml"]) == (b"mine", b"mine")
-    assert len(files) == 5
+    assert len(files) == 6
 
 
 @pytest.mark.parametrize(
@@ -291,15 +304,122 @@ def test_choices_that_do_not_exist(arguments: list[str], said: str, tmp_path: Pa
     assert files_in(tmp_path) == {}
 
 
-@pytest.mark.parametrize(("directory", "warned"), [(".", False), ("bots/shop", True)])
-def test_a_workflow_that_github_would_not_find(
-    directory: str, warned: bool, tmp_path: Path, command: Command
+def test_the_workflow_of_a_subdirectory_is_at_the_root(tmp_path: Path, command: Command) -> None:
+    (tmp_path / ".git").mkdir()
+    for folder in ("bots/my shop", "bots/search"):
+        assert command("init", folder).status == 0
+    assert command("init").status == 0
+
+    def paths(name: str) -> tuple[str, str | None, str]:
+        workflow = yaml.safe_load((tmp_path / WORKFLOW).with_name(name).read_text(encoding="utf-8"))
+        _, ours, upload = steps_of(workflow)
+        return workflow["name"], ours["with"].get("working-directory"), upload["with"]["path"]
+
+    assert sorted(file.name for file in (tmp_path / WORKFLOW).parent.iterdir()) == [
+        "agenteval-bots-my-shop.yml",
+        "agenteval-bots-search.yml",
+        "agenteval.yml",
+    ]
+    assert paths("agenteval.yml") == ("agenteval", None, "agenteval-report/")
+    shop, search = "bots/my shop", "bots/search"
+    assert paths("agenteval-bots-my-shop.yml") == (f"agenteval {shop}", shop, f"{shop}/agenteval-report/")
+    assert paths("agenteval-bots-search.yml") == (f"agenteval {search}", search, f"{search}/agenteval-report/")
+
+
+def test_the_workflow_of_a_subdirectory_finds_its_suite(tmp_path: Path) -> None:
+    with open_folder() as home:
+        runner = Runner(home)
+        started = agenteval("init", "bots/shop", cwd=runner.workspace)
+        assert "wrote .github/workflows/agenteval-bots-shop.yml\n" in started.out
+        assert "git add --all . ../../.github/workflows/agenteval-bots-shop.yml && git commit" in started.out
+        file = runner.workspace / ".github" / "workflows" / "agenteval-bots-shop.yml"
+        _, ours, upload = steps_of(yaml.safe_load(file.read_text(encoding="utf-8")))
+        inputs = {**ours["with"], "runs": "", "baseline": "none"}
+
+        # The agent is started as python3, by another user.
+        step = runner.step(inputs=inputs, variables={"PATH": f"{Path(PYTHON).parent}:{os.environ['PATH']}"})
+
+        assert step.ended.status == 0, step.ended.text
+        assert (runner.workspace / upload["with"]["path"] / "results.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("configured", "branch"),
+    [(None, "main"), ("trunk", "trunk"), ("release/1.x", "release/1.x"), ("a,b", "a,b"), ("1", "1")],
+)
+def test_the_workflow_runs_on_the_default_branch(
+    configured: str | None, branch: str, tmp_path: Path, command: Command
+) -> None:
+    git(tmp_path, "init", "--quiet", "--initial-branch", "topic")
+    if configured:
+        (tmp_path / ".git/refs/remotes/origin").mkdir(parents=True)
+        head = f"ref: refs/remotes/origin/{configured}\n"
+        (tmp_path / ".git/refs/remotes/origin/HEAD").write_text(head, encoding="utf-8")
+
+    assert command("init").status == 0
+
+    # YAML 1.1 reads the key ``on`` as true.
+    trigger = yaml.safe_load((tmp_path / WORKFLOW).read_text(encoding="utf-8"))[True]
+    assert trigger["push"] == {"branches": [branch]}
+
+
+def test_a_second_workflow_of_a_directory_is_not_overwritten(tmp_path: Path, command: Command) -> None:
+    (tmp_path / ".git").mkdir()
+    file = tmp_path / ".github" / "workflows" / "agenteval-shop.yml"
+    file.parent.mkdir(parents=True)
+    file.write_text("mine", encoding="utf-8")
+
+    ended = command("init", "shop")
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == "agenteval: .github/workflows/agenteval-shop.yml exists already; nothing was written\n"
+    assert files_in(tmp_path) == {".github/workflows/agenteval-shop.yml": b"mine"}
+
+
+OURS = ["agenteval-report/", ".agenteval-cache/", "__pycache__/"]
+
+
+@pytest.mark.parametrize(
+    ("above", "beside", "after"),
+    [
+        (None, None, "".join(f"{line}\n" for line in OURS)),
+        (None, "mine", "mine\n" + "".join(f"{line}\n" for line in OURS)),
+        (None, "mine\r\n", "mine\r\n" + "".join(f"{line}\r\n" for line in OURS)),
+        ("__pycache__\n", "/agenteval-report/\n", "/agenteval-report/\n.agenteval-cache/\n"),
+        ("**/__pycache__/\nagenteval-report/\n", None, ".agenteval-cache/\n"),
+        # This one means the directory above only.
+        ("/__pycache__/\nagenteval-report\n.agenteval-cache", None, "__pycache__/\n"),
+        ("\n".join(OURS), None, None),
+        (None, "\n".join(OURS), "\n".join(OURS)),
+    ],
+)
+def test_only_what_is_missing_is_added_to_gitignore(
+    above: str | None, beside: str | None, after: str | None, tmp_path: Path, command: Command
 ) -> None:
     (tmp_path / ".git").mkdir()
-    ended = command("init", directory)
-    assert ended.status == 0
-    assert ("warning: GitHub reads workflows only at the root of a repository" in ended.out) == warned
-    assert (f"move {WORKFLOW} to {tmp_path}, set `working-directory: bots/shop`" in ended.out) == warned
+    (tmp_path / "shop").mkdir()
+    for text, folder in ((above, tmp_path), (beside, tmp_path / "shop")):
+        if text is not None:
+            (folder / ".gitignore").write_bytes(text.encode())
+
+    ended = command("init", "shop")
+
+    assert ended.status == 0, ended.err
+    file = tmp_path / "shop" / ".gitignore"
+    assert (file.read_bytes().decode() if file.exists() else None) == after
+    assert ("to shop/.gitignore" in ended.out) == (after != beside)
+    assert (tmp_path / ".gitignore").exists() == (above is not None)
+
+
+def test_a_gitignore_that_cannot_be_extended_leaves_nothing_behind(tmp_path: Path, command: Command) -> None:
+    (tmp_path / ".gitignore").symlink_to("elsewhere")
+
+    ended = command("init")
+
+    assert (ended.status, ended.out) == (3, "")
+    assert ".gitignore: it is a link, not a regular file" in ended.err
+    assert ended.err.endswith("; nothing was written\n")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == []
 
 
 def test_the_wheel_has_every_starter(tmp_path: Path) -> None:
@@ -318,4 +438,5 @@ def test_the_wheel_has_every_starter(tmp_path: Path) -> None:
         env = environment(PYTHONPATH=str(tmp_path / "site"))
         done = subprocess.run(arguments, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
         assert done.stdout.startswith(str(tmp_path / "site"))
-        assert sorted(files_in(target)) == sorted([*SUITES[suite_format], "agenteval.yaml", *AGENTS[kind], WORKFLOW])
+        expected = [*SUITES[suite_format], ".gitignore", "agenteval.yaml", *AGENTS[kind], WORKFLOW]
+        assert sorted(files_in(target)) == sorted(expected)

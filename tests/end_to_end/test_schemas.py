@@ -24,7 +24,7 @@ SCHEMAS = ROOT / "schemas"
 
 # The keys of each object; ``[]`` stands for the entries of a list, ``{}`` for the values under free keys.
 CONTRACT = {
-    "": "schema_version tool run gate summary suites pool comparison",
+    "": "schema_version tool run gate summary suites pool epoch comparison",
     "tool": "name version plugins",
     "run": "id started_at finished_at duration_s complete commit ref repository workflow_run_id coverage",
     "run.coverage": (
@@ -45,7 +45,7 @@ CONTRACT = {
     "suites[].cases[].iterations[].turns[].scores[]": (
         "id kind score threshold passed status reason error model duration_ms cost_usd details"
     ),
-    "pool[]": "commit run_id created_at cases",
+    "pool[]": "commit run_id created_at made_with cases",
     "pool[].cases{}": "fingerprint metrics scores",
     "comparison": "baseline verdict unproven metrics cases stage cost policy",
     "comparison.baseline": "commit ref run_id created_at distance",

@@ -328,7 +328,7 @@ FILES: Mapping[str, str] = {
         (
             ("shard-1", "foreign.json", "broken.json", "newer.json"),
             [
-                "foreign.json: not a results file of agenteval",
+                "foreign.json: not the results of a run; understood are: results.json of agenteval",
                 "broken.json:1: not valid JSON",
                 "newer.json: written by a newer agenteval",
                 "3 problems; nothing was run",

@@ -39,6 +39,7 @@ _COMMANDS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "run: wrong option": (("run", "--iterations", "no"), 2),
     "validate": (("validate", "good/agent.yaml"), 0),
     "validate: wrong suite": (("validate", "broken.yaml"), 2),
+    "list": (("list", "good/agent.yaml"), 0),
     "probe": (("probe", "good/agent.yaml"), 0),
     "probe: wrong suite": (("probe", "broken.yaml"), 2),
     "compare": (("compare", "good/report", "good/report"), 0),

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def key(folder: Path, *ignore: str) -> str:
-    return attempt_key(folder, ignore or DEFAULT_IGNORED, "conditions")
+    return attempt_key(folder, ignore or DEFAULT_IGNORED, "conditions").counting
 
 
 def written(name: str, text: str = "changed") -> Callable[[Path], None]:
@@ -97,7 +97,18 @@ def test_patterns_are_those_of_git(folder: Path, pattern: str, name: str, is_ign
 
 
 def test_conditions_change_the_key(folder: Path) -> None:
-    assert attempt_key(folder, (), {"control": "a"}) != attempt_key(folder, (), {"control": "b"})
+    one, other = (attempt_key(folder, (), {"control": name}) for name in "ab")
+    assert one.counting != other.counting
+    assert one.whole != other.whole
+
+
+def test_the_key_of_all_files_leaves_nothing_out(folder: Path) -> None:
+    before = attempt_key(folder, DEFAULT_IGNORED, "conditions")
+    (folder / "README.md").write_text("another text\n", encoding="utf-8")
+    after = attempt_key(folder, DEFAULT_IGNORED, "conditions")
+
+    assert after.counting == before.counting
+    assert after.whole != before.whole
 
 
 def test_what_the_job_writes_beside_a_journal_does_not_count(folder: Path) -> None:

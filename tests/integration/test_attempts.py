@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ import pytest
 from tests.git_server import commit, git
 from tests.support import case, echo_agent, results_in, write_suite
 
+from agenteval.compare.integrity.accepted import Accepted
+from agenteval.compare.integrity.integrity import Integrity
 from agenteval.compare.memory import with_burden
+from agenteval.compare.policy import Quarantine
 from agenteval.compare.regression.model import Burden, Decision, MetricFinding
 from agenteval.results.memory import Memory
 from agenteval.results.model import Results
@@ -159,6 +163,34 @@ def test_what_must_be_refuted_stays_until_an_attempt_passes(folder: Path) -> Non
     assert left(failed, None) == attempt.memory
     assert left(failed, regressed) == with_burden(attempt.memory, Burden(means={"m": 0.25}))
     assert left(outcome.gate, None) == with_burden(attempt.memory, Burden())
+
+
+@pytest.mark.parametrize("verdict", ["passed", "failed", "unproven"])
+def test_files_that_do_not_count_only_keep_a_change_red(folder: Path, verdict: Verdict) -> None:
+    source = Source()
+    results = decided(evaluated(source), verdict)
+    source.keep(results, (folder / "agenteval-report" / "journal.jsonl").read_text(encoding="utf-8"))
+    (folder / "README.md").write_text("What the agent may read.\n", encoding="utf-8")
+
+    attempt = begin_attempt(resolved(), source)
+
+    assert (attempt.shown is not None) == (verdict == "failed")
+    assert attempt.restore is None
+    assert (attempt.memory.attempt, attempt.burden) == (1 if verdict == "failed" else 2, BURDEN)
+
+
+def test_a_verdict_ends_with_what_it_rests_on(folder: Path) -> None:
+    spec = resolved()
+    entry = Accepted(change="regressed", reason="known", until=date(2999, 1, 1), case="agent.yaml::c1")
+    others = [
+        replace(spec, gate=replace(spec.gate, quarantine=(Quarantine("c1", date(2999, 1, 1)),))),
+        replace(spec, integrity=Integrity(accepted=(entry,))),
+    ]
+    over = replace(spec, gate=replace(spec.gate, quarantine=(Quarantine("c1", date(2000, 1, 1)),)))
+
+    first = begin_attempt(spec, Source()).memory.key
+    assert begin_attempt(over, Source()).memory.key == first
+    assert all(begin_attempt(other, Source()).memory.key != first for other in others)
 
 
 def test_an_attempt_that_broke_begins_again(folder: Path) -> None:

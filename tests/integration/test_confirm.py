@@ -65,8 +65,8 @@ def test_a_broken_case_of_an_agent_that_repeats_is_run_again_by_itself(project: 
     comparison = comparison_of(project.results())
     assert (comparison.verdict, regressed(comparison)) == ("regressed", ["c07"])
     assert (comparison.stage, comparison.policy["confirmed"]) == ("earlier-runs", True)
-    assert "`c07` fails 3 of 3 re-runs, 0 of 9 iterations in earlier runs" in comparison.policy["reason"]
-    assert comparison.cost == ConfirmationCost(runs=0, calls=3)
+    assert "'c07' fails 3 of 3 re-runs, 0 of 9 iterations in earlier runs" in comparison.policy["reason"]
+    assert comparison.cost == ConfirmationCost(runs=3 / (CASES * K), calls=3)
     again = project.asked_again()
     assert Counter(item.case for item in again) == {"c07": 3}
     # Iterations are counted on behind those of the first run.
@@ -110,7 +110,7 @@ def test_what_was_bad_luck_the_first_time_passes(project: Project) -> None:
     comparison = comparison_of(project.results())
     assert (comparison.verdict, comparison.policy["confirmed"]) == ("unchanged", True)
     assert [proof.id for proof in comparison.proofs] == [f"agent.yaml::{name}" for name in names(0, 5).split()]
-    assert "`c00` failed in the first run, not when repeated" in comparison.policy["reason"]
+    assert "'c00' failed in the first run, not when repeated" in comparison.policy["reason"]
     assert "looked worse (−25.0 points); both runs together do not prove it (−12.5)" in comparison.policy["reason"]
     assert regressed(comparison) == []
 
@@ -120,7 +120,7 @@ def test_with_confirm_off_a_suspicion_is_unproven(project: Project) -> None:
     project.configure({"confirm": "off", "fail_on": ["unproven"]})
     ended = project.run("--baseline", baseline, BROKEN=names(0, 12))
     assert ended.status == 3, ended.text
-    assert "`confirm: against-base` would prove or clear it" in ended.out
+    assert "'confirm: against-base' would prove or clear it" in ended.out
     assert project.asked_again() == []
 
 
@@ -169,12 +169,13 @@ def test_a_pull_request_hands_on_itself_alone(project: Project) -> None:
     assert [entry.run_id for entry in results.pool] == [results.run.id]
 
 
-def test_after_an_accepted_regression_a_new_epoch_begins(project: Project) -> None:
+def test_a_proof_by_earlier_runs_begins_no_epoch(project: Project) -> None:
     baseline = project.past(3)
     assert project.run("--baseline", baseline, BROKEN=names(0, 10)).status == 1
     results = project.results()
-    assert [entry.run_id for entry in results.pool] == [results.run.id, f"{results.run.id}.1"]
-    assert project.run("--baseline", "agenteval-report", "--out", "next", BROKEN=names(0, 10)).status == 0
+    assert comparison_of(results).stage == "earlier-runs"
+    assert (len(results.pool), results.pool[-1].run_id) == (4, results.run.id)
+    assert len({entry.epoch for entry in results.pool}) == 1
 
 
 def test_a_broken_pool_is_used_as_far_as_it_is_sound(project: Project) -> None:

@@ -184,8 +184,14 @@ def test_after_a_forced_push_the_parent_is_the_control(origin: Origin, monkeypat
 
 def test_a_merge_commit_on_a_laptop(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
     clone = origin.clone()
-    with control_in(clone, Host(ControlRule()), monkeypatch, baseline=origin.left) as control:
+    git(clone, "fetch", "--quiet", "origin", "main:refs/remotes/origin/main")
+    with control_in(clone, Host(ControlRule(branch="main")), monkeypatch, baseline=origin.left) as control:
         assert control.commit == origin.tip
+    # The author of a change can give a merge commit any first parent.
+    git(clone, "checkout", "--quiet", "--detach", origin.head)
+    git(clone, "merge", "--quiet", "--no-ff", "--message", "merge", "--strategy", "ours", origin.tip)
+    with control_in(clone, Host(ControlRule(branch="main")), monkeypatch, baseline=origin.left) as control:
+        assert control.commit == origin.left
 
 
 # What cannot be fetched

@@ -35,17 +35,52 @@ class Labels:
 
     def of(self, request: Incoming, found: re.Match[str]) -> Answer:
         """The events of one pull request, the oldest first."""
-        events = [event for number, event in self._events if number == int(found["number"])]
-        size, page = (int(request.query.get(name, default)) for name, default in (("per_page", 30), ("page", 1)))
-        return Answer.json(events[(page - 1) * size : page * size])
+        return _page(request, found, self._events)
 
 
-def served_by(proxy: GithubProxy, labels: Labels) -> None:
-    """Adds ``viewerDidAuthor`` of GraphQL, the pull requests of a commit, and the events of labels."""
+@dataclass
+class Reviews:
+    """Reviews and commits of pull requests that the emulator does not have.
+
+    Attributes:
+        reviews: the number of the pull request, and the review.
+        commits: the number of the pull request, and the commit.
+    """
+
+    reviews: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    commits: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+
+    def review(self, number: int, by: str, commit: str, body: str, state: str = "COMMENTED") -> None:
+        """Adds a review."""
+        about = {"user": {"login": by}, "body": body, "state": state, "commit_id": commit}
+        self.reviews.append((number, {"id": len(self.reviews) + 1, **about}))
+
+    def commit(self, number: int, sha: str, message: str) -> None:
+        """Adds a commit."""
+        self.commits.append((number, {"sha": sha, "commit": {"message": message, "author": {"name": "the owner"}}}))
+
+    def clear(self) -> None:
+        """Forgets all reviews and commits."""
+        self.reviews.clear()
+        self.commits.clear()
+
+
+def served_by(proxy: GithubProxy, labels: Labels, reviews: Reviews) -> None:
+    """Adds ``viewerDidAuthor`` of GraphQL, pull requests of a commit, and events, reviews and commits of a number."""
     gaps = _Gaps(proxy)
+    pull = rf"{_REPO}/pulls/(?P<number>\d+)"
+    proxy.serve("GET", f"{pull}/reviews", lambda request, found: _page(request, found, reviews.reviews))
+    proxy.serve("GET", f"{pull}/commits", lambda request, found: _page(request, found, reviews.commits))
     proxy.serve("GET", rf"{_REPO}/issues/(?P<number>\d+)/events", labels.of)
     proxy.serve("POST", "/graphql", gaps.viewer_did_author)
     proxy.serve("GET", rf"{_REPO}/commits/(?P<sha>[0-9a-f]{{40}})/pulls", gaps.pulls_of_commit)
+
+
+def _page(request: Incoming, found: re.Match[str], kept: Iterable[tuple[int, dict[str, Any]]]) -> Answer:
+    """One page of what belongs to a pull request, the oldest first."""
+    items = [item for number, item in kept if number == int(found["number"])]
+    size, page = (int(request.query.get(name, default)) for name, default in (("per_page", 30), ("page", 1)))
+    return Answer.json(items[(page - 1) * size : page * size])
 
 
 class _Gaps:

@@ -70,7 +70,7 @@ def test_one_comment_is_created_and_then_edited(
     assert int(second.outputs["regressions"]) >= 3
     [edited] = list(pull.get_issue_comments())
     assert edited.id == created.id
-    assert "agenteval: failed: Regressed: " in edited.body
+    assert "agenteval: failed: " in edited.body
     assert "trekking-bike-two-days" in edited.body
     assert "36.00" in edited.body
     assert "29.00" in edited.body

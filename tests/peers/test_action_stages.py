@@ -372,7 +372,7 @@ def test_shards_are_merged_judged_and_commented_on_once(
         assert step.status == 0, step.log
     assert list(pull.get_issue_comments()) == []
 
-    step = runner(workspace, environment(github, "pull_request", mode="merge", suite=""), event)
+    step = runner(workspace, environment(github, "pull_request", mode="gate", suite=""), event)
 
     assert step.status == 1, step.log
     assert step.outputs["total"] == "19"

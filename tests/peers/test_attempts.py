@@ -2,202 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import signal
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from io import BytesIO
-from pathlib import Path
-from subprocess import PIPE, STDOUT
-from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile
+from datetime import timedelta
 
 import pytest
-import yaml
-from tests.git_server import commit, git
-from tests.peers.action_step import Step, as_process, process_environment, step_of
-from tests.peers.github_actions import StoredRun
-from tests.peers.github_emulator import OWNER, OWNER_TOKEN, REPOSITORY
+from tests.peers.github_emulator import OWNER
 from tests.peers.github_service import GithubService
-from tests.support import (
-    AGENTEVAL,
-    PATIENCE_S,
-    Ended,
-    agenteval,
-    case,
-    environment,
-    eventually,
-    open_folder,
-    results_in,
-    write_suite,
-)
-
-from agenteval.results.memory import Memory
+from tests.peers.pull_request import CASES, NUMBER, PullRequest
+from tests.support import open_folder, results_in
 
 pytestmark = pytest.mark.peer
-
-NUMBER = 7
-CASES = 12
-_START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-# As agent.py of a commit.
-AGENT = """
-import json, os, sys, time
-request = json.load(sys.stdin)
-with open({log!r}, "a") as file:
-    file.write("asked\\n")
-hangs = {log!r} + ".hangs"
-if request["case"] == "c11" and os.path.exists(hangs):
-    with open(hangs) as file:
-        stage = file.read()
-    if stage == ("first" if request["session"].startswith("agent.yaml") else "confirmation"):
-        with open({log!r} + ".hung", "w"):
-            time.sleep(1000)
-print(request["input"] if {right!r} else "wrong")
-"""
-
-
-@dataclass
-class PullRequest:
-    """A pull request from a branch of the repository, and the machine of its jobs."""
-
-    github: GithubService
-    home: Path
-    heads: list[str] = field(default_factory=list)
-
-    @property
-    def workspace(self) -> Path:
-        return self.home / "workspace"
-
-    @property
-    def log(self) -> Path:
-        return self.home / "log" / "asked"
-
-    def create(self) -> None:
-        """Make a repository whose main branch answers right, and a baseline from it."""
-        self.log.parent.mkdir()
-        self.log.parent.chmod(0o1777)
-        self.workspace.mkdir()
-        git(self.workspace, "init", "--quiet", "--initial-branch", "main")
-        (self.workspace / ".gitignore").write_text("base.json\nagenteval-report\n", encoding="utf-8")
-        (self.workspace / "README.md").write_text("A bot.\n", encoding="utf-8")
-        names = [f"c{number:02}" for number in range(CASES)]
-        write_suite(self.workspace, [case(name) for name in names], agent={"command": ["python3", "agent.py"]})
-        self.configure({"fail_on": ["regressions", "unproven"]})
-        self.write_agent(right=True)
-        commit(self.workspace)
-        ran = agenteval("run", "--quiet", "--out", str(self.home / "base"), cwd=self.workspace, env=environment())
-        assert ran.status == 0, ran.text
-        shutil.copy(self.home / "base" / "results.json", self.workspace / "base.json")
-        git(self.workspace, "checkout", "--quiet", "-b", "feature")
-        self.log.unlink()
-
-    def configure(self, gate: dict[str, Any]) -> None:
-        (self.workspace / "agenteval.yaml").write_text(yaml.safe_dump({"gate": gate}), encoding="utf-8")
-
-    def write_agent(self, *, right: bool) -> None:
-        code = AGENT.format(log=str(self.log), right=right)
-        (self.workspace / "agent.py").write_text(code, encoding="utf-8")
-
-    def push(self, **files: str) -> None:
-        """Add a commit with changed files to the branch, and merge it as GitHub does."""
-        git(self.workspace, "checkout", "--quiet", "feature")
-        for name, text in files.items():
-            (self.workspace / name.replace("_", ".")).write_text(text, encoding="utf-8")
-        self._merge()
-
-    def push_agent(self, *, right: bool) -> None:
-        """Add a commit with another agent."""
-        git(self.workspace, "checkout", "--quiet", "feature")
-        self.write_agent(right=right)
-        self._merge()
-
-    def _merge(self) -> None:
-        self.heads.append(commit(self.workspace))
-        git(self.workspace, "checkout", "--quiet", "--detach", "main")
-        git(self.workspace, "merge", "--quiet", "--no-ff", "--no-edit", "feature")
-
-    def run(self, *, head_repository: str = REPOSITORY) -> Step:
-        """Run the action as the job of the newest commit does; the next job starts on a new machine."""
-        return as_process(self.workspace, *self._job(head_repository))
-
-    def cancel(self, stage: str) -> Step:
-        """Run the action, whose agent hangs in a stage, and cancel the job there."""
-        hangs, hung = (self.log.with_name(f"asked.{name}") for name in ("hangs", "hung"))
-        hangs.write_text(stage, encoding="utf-8")
-        variables, event = self._job(REPOSITORY)
-        command = [str(AGENTEVAL), "action"]
-        env = process_environment(self.workspace, variables, event)
-        with subprocess.Popen(command, env=env, cwd=self.workspace, stdout=PIPE, stderr=STDOUT, text=True) as job:
-            assert eventually(hung.exists)
-            job.send_signal(signal.SIGTERM)
-            out, _ = job.communicate(timeout=PATIENCE_S)
-        hangs.unlink()
-        return step_of(Ended(job.returncode, out, ""), Path(env["GITHUB_OUTPUT"]).parent)
-
-    def _job(self, head_repository: str) -> tuple[dict[str, str], Path]:
-        shutil.rmtree(self.workspace / "agenteval-report", ignore_errors=True)
-        self.log.write_text("", encoding="utf-8")
-        self.log.chmod(0o666)
-        event = self.home / "event.json"
-        event.write_text(json.dumps(self._event(head_repository)), encoding="utf-8")
-        variables = {
-            "GITHUB_EVENT_NAME": "pull_request",
-            "GITHUB_REPOSITORY": REPOSITORY,
-            "GITHUB_API_URL": self.github.url,
-            "GITHUB_SHA": git(self.workspace, "rev-parse", "HEAD"),
-            "GITHUB_REF": f"refs/pull/{NUMBER}/merge",
-            "GITHUB_HEAD_REF": "feature",
-            "GITHUB_BASE_REF": "main",
-            "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/agenteval.yml@refs/pull/{NUMBER}/merge",
-            "GITHUB_RUN_ID": "99",
-            "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
-            "INPUT_BASELINE": "base.json",
-            "INPUT_COMMENT": "never",
-        }
-        return variables, event
-
-    def upload(self, **details: Any) -> StoredRun:
-        """Upload the report directory, as the workflow's next step does."""
-        data = BytesIO()
-        with ZipFile(data, "w", ZIP_DEFLATED) as archive:
-            for path in sorted((self.workspace / "agenteval-report").rglob("*")):
-                if path.is_file():
-                    archive.write(path, path.relative_to(self.workspace / "agenteval-report"))
-        moment = _START + timedelta(hours=len(self.github.actions.runs))
-        named = {"branch": "feature", "event": "pull_request", "created_at": moment, **details}
-        run = self.github.actions.run(REPOSITORY, self.heads[-1], **named)
-        self.github.actions.artifact(run, "agenteval", data.getvalue())
-        return run
-
-    def attempt(self, **details: Any) -> Step:
-        """Run and upload."""
-        step = self.run()
-        self.upload(**details)
-        return step
-
-    @property
-    def calls(self) -> int:
-        return len(self.log.read_text(encoding="utf-8").splitlines())
-
-    @property
-    def memory(self) -> Memory:
-        found = results_in(self.workspace).memory
-        assert found is not None
-        return found
-
-    def _event(self, head_repository: str) -> dict[str, Any]:
-        base = git(self.workspace, "rev-parse", "main")
-        head = {"sha": self.heads[-1], "ref": "feature", "repo": {"full_name": head_repository}}
-        of = {"ref": "main", "sha": base, "repo": {"full_name": REPOSITORY}}
-        repository = {"full_name": REPOSITORY}
-        return {
-            "number": NUMBER,
-            "pull_request": {"number": NUMBER, "head": head, "base": of},
-            "repository": repository,
-        }
 
 
 @pytest.fixture
@@ -241,28 +55,28 @@ def test_a_red_commit_stays_red_without_a_call(pull: PullRequest) -> None:
     assert f"{OWNER} set" in forgotten.summary
 
 
-def test_only_a_change_that_counts_is_evaluated(pull: PullRequest) -> None:
+def test_a_file_that_does_not_count_keeps_a_change_red_and_makes_nothing_green(pull: PullRequest) -> None:
     pull.push_agent(right=True)
     pull.attempt()
     assert pull.calls == CASES
+    # The agent could have read it.
     pull.push(README_md="Another text.\n")
 
-    readme = pull.attempt()
+    green = pull.attempt()
 
-    assert readme.status == 0, readme.log
-    assert pull.calls == 0
-    found = results_in(pull.workspace).gate
-    assert found is not None
-    assert found.headline.endswith(
-        f"; already shown in attempt 1 for commit {pull.heads[0][:7]}: no file that counts has changed"
-    )
-    pull.push_agent(right=False)
-
-    broken = pull.attempt()
-
-    assert broken.status == 1, broken.log
-    assert pull.calls > CASES
+    assert green.status == 0, green.log
+    assert pull.calls == CASES
     assert (pull.memory.attempt, pull.memory.repeats) == (2, False)
+    pull.push_agent(right=False)
+    assert pull.attempt().status == 1
+    assert pull.calls > CASES
+    pull.push(README_md="A third text.\n")
+
+    red = pull.attempt()
+
+    assert red.status == 1, red.log
+    assert pull.calls == 0
+    assert (pull.memory.attempt, pull.memory.repeats) == (3, True)
 
 
 def test_what_a_pull_request_ignores_itself_counts(pull: PullRequest) -> None:
@@ -306,3 +120,57 @@ def test_a_cancelled_attempt_is_resumed(pull: PullRequest, stage: str, right: bo
     pull.run(head_repository="mallory/widgets")
     # What the cancelled run got is not asked for again, but for the answers that were on their way.
     assert 0 < asked <= pull.calls - before // 2
+
+
+# The shards of a run ask for the decided run before they call anything
+
+
+def test_a_red_commit_stays_red_in_shards_without_a_call(pull: PullRequest) -> None:
+    pull.push_agent(right=False)
+    *shards, first = pull.attempt_shards()
+    assert [step.status for step in shards] == [0, 0]
+    assert first.status == 1, first.log
+    assert pull.calls == CASES
+    said = results_in(pull.workspace).gate
+    assert said is not None
+
+    for _ in range(3):
+        *shards, again = pull.attempt_shards()
+
+        assert pull.calls == 0
+        assert [step.status for step in shards] == [0, 0]
+        assert "did not run: attempt 1 has decided" in shards[0].log
+        assert again.status == 1, again.log
+        assert again.outputs["failed"] == first.outputs["failed"] == str(CASES)
+        found = results_in(pull.workspace)
+        assert found.gate is not None
+        assert found.gate.headline == (
+            f"{said.headline}; already shown in attempt 1 for commit {pull.heads[0][:7]}: push a change or accept it"
+        )
+        assert (pull.memory.attempt, pull.memory.repeats, found.run.shard) == (1, True, None)
+    pull.push_agent(right=True)
+
+    *_, mended = pull.attempt_shards()
+
+    assert mended.status == 0, mended.log
+    assert pull.calls == CASES
+    assert (pull.memory.attempt, pull.memory.means, pull.memory.cases) == (2, [], [])
+
+
+def test_a_fork_has_no_attempts_in_shards(pull: PullRequest) -> None:
+    pull.push_agent(right=False)
+    pull.attempt_shards()
+    *_, again = pull.attempt_shards()
+    assert (again.status, pull.calls) == (1, 0)
+    pull.github.proxy.forget()
+
+    # The decided run of the shards is in the workspace, as if the author had uploaded it.
+    forged = pull.run(head_repository="mallory/widgets", mode="gate")
+
+    assert forged.status == 2, forged.log
+    assert "only the workflow of its pull request can show the verdict again" in forged.log
+    *_, step = pull.run_shards(head_repository="mallory/widgets")
+    assert step.status == 1, step.log
+    assert pull.calls == CASES
+    assert results_in(pull.workspace).memory is None
+    assert not pull.github.proxy.called("GET", "/artifacts")

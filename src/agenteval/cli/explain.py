@@ -75,6 +75,12 @@ def _drops(power: Power) -> Iterator[str]:
     if power.repeats:
         yield "nothing varies between the runs: each change is repeated on both sides, and is proven if it repeats"
         return
+    if power.blind is not None:
+        # Imported here: it needs NumPy.
+        from agenteval.compare.blind import too_few
+
+        yield f"no drop of a mean: {too_few(power.blind)}"
+        return
     drops = sorted(power.detectable.items(), key=lambda item: -(item[1] or 0.0))
     for metric, drop in drops[:_MOST_METRICS]:
         if drop is not None:

@@ -1,14 +1,17 @@
-"""``agenteval init``: writes a suite, a configuration, a workflow and a small agent."""
+"""``agenteval init``: writes a suite, a configuration, a workflow and a small agent, and adds to ``.gitignore``."""
 
 from __future__ import annotations
 
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from agenteval.cli.gitignore import GITIGNORE, missing_patterns, read_gitignore, with_patterns
+from agenteval.cli.starter_workflow import SuitePlace, workflow, workflow_name
 from agenteval.core.errors import ConfigError, InfrastructureError, Problem
-from agenteval.core.files.writing import make_directory, remove_file, write_new_file
+from agenteval.core.files.writing import make_directory, remove_file, write_bytes, write_new_file
 from agenteval.suite.agent_kinds import KINDS, AgentKind
 from agenteval.suite.formats.registry import formats
 
@@ -16,7 +19,10 @@ _STARTERS = Path(__file__).parent / "starters"
 _AGENT = "agent.py"
 _TRACES = "traces"
 _WORSEN = "sed -i.bak 's/FORGETFUL = False/FORGETFUL = True/' agent.py"
-_WORKFLOW = ".github/workflows/agenteval.yml"
+_BEFORE = "agenteval-report/before"
+# What runs leave in the directory.
+_IGNORED = ("agenteval-report/", ".agenteval-cache/")
+_IGNORED_OF_PYTHON = ("__pycache__/",)
 
 
 def starter_formats() -> Mapping[str, Path]:
@@ -33,8 +39,29 @@ def _definition(agent_kind: str) -> Path:
     return _STARTERS / "agents" / f"{agent_kind}.yaml"
 
 
+@dataclass(frozen=True)
+class NewFile:
+    """A file to write.
+
+    Attributes:
+        directory: a directory that exists, or that of the starter.
+        name: path of the file in it.
+    """
+
+    directory: Path
+    name: str
+    content: bytes
+
+    @property
+    def path(self) -> Path:
+        """The path of the file."""
+        return self.directory / self.name
+
+
 def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequence[str]:
     """Write a starter to a directory, and create the directory if it does not exist.
+
+    The workflow is written to the root of the repository. Patterns that are missing in ``.gitignore`` are added.
 
     Args:
         directory: directory to write to.
@@ -42,50 +69,67 @@ def write_starter(directory: Path, suite_format: str, agent_kind: str) -> Sequen
         agent_kind: one of ``starter_agents``.
 
     Returns:
-        Paths of the written files, relative to the directory.
+        A line for each written file.
 
     Raises:
         ConfigError: a file already exists; nothing was written.
         InfrastructureError: a file cannot be written; files written before were removed.
     """
-    files = starter_files(suite_format, agent_kind)
-    _refuse_existing(directory, files)
-    written: list[str] = []
+    files = starter_files(directory, suite_format, agent_kind)
+    _refuse_existing(files)
+    written: list[NewFile] = []
     try:
         make_directory(directory)
-    except InfrastructureError as error:
-        raise InfrastructureError(f"{error}; nothing was written") from None
-    for name, content in files.items():
-        try:
+        for file in files:
             # A file created since the check is not overwritten either.
-            write_new_file(directory, name, content)
-            written.append(name)
-        except (OSError, InfrastructureError) as error:
-            for file in written:
-                remove_file(directory, file)
-            why = f"cannot write {directory / name}: {error.strerror}" if isinstance(error, OSError) else str(error)
-            raise InfrastructureError(f"{why}; nothing was written") from None
-    return tuple(files)
+            write_new_file(file.directory, file.name, file.content)
+            written.append(file)
+        ignored = _ignore(directory, agent_kind)
+    except (OSError, InfrastructureError) as error:
+        for file in written:
+            remove_file(file.directory, file.name)
+        at = files[len(written)].path if len(written) < len(files) else directory / GITIGNORE
+        why = f"cannot write {at}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        raise InfrastructureError(f"{why}; nothing was written") from None
+    return (*(f"wrote {file.path}" for file in files), *ignored)
 
 
-def starter_files(suite_format: str, agent_kind: str) -> Mapping[str, bytes]:
+def starter_files(directory: Path, suite_format: str, agent_kind: str) -> Sequence[NewFile]:
     """Return the files of a starter.
 
     Args:
+        directory: directory of the starter.
         suite_format: one of ``starter_formats``.
         agent_kind: one of ``starter_agents``.
-
-    Returns:
-        Path relative to the directory → content.
     """
     suite = starter_formats()[suite_format]
     kind = starter_agents()[agent_kind]
-    return {
+    files = {
         **{path.relative_to(suite).as_posix(): path.read_bytes() for path in _files(suite)},
         "agenteval.yaml": (_STARTERS / "settings.yaml").read_bytes() + _definition(agent_kind).read_bytes(),
         **({_AGENT: (_STARTERS / _AGENT).read_bytes()} if kind.is_local else {}),
-        _WORKFLOW: (_STARTERS / "workflow.yml").read_bytes(),
     }
+    place = SuitePlace.of(directory)
+    workflow_file = NewFile(_shown_root(directory, place), workflow_name(place), workflow(place))
+    return (*(NewFile(directory, name, content) for name, content in files.items()), workflow_file)
+
+
+def _shown_root(directory: Path, place: SuitePlace) -> Path:
+    """Return the root of the repository as its user would write it."""
+    if not place.path:
+        return directory
+    return Path(os.path.relpath(place.root))
+
+
+def _ignore(directory: Path, agent_kind: str) -> Sequence[str]:
+    """Add the missing patterns to ``.gitignore``; return a line about them."""
+    place = SuitePlace.of(directory)
+    wanted = _IGNORED + (_IGNORED_OF_PYTHON if starter_agents()[agent_kind].is_local else ())
+    missing = missing_patterns(wanted, place.directory, place.root)
+    if not missing:
+        return ()
+    write_bytes(directory, GITIGNORE, with_patterns(read_gitignore(directory), missing))
+    return (f"added {' '.join(missing)} to {directory / GITIGNORE}",)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -103,46 +147,32 @@ def next_steps(directory: Path, suite_format: str, agent_kind: str) -> Sequence[
         return [*steps, "agenteval run   # once agenteval.yaml has the address of your agent"]
     return [
         *steps,
-        "agenteval run --out before",
-        f"{_WORSEN} && agenteval run --baseline before   # a worse agent: the gate fails, see comment.md",
+        f"agenteval run --out {_BEFORE}",
+        f"{_WORSEN} && agenteval run --baseline {_BEFORE}   # a worse agent: the gate fails, see comment.md",
     ]
 
 
 def _commit_command(directory: Path) -> str:
     """Return the command that commits a starter: the gate runs the committed agent beside the changed one."""
-    begin = "" if _repository(directory.resolve()) else "git init --quiet && "
-    return f"{begin}git add --all . && git commit --quiet --message 'Evaluate the agent'"
+    place = SuitePlace.of(directory)
+    begin = "" if place.is_in_repository else "git init --quiet && "
+    root = os.path.relpath(place.root, place.directory)
+    above = f" {shlex.quote(f'{root}/{workflow_name(place)}')}" if place.path else ""
+    return f"{begin}git add --all .{above} && git commit --quiet --message 'Evaluate the agent'"
 
 
-def _repository(directory: Path) -> Path | None:
-    return next((place for place in (directory, *directory.parents) if (place / ".git").exists()), None)
-
-
-def workflow_warning(directory: Path) -> str | None:
-    """Return a warning if GitHub will not find the workflow, because the directory is not the repository's root."""
-    here = directory.resolve()
-    root = _repository(here) or here
-    if root == here:
-        return None
-    return (
-        f"GitHub reads workflows only at the root of a repository: move {_WORKFLOW} to {root}, "
-        f"set `working-directory: {here.relative_to(root).as_posix()}` for the action, "
-        "and adapt the path of the uploaded report"
-    )
-
-
-def _refuse_existing(directory: Path, names: Mapping[str, bytes]) -> None:
+def _refuse_existing(files: Sequence[NewFile]) -> None:
     """Check that no file exists already and that every folder can be created.
 
     Raises:
         ConfigError: with every path that exists already or is not a directory.
     """
-    existing = [directory / name for name in names if os.path.lexists(directory / name)]
+    existing = [file.path for file in files if os.path.lexists(file.path)]
     if existing:
         listed = ", ".join(map(str, existing))
         verb = "exists" if len(existing) == 1 else "exist"
         raise ConfigError(Problem(f"{listed} {verb} already; nothing was written"))
-    folders = dict.fromkeys(folder for name in names for folder in reversed((directory / name).parents))
+    folders = dict.fromkeys(folder for file in files for folder in reversed(file.path.parents))
     blocked = [str(folder) for folder in folders if _blocks_directory(folder)]
     if blocked:
         raise ConfigError(Problem(f"not a directory: {', '.join(blocked)}; nothing was written"))

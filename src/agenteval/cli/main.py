@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agenteval.cli.arguments import Parser
-from agenteval.cli.commands import github, project, results, suites
+from agenteval.cli.commands import accept, github, project, results, suites
 from agenteval.cli.streams import loss, protect_standard_streams
 from agenteval.core.errors import AgentEvalError, ConfigError, joined, problems_of, unexpected_error
 from agenteval.core.renamed import RENAMED
@@ -127,6 +127,6 @@ def command_line() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"agenteval {__version__}")
     commands: Any = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for group in (suites, results, project, github):
+    for group in (suites, results, accept, project, github):
         group.add(commands)
     return parser

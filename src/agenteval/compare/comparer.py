@@ -5,27 +5,31 @@ The statistics have two steps: the first run alone may raise a suspicion, and fu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agenteval.compare.concluded import Concluded
+from agenteval.compare.epoch import Watch, epoch_after, is_long_look_due
 from agenteval.compare.integrity.accepted import Accepted
-from agenteval.compare.integrity.integrity import Integrity, with_acceptances
+from agenteval.compare.integrity.integrity import Integrity, unproven_changes, with_acceptances
+from agenteval.compare.made_with import declared_change
+from agenteval.compare.paired_runs import PairedRuns
 from agenteval.compare.pairing import Pairing, pair_cases
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.regression.model import Burden
 from agenteval.compare.resources import compare_resources
 from agenteval.compare.simple_rules import simple_rule_verdict
-from agenteval.compare.unpaired import is_merged, unpaired
+from agenteval.compare.unpaired import continues_branch, unpaired
 from agenteval.results.case import CaseResult
-from agenteval.results.comparison import BaselineInfo, Comparison
+from agenteval.results.comparison import BaselineInfo, Comparison, PoolEntry
+from agenteval.results.epoch import Epoch, EpochBegin
 from agenteval.results.model import Results
 
 if TYPE_CHECKING:
-    from agenteval.compare.driving import Answering
+    from agenteval.compare.driving import Answering, Deciding
     from agenteval.compare.sides import Sides
     from agenteval.compare.statistical import Decided
 
@@ -50,6 +54,7 @@ class Comparer:
         burden: what earlier attempts of the same change were proven to have lost.
         unrelated: commits whose runs do not count, because they are not ancestors of the control.
         integrity: how suites and rules differ from those of the base commit, and what was accepted.
+        parts: the runs that the current run was merged from, if they are runs of the same cases.
     """
 
     current: Results
@@ -63,28 +68,21 @@ class Comparer:
     unrelated: frozenset[str] = frozenset()
     burden: Burden = field(default_factory=Burden)
     integrity: Integrity = field(default_factory=Integrity)
+    parts: Sequence[PoolEntry] = ()
 
-    @cached_property
+    @property
     def needs_runs(self) -> bool:
         """Whether something has to run again before the statistics can decide."""
-        if self.policy.name != "statistics":
-            return False
-        from agenteval.compare.driving import needs_runs
-
-        return needs_runs(self.sides.evidence, self.policy, is_merged=self._is_merged, burden=self.burden)
+        return self._is_statistical and self._deciding.needs_runs
 
     def decide(self) -> Comparison:
         """Decide without running anything again; a suspicion is unproven."""
         return self._by_simple_rule() if self.screened is None else self.concluded(self.screened)
 
-    @cached_property
+    @property
     def screened(self) -> Decided | None:
         """The decision of the statistics without running anything again; ``None`` for a simple rule."""
-        if self.policy.name != "statistics":
-            return None
-        from agenteval.compare.driving import screened
-
-        return screened(self.sides, self.burden)
+        return self._deciding.screened if self._is_statistical else None
 
     def prove(self, answer: Answering) -> Decided:
         """Decide with the runs that the statistics ask for.
@@ -92,9 +90,7 @@ class Comparer:
         Args:
             answer: makes the runs of a request.
         """
-        from agenteval.compare.driving import proven
-
-        return proven(self.sides.evidence, self.policy, answer, is_merged=self._is_merged, burden=self.burden)
+        return self._deciding.proven(answer)
 
     def concluded(self, decided: Decided) -> Comparison:
         """Return the comparison with a decision of the statistics."""
@@ -107,11 +103,41 @@ class Comparer:
         """What the statistics compare."""
         from agenteval.compare.sides import Sides
 
-        return Sides(self.current, self.baseline, self._policy, self._quarantined, self.unrelated)
+        return Sides(self.current, self.baseline, self._policy, self._quarantined, self.unrelated, self.parts)
+
+    @cached_property
+    def _deciding(self) -> Deciding:
+        # Imported here: simple rules need no statistics.
+        from agenteval.compare.driving import Deciding
+
+        return Deciding(self.sides, self.is_of_branch, self.burden)
 
     @property
-    def _is_merged(self) -> bool:
-        return is_merged(self.current.run, self.baseline.run)
+    def _is_statistical(self) -> bool:
+        return self.policy.name == "statistics"
+
+    @property
+    def is_of_branch(self) -> bool:
+        """Whether the run is of the branch of its baseline, where improvements and long looks are proven too."""
+        return continues_branch(self.current.run, self.baseline.run)
+
+    def epoch(self, comparison: Comparison, entries: Sequence[PoolEntry]) -> Epoch:
+        """Return the epoch of the base branch after this run.
+
+        Args:
+            comparison: of this run.
+            entries: the run's entry in its pool, and those of its confirming runs.
+        """
+        gating = frozenset(self.sides.gating if self._is_statistical else ())
+        watch = Watch(gating, self.policy.settings.min_effect, self._quarantined)
+        return epoch_after(entries, self.baseline, comparison, watch)
+
+    def needs_long_look(self, comparison: Comparison) -> bool:
+        """Return whether a long look is due after a comparison that proved no change of the whole agent."""
+        if not self.policy.looks_back or not self.is_of_branch or not self.current.pool:
+            return False
+        settled = comparison.verdict in {"unchanged", "improved"} and not comparison.begins_epoch
+        return settled and is_long_look_due(self.epoch(comparison, self.current.pool[:1]))
 
     def _by_simple_rule(self) -> Comparison:
         verdict, reason, metrics = simple_rule_verdict(
@@ -143,21 +169,27 @@ class Comparer:
 
     @cached_property
     def _policy(self) -> ComparePolicy:
-        """The policy, by which accepted means are only reported."""
-        if not self._accepted_metrics:
-            return self.policy
-        return replace(self.policy, gating={**self.policy.gating, **dict.fromkeys(self._accepted_metrics, False)})
+        """The policy, by which accepted means do not count."""
+        return replace(self.policy, accepted_means=frozenset(self._accepted_metrics))
+
+    def _means_of(self, name: str) -> Iterator[float | None]:
+        """Yield the mean of a metric in the baseline and in this run."""
+        for run in (self.baseline, self.current):
+            metric = run.summary.metrics.get(name)
+            yield None if metric is None else metric.mean
 
     @cached_property
     def _pairing(self) -> Pairing:
-        return pair_cases(self.current, self.baseline, self.known, self.gone)
+        return pair_cases(self.current, self.baseline, self.known, self.gone, self.integrity.removed)
 
     def _not_run(self) -> Iterator[str]:
         """Yield the suites of the baseline that this run does not contain."""
         ran = {*self.gone, *(suite.path for suite in self.current.suites)}
+        paired = {case.id for case in self._pairing.cases}
         for suite in self.baseline.suites:
-            if suite.path not in ran and suite.cases:
-                yield f"{suite.path} is in the baseline and not in this run: {_cases(len(suite.cases))} not compared"
+            missing = sum(case.id not in paired for case in suite.cases)
+            if suite.path not in ran and missing:
+                yield f"{suite.path} is in the baseline and not in this run: {_cases(missing)} not compared"
 
     def _acknowledged(self) -> Iterator[str]:
         """Yield who accepted what, and why."""
@@ -165,7 +197,21 @@ class Comparer:
         for case_id, entry in self._accepted_cases.items():
             yield f"{names.get(case_id, case_id)} ({entry.change}) was {_by(entry)}"
         for name, entry in self._accepted_metrics.items():
-            yield f"the mean of {name} was {_by(entry)}"
+            figures = " → ".join(f"{mean:.2f}" for mean in self._means_of(name) if mean is not None)
+            yield f"the mean of {name} ({figures}) was {_by(entry)}"
+
+    @property
+    def _begins(self) -> EpochBegin | None:
+        """Why an epoch begins with this run without a proof; ``None`` if none does."""
+        if not self.is_of_branch:
+            return None
+        accepted = [f"the mean of {name} was {_by(entry)}" for name, entry in self._accepted_metrics.items()]
+        if accepted:
+            return EpochBegin(cause="accepted", text="; ".join(accepted))
+        newest = max(self.baseline.pool, key=lambda entry: entry.created_at, default=None)
+        own = self.current.pool[0] if self.current.pool else None
+        text = declared_change(own.made_with if own else None, newest.made_with if newest else None)
+        return EpochBegin(cause="declared", text=text) if text else None
 
     def _comparison(self, concluded: Concluded) -> Comparison:
         run, policy = self.baseline.run, self.policy
@@ -174,15 +220,22 @@ class Comparer:
         not_gating = {name for name, gates in policy.gating.items() if not gates}
         lost = [*_without_scores(self.current, self.baseline, not_gating)]
         withdrawn = unpaired(
-            self.current,
-            self.baseline,
-            self._pairing,
-            self._quarantined,
-            not_gating,
-            failures_count=policy.name == "statistics",
+            PairedRuns(
+                current=self.current,
+                baseline=self.baseline,
+                pairing=self._pairing,
+                quarantined=self._quarantined,
+                not_gating=not_gating,
+                failures_are_scores=self._is_statistical,
+            )
         )
-        unproven = [*withdrawn, *concluded.unproven]
-        reasons = [*(item.text for item in withdrawn), concluded.details["reason"]]
+        rules = list(unproven_changes(self.integrity.differences))
+        unproven = [*rules, *withdrawn, *concluded.unproven]
+        is_unproven = bool(unproven) and concluded.verdict != "regressed"
+        reasons = [*(item.text for item in withdrawn), concluded.details["reason"], *(item.text for item in rules)]
+        headline = unproven[0].text if is_unproven else concluded.details.get("headline", concluded.details["reason"])
+        begins = self._begins
+        begun = [f"earlier runs do not count from now on: {begins.text}"] if begins else []
         return Comparison(
             baseline=BaselineInfo(
                 commit=run.commit,
@@ -191,16 +244,18 @@ class Comparer:
                 created_at=run.started_at,
                 distance=self.distance,
             ),
-            verdict="unproven" if unproven and concluded.verdict != "regressed" else concluded.verdict,
+            verdict="unproven" if is_unproven else concluded.verdict,
             unproven=unproven,
             metrics=concluded.metrics,
             cases=with_acceptances(concluded.cases, self._accepted_cases),
             **concluded.proof,
+            begins=begins,
             policy={
                 **concluded.details,
+                "headline": headline,
                 "reason": "; ".join(reasons),
                 "resources": [item.model_dump() for item in resources],
-                "notes": [*self.notes, *concluded.notes, *lost, *self._not_run(), *self._acknowledged()],
+                "notes": [*self.notes, *concluded.notes, *lost, *self._not_run(), *self._acknowledged(), *begun],
             },
         )
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.regression.decide import decide, decide_rise
 from agenteval.compare.regression.model import Answer, Burden, Cost, Decision, Evidence, Request, Unavailable
 from agenteval.compare.regression.on_files import decide_on_files
@@ -21,87 +21,84 @@ _OFF = Unavailable("runs", "`confirm: off` runs nothing again; `confirm: against
 _LATER = Unavailable("runs", "further runs would prove or clear it")
 
 
-def screened(sides: Sides, burden: Burden | None = None) -> Decided:
-    """Decide without running anything again.
+@dataclass(frozen=True)
+class Deciding:
+    """Decides about a comparison; what needs no further run is computed once.
 
-    A suspicion is unproven. If nothing can ever run again, an unmistakable drop is proven by the results alone.
-
-    Args:
+    Attributes:
         sides: what is compared.
+        proves_rises: whether improvements are proven too.
         burden: what an earlier attempt of the same change was proven to have lost.
     """
-    evidence, policy = sides.evidence, sides.policy
-    if not _has_common_scores(evidence):
-        return Decided(_NOTHING_COMPARED)
-    if policy.is_final:
-        oldest, *further = [*sides.further, evidence.first]
-        decision = decide_on_files(replace(evidence, first=oldest), tuple(further), policy.settings)
-        return Decided(decision, is_final=True)
-    why = _OFF if policy.confirm == "off" else _LATER
-    return Decided(_driven(decide(evidence, policy.settings, burden), lambda _: why))
+
+    sides: Sides
+    proves_rises: bool = False
+    burden: Burden | None = None
+
+    @cached_property
+    def screened(self) -> Decided:
+        """The decision without running anything again.
+
+        A suspicion is unproven. If nothing can ever run again, an unmistakable drop is proven by the results alone.
+        """
+        evidence, policy = self.sides.evidence, self.sides.policy
+        if not _has_common_scores(evidence):
+            return Decided(_NOTHING_COMPARED)
+        if policy.is_final:
+            oldest, *further = self.sides.runs
+            first = replace(evidence, first=oldest)
+            decision = decide_on_files(first, tuple(further), policy.settings, self.burden)
+            return Decided(decision, is_final=True)
+        why = _OFF if policy.confirm == "off" else _LATER
+        return Decided(driven(self._falls(), lambda _: why))
+
+    @property
+    def needs_runs(self) -> bool:
+        """Whether something has to run again before the gate can decide."""
+        if self.sides.policy.confirm == "off":
+            return False
+        return _is_open(self.screened.decision) or _is_open(self._screened_rise)
+
+    def proven(self, answer: Answering) -> Decided:
+        """Decide with the runs that the gate asks for.
+
+        Args:
+            answer: makes the runs of a request.
+        """
+        decision = self.screened.decision
+        if _is_open(decision):
+            decision = driven(self._falls(), answer)
+        if decision.verdict != "unchanged" or not _is_open(self._screened_rise):
+            return Decided(decision)
+        rise = driven(self._rises(), answer)
+        cost = Cost(runs=decision.cost.runs + rise.cost.runs, calls=decision.cost.calls + rise.cost.calls)
+        return Decided(replace(rise if rise.verdict == "improved" else decision, cost=cost))
+
+    @cached_property
+    def _screened_rise(self) -> Decision:
+        """The decision about a rise without running anything again; it stays closed where no rise is proven."""
+        can_rise = self.proves_rises and self.sides.policy.confirms_beside_base
+        if not can_rise or not _has_common_scores(self.sides.evidence):
+            return _NOTHING_COMPARED
+        return driven(self._rises(), lambda _: _LATER)
+
+    def _falls(self) -> _Asking:
+        return decide(self.sides.evidence, self.sides.policy.settings, self.burden)
+
+    def _rises(self) -> _Asking:
+        return decide_rise(self.sides.evidence, self.sides.policy.settings)
 
 
-def needs_runs(evidence: Evidence, policy: ComparePolicy, *, is_merged: bool, burden: Burden | None = None) -> bool:
-    """Return whether something has to run again before the gate can decide.
-
-    Args:
-        evidence: what the gate decides on.
-        policy: the comparison policy.
-        is_merged: whether this is a run of the base branch, where improvements are proven too.
-        burden: what an earlier attempt of the same change was proven to have lost.
-    """
-    if policy.confirm == "off" or not _has_common_scores(evidence):
-        return False
-    return _asks(decide(evidence, policy.settings, burden)) or (
-        _proves_rises(policy, is_merged=is_merged) and _asks(decide_rise(evidence, policy.settings))
-    )
-
-
-def proven(
-    evidence: Evidence,
-    policy: ComparePolicy,
-    answer: Answering,
-    *,
-    is_merged: bool,
-    burden: Burden | None = None,
-) -> Decided:
-    """Decide with the runs that the gate asks for.
-
-    Args:
-        evidence: what the gate decides on.
-        policy: the comparison policy.
-        answer: makes the runs of a request.
-        is_merged: whether this is a run of the base branch, where improvements are proven too.
-        burden: what an earlier attempt of the same change was proven to have lost.
-    """
-    decision = _driven(decide(evidence, policy.settings, burden), answer)
-    if decision.verdict != "unchanged" or not _proves_rises(policy, is_merged=is_merged):
-        return Decided(decision)
-    rise = _driven(decide_rise(evidence, policy.settings), answer)
-    cost = Cost(runs=decision.cost.runs + rise.cost.runs, calls=decision.cost.calls + rise.cost.calls)
-    if rise.verdict == "improved":
-        return Decided(replace(rise, cost=cost))
-    return Decided(replace(decision, cost=cost))
+def _is_open(decision: Decision) -> bool:
+    """Return whether a decision lacks runs that it asked for."""
+    return decision.missing is not None
 
 
 def _has_common_scores(evidence: Evidence) -> bool:
     return bool(evidence.first) and any(run for run in evidence.pool)
 
 
-def _proves_rises(policy: ComparePolicy, *, is_merged: bool) -> bool:
-    return is_merged and policy.confirms_beside_base
-
-
-def _asks(asking: _Asking) -> bool:
-    try:
-        next(asking)
-    except StopIteration:
-        return False
-    asking.close()
-    return True
-
-
-def _driven(asking: _Asking, answer: Answering) -> Decision:
+def driven(asking: _Asking, answer: Answering) -> Decision:
     """Answer every request of a decision, and return it."""
     try:
         request = next(asking)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Annotated, Literal
 
@@ -18,7 +18,7 @@ from agenteval.compare.gate_findings import (
     unproven_points,
 )
 from agenteval.compare.gate_words import broken, listed, passed_headline, with_coverage
-from agenteval.compare.policy import Quarantine
+from agenteval.compare.policy import BaseNames, Quarantine
 from agenteval.core.renamed import RENAMED
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Results, RunShard
@@ -46,6 +46,7 @@ class GatePolicy:
         on_unchecked: whether unchecked criteria and metrics that measured nothing fail the gate.
         on_unjudged: whether cases that a suite's limits left to no judge fail the gate.
         required: the cases that fail the gate whenever they fail, even if they fail in the baseline too.
+        base_names: by which the quarantine knows renamed cases.
     """
 
     fail_on: frozenset[FailOn] = DEFAULT_FAIL_ON
@@ -54,10 +55,19 @@ class GatePolicy:
     on_unchecked: OnMissing = "fail"
     on_unjudged: OnMissing = "warn"
     required: Required = field(default_factory=Required)
+    base_names: BaseNames = field(default_factory=dict)
 
     def counts(self, case: CaseResult, today: date) -> bool:
         """Return whether a case counts today."""
-        return not any(entry.holds(case.id, case.name, today) for entry in self.quarantine)
+        return not any(entry.holds(*self.name_of(case), today) for entry in self.quarantine)
+
+    def name_of(self, case: CaseResult) -> tuple[str, str]:
+        """Return the id and the name by which the quarantine knows a case."""
+        return self.base_names.get(case.id, (case.id, case.name))
+
+    def knowing(self, names: BaseNames) -> GatePolicy:
+        """Return the policy that knows cases by their names in the base commit."""
+        return replace(self, base_names=names, required=replace(self.required, base_names=names))
 
 
 def decide_gate(results: Results, policy: GatePolicy, today: date | None = None) -> Gate:
@@ -96,11 +106,12 @@ def _decided(
         *unchecked(results, fails=policy.on_unchecked == "fail" and not is_cut_off),
         *(unjudged_cases(results, counts) if policy.on_unjudged == "fail" else ()),
     ]
-    failures = [finding.text for finding in findings if finding.kind in policy.fail_on]
+    failures = [text for found in findings if found.kind in policy.fail_on for text in (found.text, *found.details)]
     warnings = [finding.text for finding in findings if finding.kind == "warning"]
     aside = listed(results, counts, failing)
     errors = broken(counts)
-    further = [*(point.text for point in points), *(warnings if is_cut_off else ()), *aside]
+    missing = [text for point in points for text in (point.text, *point.details)]
+    further = [*missing, *(warnings if is_cut_off else ()), *aside]
     too_many = bool(errors) and counts.errors / (counts.cases - counts.skipped) > policy.max_error_rate
     errors_count = bool(errors) and "errors" in policy.fail_on
     if too_many and not errors_count:
@@ -160,7 +171,7 @@ def quarantined(results: Results, policy: GatePolicy, today: date | None = None)
 
 def is_quarantined_by_name(policy: GatePolicy, case: CaseResult) -> bool:
     """Return whether the quarantine names a case, whether or not the entry has ended."""
-    return any(entry.names(case.id, case.name) for entry in policy.quarantine)
+    return any(entry.names(*policy.name_of(case)) for entry in policy.quarantine)
 
 
 def parse_fail_on(text: str) -> frozenset[FailOn]:

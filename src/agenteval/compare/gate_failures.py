@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from agenteval.compare.policy import BaseNames
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import ComparedCase, Comparison
 from agenteval.results.model import Results
@@ -21,15 +22,17 @@ class Required:
     Attributes:
         strict: all cases.
         patterns: names or ids; ``*`` matches any text.
+        base_names: further names of renamed cases, which the patterns know too.
     """
 
     strict: bool = False
     patterns: tuple[str, ...] = ()
+    base_names: BaseNames = field(default_factory=dict)
 
     def names(self, case: CaseResult) -> bool:
         """Return whether a case is required to pass."""
-        named = any(fnmatchcase(text, pattern) for pattern in self.patterns for text in (case.name, case.id))
-        return self.strict or named
+        texts = (case.name, case.id, *self.base_names.get(case.id, ()))
+        return self.strict or any(fnmatchcase(text, pattern) for pattern in self.patterns for text in texts)
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ _RESOURCES = {"latency_ms": "the latency", "tokens": "the tokens of an answer", 
 
 @dataclass(frozen=True)
 class Finding:
-    """A reason to fail, of a kind that ``fail_on`` may contain, or a warning."""
+    """A reason to fail, of a kind that ``fail_on`` may contain, or a warning; ``details`` are further sentences."""
 
     kind: Literal["failures", "regressions", "warning"]
     text: str
+    details: tuple[str, ...] = ()
 
 
 def failures_and_regressions(results: Results, counts: Counts, failing: Failures | None) -> list[Finding]:
@@ -35,7 +36,7 @@ def failures_and_regressions(results: Results, counts: Counts, failing: Failures
         failing: its failing cases; ``None`` if each of them fails the gate.
     """
     comparison = results.comparison
-    found = [Finding("regressions", text) for text in _regressions(comparison, counts)] if comparison else []
+    found = list(_regressions(comparison, counts)) if comparison else []
     if text := failed(counts, failing):
         found.append(Finding("failures", text))
     unmet = [criterion.name for suite in results.suites for criterion in suite.criteria if criterion.met is False]
@@ -44,16 +45,20 @@ def failures_and_regressions(results: Results, counts: Counts, failing: Failures
     return found
 
 
-def _regressions(comparison: Comparison, counts: Counts) -> Iterator[str]:
+def _regressions(comparison: Comparison, counts: Counts) -> Iterator[Finding]:
     if comparison.verdict == "regressed":
         worse = sum(case.change == "regressed" for case in comparison.cases)
         by_cases = worse and comparison.policy.get("name") == "any-flip"
-        yield f"{of_cases(worse, counts.cases)} got worse" if by_cases else str(comparison.policy.get("reason"))
-        # The reason of the statistics names the metrics.
+        text = f"{of_cases(worse, counts.cases)} got worse" if by_cases else comparison.headline
+        yield Finding("regressions", text, tuple(comparison.findings))
+        # The findings of the statistics name the metrics.
         for metric in comparison.metrics if comparison.stage is None else ():
             if metric.verdict == "regressed" and metric.gating and metric.difference < 0:
-                yield f"the mean of {metric.id} dropped from {metric.baseline:.2f} to {metric.current:.2f}"
-    yield from (_exceeded(resource) for resource in comparison.resources if resource.exceeded)
+                moved = f"from {metric.baseline:.2f} to {metric.current:.2f}"
+                yield Finding("regressions", f"the mean of {metric.id} dropped {moved}")
+    for resource in comparison.resources:
+        if resource.exceeded:
+            yield Finding("regressions", _exceeded(resource))
 
 
 def _exceeded(resource: ComparedResource) -> str:

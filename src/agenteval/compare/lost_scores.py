@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agenteval.compare.gate_counts import of_cases, some
-from agenteval.compare.pairing import Pairing, own_cases
+from agenteval.compare.paired_runs import PairedRuns
+from agenteval.compare.pairing import own_cases
 from agenteval.results.case import CaseResult, Score, SuiteResult
 from agenteval.results.comparison import PoolCase
 from agenteval.results.model import OWN_NAME, Results
@@ -27,36 +28,22 @@ _WHY: dict[_Cause, tuple[str, MendedBy]] = {
 }
 
 
-def lost_scores(
-    current: Results,
-    baseline: Results,
-    pairing: Pairing,
-    quarantined: Collection[str],
-    not_gating: Collection[str],
-    *,
-    failures_count: bool = False,
-) -> list[Unproven]:
+def lost_scores(runs: PairedRuns) -> list[Unproven]:
     """Return the cases that lost the scores by which metrics decided about them in the baseline.
 
-    Cases that the budget or the time limit of the run ended are not among them: the gate names the limit itself.
-
-    Args:
-        current: the current run.
-        baseline: the run to compare with.
-        pairing: their cases. A changed case counts too: a change of its expected value or of its question may be the
-            reason why a metric does not apply any more. Removed cases do not count.
-        quarantined: ids of quarantined cases, which do not count.
-        not_gating: ids of metrics that the policy excludes from the gate.
-        failures_count: whether a failure of the agent counts as a score of 0, so that nothing is lost.
+    Cases that the budget or the time limit of the run ended are not among them: the gate names the limit itself. A
+    changed case is among them: a change of its expected value or of its question may be the reason why a metric does
+    not apply any more.
     """
-    counting = {case.id for case in pairing.cases if case.change not in {"new", "removed"}} - set(quarantined)
-    ignored = {*not_gating, *(_unknown(current, baseline) if baseline.tool.name != OWN_NAME else ())}
+    current, baseline = runs.current, runs.baseline
+    counting = {case.id for case in runs.counting() if case.change != "removed"}
+    ignored = {*runs.not_gating, *(_unknown(current, baseline) if baseline.tool.name != OWN_NAME else ())}
     losses = _Losses(current, own_cases(current), own_cases(baseline))
     for suite, case in baseline.cases():
         if case.id in counting:
             for name in sorted(deciding_metrics(suite, case) - ignored):
                 losses.add(case.id, name)
-    return list(losses.unproven({"agent"} if failures_count else set()))
+    return list(losses.unproven({"agent"} if runs.failures_are_scores else set()))
 
 
 def deciding_metrics(suite: SuiteResult, case: CaseResult) -> set[str]:

@@ -34,7 +34,13 @@ class Pairing:
         return tuple(case for case in self.cases if case.change in {"regressed", "improved", "unchanged"})
 
 
-def pair_cases(current: Results, baseline: Results, known: Collection[str], gone: Collection[str] = ()) -> Pairing:
+def pair_cases(
+    current: Results,
+    baseline: Results,
+    known: Collection[str],
+    gone: Collection[str] = (),
+    removed: Collection[str] = (),
+) -> Pairing:
     """Pair the cases of two runs by id.
 
     Args:
@@ -43,6 +49,7 @@ def pair_cases(current: Results, baseline: Results, known: Collection[str], gone
         known: ids of all cases in the suites, including filtered-out ones; a baseline case is removed only if its id
             is not among them.
         gone: paths of the baseline's suites that do not exist any more.
+        removed: ids of the cases that the change is known to have removed, whatever paths exist.
     """
     before = {case.id: case for _, case in baseline.cases()}
     now, then = own_cases(current), own_cases(baseline)
@@ -51,8 +58,12 @@ def pair_cases(current: Results, baseline: Results, known: Collection[str], gone
         for suite, case in current.cases()
     ]
     ran = {*gone, *(suite.path for suite in current.suites)}
-    removed = [_removed(case) for suite, case in baseline.cases() if suite.path in ran and case.id not in known]
-    return Pairing(tuple(cases + removed))
+    lost = [
+        _removed(case)
+        for suite, case in baseline.cases()
+        if case.id in removed or (suite.path in ran and case.id not in known)
+    ]
+    return Pairing(tuple(cases + lost))
 
 
 @dataclass(frozen=True)

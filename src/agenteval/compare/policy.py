@@ -14,6 +14,12 @@ from agenteval.compare.regression.settings import GateSettings
 #: earlier runs of the base branch; ``off``: nothing runs again.
 Confirm = Literal["against-base", "rerun", "off"]
 PolicyName = Literal["statistics", "any-flip", "mean-drop", "threshold"]
+#: What a proven slow decline of the base branch does: ``fail`` the run, open an ``issue``, or ``off``: no long look.
+OnDecline = Literal["fail", "issue", "off"]
+
+
+#: Id of a case → its id and name in the base commit, where these differ: a change renames no case into a pattern.
+BaseNames = Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -44,12 +50,12 @@ class ConfirmationLimits:
     """The largest cost of the runs that confirm suspected regressions; ``None`` is no limit.
 
     Attributes:
-        runs: whole runs of the suite, of both sides together, as long as those of the head-to-head.
-        calls: iterations of cases, whole runs included.
+        runs: as many calls as so many runs of the suite have, both sides and single cases together.
+        calls: iterations of cases, both sides together.
         cost_usd: cost of agents and judges in US dollars.
     """
 
-    runs: int | None = 8
+    runs: int | None = None
     calls: int | None = None
     cost_usd: float | None = None
 
@@ -66,11 +72,14 @@ class ComparePolicy:
         confirm: what a suspected regression is proven against.
         gating: metric id → whether the metric can fail the gate; other metrics gate if they have a threshold or a
             verdict.
+        accepted_means: ids of the metrics whose lower mean was accepted; their cases count all the same.
         deterministic: whether the agent always gives the same answer to a question, so that one flip is proof.
         recorded: ids of cases with recorded answers; they are always deterministic.
         is_final: whether nothing can run again, so that a large drop is proven without it.
         quarantine: cases that do not count.
+        base_names: by which the quarantine knows renamed cases.
         max_confirmation: the largest cost of confirmation runs.
+        long_look: what a proven slow decline of the base branch does.
         min_pass_rate: required share of passed cases for ``threshold``.
         max_latency_increase: allowed relative increase of the mean latency; ``None`` only reports it.
         max_cost_increase: allowed relative increase of the cost; ``None`` only reports it.
@@ -80,23 +89,32 @@ class ComparePolicy:
     settings: GateSettings = field(default_factory=GateSettings)
     confirm: Confirm = "against-base"
     gating: Mapping[str, bool] = field(default_factory=dict)
+    accepted_means: frozenset[str] = frozenset()
     deterministic: bool = False
     recorded: frozenset[str] = frozenset()
     is_final: bool = False
     quarantine: tuple[Quarantine, ...] = ()
+    base_names: BaseNames = field(default_factory=dict)
     max_confirmation: ConfirmationLimits = field(default_factory=ConfirmationLimits)
+    long_look: OnDecline = "fail"
     min_pass_rate: float | None = None
     max_latency_increase: float | None = None
     max_cost_increase: float | None = None
 
     def quarantined(self, case_id: str, name: str, today: date) -> bool:
         """Return whether a case is quarantined today."""
-        return any(entry.holds(case_id, name, today) for entry in self.quarantine)
+        known = self.base_names.get(case_id, (case_id, name))
+        return any(entry.holds(*known, today) for entry in self.quarantine)
 
     @property
     def confirms_beside_base(self) -> bool:
         """Whether confirmation runs the base commit's agent beside the current agent."""
         return self.name == "statistics" and self.confirm == "against-base"
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether runs of the base branch are compared with early commits too."""
+        return self.confirms_beside_base and self.long_look != "off"
 
     def without_confirmation(self) -> ComparePolicy:
         """Return the policy for results of which nothing can run again: they alone decide."""

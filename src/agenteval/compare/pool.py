@@ -56,8 +56,8 @@ def extended_pool(
 ) -> list[PoolEntry]:
     """Return the pool of a run: the pool of its baseline and the run itself.
 
-    If a mean is proven to have changed, a new epoch begins: earlier runs are of another agent. Cases that are proven
-    to have changed are removed from earlier runs. An unproven change resets nothing.
+    If a mean is proven, declared or accepted to have changed, a new epoch begins: earlier runs are of another agent.
+    Cases that are proven or accepted to have changed are removed from earlier runs. Nothing else resets the pool.
 
     Args:
         own: the run's entry.
@@ -69,14 +69,14 @@ def extended_pool(
     if baseline is None:
         return [own.model_copy(update={"epoch": own.commit})]
     if comparison is not None and comparison.begins_epoch:
-        begun = [own, *confirming][-window:]
-        return [entry.model_copy(update={"epoch": own.commit}) for entry in begun]
+        first = own.model_copy(update={"begun_by": comparison.epoch_cause})
+        return [entry.model_copy(update={"epoch": own.commit}) for entry in [first, *confirming][-window:]]
     earlier = baseline_pool(baseline, own.run_id, window).runs
     # Runs of other tools have no fingerprints, so later runs cannot check that their questions are the same.
     others = [entry for entry in earlier if entry.run_id != own.run_id and _tells_questions_apart(entry)]
-    changed = {proof.id for proof in comparison.proofs if proof.proven} if comparison is not None else set()
+    changed = comparison.changed_cases if comparison is not None else frozenset()
     epoch = (others[-1].epoch or others[0].commit) if others else own.commit
-    return [*(_without(entry, changed) for entry in others), own.model_copy(update={"epoch": epoch})][-window:]
+    return [*(without_cases(entry, changed) for entry in others), own.model_copy(update={"epoch": epoch})][-window:]
 
 
 def _has_scores(entry: PoolEntry) -> bool:
@@ -87,7 +87,8 @@ def _tells_questions_apart(entry: PoolEntry) -> bool:
     return any(case.fingerprint for case in entry.cases.values())
 
 
-def _without(entry: PoolEntry, case_ids: Collection[str]) -> PoolEntry:
+def without_cases(entry: PoolEntry, case_ids: Collection[str]) -> PoolEntry:
+    """Return an entry without some cases."""
     if not case_ids:
         return entry
     return entry.model_copy(

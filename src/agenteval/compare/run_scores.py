@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agenteval.compare.made_with import made_with
 from agenteval.results.case import CaseResult, IterationResult, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.model import Results
@@ -45,7 +46,14 @@ def entry_without_cases(results: Results) -> PoolEntry:
     A run that is compared with nothing begins an epoch.
     """
     run = results.run
-    return PoolEntry(commit=run.commit, run_id=run.id, created_at=run.started_at, epoch=run.commit, cases={})
+    return PoolEntry(
+        commit=run.commit,
+        run_id=run.id,
+        created_at=run.started_at,
+        epoch=run.commit,
+        made_with=made_with(results),
+        cases={},
+    )
 
 
 def case_scores(suite: SuiteResult, case: CaseResult, asked: Collection[str] = ()) -> dict[str, list[float | None]]:

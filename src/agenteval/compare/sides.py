@@ -15,7 +15,7 @@ from agenteval.compare.pool import Pool, baseline_pool
 from agenteval.compare.regression.model import Evidence, GatingMetric, Scores
 from agenteval.compare.run_scores import case_scores
 from agenteval.results.case import CaseResult, Score, SuiteResult
-from agenteval.results.comparison import PoolCase
+from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.model import Results, Run
 from agenteval.suite.model import OVERALL
 
@@ -39,6 +39,7 @@ class Sides:
         policy: the comparison policy.
         quarantined: ids of quarantined cases.
         unrelated: commits whose runs do not count, because they are not ancestors of the control.
+        parts: the runs that the current run was merged from, if they are runs of the same cases.
     """
 
     current: Results
@@ -46,6 +47,7 @@ class Sides:
     policy: ComparePolicy
     quarantined: frozenset[str]
     unrelated: frozenset[str] = frozenset()
+    parts: Sequence[PoolEntry] = ()
 
     @cached_property
     def cases(self) -> Mapping[str, tuple[SuiteResult, CaseResult]]:
@@ -63,13 +65,18 @@ class Sides:
         return comparable_runs(self.current, self.scores, self._pool)
 
     @cached_property
-    def further(self) -> tuple[Scores, ...]:
-        """The scores of further runs of the change, oldest first: those in its pool that the baseline's lacks."""
+    def runs(self) -> tuple[Scores, ...]:
+        """The scores of all runs of the change, oldest first.
+
+        Its pool may contain runs that the baseline's lacks. A run that was merged from runs of the same cases counts
+        as these.
+        """
         known = {entry.run_id for entry in self.baseline.pool} | {self.baseline.run.id, self.current.run.id}
         entries = [entry for entry in self.current.pool if entry.run_id not in known]
-        entries.sort(key=lambda entry: entry.created_at)
+        entries = sorted([*entries, *self.parts], key=lambda entry: entry.created_at)
         runs = comparable_runs(self.current, self.scores, Pool(tuple(entries[-self.policy.settings.window :])))
-        return tuple(restricted(run, self._metrics_of_cases) for run in runs.scores)
+        found = tuple(restricted(run, self._metrics_of_cases) for run in runs.scores)
+        return found if self.parts and found else (*found, self.evidence.first)
 
     @cached_property
     def grades(self) -> Mapping[tuple[str, str], Grade]:
@@ -151,6 +158,7 @@ class Sides:
             id=name,
             thresholds={case_id: grade.threshold for case_id, grade in grades.items() if grade.threshold is not None},
             step=1.0 if self._is_binary(name, cases) else _STEP,
+            mean_counts=name not in self.policy.accepted_means,
         )
 
     def _is_binary(self, name: str, cases: Iterable[str]) -> bool:

@@ -48,7 +48,13 @@ def _metrics(cases: Sequence[ComparedCase], policy: ComparePolicy) -> list[Compa
             if change.passed_after is not None:
                 judging.add(change.id)
     return [
-        _metric(name, found, policy, gating=policy.gating.get(name, name in judging)) for name, found in pairs.items()
+        _metric(
+            name,
+            found,
+            policy,
+            gating=policy.gating.get(name, name in judging) and name not in policy.accepted_means,
+        )
+        for name, found in pairs.items()
     ]
 
 

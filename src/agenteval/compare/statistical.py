@@ -7,18 +7,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from agenteval.compare.blind import blind_notes
 from agenteval.compare.case_notes import annotated
+from agenteval.compare.compared import Compared
 from agenteval.compare.concluded import Concluded
-from agenteval.compare.regression.model import Cost, Decision, Failures, MetricFinding
+from agenteval.compare.metric_words import metric_words
+from agenteval.compare.regression.model import Cost, Decision, Failures, MetricFinding, MovedCase
 from agenteval.compare.sides import Sides
-from agenteval.compare.words import Words
+from agenteval.compare.words import headline, missing, words_of
 from agenteval.results.comparison import (
+    CaseMove,
     CaseProof,
     ComparedCase,
     ComparedLook,
     ComparedMetric,
+    Comparison,
     ConfirmationCost,
     FailedOf,
+    Finer,
     RunVerdict,
     Stage,
 )
@@ -59,17 +65,22 @@ def conclude(sides: Sides, cases: Sequence[ComparedCase], decided: Decided) -> C
         decided: the decision.
     """
     decision = decided.decision
-    words = Words(
+    compared = Compared(
         cases={case.id: case.name for case in cases},
         control=decided.control,
         runs=len(sides.earlier.scores),
+        is_final=decided.is_final,
         tolerance=sides.policy.settings.tolerance,
+        least=sides.policy.settings.min_effect,
     )
-    compared = [_compared(sides, finding, decided, words) for finding in decision.metrics]
+    metrics = [
+        compared_metric(decision, finding, compared, _usual_iterations(sides, finding.metric))
+        for finding in decision.metrics
+    ]
     return Concluded(
         verdict=decision.verdict,
-        unproven=list(_unproven(decision, words)),
-        metrics=[*compared, *_reported(sides, {metric.id for metric in compared})],
+        unproven=unproven_points(decision, compared),
+        metrics=[*metrics, *_reported(sides, {metric.id for metric in metrics})],
         cases=annotated(sides, cases, decision),
         details={
             "name": sides.policy.name,
@@ -77,29 +88,54 @@ def conclude(sides: Sides, cases: Sequence[ComparedCase], decided: Decided) -> C
             "baseline_runs": len(sides.earlier.scores),
             "confirmed": decision.verdict != "unproven" and decision.cost != Cost(),
             "settings": asdict(sides.policy.settings),
-            "reason": words.verdict(decision),
+            **words_of(decision, compared),
         },
-        notes=[*sides.earlier.notes, *decided.notes],
-        proof=_proof(decided),
+        notes=[
+            *sides.earlier.notes,
+            *decided.notes,
+            *blind_notes(sides.evidence, decision, sides.policy.settings),
+        ],
+        proof=proof_of(decided),
     )
 
 
-def _unproven(decision: Decision, words: Words) -> Iterator[Unproven]:
+def with_cost(comparison: Comparison, cost: Cost) -> Comparison:
+    """Return a comparison with the cost of further runs added to its own."""
+    if cost == Cost():
+        return comparison
+    before = comparison.cost or ConfirmationCost()
+    total = ConfirmationCost(runs=before.runs + cost.runs, calls=before.calls + cost.calls)
+    return comparison.model_copy(update={"cost": total})
+
+
+def unproven_points(decision: Decision, compared: Compared) -> list[Unproven]:
+    """Return why a decision is unproven; empty if it is not."""
     if decision.verdict != "unproven":
-        return
-    text = words.missing(decision)
+        return []
+    text = headline(decision, compared)
     if decision.missing is None:
-        yield Unproven(what="errors", text=text, mended_by="change")
-    else:
-        yield Unproven(what="confirmation", text=text, mended_by="outside")
+        return [Unproven(what="errors", text=text, mended_by="change")]
+    details = tuple(missing(decision, compared))
+    return [Unproven(what="confirmation", text=text, details=details, mended_by="outside")]
 
 
-def _compared(sides: Sides, finding: MetricFinding, decided: Decided, words: Words) -> ComparedMetric:
+def compared_metric(
+    decision: Decision, finding: MetricFinding, compared: Compared, iterations: int
+) -> ComparedMetric:
+    """Return what was found about the mean of one metric.
+
+    Args:
+        decision: the decision.
+        finding: a finding of it.
+        compared: what the run was compared with.
+        iterations: usual number of iterations of a case in the first run.
+    """
     verdict: RunVerdict = "unchanged"
     if finding.proven:
-        verdict = decided.decision.verdict
-    elif finding.suspicious and decided.decision.verdict == "unproven":
-        verdict = "unproven"
+        verdict = decision.verdict
+    elif decision.verdict == "unproven" or (decision.verdict == "regressed" and finding.stage == "screen"):
+        # What is red already needs no further proof, so a suspicion may be left.
+        verdict = "unproven" if finding.suspicious else "unchanged"
     return ComparedMetric(
         id=finding.metric,
         n=finding.cases,
@@ -107,18 +143,31 @@ def _compared(sides: Sides, finding: MetricFinding, decided: Decided, words: Wor
         current=finding.current,
         difference=finding.current - finding.control,
         verdict=verdict,
-        reason=words.metric(decided.decision, finding),
+        reason=metric_words(decision, finding, compared),
         interval=finding.interval,
         p=finding.p,
         limit=finding.limit,
         bound=finding.bound,
+        finer=None if finding.finer is None else Finer(**asdict(finding.finer)),
+        suspicious=finding.suspicious,
         first=finding.first,
         earlier=finding.baseline,
         runs_a_side=finding.runs or None,
         units=finding.units,
-        runs=len(sides.earlier.scores),
-        iterations=_usual_iterations(sides, finding.metric),
+        runs=compared.runs,
+        iterations=iterations,
         detectable_drop=finding.detectable_drop,
+        moved=[_moved(case) for case in finding.moved],
+    )
+
+
+def _moved(case: MovedCase) -> CaseMove:
+    return CaseMove(
+        id=case.case_id,
+        baseline=case.control,
+        current=case.current,
+        baseline_failures=None if case.control_failures is None else _failed(case.control_failures),
+        current_failures=None if case.current_failures is None else _failed(case.current_failures),
     )
 
 
@@ -158,7 +207,8 @@ def _means(sides: Sides, name: str) -> Iterator[tuple[float, float]]:
             yield sum(now) / len(now), sum(then) / len(then)
 
 
-def _proof(decided: Decided) -> dict[str, Any]:
+def proof_of(decided: Decided) -> dict[str, Any]:
+    """Return the fields of a comparison that only the statistics fill."""
     decision = decided.decision
     cost = decision.cost
     return {

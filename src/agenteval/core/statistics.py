@@ -166,9 +166,17 @@ def holm(p_values: Sequence[float], alpha: float, family: int) -> list[bool]:
         alpha: error rate of the whole family.
         family: number of possible tests; the error rate is guaranteed only if it is at least ``len(p_values)``.
     """
-    rejected = [False] * len(p_values)
+    limits = holm_limits(p_values, alpha, family)
+    return [p <= limit + ROUNDING for p, limit in zip(p_values, limits, strict=True)]
+
+
+def holm_limits(p_values: Sequence[float], alpha: float, family: int) -> list[float]:
+    """Return the p at or below which each hypothesis is rejected; the arguments are those of `holm`."""
+    limits = [0.0] * len(p_values)
+    limit, has_stopped = 0.0, False
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        if p_values[index] * max(family - rank, 1) > alpha + ROUNDING:
-            break
-        rejected[index] = True
-    return rejected
+        if not has_stopped:
+            limit = alpha / max(family - rank, 1)
+            has_stopped = p_values[index] > limit + ROUNDING
+        limits[index] = limit
+    return limits

@@ -13,6 +13,7 @@ from agenteval.report.view import view
 from agenteval.report.view.comparison_rows import evidence_rows
 from agenteval.report.view.groups import grouped, others
 from agenteval.report.view.integrity import integrity_rows
+from agenteval.report.view.moved_cases import moved_cases
 from agenteval.report.view.view import GateView
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results
@@ -76,6 +77,7 @@ def _parts(results: Results, gate: GateView) -> Iterator[_Grid | _Line]:
     yield from _changes(results)
     yield from _metrics(results)
     yield from _evidence(results)
+    yield from _moved(results)
     yield _Line(_totals(results))
     yield from _listed([str(row) for row in integrity_rows(results.run)], "differs from the base: ", "yellow")
     yield from _listed([*gate.warnings, *view.metric_errors(results)], "warning: ", "yellow")
@@ -177,6 +179,17 @@ def _evidence(results: Results) -> Iterator[_Grid]:
                 for row in rows[:_MOST_ROWS]
             ),
             numbers=frozenset({3}),
+        )
+
+
+def _moved(results: Results) -> Iterator[_Grid]:
+    """Yield the cases behind the proven changes of means."""
+    for group in moved_cases(results.comparison, _MOST_LISTED):
+        yield _Grid(
+            _text(group.title, _LONGEST_REASON),
+            ("case", group.before.lower(), "this change", "difference"),
+            tuple((_text(row.name, _LONGEST_NAME), row.before, row.after, row.change) for row in group.rows.items),
+            hidden=_hidden(group.rows.hidden),
         )
 
 

@@ -7,12 +7,18 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from agenteval.results.case import CaseStatus, Shortened
+from agenteval.results.epoch import EpochBegin, EpochCause, LongLook, MadeWith
 from agenteval.results.values import ResultsModel, clean_json
 from agenteval.results.verdict import Unproven
 
 RunVerdict = Literal["regressed", "unproven", "improved", "unchanged"]
-#: What a verdict rests on. ``earlier-runs``: the base commit's agent could not run; ``files``: nothing could run.
-Stage = Literal["screen", "second", "head-to-head", "cases", "repeats", "memory", "earlier-runs", "files"]
+#: What a verdict rests on. ``earlier-runs``: the base commit's agent could not run; ``files``: nothing could run;
+#: ``long-look``: the base branch beside an early commit of its epoch.
+Stage = Literal[
+    "screen", "second", "head-to-head", "cases", "repeats", "memory", "earlier-runs", "files", "long-look"
+]
+# What proves that a mean changed. Runs of earlier days do not.
+_PROVING_STAGES = frozenset({"head-to-head", "repeats"})
 # suspect: the case failed more often than before, and that is not proven. accepted: somebody accepted the change of
 # the case, so it does not count.
 CaseNote = Literal["suspect", "flaky", "quarantined", "accepted"]
@@ -46,7 +52,9 @@ class PoolEntry(ResultsModel):
     """One run of the base branch, with the data that later comparisons need.
 
     Attributes:
-        epoch: the commit where the pool began: the last one with a proven change.
+        epoch: the commit where the pool began: the last one with a proven, declared or accepted change.
+        begun_by: what began the epoch, in its first run only.
+        made_with: the models, iterations and engine of the run.
     """
 
     commit: str | None
@@ -54,6 +62,8 @@ class PoolEntry(ResultsModel):
     created_at: str
     # Omitted if unknown.
     epoch: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    begun_by: EpochCause | None = Field(default=None, exclude_if=lambda value: value is None)
+    made_with: MadeWith | None = Field(default=None, exclude_if=lambda value: value is None)
     cases: dict[str, PoolCase]
 
 
@@ -67,6 +77,37 @@ class BaselineInfo(ResultsModel):
     distance: int | None = None
 
 
+class FailedOf(ResultsModel):
+    """How many of some iterations failed."""
+
+    failed: int
+    of: int
+
+
+class CaseMove(ResultsModel):
+    """A case that moved as a proven mean did: its means and failed iterations in the runs that proved it.
+
+    Attributes:
+        baseline: its mean on the base, or in the earlier runs.
+        current: its mean in the runs of the change.
+        baseline_failures: ``None`` if the metric has no pass or fail in this case.
+        current_failures: the same for the change.
+    """
+
+    id: str
+    baseline: float
+    current: float
+    baseline_failures: FailedOf | None = None
+    current_failures: FailedOf | None = None
+
+
+class Finer(ResultsModel):
+    """What more iterations would exclude: from ``iterations`` per case on, drops of more than ``bound``."""
+
+    iterations: int
+    bound: float
+
+
 class ComparedMetric(ResultsModel):
     """One metric over the cases with scores in both runs: means, their difference, and its significance.
 
@@ -76,15 +117,19 @@ class ComparedMetric(ResultsModel):
         gating: whether the metric can fail the gate; others are only reported.
         baseline: mean of the base commit's runs beside the change, or else of the earlier runs.
         interval: interval of the difference; its upper end is below 0 exactly if ``p`` is at most ``limit``.
-        p: one-sided probability of such a drop without any change.
+        p: one-sided probability of such a drop without any change; ``None`` if no test of it decided.
         limit: the p at or below which the drop is proven.
-        bound: the largest drop that the first run does not exclude, with a confidence of 95 %.
+        bound: the largest drop that the first run does not exclude, with a confidence of 95 %; ``None`` if further
+            runs decided.
+        finer: what more iterations would exclude, if the bound is large.
+        suspicious: whether the first run raised a suspicion.
         first: mean of the first run.
         earlier: mean of the earlier runs.
         runs_a_side: runs of each side in the head-to-head; ``None`` if it was not made.
         units: number of independent units: clusters, and cases without a cluster.
         runs: number of baseline runs; ``iterations``: usual number of iterations per case in a current run.
         detectable_drop: smallest drop that is detected with a probability of 80 %.
+        moved: the cases that moved as a proven mean did, those with the largest share of the change first.
     """
 
     id: str
@@ -99,6 +144,9 @@ class ComparedMetric(ResultsModel):
     p: float | None = None
     limit: float | None = None
     bound: float | None = None
+    # Omitted if empty.
+    finer: Finer | None = Field(default=None, exclude_if=lambda value: value is None)
+    suspicious: bool = False
     first: float | None = None
     earlier: float | None = None
     runs_a_side: int | None = None
@@ -106,6 +154,8 @@ class ComparedMetric(ResultsModel):
     runs: int | None = None
     iterations: int | None = None
     detectable_drop: float | None = None
+    # Omitted if empty.
+    moved: list[CaseMove] = Field(default=[], exclude_if=lambda value: not value)
 
 
 class ComparedLook(ResultsModel):
@@ -125,13 +175,6 @@ class ComparedLook(ResultsModel):
     limit: float
     difference: float
     calm: bool
-
-
-class FailedOf(ResultsModel):
-    """How many of some iterations failed."""
-
-    failed: int
-    of: int
 
 
 class CaseProof(ResultsModel):
@@ -161,7 +204,12 @@ class CaseProof(ResultsModel):
 
 
 class ConfirmationCost(ResultsModel):
-    """What was run again: runs of the whole suite, and iterations of cases in all, both sides together."""
+    """What was run again, both sides together.
+
+    Attributes:
+        runs: ``calls`` as a multiple of one run of the suite, which has the iterations of the first run.
+        calls: iterations of cases.
+    """
 
     runs: float = 0.0
     calls: int = 0
@@ -250,6 +298,8 @@ class Comparison(ResultsModel):
         looks: the tests of the head-to-head, in order.
         proofs: the cases that looked changed; the proven ones first.
         cost: what was run again; ``None`` if nothing was.
+        begins: why an epoch begins without a proof; ``None`` if none does.
+        long_look: the long look of a run of the base branch; ``None`` if none was due.
         policy: the rule with its settings and reasons, and also ``resources`` and ``notes``.
     """
 
@@ -265,6 +315,8 @@ class Comparison(ResultsModel):
     looks: list[ComparedLook] = Field(default=[], exclude_if=lambda value: not value)
     proofs: list[CaseProof] = Field(default=[], exclude_if=lambda value: not value)
     cost: ConfirmationCost | None = Field(default=None, exclude_if=lambda value: value is None)
+    begins: EpochBegin | None = Field(default=None, exclude_if=lambda value: value is None)
+    long_look: LongLook | None = Field(default=None, exclude_if=lambda value: value is None)
     policy: Annotated[dict[str, Any], AfterValidator(clean_json)]
 
     @property
@@ -278,12 +330,34 @@ class Comparison(ResultsModel):
         return [str(note) for note in self.policy.get("notes", [])]
 
     @property
-    def begins_epoch(self) -> bool:
-        """Whether the agent is proven to have changed, so that earlier runs say nothing about it any more."""
-        if self.stage is None:
-            return self.verdict in {"regressed", "improved"}
+    def headline(self) -> str:
+        """The verdict as one short sentence."""
+        return str(self.policy.get("headline", self.policy.get("reason")))
+
+    @property
+    def findings(self) -> list[str]:
+        """What was found, one sentence each; empty for a simple rule."""
+        return [str(text) for text in self.policy.get("findings", [])]
+
+    @property
+    def epoch_cause(self) -> EpochCause | None:
+        """What makes a new epoch begin with this run, after which earlier runs do not count; ``None``: nothing."""
         changed = any(metric.gating and metric.verdict in {"regressed", "improved"} for metric in self.metrics)
-        return changed and self.stage not in {"screen", "files"}
+        is_slow = self.long_look is not None and self.long_look.verdict == "regressed"
+        if is_slow or (changed and self.stage in _PROVING_STAGES):
+            return "proven"
+        return self.begins.cause if self.begins is not None else None
+
+    @property
+    def begins_epoch(self) -> bool:
+        """Whether a new epoch begins with this run."""
+        return self.epoch_cause is not None
+
+    @property
+    def changed_cases(self) -> frozenset[str]:
+        """The ids of the cases that are proven or accepted to have changed."""
+        proven = {proof.id for proof in self.proofs if proof.proven}
+        return frozenset(proven | {case.id for case in self.cases if "accepted" in case.notes})
 
     def metric(self, name: str) -> ComparedMetric:
         """Return the comparison of one metric.

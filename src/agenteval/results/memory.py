@@ -35,7 +35,8 @@ class Memory(ResultsModel):
 
     Attributes:
         attempt: its number, from 1. Runs that repeat or resume an attempt have its number.
-        key: hash of the evaluated files, the control and the conditions; see ``run.attempts.key``.
+        key: hash of the files that count, the control and the conditions; see ``run.attempts.key``.
+        whole: the same with all files; ``None`` if unknown, which is like no other one.
         control: commit that it was compared with; ``None`` if unknown.
         means: drops that this attempt or an earlier one has proven and none has refuted.
         cases: the same for falls of single cases.
@@ -45,6 +46,7 @@ class Memory(ResultsModel):
 
     attempt: int = Field(ge=1, le=_MOST_ATTEMPTS)
     key: str = Field(pattern=r"^[0-9a-f]{64}$")
+    whole: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     control: str | None = Field(default=None, pattern=f"^{COMMIT.pattern}$")
     means: list[ProvenMean] = Field(default=[], max_length=_MOST_FINDINGS)
     cases: list[ProvenCase] = Field(default=[], max_length=_MOST_FINDINGS)

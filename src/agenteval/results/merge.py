@@ -14,7 +14,7 @@ from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.coverage import Coverage
 from agenteval.results.merge_parts import Part, check_parts
 from agenteval.results.metric_use import MetricUse
-from agenteval.results.model import Results, Run, Tool, UsedPlugin
+from agenteval.results.model import OWN_NAME, Results, Run, Tool, UsedPlugin
 from agenteval.results.rollup import case_status, mean, strict_case_status, summarise
 from agenteval.results.summary import RunUsage, Summary
 from agenteval.suite.model import Fingerprints
@@ -55,7 +55,7 @@ def merge(parts: Sequence[Part]) -> Merged:
     suites = _joined(ordered) if sharded else _repeated(ordered)
     return Merged(
         results=Results(
-            tool=Tool(version=__version__, plugins=_plugins(ordered)),
+            tool=_tool(ordered),
             run=_run(ordered, _wall_clock_s if sharded else _total_s),
             summary=_summary(suites, ordered),
             suites=suites,
@@ -69,6 +69,14 @@ def _warnings(parts: Sequence[Part]) -> Iterator[str]:
     versions = sorted({part.results.tool.version for part in parts})
     if len(versions) > 1:
         yield f"merged results of several versions of agenteval: {', '.join(versions)}"
+
+
+def _tool(parts: Sequence[Part]) -> Tool:
+    """Return the tool that made the runs: another one, or agenteval."""
+    first = parts[0].results.tool
+    if first.name != OWN_NAME:
+        return first
+    return Tool(version=__version__, plugins=_plugins(parts))
 
 
 def _plugins(parts: Iterable[Part]) -> list[UsedPlugin]:
@@ -147,7 +155,7 @@ def _run(parts: Sequence[Part], duration_s: Callable[[Sequence[Part]], float]) -
         merged=merged if len(merged) > 1 else [],
         coverage=_coverage(parts),
         seed=_common(run.seed for run in runs),
-        integrity=runs[0].integrity,
+        integrity=list(dict.fromkeys(item for run in runs for item in run.integrity)),
         accepted=runs[0].accepted,
     )
 

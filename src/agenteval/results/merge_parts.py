@@ -80,14 +80,14 @@ def check_parts(parts: Sequence[Part]) -> None:
         raise ConfigError(problems)
 
 
-def _unusable(parts: Iterable[Part]) -> Iterator[Problem]:
+def _unusable(parts: Sequence[Part]) -> Iterator[Problem]:
     """Yield the problems of parts that cannot be merged with any other."""
     for part in parts:
         if not part.run.complete:
             yield Problem("this run was interrupted; run it again", file=part.file)
         elif not _is_time(part.run.started_at) or not _is_time(part.run.finished_at):
             yield Problem("`run` does not say when it started and finished", file=part.file)
-        elif part.case_ids and part.own_entry is None:
+        elif part.case_ids and part.own_entry is None and len(parts) > 1:
             message = "this run scored recorded traces; score them all in one run, with --traces FOLDER"
             yield Problem(message, file=part.file)
         elif repeated := [case_id for case_id, times in Counter(part.case_ids).items() if times > 1]:
@@ -127,6 +127,7 @@ def _contents(part: Part) -> list[str]:
 
 
 _SAME: tuple[tuple[str, Callable[[Part], object]], ...] = (
+    ("of another tool", lambda part: part.results.tool.name),
     ("of another repository", lambda part: part.run.repository),
     ("of another commit", lambda part: part.run.commit),
     ("written by another version of agenteval", _release),

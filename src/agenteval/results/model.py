@@ -13,6 +13,7 @@ from pydantic import Field
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import Comparison, PoolEntry
 from agenteval.results.coverage import Coverage
+from agenteval.results.epoch import Epoch
 from agenteval.results.integrity import Difference
 from agenteval.results.memory import Memory
 from agenteval.results.summary import Summary
@@ -88,6 +89,8 @@ class Results(ResultsModel):
     summary: Summary
     suites: list[SuiteResult]
     pool: list[PoolEntry] = Field(default=[])
+    # The runs of the base branch in the long run; omitted in its first run.
+    epoch: Epoch | None = Field(default=None, exclude_if=lambda value: value is None)
     comparison: Comparison | None = Field(default=None)
     # Only runs for pull requests have it.
     memory: Memory | None = Field(default=None, exclude_if=lambda value: value is None)

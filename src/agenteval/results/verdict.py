@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from agenteval.results.values import ResultsModel, Text
 
 #: The only verdicts. Outputs, comment, check run, results.json and terminal use these words.
@@ -17,12 +19,15 @@ class Unproven(ResultsModel):
 
     Attributes:
         what: its kind.
-        text: for people, without a full stop.
+        text: for people: one short sentence without a full stop.
+        details: further sentences.
         mended_by: who can mend it.
     """
 
-    what: Literal["cases", "metric", "scores", "errors", "confirmation", "budget", "time", "nothing", "part"]
+    what: Literal["cases", "metric", "scores", "errors", "confirmation", "budget", "time", "nothing", "part", "rules"]
     text: Text
+    # Omitted if empty.
+    details: tuple[Text, ...] = Field(default=(), exclude_if=lambda value: not value)
     mended_by: MendedBy
 
 

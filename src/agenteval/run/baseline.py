@@ -36,22 +36,53 @@ class FoundBaseline:
 
 
 @dataclass(frozen=True)
+class MissingBaseline:
+    """A baseline that was searched for and does not exist.
+
+    Attributes:
+        reasons: why, as warnings; empty if the caller wants no warning.
+        is_required: whether a run without a baseline is an error.
+    """
+
+    reasons: tuple[str, ...] = ()
+    is_required: bool = False
+
+    def accept(self, *further: str) -> tuple[str, ...]:
+        """Return the warnings of a run that is compared with nothing.
+
+        Args:
+            *further: why the base commit's agent could not make a baseline either.
+
+        Raises:
+            ConfigError: a baseline is required.
+        """
+        if self.is_required:
+            raise ConfigError(Problem(text, path="baseline") for text in (*self.reasons, *further))
+        return (*self.reasons, *further) if self.reasons else ()
+
+
+@dataclass(frozen=True)
 class Search:
-    """The result of a search for a baseline; ``warnings`` list the reasons if nothing was found."""
+    """The result of a search for a baseline: ``found``, or else why it is ``missing``, or warnings."""
 
     found: FoundBaseline | None = None
     warnings: tuple[str, ...] = ()
+    missing: MissingBaseline | None = None
+
+    def accepted(self) -> Search:
+        """Return the result of a search after which nothing else can make a baseline.
+
+        Raises:
+            ConfigError: no run was found, and a baseline is required.
+        """
+        return self if self.missing is None else Search(warnings=(*self.warnings, *self.missing.accept()))
 
 
 class BaselineSource(Protocol):
     """A place outside files that can be searched for a baseline, such as a CI host's artifacts."""
 
     def search(self, cases: Collection[str]) -> Search:
-        """Find the latest run that has at least one of these cases.
-
-        Raises:
-            ConfigError: no run was found, and a baseline is required.
-        """
+        """Find the latest run that has at least one of these cases."""
         ...
 
 
@@ -85,7 +116,7 @@ def search_baseline(source: BaselineSource, cases: Collection[str]) -> Search:
         cases: ids of the cases of this run.
 
     Raises:
-        ConfigError: no baseline was found but one is required, or the run cannot be a baseline.
+        ConfigError: the run cannot be a baseline.
     """
     search = source.search(cases)
     if search.found is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from agenteval.results.comparison import Comparison, PoolEntry
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.results.partial import why_no_baseline
 from agenteval.results.summary import RunUsage
+from agenteval.run.baseline import FoundBaseline, MissingBaseline
 from agenteval.run.resolve.spec import GateSpec, RunSpec
 from agenteval.run.resolve.suites import place_of
 from agenteval.run.runner.execution import RunExecution
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from agenteval.compare.comparer import Comparer
     from agenteval.compare.regression.model import Decision
     from agenteval.run.confirm.control import PreparedControl
+    from agenteval.run.confirm.runs import ConfirmingRuns
 
 _PULL_REQUEST = "refs/pull/"
 
@@ -61,6 +63,7 @@ def compare_first(
     spec: GateSpec,
     execution: RunExecution,
     control: PreparedControl | AgentEvalError | None = None,
+    parts: Sequence[PoolEntry] = (),
 ) -> FirstComparison:
     """Compare a run with its baseline without running any case again.
 
@@ -69,15 +72,31 @@ def compare_first(
         spec: contains the baseline, if there is one, and the comparison policy.
         execution: the execution of the run.
         control: the control, from ``prepared_control``; it tells which earlier runs are of its history.
+        parts: the runs that the results were merged from, if they are runs of the same cases.
     """
-    baseline = spec.baseline
-    if baseline is None:
-        return FirstComparison(ComparedRun(results))
+    if spec.baseline is None:
+        is_waiting = spec.missing_baseline is not None and execution.complete
+        return FirstComparison(ComparedRun(results), needs_confirmation=is_waiting)
+    comparer = _comparer(results, spec, spec.baseline, control, parts)
+    decision = comparer.screened.decision if comparer.screened is not None else None
+    comparison = comparer.decide()
+    compared = ComparedRun(_with(comparison, comparer), decision=decision)
+    wanted = execution.complete and (comparer.needs_runs or comparer.needs_long_look(comparison))
+    return FirstComparison(_noted(compared), comparer, needs_confirmation=wanted)
+
+
+def _comparer(
+    results: Results,
+    spec: GateSpec,
+    baseline: FoundBaseline,
+    control: PreparedControl | AgentEvalError | None,
+    parts: Sequence[PoolEntry] = (),
+) -> Comparer:
     # Imported here: most runs have no baseline.
     from agenteval.compare.comparer import Comparer
 
     known = spec.known | {case.id for _, case in results.cases()} | spec.integrity.gone_before(baseline.results)
-    comparer = Comparer(
+    return Comparer(
         results,
         baseline.results,
         known,
@@ -88,11 +107,8 @@ def compare_first(
         burden=spec.burden,
         unrelated=frozenset() if control is None or isinstance(control, AgentEvalError) else control.unrelated,
         integrity=spec.integrity,
+        parts=parts,
     )
-    decision = comparer.screened.decision if comparer.screened is not None else None
-    compared = ComparedRun(_with(comparer.decide(), results, spec), decision=decision)
-    wanted = execution.complete and comparer.needs_runs
-    return FirstComparison(_noted(compared), comparer, needs_confirmation=wanted)
 
 
 def _gone(results: Results, baseline: Results) -> frozenset[str]:
@@ -111,15 +127,25 @@ def prepared_control(spec: RunSpec) -> Iterator[PreparedControl | AgentEvalError
 
     Yields:
         The control, or why it cannot be used; ``None`` if the run needs none.
+
+    Raises:
+        ConfigError: a baseline is required and missing, and no control can make it.
     """
-    if spec.baseline is None or not spec.compare.confirms_beside_base:
+    missing = spec.missing_baseline
+    if (spec.baseline is None and missing is None) or not spec.compare.confirms_beside_base:
+        if missing is not None:
+            missing.accept()
         yield None
         return
     # Imported here: most runs need none.
     from agenteval.run.confirm.control import prepared_control as prepared
+    from agenteval.run.confirm.early_commits import early_commits
 
-    baseline = spec.baseline.results
-    with prepared(spec, baseline.run.commit, {entry.commit for entry in baseline.pool if entry.commit}) as control:
+    baseline = spec.baseline.results if spec.baseline is not None else None
+    earlier = {entry.commit for entry in baseline.pool if entry.commit} if baseline is not None else ()
+    with prepared(spec, baseline.run.commit if baseline else None, earlier, early_commits(spec)) as control:
+        if missing is not None and isinstance(control, AgentEvalError):
+            missing.accept(str(control))
         yield control
 
 
@@ -131,23 +157,32 @@ def confirm_and_compare(
 ) -> ComparedRun:
     """Make the runs that the first comparison asks for within the remaining limits, and decide with them.
 
+    Without a baseline, the base commit's agent runs the suite once, and this run is the baseline.
+
     Args:
         first: the first comparison.
         spec: the specification of the first run.
         execution: the execution of the first run.
         control: the control, from ``prepared_control``.
+
+    Raises:
+        ConfigError: a baseline is required and missing, and the control cannot run.
     """
-    comparer = first.comparer
-    if comparer is None:
-        return first.compared
+    from agenteval.compare.regression.model import Cost
+    from agenteval.compare.statistical import with_cost
     from agenteval.run.confirm.proving import Proving
     from agenteval.run.confirm.runs import confirming_runs
 
     with confirming_runs(spec, execution, control) as runs:
-        proving = Proving(runs, comparer.sides)
+        comparer = first.comparer or _first_comparer(first.compared.results, spec, runs)
+        if isinstance(comparer, ComparedRun):
+            return comparer
+        baseline = Cost(runs=1.0, calls=runs.spent.calls) if first.comparer is None else Cost()
+        proving = Proving(runs, comparer.sides, comparer.sides.evidence)
         decided = replace(comparer.prove(proving.answer), control=runs.control_commit)
+        comparison = with_cost(comparer.concluded(decided), baseline)
+        results = _looked_back(comparer, comparison, runs, proving.entries())
         runs.close()
-    results = _with(comparer.concluded(decided), comparer.current, spec, proving.entries())
     compared = _noted(ComparedRun(results, decision=decided.decision))
     return replace(
         compared,
@@ -157,23 +192,53 @@ def confirm_and_compare(
     )
 
 
+def _first_comparer(results: Results, spec: RunSpec, runs: ConfirmingRuns) -> Comparer | ComparedRun:
+    """Return what compares a run with a baseline that is made for it; without one, the run compared with nothing."""
+    from agenteval.run.confirm.first_baseline import first_baseline
+
+    made = first_baseline(results, runs)
+    if isinstance(made, FoundBaseline):
+        return _comparer(results, spec, made, None)
+    missing = spec.missing_baseline or MissingBaseline()
+    warnings = [text for text in runs.warnings if made.why not in text]
+    accepted = missing.accept(f"the base commit's agent cannot make a baseline: {made.why}")
+    uncompared = ComparedRun(results, warnings=(*warnings, *accepted), signal=runs.signal)
+    return replace(uncompared, results=_with_usage(results, runs.usage))
+
+
 def _noted(compared: ComparedRun) -> ComparedRun:
     comparison = compared.results.comparison
     return replace(compared, warnings=tuple(comparison.notes) if comparison else ())
 
 
-def _with(comparison: Comparison, results: Results, spec: GateSpec, confirming: Iterable[PoolEntry] = ()) -> Results:
-    """Return the run with its comparison and the updated pool for later runs."""
-    results = results.model_copy(update={"comparison": comparison})
+def _looked_back(
+    comparer: Comparer, comparison: Comparison, runs: ConfirmingRuns, entries: Sequence[PoolEntry]
+) -> Results:
+    """Return the run with its comparison, and with a long look at the base branch if one is due."""
+    if not comparer.needs_long_look(comparison) or runs.signal is not None:
+        return _with(comparison, comparer, entries)
+    from agenteval.compare.long_look import with_long_look
+    from agenteval.run.confirm.long_look import look_back
+
+    looked = look_back(comparer, comparison, runs, made=len(entries))
+    found = with_long_look(comparison, looked.look, looked.cost)
+    results = _with(found, comparer, [*entries, *looked.entries])
+    if found.begins_epoch or results.epoch is None:
+        return results
+    return results.model_copy(update={"epoch": looked.epoch})
+
+
+def _with(comparison: Comparison, comparer: Comparer, confirming: Sequence[PoolEntry] = ()) -> Results:
+    """Return the run with its comparison, and with the updated pool and epoch for later runs."""
+    results = comparer.current.model_copy(update={"comparison": comparison})
     # The pool contains only runs of the base branch that can be baselines.
     if not results.pool or (results.run.ref or "").startswith(_PULL_REQUEST) or why_no_baseline(results):
         return results
     from agenteval.compare.pool import extended_pool
 
-    window = spec.compare.settings.window
-    earlier = spec.baseline.results if spec.baseline else None
-    pool = extended_pool(results.pool[0], earlier, comparison, window, confirming)
-    return results.model_copy(update={"pool": pool})
+    own, window = comparer.current.pool[0], comparer.policy.settings.window
+    pool = extended_pool(own, comparer.baseline, comparison, window, confirming)
+    return results.model_copy(update={"pool": pool, "epoch": comparer.epoch(comparison, [own, *confirming])})
 
 
 def _with_usage(results: Results, taken: RunUsage) -> Results:

@@ -11,6 +11,7 @@ from agenteval.run.control_commit import ControlHost, LocalHost
 if TYPE_CHECKING:
     from agenteval.run.attempts.source import AttemptSource
     from agenteval.run.baseline import BaselineSource
+    from agenteval.run.integrity.given import AcceptanceSource
     from agenteval.run.provenance import Provenance
 
 
@@ -26,6 +27,7 @@ class RunContext:
         scratch: directory of the journal if no reports are written.
         control: what the host knows about the control commit.
         attempts: finds the earlier attempts of the pull request; ``None`` if the run is for no pull request.
+        acceptances: reads what people accepted in the pull request; ``None`` likewise.
     """
 
     provenance: Provenance | None = None
@@ -35,3 +37,4 @@ class RunContext:
     scratch: Path = Path()
     control: ControlHost = field(default_factory=LocalHost)
     attempts: AttemptSource | None = None
+    acceptances: AcceptanceSource | None = None

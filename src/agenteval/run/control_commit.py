@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from agenteval.core.errors import AgentEvalError
@@ -22,10 +22,10 @@ class ControlRule:
         kind: ``first-parent``: the first parent. ``previous``: the state of the branch before a push or a merge
             group. ``pull-request``: the first parent of the merge commit, or the merge base if the pull request's own
             branch is checked out. ``merge-base``: the merge base with the baseline's commit. ``local``: the same,
-            unless a merge into the branch of the baseline is checked out.
+            unless a merge of a change into the branch of the baseline is checked out, outside of this branch.
         merge: the merge commit of the pull request, as the event names it.
         base: commit of the target branch.
-        branch: the target branch, for messages.
+        branch: the target branch; of a clone without a CI host the branch of the baseline.
         before: the branch's commit before a push or a merge group; ``None`` if the push did not continue from it.
     """
 
@@ -108,6 +108,10 @@ class History(Protocol):
         """Return whether a commit is an ancestor of another one; ``None`` if the clone is too shallow to know."""
         ...
 
+    def is_on(self, commit: str, branch: str) -> bool:
+        """Return whether a branch, of this clone or of a remote, contains a commit."""
+        ...
+
     def merge_base(self, one: str, other: str) -> str:
         """Return the merge base of two commits.
 
@@ -127,6 +131,18 @@ class LocalHost:
     def merge_base(self, one: str, other: str) -> str:
         """Raise, because only the clone is known."""
         raise ControlError(f"the history between {one[:12]} and {other[:12]} is not in this clone")
+
+
+def of_baseline(host: ControlHost, ref: str | None) -> ControlHost:
+    """Return what is known without a CI host, with the branch of the baseline; a CI host names its branches.
+
+    Args:
+        host: what is known.
+        ref: full ref of the baseline's branch.
+    """
+    if not isinstance(host, LocalHost) or ref is None:
+        return host
+    return replace(host, rule=replace(host.rule, branch=ref.removeprefix("refs/heads/")))
 
 
 def control_commit(rule: ControlRule, head: Head, baseline: str | None, history: History) -> ControlCommit:
@@ -154,7 +170,7 @@ def control_commit(rule: ControlRule, head: Head, baseline: str | None, history:
         case "merge-base":
             return ControlCommit(history.merge_base(head.commit, _baseline(baseline)))
         case "local":
-            return _of_clone(head, _baseline(baseline), history)
+            return _of_clone(rule, head, _baseline(baseline), history)
 
 
 def _of_pull_request(rule: ControlRule, head: Head, history: History) -> ControlCommit:
@@ -171,11 +187,12 @@ def _of_pull_request(rule: ControlRule, head: Head, history: History) -> Control
     return ControlCommit(found, note, is_of_event=found == rule.base)
 
 
-def _of_clone(head: Head, baseline: str, history: History) -> ControlCommit:
-    # A merge of the base branch into a feature branch has the feature branch as its first parent.
-    into_base = len(head.parents) > 1 and head.commit != baseline
-    if into_base and history.is_ancestor(baseline, head.parents[0]) is not False:
-        return _first_parent(head)
+def _of_clone(rule: ControlRule, head: Head, baseline: str, history: History) -> ControlCommit:
+    # Merging anything into the change makes the change itself the first parent, so the base branch must have it.
+    if rule.branch and len(head.parents) > 1 and history.is_ancestor(baseline, head.parents[0]) is not False:
+        is_into_base = history.is_on(head.parents[0], rule.branch) and not history.is_on(head.commit, rule.branch)
+        if is_into_base:
+            return _first_parent(head)
     return ControlCommit(history.merge_base(head.commit, baseline))
 
 

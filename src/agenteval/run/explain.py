@@ -64,13 +64,23 @@ def explain(results: Results, policy: ComparePolicy, today: date, notes: Iterabl
     quarantined = frozenset(case.id for case in cases if policy.quarantined(case.id, case.name, today))
     # The run belongs to its own pool, so there is no run to compare with it.
     sides = Sides(results, results, policy, quarantined)
-    calls = sum(len(case.iterations) for case in cases)
-    cost = results.summary.usage.cost_usd
     return Explanation(
         power=power_of(replace(sides.evidence, first={}), policy.settings),
-        cost_per_call=cost / calls if cost > 0 and calls else None,
+        cost_per_call=cost_of_a_call(results),
         notes=(*notes, *sides.earlier.notes, *_differences(policy)),
     )
+
+
+def cost_of_a_call(results: Results) -> float | None:
+    """Return what one iteration of a case has cost in US dollars, judges included; ``None`` if unknown.
+
+    The usage of a run contains what ran again.
+    """
+    comparison = results.comparison
+    again = comparison.cost.calls if comparison is not None and comparison.cost is not None else 0
+    calls = sum(len(case.iterations) for _, case in results.cases()) + again
+    cost = results.summary.usage.cost_usd
+    return cost / calls if cost > 0 and calls else None
 
 
 def _differences(policy: ComparePolicy) -> list[str]:

@@ -15,17 +15,26 @@ from agenteval.report.write import print_table, write_reports
 from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.archive import InMemory
 from agenteval.results.case import SuiteResult
+from agenteval.results.comparison import PoolEntry
+from agenteval.results.importers.detect import read_run
 from agenteval.results.merge import Merged, merge
 from agenteval.results.merge_parts import Part
-from agenteval.results.model import Results
+from agenteval.results.model import OWN_NAME, Results
 from agenteval.results.shortening import shortened_values
-from agenteval.results.store import RESULTS_FILE, read_results
+from agenteval.results.store import RESULTS_FILE
 from agenteval.results.summary import RunUsage
 from agenteval.run.analyse import SuiteAnalyses
+from agenteval.run.attempts.merged import begin_merged_attempt, decided_before, with_earlier_runs
+from agenteval.run.attempts.repeated import decided_again, shown_again
+from agenteval.run.baseline import FoundBaseline, masked
 from agenteval.run.compare import compare_first
+from agenteval.run.confirm.git import git
 from agenteval.run.context import RunContext
+from agenteval.run.control_commit import ControlError
+from agenteval.run.integrity.applies import is_judged_by_base_alone
 from agenteval.run.integrity.finished import merged_by_base, with_integrity
 from agenteval.run.outcome import RunOutcome, decide, report_directory_of_run
+from agenteval.run.provenance import Provenance
 from agenteval.run.resolve.merge import resolve_merge
 from agenteval.run.runner.execution import RunExecution
 from agenteval.run.settings import Settings
@@ -54,18 +63,39 @@ def merge_files(
         ConfigError: a file cannot be read, the files do not belong together, or an option is invalid.
         InfrastructureError: the reports cannot be written.
     """
+    context = context or RunContext()
     target = out if out.suffix == ".json" and not out.is_dir() else out / RESULTS_FILE
-    merged = merge(_read(files, target))
+    parts, notes = _read(files, target)
+    decided = decided_before(parts, context)
+    merged = Merged(decided, {}) if decided is not None else merge(parts)
+    for part in parts:
+        _check_evaluated_here(part, context)
+        if decided is None:
+            _check_commit(part, context)
+    merged = replace(merged, results=_of(context.provenance, merged.results), warnings=(*merged.warnings, *notes))
     spec = resolve_merge(merged, settings, context)
+    if merged.results.tool.name != OWN_NAME:
+        # Other tools mask no secrets.
+        own = masked(FoundBaseline(merged.results), spec.redact, spec.max_answer_bytes).results
+        merged = replace(merged, results=own)
     execution = _execution(merged, spec.suites)
     evaluations = _evaluated(merged.results, spec.suites, execution)
     results = evaluations.results
     if merged.fingerprints:
         results = results.model_copy(update={"pool": [pool_entry(results, merged.fingerprints)]})
-    spec = merged_by_base(spec, settings, context or RunContext(), results)
-    results = with_integrity(results, spec.integrity)
-    first = compare_first(results, spec, execution)
-    outcome = decide(first.compared, spec, execution, evaluations.warnings)
+    spec = merged_by_base(spec, settings, context, results)
+    attempt = begin_merged_attempt(results, parts, spec, context)
+    if attempt is not None:
+        spec = attempt.spec(spec)
+    if attempt is not None and attempt.shown is not None:
+        outcome = shown_again(decided_again(attempt.shown, spec), attempt.memory, spec)
+        evaluations = SuiteAnalyses(outcome.results)
+    else:
+        results = with_earlier_runs(with_integrity(results, spec.integrity), attempt)
+        first = compare_first(results, spec, execution, parts=_runs(parts))
+        outcome = decide(first.compared, spec, execution, evaluations.warnings)
+        if attempt is not None:
+            outcome = attempt.recorded(outcome, first.compared.decision)
     with report_directory_of_run(target.parent):
         report = write_reports(outcome.report(spec.earlier, evaluations), outcome.results, target)
     outcome = replace(outcome, view=report.gate)
@@ -73,20 +103,85 @@ def merge_files(
     return outcome
 
 
-def _read(files: Iterable[Path], target: Path) -> list[Part]:
-    """Return the runs in files, or raise an error that names every invalid file."""
-    parts: list[Part] = []
-    problems: list[Problem] = []
-    for file in (path / RESULTS_FILE if path.is_dir() else path for path in files):
+def _check_evaluated_here(part: Part, context: RunContext) -> None:
+    """Check that results for a proposed change are not among its own files, whose author could have written them.
+
+    Raises:
+        ConfigError: git tracks the file.
+    """
+    if context.provenance is None or not is_judged_by_base_alone(context.control.rule, context.provenance.ref):
+        return
+    file = Path(part.file)
+    for path in {file.absolute(), file.resolve()}:
         try:
-            parts.append(Part(str(file), read_results(file)))
+            is_committed = bool(git(path.parent, "ls-files", "--", path.name))
+        except ControlError:
+            # It is in no repository.
+            continue
+        if is_committed:
+            message = "this file is in the commit of the change, so no step of this run has written it"
+            raise ConfigError(Problem(message, file=part.file))
+
+
+def _check_commit(part: Part, context: RunContext) -> None:
+    """Check that results are of the commit that a pull request proposes.
+
+    Raises:
+        ConfigError: they are of another one, for instance because a step has left an old file.
+    """
+    rule, commit = context.control.rule, part.run.commit
+    if rule.kind != "pull-request" or context.provenance is None or commit is None:
+        return
+    head = context.provenance.commit
+    if commit not in {head, rule.merge}:
+        message = (
+            f"these results are of commit {commit[:12]}, and this run is for {str(head)[:12]}; evaluate it first"
+        )
+        raise ConfigError(Problem(message, file=part.file))
+
+
+def _of(provenance: Provenance | None, results: Results) -> Results:
+    """Return results with the commit and the workflow run that they belong to, which other tools do not record."""
+    if provenance is None:
+        return results
+    run = results.run
+    known = {
+        "commit": run.commit or provenance.commit,
+        "ref": run.ref or provenance.ref,
+        "repository": run.repository or provenance.repository,
+        "workflow_run_id": run.workflow_run_id or provenance.workflow_run_id,
+    }
+    return results.model_copy(update={"run": run.model_copy(update=known)})
+
+
+def _runs(parts: Sequence[Part]) -> tuple[PoolEntry, ...]:
+    """Return the runs of the same cases, which are compared as the runs that they are; none for shards."""
+    if len(parts) < 2 or parts[0].run.shard is not None:
+        return ()
+    return tuple(entry for part in parts if (entry := part.own_entry) is not None)
+
+
+def _read(files: Iterable[Path], target: Path) -> tuple[list[Part], list[str]]:
+    """Return the runs in files, and what other tools do not record.
+
+    Raises:
+        ConfigError: files cannot be read; it names all of them.
+    """
+    parts: list[Part] = []
+    notes: dict[str, None] = {}
+    problems: list[Problem] = []
+    for file in (path / RESULTS_FILE if (path / RESULTS_FILE).is_file() else path for path in files):
+        try:
+            results, missing = read_run(file)
+            parts.append(Part(str(file), results))
+            notes |= dict.fromkeys(missing)
         except ConfigError as error:
             problems += error.problems
         if file.resolve() == target.resolve():
             problems.append(Problem("-o: this file is one of those to merge, and would be lost", file=str(file)))
     if problems:
         raise ConfigError(problems)
-    return parts
+    return parts, list(notes)
 
 
 def _execution(merged: Merged, suites: Sequence[Suite]) -> RunExecution:

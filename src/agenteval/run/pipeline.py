@@ -55,7 +55,7 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
     # A resumed run finishes the confirmation of the run that it resumes.
     own_directory = report_directory if resolved.resume else report_directory_of_run
     with (
-        judged_by_base(resolved, settings) as spec,
+        judged_by_base(resolved, settings, context.acceptances if context else None) as spec,
         prepared_control(spec) as control,
         own_directory(spec.journal.parent),
     ):
@@ -68,7 +68,7 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
 
 def _attempt(spec: RunSpec, context: RunContext | None) -> Attempt | None:
     """Begin an attempt of a pull request; ``None`` if the run is for none."""
-    if context is None or context.attempts is None or spec.shard is not None:
+    if context is None or context.attempts is None:
         return None
     # Imported here: most runs are for no pull request.
     from agenteval.run.attempts.attempt import begin_attempt
@@ -77,10 +77,13 @@ def _attempt(spec: RunSpec, context: RunContext | None) -> Attempt | None:
 
 
 def _shown_again(shown: Results, attempt: Attempt, spec: RunSpec) -> RunOutcome:
-    """Report the verdict of an earlier attempt."""
-    from agenteval.run.attempts.repeated import shown_again
+    """Report the verdict of an earlier attempt; a shard leaves that to the merge."""
+    from agenteval.run.attempts.repeated import left_out, shown_again
 
-    outcome = shown_again(shown, attempt.memory, spec)
+    if spec.shard is not None:
+        outcome = left_out(shown, attempt.memory, spec, spec.shard)
+    else:
+        outcome = shown_again(shown, attempt.memory, spec)
     return _reported(outcome, outcome.report(spec.earlier), spec.out)
 
 

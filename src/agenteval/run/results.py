@@ -101,10 +101,20 @@ def _own_entry(spec: RunSpec, execution: RunExecution, results: Results) -> Pool
     Only a comparison needs the entry's cases in memory; reports read them from the archive.
     """
     entry = entry_without_cases(results)
-    if spec.baseline is None:
+    if entry.made_with is not None:
+        made_with = entry.made_with.model_copy(update={"agents": _agent_models(spec)})
+        entry = entry.model_copy(update={"made_with": made_with})
+    if spec.baseline is None and spec.missing_baseline is None:
         return entry
     cases = {case_id: case for part in execution.archive.pooled(entry) for case_id, case in part.items()}
     return entry.model_copy(update={"cases": cases})
+
+
+def _agent_models(spec: RunSpec) -> list[str]:
+    """Return the models of the agents, as far as the suites name them."""
+    agents = {id(item.agent): item.agent for item in spec.cases}.values()
+    named = [agent.target if agent.kind == "model" else agent.config.get("model") for agent in agents]
+    return sorted({spec.redact(name) for name in named if isinstance(name, str) and name})
 
 
 def _timestamp(seconds: float) -> str:

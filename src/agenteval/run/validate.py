@@ -33,7 +33,15 @@ def validate(settings: Settings) -> list[str]:
     Raises:
         ConfigError: the run would not start; the error contains the problems that the run would report.
     """
-    spec = resolve_run(settings)
+    return checked(resolve_run(settings))
+
+
+def checked(spec: RunSpec) -> list[str]:
+    """Return the lines of `validate` about a run.
+
+    Raises:
+        ConfigError: the run would not start.
+    """
     with users_code(spec.setup, spec.redact):
         warnings = dict.fromkeys((*check(make_plan(spec)), *spec.warnings, *_unavailable(spec)))
     lines = (

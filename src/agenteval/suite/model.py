@@ -182,6 +182,21 @@ class FileRef:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerPlace:
+    """Where a file contains the expected answer of a turn as one text.
+
+    Attributes:
+        file: the file, as in messages.
+        keys: its key path in the file.
+        text: the expected answer.
+    """
+
+    file: str
+    keys: tuple[str | int, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One exchange with the agent and its expectations.
 
@@ -194,6 +209,7 @@ class Turn:
         config: free-form values for code graders.
         metrics: metrics of the reply.
         exception_is_answer: whether an exception of a tool under test is its answer (a refusal).
+        answer_at: where the expected answer can be changed; ``None`` if the file has none that is one whole text.
     """
 
     input: str
@@ -204,6 +220,7 @@ class Turn:
     config: Mapping[str, Any] = field(default_factory=dict)
     metrics: tuple[MetricConfig, ...] = ()
     exception_is_answer: bool = False
+    answer_at: AnswerPlace | None = field(default=None, compare=False, repr=False)
 
     @property
     def expects_json(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from agenteval.cli.main import main
 from agenteval.core.errors import InfrastructureError
 from agenteval.core.renamed import RENAMED
-from agenteval.run import pipeline
+from agenteval.run import pooled
 from agenteval.run.settings import Settings
 
 OPTIONS = RENAMED["run"]
@@ -19,11 +19,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The settings of every run that was asked for; no run is made."""
     found: list[Settings] = []
 
-    def run(settings: Settings) -> None:
+    def run(settings: Settings, _context: object) -> None:
         found.append(settings)
         raise InfrastructureError("not here")
 
-    monkeypatch.setattr(pipeline, "run", run)
+    monkeypatch.setattr(pooled, "run", run)
     return found
 
 

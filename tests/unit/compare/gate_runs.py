@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from tests.unit.runs import case, results
+from tests.unit.runs import SUITE, case, results
 
 from agenteval.compare.comparer import Comparer
 from agenteval.compare.policy import ComparePolicy
+from agenteval.compare.regression.model import Answer, Request, Scores, Side, Unavailable
 from agenteval.compare.regression.settings import GateSettings
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import ComparedCase, Comparison
@@ -75,3 +77,75 @@ def case_named(comparison: Comparison, name: str) -> ComparedCase:
     """One case of a comparison."""
     (found,) = (item for item in comparison.cases if item.name == name)
     return found
+
+
+MANY = 40
+BAD = (0.0, 0.0, 0.0)
+# Too few failures for a suspicion about the case.
+WEAK = (1.0, 0.0, 1.0)
+# Scores that vary from run to run, so that the statistics decide.
+WAVERING = {"c38": (1.0, 0.0, 1.0), "c39": (0.0, 1.0, 0.0)}
+
+
+def worse_in(count: int, total: int = MANY) -> list[CaseResult]:
+    """A suite in which the first so many cases always fail."""
+    return steady(total, **WAVERING, **{f"c{number:02}": BAD for number in range(count)})
+
+
+def weaker_in(count: int) -> list[CaseResult]:
+    """A suite in which the first so many cases fail every third iteration."""
+    return steady(MANY, **WAVERING, **{f"c{number:02}": WEAK for number in range(count)})
+
+
+@dataclass
+class Agents:
+    """Makes requested runs: both agents pass every iteration but those of their broken and weak cases.
+
+    Attributes:
+        broken: names of the cases that each side fails.
+        weak: names of the cases of which each side fails every third iteration.
+        unavailable: the answer to requests of a side that cannot run.
+        asked: the requests.
+    """
+
+    broken: Mapping[Side, str] = field(default_factory=dict)
+    weak: Mapping[Side, str] = field(default_factory=dict)
+    unavailable: Mapping[Side, Unavailable] = field(default_factory=dict)
+    asked: list[Request] = field(default_factory=list)
+    made: dict[tuple[Side, str], int] = field(default_factory=dict)
+
+    def answer(self, request: Request) -> Answer | Unavailable:
+        """Answer a request."""
+        self.asked.append(request)
+        for side in request.sides:
+            if side in self.unavailable:
+                return self.unavailable[side]
+        return {side: self._scores(side, request) for side in request.sides}
+
+    def _scores(self, side: Side, request: Request) -> Scores:
+        broken, weak = (
+            {f"{SUITE}::{name}" for name in cases.get(side, "").split()} for cases in (self.broken, self.weak)
+        )
+        found = {}
+        for case_id, count in request.iterations.items():
+            before = self.made.get((side, case_id), 0)
+            self.made[side, case_id] = before + count
+            turns = range(before + int(case_id[-2:]), before + count + int(case_id[-2:]))
+            failed = (case_id in broken or (case_id in weak and turn % 3 == 0) for turn in turns)
+            found[case_id] = {"numeric": tuple(float(not item) for item in failed)}
+        return found
+
+
+def names(count: int) -> str:
+    """The names of the first so many cases."""
+    return " ".join(f"c{number:02}" for number in range(count))
+
+
+def proven(now: Results, then: Results, agents: Agents, chosen: ComparePolicy | None = None) -> Comparison:
+    """A comparison with the runs that it asks for."""
+    deciding = comparer(now, then, chosen)
+    assert deciding.needs_runs
+    return deciding.concluded(deciding.prove(agents.answer))
+
+
+PAST = past(3, steady(MANY, **WAVERING))

@@ -93,6 +93,8 @@ def expected(causes: frozenset[str]) -> int:
     return 3 if causes & OUTSIDE else 0
 
 
+# Decides 512 runs.
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(ALL) + 1))
 def test_every_combination_of_causes(number: int) -> None:
     for chosen in combinations(ALL, number):

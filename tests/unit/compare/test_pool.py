@@ -118,7 +118,8 @@ def test_the_window_limits_the_pool_and_the_run_comes_last(earlier: int, window:
 @pytest.mark.parametrize("verdict", ["regressed", "improved"])
 def test_a_new_epoch_begins_where_a_mean_is_proven_to_have_changed(verdict: RunVerdict) -> None:
     moved = comparison(verdict, metrics=[mean(verdict)])
-    assert extended_pool(OWN, past(3), moved, 10) == [OWN]
+    begun = OWN.model_copy(update={"begun_by": "proven"})
+    assert extended_pool(OWN, past(3), moved, 10) == [begun]
     # It begins with all runs of the changed agent, within the window.
     again = [OWN.model_copy(update={"run_id": f"{OWN.run_id}.{number}"}) for number in (1, 2)]
     assert ids(extended_pool(OWN, past(3), moved, 10, again)) == [OWN.run_id, *(entry.run_id for entry in again)]
@@ -132,6 +133,10 @@ def test_a_new_epoch_begins_where_a_mean_is_proven_to_have_changed(verdict: RunV
         comparison("unproven", metrics=[mean("unproven")]),
         comparison("unchanged", metrics=[mean("regressed", gating=False)]),
         comparison("regressed", "files", metrics=[mean("regressed")]),
+        comparison("regressed", "earlier-runs", metrics=[mean("regressed")]),
+        comparison("regressed", "memory", metrics=[mean("regressed")]),
+        comparison("regressed", None, policy={"name": "any-flip"}),
+        comparison("improved", None, policy={"name": "mean-drop"}),
     ],
 )
 def test_nothing_else_begins_an_epoch(unproven: Comparison) -> None:
@@ -153,14 +158,6 @@ def test_where_a_case_broke_its_past_is_forgotten_and_no_other() -> None:
     assert ids(kept) == ["base-1", "base-2", "base-3", OWN.run_id]
     assert [f"{SUITE}::c01" in entry.cases for entry in kept] == [False, False, False, True]
     assert all(f"{SUITE}::c02" in entry.cases for entry in kept[:-1])
-
-
-@pytest.mark.parametrize(
-    ("verdict", "begins"), [("regressed", True), ("improved", True), ("unchanged", False), ("unproven", False)]
-)
-def test_a_simple_rule_restarts_the_pool_as_a_whole(verdict: RunVerdict, begins: bool) -> None:
-    kept = extended_pool(OWN, past(2), comparison(verdict, None, policy={"name": "any-flip"}), 10)
-    assert (len(kept) == 1) is begins
 
 
 def test_a_repeated_run_replaces_its_pool_entry() -> None:

@@ -3,100 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.unit.compare.gate_runs import (
+    BAD,
+    MANY,
+    PAST,
     TODAY,
+    WAVERING,
+    Agents,
     case_named,
     compared,
     comparer,
+    names,
     past,
     policy,
+    proven,
     scored,
     steady,
+    weaker_in,
+    worse_in,
 )
 from tests.unit.runs import SUITE, broken, case, iteration, results, score, turn
 
+from agenteval.compare import driving
 from agenteval.compare.gate import DEFAULT_FAIL_ON, GatePolicy, decide_gate
+from agenteval.compare.phrases import p_text, points
 from agenteval.compare.policy import ComparePolicy, Quarantine
-from agenteval.compare.regression.model import Answer, Request, Scores, Side, Unavailable
-from agenteval.compare.words import p_text, points
+from agenteval.compare.regression.model import Unavailable
 from agenteval.results.case import CaseResult, Usage
-from agenteval.results.comparison import Comparison
-from agenteval.results.model import Results
-
-MANY = 40
-BAD = (0.0, 0.0, 0.0)
-# Too few failures for a suspicion about the case.
-WEAK = (1.0, 0.0, 1.0)
-# Scores that vary from run to run, so that the statistics decide.
-WAVERING = {"c38": (1.0, 0.0, 1.0), "c39": (0.0, 1.0, 0.0)}
-
-
-def worse_in(count: int, total: int = MANY) -> list[CaseResult]:
-    """A suite in which the first so many cases always fail."""
-    return steady(total, **WAVERING, **{f"c{number:02}": BAD for number in range(count)})
-
-
-def weaker_in(count: int) -> list[CaseResult]:
-    """A suite in which the first so many cases fail every third iteration."""
-    return steady(MANY, **WAVERING, **{f"c{number:02}": WEAK for number in range(count)})
-
-
-@dataclass
-class Agents:
-    """Makes requested runs: both agents pass every iteration but those of their broken and weak cases.
-
-    Attributes:
-        broken: names of the cases that each side fails.
-        weak: names of the cases of which each side fails every third iteration.
-        unavailable: the answer to requests of a side that cannot run.
-        asked: the requests.
-    """
-
-    broken: Mapping[Side, str] = field(default_factory=dict)
-    weak: Mapping[Side, str] = field(default_factory=dict)
-    unavailable: Mapping[Side, Unavailable] = field(default_factory=dict)
-    asked: list[Request] = field(default_factory=list)
-    made: dict[tuple[Side, str], int] = field(default_factory=dict)
-
-    def answer(self, request: Request) -> Answer | Unavailable:
-        self.asked.append(request)
-        for side in request.sides:
-            if side in self.unavailable:
-                return self.unavailable[side]
-        return {side: self._scores(side, request) for side in request.sides}
-
-    def _scores(self, side: Side, request: Request) -> Scores:
-        broken, weak = (
-            {f"{SUITE}::{name}" for name in cases.get(side, "").split()} for cases in (self.broken, self.weak)
-        )
-        found = {}
-        for case_id, count in request.iterations.items():
-            before = self.made.get((side, case_id), 0)
-            self.made[side, case_id] = before + count
-            turns = range(before + int(case_id[-2:]), before + count + int(case_id[-2:]))
-            failed = (case_id in broken or (case_id in weak and turn % 3 == 0) for turn in turns)
-            found[case_id] = {"numeric": tuple(float(not item) for item in failed)}
-        return found
-
-
-def names(count: int) -> str:
-    return " ".join(f"c{number:02}" for number in range(count))
-
-
-def proven(now: Results, then: Results, agents: Agents, chosen: ComparePolicy | None = None) -> Comparison:
-    deciding = comparer(now, then, chosen)
-    assert deciding.needs_runs
-    return deciding.concluded(deciding.prove(agents.answer))
-
-
-PAST = past(3, steady(MANY, **WAVERING))
-
+from agenteval.results.comparison import Comparison, FailedOf
 
 # Verdicts
 
@@ -125,7 +64,7 @@ def test_an_agent_that_never_varies_needs_no_statistics() -> None:
     broken_case = proven(results(*steady(MANY, c00=BAD)), past(3, steady(MANY)), agents)
     assert (broken_case.verdict, broken_case.stage) == ("regressed", "repeats")
     assert (
-        "`c00` fails 3 of 3 re-runs, 0 of 3 on the base beside it; both repeat exactly"
+        "'c00' fails 3 of 3 re-runs, 0 of 3 on the base beside it; both repeat exactly"
         in broken_case.policy["reason"]
     )
     assert " p " not in broken_case.policy["reason"]
@@ -146,9 +85,53 @@ def test_a_fall_that_shows_side_by_side_is_a_regression() -> None:
         f"{points(metric.interval[1])}, {p_text(metric.p, metric.limit)})"
     )
     assert [(look.runs, look.p, look.limit) for look in comparison.looks] == [(1, metric.p, metric.limit)]
-    # A mean marks no case.
+    # A mean marks no case; those behind it are listed.
     assert not [item for item in comparison.cases if item.change == "regressed"]
+    assert [case.id for case in metric.moved] == [f"{SUITE}::c{number:02}" for number in range(24)]
+    assert {(case.baseline_failures, case.current_failures) for case in metric.moved} == {
+        (FailedOf(failed=0, of=3), FailedOf(failed=1, of=3))
+    }
+    assert {case.baseline for case in metric.moved} == {1.0}
+    assert comparison.headline == "numeric fell by 20 points"
     assert comparison.begins_epoch
+
+
+def test_what_needs_no_further_run_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def counted(name: str) -> Any:
+        real = getattr(driving, name)
+
+        def call(*arguments: Any) -> Any:
+            asked.append(name)
+            return real(*arguments)
+
+        return call
+
+    for name in ("decide", "decide_rise"):
+        monkeypatch.setattr(driving, name, counted(name))
+    clean = comparer(results(*steady(MANY, **WAVERING)), PAST)
+    clean.decide()
+    assert not clean.needs_runs
+    assert asked == ["decide"]
+    asked.clear()
+    # With a suspicion there are two decisions: without further runs, and with them.
+    suspicious = comparer(results(*weaker_in(24)), PAST)
+    suspicious.decide()
+    assert suspicious.needs_runs
+    suspicious.prove(Agents(weak={"current": names(24)}).answer)
+    assert asked == ["decide", "decide"]
+
+
+def test_a_suspicion_that_red_leaves_open_is_told() -> None:
+    # Six cases are broken, and the mean is lower too: the cases are red first, and then nothing checks the mean.
+    broken = results(*worse_in(6))
+    comparison = proven(broken, PAST, Agents({"current": names(6)}))
+    (metric,) = comparison.metrics
+    assert (comparison.verdict, comparison.stage, metric.verdict) == ("regressed", "cases", "unproven")
+    assert metric.reason == "the first run of numeric looked worse (−15.0 points), which was not checked"
+    assert (metric.p, metric.limit, metric.bound) == (None, None, None)
+    assert comparison.headline == "'c00' and 5 more cases got worse"
 
 
 def test_a_drift_of_both_sides_is_none() -> None:
@@ -168,14 +151,14 @@ def test_a_fall_that_the_second_run_does_not_repeat_is_none() -> None:
     comparison = proven(results(*worse_in(10)), PAST, agents)
     assert comparison.verdict == "unchanged"
     assert all("control" not in request.sides for request in agents.asked)
-    assert "a second run was not (+2.5)" in comparison.policy["reason"]
+    assert "a second run did not confirm it (+2.5)" in comparison.policy["reason"]
 
 
 @pytest.mark.parametrize(
     ("chosen", "why"),
     [
         (policy(), "further runs would prove or clear it"),
-        (policy(confirm="off"), "`confirm: off` runs nothing again; `confirm: against-base` would prove or clear it"),
+        (policy(confirm="off"), "'confirm: off' runs nothing again; 'confirm: against-base' would prove or clear it"),
     ],
 )
 def test_a_suspicion_without_further_runs_is_unproven(chosen: ComparePolicy, why: str) -> None:
@@ -221,7 +204,7 @@ def test_results_alone_prove_an_unmistakable_drop() -> None:
     assert not comparison.begins_epoch
     small = compared(results(*worse_in(1)), PAST, final)
     assert small.verdict == "unproven"
-    assert small.policy["reason"].startswith("Unproven: `c00` failed more often than before; ")
+    assert small.policy["reason"].startswith("Unproven: 'c00' failed more often than before; ")
 
 
 def test_a_rise_in_one_run_is_told_and_no_verdict() -> None:
@@ -273,7 +256,7 @@ def test_a_broken_case_is_proven_and_named() -> None:
     assert proof.limit is not None
     assert proof.q <= proof.limit
     of = proof.current.of
-    assert f"`c00` fails {of} of {of} re-runs, 0 of {of} on the base beside it" in comparison.policy["reason"]
+    assert f"'c00' fails {of} of {of} re-runs, 0 of {of} on the base beside it" in comparison.policy["reason"]
     found = case_named(comparison, "c00")
     assert (found.change, found.notes) == ("regressed", [])
     assert found.history is not None
@@ -291,7 +274,7 @@ def test_a_recovered_case_is_only_a_suspect() -> None:
     now = results(*worse_in(1))
     comparison = proven(now, PAST, Agents())
     assert comparison.verdict == "unchanged"
-    assert "`c00` failed in the first run, not when repeated" in comparison.policy["reason"]
+    assert "'c00' failed in the first run, not when repeated" in comparison.policy["reason"]
     found = case_named(comparison, "c00")
     assert (found.change, found.notes) == ("unchanged", ["suspect"])
     assert (found.status_before, found.status_after) == ("passed", "failed")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from agenteval.compare.compared import Compared
 from agenteval.compare.regression.model import CaseFinding, Decision, Failures
-from agenteval.compare.words import Words
+from agenteval.compare.words import words_of
 
 
 def broken(case_id: str, metric: str, failed: int = 9) -> CaseFinding:
@@ -23,8 +24,10 @@ def broken(case_id: str, metric: str, failed: int = 9) -> CaseFinding:
 def test_a_case_that_several_metrics_found_is_named_once() -> None:
     found = (broken("a", "bleu", 8), broken("a", "rouge"), broken("b", "bleu"), broken("b", "rouge", 7))
     decision = Decision(verdict="regressed", stage="cases", metrics=(), cases=found)
-    words = Words(cases={"a": "night return"}, control="0123456789ab")
-    assert words.verdict(decision) == (
-        "Regressed: `night return` fails 9 of 9 re-runs, 0 of 9 on 0123456 beside it; "
-        "`b` fails 9 of 9 re-runs, 0 of 9 on 0123456 beside it"
+    compared = Compared(cases={"a": "night return"}, control="0123456789ab")
+    said = words_of(decision, compared)
+    assert said["headline"] == "'night return' and 1 more case got worse"
+    assert said["reason"] == (
+        "Regressed: 'night return' fails 9 of 9 re-runs, 0 of 9 on 0123456 beside it; "
+        "'b' fails 9 of 9 re-runs, 0 of 9 on 0123456 beside it"
     )

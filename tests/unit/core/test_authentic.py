@@ -164,6 +164,8 @@ def _names(file: Path) -> set[str]:
     return constants | {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
+# Parses the whole source code.
+@pytest.mark.slow
 def test_every_module_with_a_cache_uses_a_seal() -> None:
     source = ROOT / "src" / "agenteval"
     names = {file.relative_to(source).as_posix(): _names(file) for file in source.rglob("*.py")}

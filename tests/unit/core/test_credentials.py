@@ -204,6 +204,8 @@ def test_the_password_of_a_connection_string_is_found(password: str, value: str)
         *("Cookie: a", "=a,", "_A", "token=", "token='", "token: a1b2c3d4\n", "a://b:c@", ",a@"),
     ],
 )
+# Reads long texts.
+@pytest.mark.slow
 def test_the_time_is_linear(piece: str) -> None:
     text = (piece * 100_000)[:100_000]
     begin = time.process_time()

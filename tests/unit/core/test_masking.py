@@ -33,6 +33,8 @@ OTHERS = {
     "metrics/schema.py": "a list",
     "ci/github/comment/sections.py": "read back from a comment, which was masked",
     "ci/github/baseline/model.py": "a commit",
+    "ci/github/issue/text.py": "a commit",
+    "run/confirm/first_baseline.py": "a commit",
     "ci/github/publish/publisher.py": "a masked result",
     "run/attachments/download.py": "a name of a file, of letters",
     "run/cases/retention.py": "a masked result",

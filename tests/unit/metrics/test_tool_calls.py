@@ -168,6 +168,8 @@ def test_a_run_meets_the_calls_that_it_made(calls: list[ToolCall], random: Any) 
     assert measure(in_order, *calls).passed is True
 
 
+# Pairs 1,500 calls with 1,500 others.
+@pytest.mark.slow
 def test_thousands_of_calls_are_no_crash() -> None:
     many: list[Expected] = [("t", {"x": 1})] * 1500
     calls = [call("t", {"x": 1})] * 1500

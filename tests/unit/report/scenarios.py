@@ -6,17 +6,31 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.unit import runs as unit_runs
+from tests.unit.compare import gate_runs
 from tests.unit.report import samples
 from tests.unit.report.samples import Sample
 
+from agenteval.compare.compared import Compared
+from agenteval.compare.gate import GatePolicy, decide_gate
+from agenteval.compare.regression.model import (
+    CaseFinding,
+    Decision,
+    Failures,
+    FinerBound,
+    MetricFinding,
+    Stage,
+    Unavailable,
+)
+from agenteval.compare.statistical import Decided, compared_metric, proof_of, unproven_points
+from agenteval.compare.words import words_of
 from agenteval.report.presentation import Site
-from agenteval.report.view.view import GateView
+from agenteval.report.view.view import GateView, view_of
 from agenteval.results.case import CaseResult, CaseStatus
 from agenteval.results.comparison import (
     AnswerChange,
     BaselineInfo,
     ComparedCase,
-    ComparedMetric,
     ComparedResource,
     Comparison,
     History,
@@ -25,15 +39,8 @@ from agenteval.results.comparison import (
 )
 from agenteval.results.model import Results
 
-_PROVEN = (
-    "{} fell: side by side with 89abcde it scored 50 points less (3 runs a side; at least 20 points, p = 0.002, "
-    "needed ≤ 0.009)"
-)
-_POLICY: Mapping[str, Any] = {
-    "name": "statistics",
-    "confirm": "against-base",
-    "baseline_runs": 5,
-}
+_BASE = "89abcdef0123456789abcdef0123456789abcdef"
+_RUNS = 5
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class Scenario:
 
 def green() -> Scenario:
     """Everything passed, as before."""
-    return Scenario(_compared(samples.green(), "unchanged"))
+    return Scenario(_compared(samples.green().results, "unchanged"))
 
 
 def regressed() -> Scenario:
@@ -78,7 +85,6 @@ def regressed() -> Scenario:
             "answers": [AnswerChange(turn=0, input="What about Refund total?", before=before, after=after)],
         }
     }
-    gate = GateView("failed", "1 case got worse", ("1 case got worse: Refund total",), ())
     resources = [
         ComparedResource(
             name="latency_ms", n=2, baseline=250.0, current=500.0, change=1.0, allowed=0.5, exceeded=True
@@ -87,17 +93,16 @@ def regressed() -> Scenario:
             name="cost_usd", n=2, baseline=0.001, current=0.0011, change=0.1, allowed=None, exceeded=False
         ),
     ]
-    sample = Sample(_run(cases), gate)
-    return Scenario(_compared(sample, "regressed", changes, resources=resources))
+    return Scenario(_compared(_run(cases), "regressed", changes, resources=resources))
 
 
 def improved() -> Scenario:
     """A case that failed passes; nothing else changed."""
-    sample = samples.green()
-    first = sample.results.suites[0].cases[0]
+    run = samples.green().results
+    first = run.suites[0].cases[0]
     better = ScoreChange(id="numeric", before=0.4, after=1.0, passed_before=False, passed_after=True)
     changes = {first.id: {"change": "improved", "status_before": "failed", "score_before": 0.4, "metrics": [better]}}
-    return Scenario(_compared(sample, "improved", changes))
+    return Scenario(_compared(run, "improved", changes))
 
 
 def unproven() -> Scenario:
@@ -110,13 +115,7 @@ def unproven() -> Scenario:
     changes = {
         cases[0].id: {"notes": ["suspect"], "status_before": "passed", "score_before": 0.9, "history": history}
     }
-    gate = GateView(
-        "unproven",
-        "a suspected regression was not confirmed (the LLM budget is exhausted)",
-        ("1 of 2 cases passed",),
-        (),
-    )
-    return Scenario(_compared(Sample(_run(cases), gate), "unproven", changes))
+    return Scenario(_compared(_run(cases), "unproven", changes))
 
 
 def no_baseline() -> Scenario:
@@ -157,8 +156,7 @@ def many() -> Scenario:
     known: dict[str, dict[str, Any]] = {
         case.id: {"status_before": "failed", "score_before": 0.0} for case in wrong[400:]
     }
-    gate = GateView("failed", "400 cases got worse", ("400 cases got worse: Case 1, Case 2 and 398 more",), ())
-    return Scenario(_compared(Sample(_run([*wrong, *right]), gate), "regressed", changes | known))
+    return Scenario(_compared(_run([*wrong, *right]), "regressed", changes | known))
 
 
 def empty() -> Scenario:
@@ -216,9 +214,27 @@ def unicode() -> Scenario:
         }
         for case, (before, after) in zip(cases, texts.values(), strict=True)
     }
-    gate = GateView("failed", "4 cases got worse", ("4 cases got worse",), ())
-    return Scenario(_compared(Sample(_run(cases), gate), "regressed", changes))
+    return Scenario(_compared(_run(cases), "regressed", changes))
 
+
+def mean() -> Scenario:
+    """The mean is proven lower side by side, and no single case is."""
+    names = gate_runs.names(24)
+    return _decided(gate_runs.weaker_in(24), gate_runs.Agents(weak={"current": names}))
+
+
+def cleared() -> Scenario:
+    """The mean looked lower, and does so on both sides."""
+    names = gate_runs.names(24)
+    return _decided(gate_runs.weaker_in(24), gate_runs.Agents(weak={"current": names, "control": names}))
+
+
+def broken_case() -> Scenario:
+    """One case is proven broken; its name contains what the outputs must not read as markup."""
+    return _decided(gate_runs.worse_in(1), gate_runs.Agents({"current": gate_runs.names(1)}), {"c00": _HOSTILE})
+
+
+_HOSTILE = "`night` <b>return</b> @team | #1"
 
 SCENARIOS: Mapping[str, Callable[[], Scenario]] = {
     "all-green": green,
@@ -232,6 +248,9 @@ SCENARIOS: Mapping[str, Callable[[], Scenario]] = {
     "fork": fork,
     "multi-turn": multi_turn,
     "unicode": unicode,
+    "mean": mean,
+    "cleared": cleared,
+    "broken-case": broken_case,
 }
 
 
@@ -241,30 +260,90 @@ def _run(cases: list[CaseResult]) -> Results:
     return results.model_copy(update={"run": run})
 
 
+def _decided(cases: list[CaseResult], agents: gate_runs.Agents, names: Mapping[str, str] | None = None) -> Scenario:
+    """A run, and the real decision about it with the runs of some agents."""
+    renamed = names or {}
+    shown = [case.model_copy(update={"name": renamed.get(case.name, case.name)}) for case in cases]
+    run = unit_runs.results(*shown)
+    deciding = gate_runs.comparer(run, gate_runs.PAST)
+    comparison = deciding.concluded(replace(deciding.prove(agents.answer), control=_BASE))
+    return Scenario(_gated(run.model_copy(update={"comparison": comparison})))
+
+
+def _gated(run: Results) -> Sample:
+    return Sample(run, view_of(decide_gate(run, GatePolicy()), run))
+
+
 def _compared(
-    sample: Sample,
+    run: Results,
     verdict: RunVerdict,
     changes: Mapping[str, Mapping[str, Any]] | None = None,
     resources: list[ComparedResource] | None = None,
 ) -> Sample:
-    """The sample with a comparison in which everything but the changes is as before."""
+    """The run with a comparison in which everything but the changes is as before."""
     changed = changes or {}
+    decision = _decision(run, verdict, changed)
+    words = Compared({case.id: case.name for _, case in run.cases()}, _BASE, _RUNS)
     comparison = Comparison(
-        baseline=BaselineInfo(
-            commit="89abcdef0123456789abcdef0123456789abcdef",
-            ref="main",
-            run_id="1017",
-            created_at="2026-11-18T09:00:00Z",
-            distance=2,
-        ),
+        baseline=BaselineInfo(commit=_BASE, ref="main", run_id="1017", created_at="2026-11-18T09:00:00Z", distance=2),
         verdict=verdict,
-        metrics=[_metric(name, metric.n, verdict) for name, metric in sample.results.summary.metrics.items()],
-        cases=[_case(case, changed.get(case.id, {})) for _, case in sample.results.cases()],
-        resources=resources or [],
-        stage="head-to-head" if verdict == "regressed" else "screen",
-        policy=dict(_POLICY),
+        unproven=unproven_points(decision, words),
+        metrics=[compared_metric(decision, finding, words, 3) for finding in decision.metrics],
+        cases=[_case(case, changed.get(case.id, {})) for _, case in run.cases()],
+        **proof_of(Decided(decision, control=_BASE)),
+        policy={
+            "name": "statistics",
+            "confirm": "against-base",
+            "baseline_runs": _RUNS,
+            **words_of(decision, words),
+            "resources": [item.model_dump() for item in resources or []],
+        },
     )
-    return replace(sample, results=sample.results.model_copy(update={"comparison": comparison}))
+    return _gated(run.model_copy(update={"comparison": comparison}))
+
+
+def _decision(run: Results, verdict: RunVerdict, changes: Mapping[str, Mapping[str, Any]]) -> Decision:
+    """A decision with this verdict: a regression by the means, everything else by the changed cases."""
+    stage: Stage = "head-to-head" if verdict == "regressed" else "screen"
+    marked = [
+        case_id for case_id, change in changes.items() if change.get("notes") or change.get("change") == verdict
+    ]
+    return Decision(
+        verdict=verdict,
+        stage=stage,
+        metrics=tuple(_finding(name, metric.n, stage) for name, metric in run.summary.metrics.items()),
+        cases=tuple(_case_finding(case_id, verdict) for case_id in marked),
+        missing=Unavailable("limit", "the LLM budget is exhausted") if verdict == "unproven" else None,
+    )
+
+
+def _finding(name: str, n: int, stage: Stage) -> MetricFinding:
+    same = MetricFinding(
+        metric=name, cases=n, units=n, baseline=1.0, first=1.0, current=1.0, control=1.0, detectable_drop=0.06
+    )
+    if stage == "screen":
+        return replace(same, bound=0.073, finer=FinerBound(5, 0.048))
+    return replace(
+        same,
+        stage=stage,
+        first=0.5,
+        current=0.5,
+        runs=3,
+        interval=(-0.8, -0.2),
+        p=0.002,
+        limit=0.009,
+        suspicious=True,
+        proven=True,
+    )
+
+
+def _case_finding(case_id: str, verdict: RunVerdict) -> CaseFinding:
+    always, never = Failures(9, 9), Failures(0, 9)
+    known = CaseFinding(metric="numeric", case_id=case_id, pool=Failures(0, 15), first=Failures(3, 3))
+    if verdict == "unproven":
+        return known
+    sides = (always, never) if verdict == "regressed" else (never, always)
+    return replace(known, current=sides[0], control=sides[1], q=0.0001, limit=0.001, proven=True)
 
 
 def _case(case: CaseResult, change: Mapping[str, Any]) -> ComparedCase:
@@ -279,22 +358,3 @@ def _case(case: CaseResult, change: Mapping[str, Any]) -> ComparedCase:
         "score_after": case.score,
     }
     return ComparedCase(**values | dict(change))
-
-
-def _metric(name: str, n: int, verdict: RunVerdict) -> ComparedMetric:
-    worse = verdict == "regressed"
-    proof = {"interval": (-0.8, -0.2), "p": 0.002, "limit": 0.009, "runs_a_side": 3} if worse else {"bound": 0.04}
-    return ComparedMetric(
-        id=name,
-        n=n,
-        baseline=1.0,
-        current=0.5 if worse else 1.0,
-        difference=-0.5 if worse else 0.0,
-        verdict=verdict,
-        reason=_PROVEN.format(name) if worse else f"{name} 100.0, base 100.0 (5 runs)",
-        gating=True,
-        runs=5,
-        iterations=3,
-        detectable_drop=0.06,
-        **proof,
-    )

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.gate.__main__ import main
 from benchmarks.gate.cells import KINDS, Row, Rule, Table, read_tables, simulate
 from benchmarks.gate.checks import misses
-from benchmarks.gate.decline import _cusum
+from benchmarks.gate.decline import Watch
 from benchmarks.gate.dodges import burden_of
 from benchmarks.gate.driver import drive, evidence_of, maker, scores_of
 from benchmarks.gate.pull_requests import PullRequest
@@ -83,7 +83,7 @@ def test_many_small_deviations_in_one_direction_are_missed() -> None:
 
 def test_every_table_has_unique_rows_and_checks_what_it_measures() -> None:
     tables = read_tables()
-    assert [table.key for table in tables] == list("ABCDEFGHIJK")
+    assert [table.key for table in tables] == list("ABCDEFGHIJKL")
     assert {type(row.cell) for table in tables for row in table.rows} == set(KINDS.values())
     for table in tables:
         names = [row.name for row in table.rows]
@@ -259,9 +259,9 @@ def test_a_burden_contains_what_was_proven() -> None:
 
 def test_a_long_look_is_due_after_ten_merges_or_a_clear_fall() -> None:
     usual = [0.90, 0.92, 0.88, 0.91, 0.89]
-    is_due = _cusum(usual)
-    assert [is_due(0.9) for _ in range(20)] == ([False] * 9 + [True]) * 2
-    assert _cusum(usual)(0.5)
+    watch = Watch(usual, 0.01)
+    assert [watch.is_due(0.9) for _ in range(20)] == ([False] * 9 + [True]) * 2
+    assert Watch(usual, 0.01).is_due(0.5)
 
 
 def test_a_table_shows_errors_and_what_is_expected() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,9 +52,9 @@ def test_inputs_exist(file: Path) -> None:
 @each_workflow
 def test_missing_permissions_are_listed_and_no_others(file: Path) -> None:
     workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
-    given = workflow["permissions"] or {}
+    given: dict[str, str] = {}
     for job in workflow["jobs"].values():
-        given |= job.get("permissions", {})
+        given |= job["permissions"]
 
     comments = any(step.get("with", {}).get("comment") != "never" for step in steps(file, OURS))
     checks = any("check-name" in step.get("with", {}) for step in steps(file, OURS))
@@ -80,7 +79,9 @@ def test_the_report_directory_is_always_uploaded(file: Path) -> None:
     assert all(step["if"] == "always()" for step in uploads)
     assert all(step["with"]["path"] == f"{ACTION['inputs']['report-dir']['default']}/" for step in uploads)
     if file.name != "fork-publish.yml":
-        assert uploads[-1]["with"]["name"] == ACTION["inputs"]["baseline-artifact"]["default"]
+        named = steps(file, OURS)[-1].get("with", {})
+        searched = named.get("baseline-artifact", ACTION["inputs"]["baseline-artifact"]["default"])
+        assert uploads[-1]["with"]["name"] == searched
 
 
 def test_the_second_stage_waits_for_the_first_and_runs_nothing_of_it() -> None:
@@ -113,6 +114,7 @@ def zizmor(*files: Path) -> subprocess.CompletedProcess[str]:
         "--offline",
         "--no-progress",
         "--strict-collection",
+        "--persona=pedantic",
         "--config",
         str(ROOT / ".github/zizmor.yml"),
     ]
@@ -136,28 +138,12 @@ def test_zizmor_sees_mistakes(tmp_path: Path) -> None:
     assert "artipacked" in zizmor(file).stdout
 
 
-@each_own
-def test_actions_are_pinned_with_their_version(file: Path) -> None:
-    used = re.findall(r"uses: (\S+)(.*)", file.read_text(encoding="utf-8"))
-
-    assert used
-    for action, rest in used:
-        pinned = re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}", action) and re.fullmatch(r" # v\d+\.\d+\.\d+", rest)
-        assert pinned or action == "./", f"{action}{rest}"
-
-
-def test_one_action_has_one_version() -> None:
-    texts = "".join(file.read_text(encoding="utf-8") for file in OWN)
-    used = set(re.findall(r"uses: (\S+@\S+) # (\S+)", texts))
-    assert len(used) == len({action.partition("@")[0] for action, _ in used})
-
-
-@each_own
-def test_our_jobs_start_without_rights(file: Path) -> None:
+@pytest.mark.parametrize("file", [*WORKFLOWS, *OWN], ids=lambda file: file.name)
+def test_jobs_start_without_rights_and_end(file: Path) -> None:
     workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
 
     assert workflow["permissions"] == {}
-    assert all(job["permissions"] for job in workflow["jobs"].values())
+    assert all("permissions" in job for job in workflow["jobs"].values())
     assert all("timeout-minutes" in job for job in workflow["jobs"].values())
 
 

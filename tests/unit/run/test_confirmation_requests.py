@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from agenteval.compare.policy import ConfirmationLimits
 from agenteval.compare.regression.model import Request, Scores, Side
-from agenteval.compare.regression.settings import GateSettings
 from agenteval.core.llm.budget import Limits
 from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.run.confirm.requests import FinishedRuns, request_key
 from agenteval.run.confirm.round import Round, comparable
-from agenteval.run.confirm.spent import Spent, calls_of_a_run, narrowed, refusal
+from agenteval.run.confirm.spent import Spent, narrowed, refusal
 from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.control import ControlCase
 from agenteval.suite.model import OVERALL, AgentSpec, Case, MetricConfig, Suite, Turn
@@ -142,32 +141,30 @@ def test_equal_requests_have_equal_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cases", "calls"), [(0, 4), (10, 120), (20, 120), (30, 180), (39, 234), (40, 120), (99, 297)]
-)
-def test_the_runs_of_a_small_suite_count_as_those_of_its_head_to_head(cases: int, calls: int) -> None:
-    assert calls_of_a_run([3] * cases, GateSettings()) == calls
-
-
-@pytest.mark.parametrize(
     ("limits", "spent", "wanted", "said"),
     [
-        (ConfirmationLimits(), Spent(6, 600), Spent(2, 200), ""),
+        (ConfirmationLimits(), Spent(10_000), 10_000, ""),
+        (ConfirmationLimits(runs=8), Spent(776), 24, ""),
         (
-            ConfirmationLimits(),
-            Spent(7, 700),
-            Spent(2, 200),
-            "{runs: 8}` ended the confirmation (7 were",
+            ConfirmationLimits(runs=8),
+            Spent(777),
+            24,
+            "{runs: 8}` ended the confirmation (777 calls were made, 24 more are needed; one run of the suite",
         ),
-        (ConfirmationLimits(), Spent(8, 800), Spent(0, 24), ""),
-        (ConfirmationLimits(runs=None, calls=100), Spent(0, 76), Spent(0, 24), ""),
-        (ConfirmationLimits(calls=99), Spent(0, 76), Spent(0, 24), "{calls: 99}` ended the confirmation (76 were"),
-        (ConfirmationLimits(cost_usd=1.0), Spent(1, 10, 0.5), Spent(0, 5), ""),
-        (ConfirmationLimits(cost_usd=0.9), Spent(1, 10, 0.5), Spent(0, 5), "about 0.50 USD more are needed"),
-        (ConfirmationLimits(runs=0, calls=0), Spent(), Spent(1, 1), "{runs: 0}`"),
+        (ConfirmationLimits(calls=100), Spent(76), 24, ""),
+        (
+            ConfirmationLimits(calls=99),
+            Spent(76),
+            24,
+            "{calls: 99}` ended the confirmation (76 calls were made",
+        ),
+        (ConfirmationLimits(cost_usd=1.0), Spent(10, 0.5), 5, ""),
+        (ConfirmationLimits(cost_usd=0.9), Spent(10, 0.5), 5, "about 0.50 USD more are needed"),
+        (ConfirmationLimits(runs=0, calls=0), Spent(), 1, "{runs: 0}`"),
     ],
 )
-def test_limits_end_a_confirmation(limits: ConfirmationLimits, spent: Spent, wanted: Spent, said: str) -> None:
-    found = refusal(limits, spent, wanted, call_usd=0.1)
+def test_limits_end_a_confirmation(limits: ConfirmationLimits, spent: Spent, wanted: int, said: str) -> None:
+    found = refusal(limits, spent, wanted, run_calls=100, call_usd=0.1)
     assert said in found
     assert bool(found) == bool(said)
 

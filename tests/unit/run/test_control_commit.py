@@ -21,9 +21,13 @@ class History:
     """A history that is given; unknown pairs are those of a shallow clone."""
 
     ancestors: dict[tuple[str, str], bool] = field(default_factory=dict)
+    on_main: frozenset[str] = frozenset()
 
     def is_ancestor(self, commit: str, descendant: str) -> bool | None:
         return self.ancestors.get((commit, descendant))
+
+    def is_on(self, commit: str, branch: str) -> bool:
+        return branch == "main" and commit in self.on_main
 
     def merge_base(self, one: str, other: str) -> str:
         return f"merge base of {one} and {other}"
@@ -53,27 +57,33 @@ class History:
         pytest.param(ControlRule("first-parent"), MERGE, {}, "base tip", id="schedule"),
         pytest.param(ControlRule("merge-base"), MERGE, {}, "merge base of merge and baseline", id="feature branch"),
         pytest.param(ControlRule(), BRANCH, {}, f"merge base of {PR} and baseline", id="laptop"),
-        pytest.param(ControlRule(), MERGE, {("baseline", "base tip"): True}, "base tip", id="laptop, merge commit"),
-        pytest.param(
-            ControlRule(),
-            UPDATED,
-            {("baseline", "earlier"): False},
-            f"merge base of {PR} and baseline",
-            id="laptop, the base branch was merged into the feature",
-        ),
-        pytest.param(
-            ControlRule(),
-            Head("baseline", ("a", "b")),
-            {},
-            "merge base of baseline and baseline",
-            id="laptop, edited",
-        ),
     ],
 )
 def test_the_control(rule: ControlRule, head: Head, ancestors: dict[tuple[str, str], bool], expected: str) -> None:
     found = control_commit(rule, head, "baseline", History(ancestors))
     assert found.commit == expected
     assert bool(found.note) == (rule.kind == "pull-request" and expected.startswith("merge base"))
+
+
+@pytest.mark.parametrize(
+    ("branch", "head", "on_main", "expected"),
+    [
+        pytest.param("main", MERGE, {"base tip"}, "base tip", id="a change merged into main"),
+        pytest.param("main", MERGE, {"base tip", "merge"}, "merge base", id="main itself"),
+        pytest.param("main", MERGE, {PR}, "merge base", id="something merged into the change"),
+        pytest.param("main", UPDATED, {"base tip"}, "merge base", id="main merged into the change"),
+        pytest.param("main", BRANCH, {"earlier"}, "merge base", id="no merge"),
+        pytest.param("other", MERGE, {"base tip"}, "merge base", id="another branch"),
+        pytest.param(None, MERGE, {"base tip"}, "merge base", id="a baseline without a branch"),
+        pytest.param("main", Head("baseline", ("a", "b")), {"a", "baseline"}, "merge base", id="edited"),
+    ],
+)
+def test_without_a_ci_host_only_a_merge_into_the_base_branch_has_a_first_parent(
+    branch: str | None, head: Head, on_main: set[str], expected: str
+) -> None:
+    history = History({("baseline", "base tip"): True}, frozenset(on_main))
+    found = control_commit(ControlRule(branch=branch), head, "baseline", history)
+    assert found.commit in {expected, f"{expected} of {head.commit} and baseline"}
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ class Plan:
         lineage: place of the baseline; ``None`` if the event has none.
         first_stage: id of the workflow run to publish.
         pull_request: number of the pull request.
+        new_label: the label that was set and started this run.
         may_comment: whether to try to comment on the pull request.
         may_check: whether to try to write a check run.
         reason: why ``may_comment`` is false.
@@ -83,6 +84,7 @@ class Plan:
     lineage: Lineage | None = None
     first_stage: int | None = None
     pull_request: int | None = None
+    new_label: str | None = None
     may_comment: bool = False
     may_check: bool = False
     reason: str | None = None
@@ -183,6 +185,7 @@ def _pull_request(start: Plan, environment: Mapping[str, str], event: Mapping[st
         head_ref=head if _is_own_branch(start, event) else None,
         lineage=Lineage(base, commit, start="merge-base") if base and commit else None,
         pull_request=number,
+        new_label=_text(_at(event, "label", "name")) if event.get("action") == "labeled" else None,
         may_comment=barrier is None,
         may_check=barrier is None,
         reason=barrier,

@@ -55,16 +55,13 @@ def _schema_names() -> Iterable[str]:
 
 
 def _init(arguments: argparse.Namespace) -> int:
-    from agenteval.cli.init import next_steps, starter_formats, workflow_warning, write_starter
+    from agenteval.cli.init import next_steps, starter_formats, write_starter
     from agenteval.core.text.escape import terminal
 
     directory = Path(arguments.directory)
     suite_format = arguments.format or next(iter(starter_formats()))
-    for name in write_starter(directory, suite_format, arguments.agent):
-        print(terminal(f"wrote {directory / name}"))
-    warning = workflow_warning(directory)
-    if warning is not None:
-        print(terminal(f"warning: {warning}"))
+    for line in write_starter(directory, suite_format, arguments.agent):
+        print(terminal(line))
     print("next:")
     for step in next_steps(directory, suite_format, arguments.agent):
         print(terminal(f"  {step}"))

@@ -1,4 +1,4 @@
-"""The commands that read results files: ``compare``, ``explain-gate``, ``report``, ``merge`` and ``accept``."""
+"""The commands that read results files: ``compare``, ``explain-gate``, ``report`` and ``merge``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from agenteval.cli.arguments import add_command, add_templates, day, fail_on, path
+from agenteval.cli.arguments import add_command, add_templates, fail_on, path
 
 
 def add(commands: Any) -> None:
@@ -47,33 +47,6 @@ def add(commands: Any) -> None:
     merged.add_argument("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
     merged.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
     merged.add_argument("--fail-on", metavar="LIST", help="as for run")
-    accepted = add_command(commands, "accept", _accept, "accept what a run found, in .agenteval/accepted.yaml")
-    accepted.add_argument(
-        "cases", nargs="*", metavar="CASE", help="id or name of a case, or of a metric; default: all that was found"
-    )
-    accepted.add_argument("--reason", metavar="TEXT", required=True, help="why the change is right")
-    accepted.add_argument(
-        "--from",
-        dest="results",
-        metavar="RESULTS",
-        default="agenteval-report",
-        help="results.json, or a report directory, of the run; default: %(default)s",
-    )
-    accepted.add_argument(
-        "--until", metavar="DATE", type=day, help="last day, YYYY-MM-DD in UTC; default: in 30 days"
-    )
-
-
-def _accept(arguments: argparse.Namespace) -> int:
-    from agenteval.core.text.escape import terminal
-    from agenteval.run.integrity.accept import accept
-
-    file, entries = accept(arguments.cases, arguments.reason, Path(arguments.results), arguments.until)
-    for entry in entries:
-        change = f": {entry.before} → {entry.after}" if entry.before and entry.after else ""
-        print(terminal(f"accepted {entry.case or entry.metric} ({entry.change}{change})"))
-    print(terminal(f"wrote {file}; commit it, so that it is reviewed with the change"))
-    return 0
 
 
 def _compare(arguments: argparse.Namespace) -> int:

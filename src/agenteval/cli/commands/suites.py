@@ -1,4 +1,4 @@
-"""The commands that read suites: ``run``, ``validate`` and ``probe``."""
+"""The commands that read suites: ``run``, ``validate``, ``list`` and ``probe``."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def add(commands: Any) -> None:
     _add_inputs(
         add_command(commands, "validate", _validate, "check everything that run checks before its first call")
     )
+    _add_list(commands)
     _add_probe(commands)
 
 
@@ -41,6 +42,13 @@ def _add_run(commands: Any) -> None:
     option = parser.add_argument
     option("--out", metavar="DIR", default="agenteval-report", help="directory for reports; default: %(default)s")
     option("--iterations", metavar="N", type=positive, help="number of times each case runs")
+    option(
+        "--runs",
+        metavar="N",
+        type=positive,
+        default=1,
+        help="number of runs, each with the one before it as its baseline; together they are a baseline; default: 1",
+    )
     option("--concurrency", metavar="N", type=positive, help="cases that run at the same time")
     option(
         "--shard",
@@ -64,12 +72,20 @@ def _add_run(commands: Any) -> None:
     option("--resume", action="store_true", help="finish an interrupted run from the journal in --out")
     option("--no-cache", action="store_true", help="neither read nor write the cache of model replies")
     option("--quiet", action="store_true", help="show only the result, no progress")
+    option(
+        "--dry-run",
+        action="store_true",
+        help="check everything, and show what the run and a suspected regression would cost; call nothing",
+    )
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
     """Add the options that name what a run reads and selects."""
     parser.add_argument(
-        "suites", nargs="*", metavar="SUITE", help="suite files or directories; default: suites at the usual paths"
+        "suites",
+        nargs="*",
+        metavar="SUITE",
+        help="suite files, directories, or patterns like agents/*; default: suites at the usual paths",
     )
     option = parser.add_argument
     option(
@@ -95,6 +111,17 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     )
     option("--keep-going", action="store_true", help="with --traces: leave out lines that are not traces")
     add_templates(parser)
+
+
+def _add_list(commands: Any) -> None:
+    listed = add_command(commands, "list", _list, "list the suites of a repository")
+    listed.add_argument(
+        "suites",
+        nargs="*",
+        metavar="SUITE",
+        help="suite files, directories, or patterns like agents/*; default: this directory and all below",
+    )
+    listed.add_argument("--json", action="store_true", help="print a JSON list, for the matrix of a workflow")
 
 
 def _add_probe(commands: Any) -> None:
@@ -130,11 +157,11 @@ def _has_results(directory: Path) -> bool:
 
 def _evaluate(arguments: argparse.Namespace) -> int:
     from agenteval.report.write import print_table
-    from agenteval.run.pipeline import run
+    from agenteval.run.pooled import run_pooled
 
+    out = Path(arguments.out)
     settings = replace(
         _inputs(arguments),
-        out=Path(arguments.out),
         iterations=arguments.iterations,
         concurrency=arguments.concurrency,
         shard=_shard(arguments.shard),
@@ -147,10 +174,16 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         use_cache=not arguments.no_cache,
         quiet=arguments.quiet,
     )
-    outcome = run(settings)
+    if arguments.dry_run:
+        from agenteval.run.dry_run import dry_run
+
+        for line in dry_run(settings):
+            print(line)
+        return 0
+    outcome = run_pooled(settings, out, arguments.runs, lambda line: print(f"agenteval: {line}", file=sys.stderr))
     print_table(outcome.results, outcome.view, sys.stdout)
     if not arguments.quiet:
-        print(f"reports: {settings.out}/", file=sys.stderr)
+        print(f"reports: {out}/", file=sys.stderr)
     return outcome.exit_status
 
 
@@ -159,6 +192,19 @@ def _validate(arguments: argparse.Namespace) -> int:
 
     for line in validate(_inputs(arguments)):
         print(line)
+    return 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from agenteval.cli.listing import as_json, as_text
+    from agenteval.core.masking import mask
+    from agenteval.core.text.escape import terminal
+    from agenteval.run.suite_list import list_suites
+
+    found = list_suites([Path(suite) for suite in arguments.suites])
+    for problem in found.problems:
+        print(terminal(mask(f"agenteval: warning: {problem}"), multiline=True), file=sys.stderr)
+    print(mask(as_json(found.suites)) if arguments.json else terminal(mask(as_text(found.suites)), multiline=True))
     return 0
 
 

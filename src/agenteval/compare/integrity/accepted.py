@@ -29,6 +29,8 @@ class Accepted:
         after: what it is.
         author: author of the entry in git; empty if it is unknown.
         line: where the entry begins in its file.
+        for_commit: whether it was accepted for the commit that is evaluated, whatever its content is, instead of
+            for a content.
     """
 
     change: AcceptedChange
@@ -41,6 +43,7 @@ class Accepted:
     after: str = ""
     author: str = ""
     line: int | None = None
+    for_commit: bool = False
 
     @property
     def key(self) -> str:
@@ -75,8 +78,27 @@ def accepted_of(entries: Iterable[Accepted], change: AcceptedChange, case_id: st
         case_id: id of the case.
         digest: hash of its fingerprints.
     """
-    same = (entry for entry in entries if (entry.change, entry.case, entry.fingerprint) == (change, case_id, digest))
+    of_case = (entry for entry in entries if (entry.change, entry.case) == (change, case_id))
+    same = (entry for entry in of_case if entry.for_commit or entry.fingerprint == digest)
     return next(same, None) if digest else None
+
+
+def settled(entries: Iterable[Accepted], differences: Iterable[Difference]) -> tuple[Accepted, ...]:
+    """Return the entries without those for a commit that are about another change of the case than it has.
+
+    Args:
+        entries: the entries in force; for a commit, they name every change that a case can have.
+        differences: all differences of the change.
+    """
+    kinds = {(item.kind, item.case) for item in differences}
+
+    def has(entry: Accepted) -> bool:
+        if not entry.for_commit or not entry.case:
+            return True
+        withdrawn = [change for change in ("removed", "edited") if (change, entry.case) in kinds]
+        return entry.change in (withdrawn or ["regressed"])
+
+    return tuple(entry for entry in entries if has(entry))
 
 
 def acknowledged(difference: Difference, accepted: Collection[Accepted]) -> Difference:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -9,12 +10,13 @@ from agenteval.compare.gate_counts import some
 from agenteval.compare.integrity.accepted import Accepted, accepted_of
 from agenteval.compare.integrity.pairs import digests_of, renamed
 from agenteval.compare.pairing import own_cases
-from agenteval.results.comparison import CaseNote, ComparedCase
+from agenteval.results.comparison import CaseChange, CaseNote, ComparedCase
 from agenteval.results.integrity import Difference
 from agenteval.results.model import Results
 from agenteval.results.verdict import Unproven
 
 _FIX = "restore {them}, or accept the change with `agenteval accept`"
+_LIVE = "evaluate the agent, or name the recording with --agent"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,15 @@ class Integrity:
     keys: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def removed(self) -> frozenset[str]:
+        """The ids of the passing cases of the baseline that the change takes away from the comparison."""
+        return frozenset(
+            item.case
+            for item in self.differences
+            if item.kind == "removed" and item.effect == "unproven" and item.case is not None
+        )
+
     def gone_before(self, baseline: Results) -> frozenset[str]:
         """Return the ids of the baseline's cases that the base commit had removed already."""
         if self.base_cases is None:
@@ -49,7 +60,8 @@ class Integrity:
         found: dict[str, Accepted | None] = {}
         for case_id in {entry.case for entry in self.accepted if entry.case}:
             regressed = accepted_of(self.accepted, "regressed", case_id, now.get(case_id, ""))
-            edited = accepted_of(self.accepted, "edited", case_id, now.get(case_id, ""))
+            is_edited = case_id in now and now[case_id] != then.get(case_id)
+            edited = accepted_of(self.accepted, "edited", case_id, now[case_id]) if is_edited else None
             is_gone = case_id not in now
             removed = accepted_of(self.accepted, "removed", case_id, then.get(case_id, "")) if is_gone else None
             found[case_id] = regressed or edited or removed
@@ -65,7 +77,8 @@ class Integrity:
         found = {}
         for entry in self.accepted:
             mean = means.get(entry.metric)
-            if entry.metric and mean is not None and mean >= _number(entry.after) - tolerance:
+            lowest = -math.inf if entry.for_commit else _number(entry.after) - tolerance
+            if entry.metric and mean is not None and mean >= lowest:
                 found[entry.metric] = entry
         return found
 
@@ -93,14 +106,31 @@ def withdrawn_cases(cases: Iterable[ComparedCase], out: Collection[str]) -> Iter
             yield Unproven(what="cases", text=f"{what} {words}: {some(names)}; {fix}", mended_by="change")
 
 
-def with_acceptances(cases: Iterable[ComparedCase], accepted: Collection[str]) -> list[ComparedCase]:
-    """Return the cases with a note at each accepted one, which a comparison treats as quarantined."""
+def unproven_changes(differences: Iterable[Difference]) -> Iterator[Unproven]:
+    """Yield the changes of rules or agents that take something away from the comparison."""
+    for item in differences:
+        if item.kind == "agent" and item.effect == "unproven":
+            whose = item.case or f"{item.cases} cases"
+            text = f"the change replaces the live agent of {whose} by recorded answers; {_LIVE}"
+            yield Unproven(what="rules", text=text, mended_by="change")
+        if item.kind == "rules" and item.effect == "unproven":
+            text = f"the change could choose its own rules: those of the base commit {item.after}"
+            yield Unproven(what="rules", text=text, mended_by="outside")
+
+
+def with_acceptances(cases: Iterable[ComparedCase], accepted: Mapping[str, Accepted]) -> list[ComparedCase]:
+    """Return the cases with a note at each accepted one, which a comparison treats as quarantined.
+
+    An edited case is another case than in the baseline: it must pass.
+    """
 
     def noted(case: ComparedCase) -> ComparedCase:
         if case.id not in accepted:
             return case
         notes: list[CaseNote] = [note for note in case.notes if note != "quarantined"]
-        change = "unchanged" if case.change == "regressed" else case.change
+        change: CaseChange = "unchanged" if case.change == "regressed" else case.change
+        if accepted[case.id].change == "edited":
+            change = "changed"
         return case.model_copy(update={"change": change, "notes": [*notes, "accepted"]})
 
     return [noted(case) for case in cases]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from agenteval.compare.regression.case_test import rerun_q, within_run_correlation
+from agenteval.compare.regression.earlier_runs import MOST_REPEATS
 from agenteval.compare.regression.model import Evidence, Failures
-from agenteval.compare.regression.power import detectable_drop, detectable_multiple
+from agenteval.compare.regression.power import Blind, blind, detectable_drop, detectable_multiple
 from agenteval.compare.regression.repeating import REPEATS, seems_to_repeat
 from agenteval.compare.regression.runs import Run
 from agenteval.compare.regression.settings import NAMED_SETTINGS, GateSettings
@@ -52,6 +53,7 @@ class Power:
         simulated: the most similar simulated suite; ``None`` for settings that were not simulated.
         most_runs: most further runs of the suite that one pull request can cost.
         most_case_calls: most further iterations for single cases.
+        blind: why no mean can be suspicious; ``None`` if one can.
     """
 
     pool_runs: int
@@ -64,12 +66,13 @@ class Power:
     simulated: Simulated | None
     most_runs: float
     most_case_calls: int
+    blind: Blind | None = None
 
 
 def power_of(evidence: Evidence, settings: GateSettings) -> Power:
     """Return what the gate can do with a pool; the first run is used only with a pool of one run."""
     trial = start(evidence, settings, mirrored=False)
-    longer = min(settings.head_to_head_factor, max(1, -(-settings.head_to_head_calls // max(trial.run_calls, 1))))
+    means, single = most_calls(trial.plan.values(), settings)
     name = next((name for name, known in NAMED_SETTINGS.items() if known == _calibrated(settings)), None)
     iterations = round(trial.run_calls / max(len(trial.plan), 1))
     return Power(
@@ -84,9 +87,31 @@ def power_of(evidence: Evidence, settings: GateSettings) -> Power:
         case_calls=case_calls(evidence, settings),
         improvements=improvements(evidence, settings),
         simulated=nearest(name, len(trial.plan), iterations, len(trial.pool)),
-        most_runs=2.0 * len(settings.strict) * longer + (0 if trial.pool else 1),
-        most_case_calls=2 * settings.case_rounds[-1] * min(settings.max_cases, len(trial.plan)),
+        most_runs=means / max(trial.run_calls, 1) + (0 if trial.pool else 1),
+        most_case_calls=single,
+        blind=blind(len(np.unique(trial.unit_of)), len(trial.pool), settings),
     )
+
+
+def most_calls(iterations: Collection[int], settings: GateSettings) -> tuple[int, int]:
+    """Return the most calls that a suspicion can cost, both sides: for means, and for single cases.
+
+    A second run is part of the head-to-head. A refuted burden of an earlier attempt can cost as much again.
+
+    Args:
+        iterations: iterations of each case in one run of the suite.
+        settings: limits of the gate.
+    """
+    run_calls = sum(iterations)
+    means = 2 * len(settings.strict) * settings.length(run_calls) * run_calls
+    # A second run that drops the suspicion is not part of the runs that exclude a drop.
+    means += run_calls if settings.require else 0
+    return means, 2 * settings.case_rounds[-1] * min(settings.max_cases, len(iterations))
+
+
+def most_calls_without_control(iterations: Collection[int], settings: GateSettings) -> tuple[int, int]:
+    """Return the same as `most_calls` where earlier runs decide."""
+    return sum(iterations), MOST_REPEATS * min(settings.max_cases, len(iterations))
 
 
 def _calibrated(settings: GateSettings) -> GateSettings:
@@ -98,6 +123,7 @@ def _calibrated(settings: GateSettings) -> GateSettings:
         tolerance=usual.tolerance,
         min_effect=usual.min_effect,
         max_cases=usual.max_cases,
+        require=usual.require,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from agenteval.compare.regression.case_test import Candidate, rerun_q, within_run_correlation
+from agenteval.compare.regression.model import Failures
 from agenteval.compare.regression.trial import SIDES, Asking, CaseRecord, Trial
 from agenteval.core.statistics import ROUNDING
 
@@ -40,7 +41,7 @@ def prove_cases(trial: Trial, candidates: list[Candidate]) -> Asking[None]:
         trial.awaiting_control = set()
         trial.reruns["control"].append(made["control"])
         done = total
-        live = {key for key in live if _judge(trial, key, correlation[key[0]], limit, number)}
+        live = {key for key in live if _judge(trial, key, correlation[key[0]], limit)}
 
 
 def rerun_current(trial: Trial, keys: set[tuple[int, int]], repeats: int) -> Asking[None]:
@@ -75,11 +76,32 @@ def _fails_again(trial: Trial, metric: int, case: int) -> bool:
     return current.failed / current.of - float(np.min(shares)) >= trial.settings.case_drop - ROUNDING
 
 
-def _judge(trial: Trial, key: tuple[int, int], correlation: float, limit: float, number: int) -> bool:
+def _judge(trial: Trial, key: tuple[int, int], correlation: float, limit: float) -> bool:
     """Note what the re-runs so far show, and return whether the case needs another round."""
     record = trial.cases[key]
     record.current, record.control = (trial.rerun_counts(side, *key) for side in SIDES)
     if limit > 0:
         record.q, record.limit = rerun_q(record.current, record.control, correlation), limit
         record.is_proven = record.q <= limit
-    return not record.is_proven and record.current.failed - record.control.failed >= number + 1
+    return not record.is_proven and _is_suspect(trial, key)
+
+
+def _is_suspect(trial: Trial, key: tuple[int, int]) -> bool:
+    """Return whether a case fails more often than the control by ``case_drop``, whichever way lost re-runs count."""
+    record = trial.cases[key]
+    least = trial.settings.case_drop - ROUNDING
+    return fall(record.current, record.control) >= least or scored_fall(trial, key) >= least
+
+
+def scored_fall(trial: Trial, key: tuple[int, int]) -> float:
+    """Return how far the pass rate of the scored re-runs is below the control's; a side that lost all passes."""
+    return fall(*(trial.scored_rerun_counts(side, *key) for side in SIDES))
+
+
+def fall(current: Failures, control: Failures) -> float:
+    """Return how far a pass rate is below the control's; a side without iterations passes."""
+    return _failed_share(current) - _failed_share(control)
+
+
+def _failed_share(failures: Failures) -> float:
+    return failures.failed / failures.of if failures.of else 0.0

@@ -14,6 +14,7 @@ from agenteval.compare.regression.earlier_runs import decide_by_earlier_runs
 from agenteval.compare.regression.losses import may_hide_failures
 from agenteval.compare.regression.mean_proof import prove_means, screen_means
 from agenteval.compare.regression.model import Answer, Burden, Decision, Evidence, Request, Unavailable
+from agenteval.compare.regression.no_worse import exclude_drops
 from agenteval.compare.regression.repeating import decide_repeating, seems_to_repeat
 from agenteval.compare.regression.settings import GateSettings
 from agenteval.compare.regression.trial import Asking, NotRunError, Trial, start
@@ -68,6 +69,11 @@ def _decide(trial: Trial, burden: Burden | None) -> Asking[Decision]:
         yield from _prove(trial, candidates)
     except NotRunError as refusal:
         return (yield from _decide_without(trial, candidates, refusal))
+    try:
+        if not trial.is_red:
+            yield from exclude_drops(trial)
+    except NotRunError as refusal:
+        return conclude(trial, refusal.unavailable)
     return conclude(trial)
 
 

@@ -13,14 +13,16 @@ from agenteval.compare.regression.mean_proof import is_low_again, proven_means
 from agenteval.compare.regression.rerun_table import CaseDesign, candidate_totals, rerun_table
 from agenteval.compare.regression.runs import Numbers, Run
 from agenteval.compare.regression.trial import SECOND_EPOCH, Asking, CaseRecord, MeanTest, Trial
-from agenteval.core.statistics import ROUNDING, holm, student_t_cdf
+from agenteval.core.statistics import ROUNDING, holm_limits, student_t_cdf
 
 #: Both runs of the agent under test against the pool: proven at or below.
 MEAN_LIMIT = 0.01
 _LEAST_POOL = 3
 _CHART_RUNS, _CHART_LIMIT = 5, 0.05
 _CASE_DROP = 0.5
-_LEAST_REPEATS, _MOST_REPEATS = 3, 8
+_LEAST_REPEATS = 3
+#: Re-runs of a case, with the agent under test alone.
+MOST_REPEATS = 8
 
 
 def decide_by_earlier_runs(trial: Trial, candidates: list[Candidate]) -> Asking[bool]:
@@ -55,7 +57,7 @@ def judge_means(trial: Trial, own: list[Run]) -> None:
     runs = [trial.view(run) for run in own]
     p = trial.against_pool(runs, trial.pool, SECOND_EPOCH)
     differences = trial.compare(runs, trial.pool, SECOND_EPOCH).differences
-    found = proven_means(p, differences, MEAN_LIMIT, trial.settings.min_effect)
+    found = trial.counting(proven_means(p, differences, MEAN_LIMIT, trial.settings.min_effect))
     trial.means |= {metric for metric in found if _exceeds_drift(runs, trial.pool, metric)}
     trial.test = MeanTest("earlier-runs", own, trial.pool, p, MEAN_LIMIT)
 
@@ -116,9 +118,9 @@ def _decide_metric(trial: Trial, metric: int, candidates: list[Candidate]) -> As
         if made < repeats:
             yield from rerun_current(trial, {candidate.key}, repeats - made)
     p_values = [_p_of(trial, candidate, correlation) for candidate in candidates]
-    for candidate, p, proven in zip(candidates, p_values, holm(p_values, alpha, testable), strict=True):
+    for candidate, p, limit in zip(candidates, p_values, holm_limits(p_values, alpha, testable), strict=True):
         record = trial.cases[candidate.key]
-        record.q, record.limit, record.is_proven = p, alpha / testable, proven
+        record.q, record.limit, record.is_proven = p, limit, p <= limit + ROUNDING
     return True
 
 
@@ -133,7 +135,7 @@ def _p_of(trial: Trial, candidate: Candidate, correlation: float) -> float:
 
 def _enough_repeats(design: CaseDesign, correlation: float, limit: float) -> int:
     """Return the fewest re-runs that prove a case that always passed and now always fails; 0 for none."""
-    for repeats in range(_LEAST_REPEATS, _MOST_REPEATS + 1):
+    for repeats in range(_LEAST_REPEATS, MOST_REPEATS + 1):
         if rerun_table(design, repeats, correlation, _CASE_DROP).p(0, design.current, repeats) <= limit + ROUNDING:
             return repeats
     return 0

@@ -34,6 +34,14 @@ def is_lost(run: Run) -> bool:
     return any(lost.any() for lost in run.lost) and not any(scored.any() for scored in run.scored)
 
 
+def is_mostly_lost(run: Run) -> bool:
+    """Return whether a run has no score in more than half of its cases, in any metric: it says nothing about them."""
+    return any(
+        int(((asked > 0) & (scored == 0)).sum()) > int((asked > 0).sum()) / 2
+        for asked, scored in zip(run.asked, run.scored, strict=True)
+    )
+
+
 def lost_share(runs: Sequence[Run]) -> float:
     """Return the lost share of all iterations, 0..1."""
     counts = [_counts(run, metric) for run in runs for metric in range(len(run.scores))]

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from agenteval.compare.regression.interval import Inversion
+from agenteval.compare.regression.labels import LabelTest
 from agenteval.compare.regression.model import Look, Stage
 from agenteval.compare.regression.runs import Numbers, Run, join, mean_of_rows
 from agenteval.compare.regression.trial import (
@@ -34,7 +36,7 @@ def screen_means(trial: Trial) -> None:
         p_newest = p_epoch
         limits = (settings.screen_epoch + settings.screen_newest,) * 2
     low_epoch, low_newest = p_epoch <= limits[0] + ROUNDING, p_newest <= limits[1] + ROUNDING
-    trial.watched = np.flatnonzero(low_epoch | low_newest).tolist()
+    trial.watched = sorted(trial.counting(np.flatnonzero(low_epoch | low_newest).tolist()))
     trial.by_newest = bool(low_newest.any())
     trial.test = MeanTest("screen", [trial.first], trial.pool, p_epoch, limits[0])
 
@@ -43,7 +45,7 @@ def prove_means(trial: Trial) -> Asking[None]:
     """Confirm or drop the suspicion about the watched metrics; notes the proven ones."""
     if not (yield from is_low_again(trial)):
         return
-    length = _longer(trial)
+    length = trial.settings.length(trial.run_calls)
     second = trial.second
     if second is None:
         raise RuntimeError("the second run was not made")
@@ -51,7 +53,7 @@ def prove_means(trial: Trial) -> Asking[None]:
         more = {case: count * (length - 1) for case, count in trial.plan.items()}
         made = yield from trial.ask("head-to-head", ("current",), more, is_whole=True)
         second = join([second, made["current"]])
-    yield from compare_side_by_side(trial, [second], length, {})
+    yield from compare_side_by_side(trial, [second], length, {}, "head-to-head")
 
 
 def is_low_again(trial: Trial) -> Asking[bool]:
@@ -104,14 +106,9 @@ def mean_over_runs(runs: list[Run], metric: int) -> Numbers:
     return mean_of_rows(np.column_stack([run.means[metric] for run in runs]))
 
 
-def _longer(trial: Trial) -> int:
-    """Return how many times longer the runs of the head-to-head are: small suites need more iterations."""
-    settings = trial.settings
-    wanted = -(-settings.head_to_head_calls // max(trial.run_calls, 1))
-    return min(settings.head_to_head_factor, max(1, wanted))
-
-
-def compare_side_by_side(trial: Trial, own: list[Run], length: int, burden: Mapping[int, float]) -> Asking[None]:
+def compare_side_by_side(
+    trial: Trial, own: list[Run], length: int, burden: Mapping[int, float], stage: Stage
+) -> Asking[None]:
     """Run both sides until a drop is proven or the suspicion is dropped; notes the proven metrics.
 
     Args:
@@ -120,11 +117,11 @@ def compare_side_by_side(trial: Trial, own: list[Run], length: int, burden: Mapp
         length: how many times longer than a run of the suite each run is.
         burden: metric → a drop that was proven before. With it, nothing is dropped early, and a metric that is still
             lower by half of that counts as proven.
+        stage: what the runs are for.
     """
     settings = trial.settings
     control: list[Run] = []
     wanted = {case: count * length for case, count in trial.plan.items()}
-    stage: Stage = "memory" if burden else "head-to-head"
     for number, strict in enumerate(settings.strict):
         if len(own) > number:
             made = yield from trial.ask(stage, ("control",), wanted, is_whole=True)
@@ -138,11 +135,38 @@ def compare_side_by_side(trial: Trial, own: list[Run], length: int, burden: Mapp
         trial.looks.append(replace(look, calm=calm))
         if trial.means:
             return
-        if not burden and number < len(settings.futile) and look.p > settings.futile[number] + ROUNDING:
+        if not burden and number < len(settings.futile) and _is_refuted(trial, own, control, settings.futile[number]):
             return
-    differences = trial.compare(map(trial.view, own), map(trial.view, control), HEAD_TO_HEAD).differences
+    differences = np.minimum(*(test.differences for test in both_readings(trial, own, control)))
     trial.means |= {metric for metric, drop in burden.items() if differences[metric] <= -drop / 2 + ROUNDING}
     trial.carried_means = {metric: drop for metric, drop in burden.items() if metric in trial.means}
+
+
+def _is_refuted(trial: Trial, own: list[Run], control: list[Run], limit: float) -> bool:
+    """Return whether each metric has a p above a limit or no drop that counts, whichever way lost iterations count.
+
+    Dropping a suspicion early cannot raise the rate of false alarms.
+    """
+    readings = [([trial.view(run) for run in own], [trial.view(run) for run in control]), (own, control)]
+    return all(
+        _has_no_drop(trial, ours, theirs, metric)
+        for test, (ours, theirs) in zip(both_readings(trial, own, control), readings, strict=True)
+        for metric in np.flatnonzero(test.p <= limit + ROUNDING).tolist()
+    )
+
+
+def _has_no_drop(trial: Trial, own: list[Run], control: list[Run], metric: int) -> bool:
+    """Return whether a drop of ``min_effect`` or more is excluded, with 95 % on one side."""
+    settings = trial.settings
+    seed = trial.seed(HEAD_TO_HEAD + len(control) - 1)
+    lower, _ = Inversion(own, control, trial.unit_of, seed, settings).interval(metric, settings.negligible)
+    return lower > -settings.min_effect + ROUNDING
+
+
+def both_readings(trial: Trial, own: list[Run], control: list[Run]) -> tuple[LabelTest, LabelTest]:
+    """Test both sides with lost iterations as they count, and as missing: those of the control could hide a drop."""
+    test = HEAD_TO_HEAD + len(control) - 1
+    return trial.compare(map(trial.view, own), map(trial.view, control), test), trial.compare(own, control, test)
 
 
 def _is_calm(trial: Trial, control: list[Run], number: int) -> bool:
@@ -158,7 +182,7 @@ def look_at(trial: Trial, own: list[Run], control: list[Run], limit: float) -> L
     seed = HEAD_TO_HEAD + len(control) - 1
     test = trial.compare(map(trial.view, own), map(trial.view, control), seed)
     trial.test = MeanTest("head-to-head", list(own), list(control), test.p, limit, trial.seed(seed))
-    trial.means = proven_means(test.p, test.differences, limit, trial.settings.min_effect)
+    trial.means = trial.counting(proven_means(test.p, test.differences, limit, trial.settings.min_effect))
     lowest = int(np.argmin(test.p))
     return Look(
         runs=len(control),

@@ -13,7 +13,7 @@ Scores = Mapping[str, Mapping[str, tuple[float | None, ...]]]
 Side = Literal["current", "control"]
 
 #: What a request is for, and what a decision rests on. ``earlier-runs``: the control cannot run, they decide.
-Stage = Literal["screen", "second", "head-to-head", "cases", "repeats", "memory", "earlier-runs"]
+Stage = Literal["screen", "second", "head-to-head", "cases", "repeats", "memory", "earlier-runs", "long-look"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +24,13 @@ class GatingMetric:
         id: the metric.
         thresholds: case id → the score from which an iteration passes; a missing case has no pass or fail.
         step: smallest possible difference of two scores; 1 for pass or fail.
+        mean_counts: whether a lower mean fails the gate; single cases count in any case.
     """
 
     id: str
     thresholds: Mapping[str, float]
     step: float = 1.0
+    mean_counts: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +128,41 @@ class Look:
     calm: bool
 
 
+@dataclass(frozen=True)
+class Failures:
+    """How many of some iterations failed."""
+
+    failed: int
+    of: int
+
+
+@dataclass(frozen=True)
+class FinerBound:
+    """What more iterations would exclude: from ``iterations`` per case on, drops of more than ``bound``."""
+
+    iterations: int
+    bound: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovedCase:
+    """A case that moved as a proven mean did.
+
+    Attributes:
+        case_id: id of the case.
+        current: its mean in the runs of the agent under test.
+        control: its mean in what they were compared with.
+        current_failures: of these iterations; ``None`` if the metric has no pass or fail in this case.
+        control_failures: the same for the other side.
+    """
+
+    case_id: str
+    current: float
+    control: float
+    current_failures: Failures | None = None
+    control_failures: Failures | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class MetricFinding:
     """What was found about the mean of one metric.
@@ -134,25 +171,34 @@ class MetricFinding:
         metric: its id.
         cases: number of compared cases.
         units: number of independent units: clusters, and cases without a cluster.
+        stage: where it was decided: ``screen`` if the first run raised no suspicion, or none that was checked.
         baseline: mean of the pool.
+        newest: mean of the newest run of the pool; ``None`` without a pool.
         first: mean of the first run, over the same cases.
         current: mean of the runs of the agent under test in the deciding comparison.
         control: mean of what they were compared with: the control's runs, or else the pool.
         runs: runs of each side in the head-to-head; 0 if it was not made.
-        p: of the deciding comparison, adjusted for the number of metrics; ``None`` if no test decided.
+        p: of the deciding comparison, adjusted for the number of metrics; ``None`` if no test of side by side or
+            earlier runs decided. A suspicion is no decision, so its p is not told.
         limit: the limit of ``p``.
         interval: of ``current`` − ``control`` in a head-to-head, from the same test at ``limit``: its upper end is
             below 0 exactly if ``p`` is at most ``limit``.
-        bound: the largest drop that the first run does not exclude, one-sided 95 %, at least 0; ``None`` if unknown.
+        bound: the largest drop that the first run does not exclude, one-sided 95 %, at least 0; ``None`` if unknown,
+            and if another run decided.
+        finer: what more iterations would exclude; ``None`` if the bound is below the tolerance or unknown, or if more
+            iterations would hardly help.
         detectable_drop: drop of the mean that is found with a probability of 80 %; ``None`` if unknown.
         suspicious: whether the first run raised a suspicion.
         proven: whether a drop of at least ``min_effect`` is proven.
+        moved: if it is proven, the cases that are lower, those with the largest share of the drop first.
     """
 
     metric: str
     cases: int
     units: int
+    stage: Stage = "screen"
     baseline: float
+    newest: float | None = None
     first: float
     current: float
     control: float
@@ -161,17 +207,11 @@ class MetricFinding:
     limit: float | None = None
     interval: tuple[float, float] | None = None
     bound: float | None = None
+    finer: FinerBound | None = None
     detectable_drop: float | None = None
     suspicious: bool = False
     proven: bool = False
-
-
-@dataclass(frozen=True)
-class Failures:
-    """How many of some iterations failed."""
-
-    failed: int
-    of: int
+    moved: tuple[MovedCase, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,8 +253,8 @@ class Cost:
     """What was run again, both sides together.
 
     Attributes:
-        runs: runs of the whole suite; a pass of one iteration is a part of one.
-        calls: iterations in all, those of the whole runs included.
+        runs: the same as a multiple of one run of the suite, which has the iterations of the first run.
+        calls: iterations of cases.
     """
 
     runs: float = 0.0

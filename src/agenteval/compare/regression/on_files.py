@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from agenteval.compare.regression.burden import carry
 from agenteval.compare.regression.case_proof import correlations
 from agenteval.compare.regression.case_test import Candidate, rerun_q
 from agenteval.compare.regression.earlier_runs import judge_means
 from agenteval.compare.regression.losses import may_hide_failures
 from agenteval.compare.regression.mean_proof import look_at, screen_means
-from agenteval.compare.regression.model import Decision, Evidence, Failures, Scores, Unavailable
+from agenteval.compare.regression.model import Burden, Decision, Evidence, Failures, Scores, Unavailable
 from agenteval.compare.regression.repeating import changed_values, note_changes, seems_to_repeat
 from agenteval.compare.regression.runs import Run, join
 from agenteval.compare.regression.settings import GateSettings
@@ -25,7 +26,9 @@ _SUSPICION = Unavailable("runs", "the runs that could confirm or refute the susp
 _SUSPICIOUS = 0.02
 
 
-def decide_on_files(evidence: Evidence, further: tuple[Scores, ...], settings: GateSettings) -> Decision:
+def decide_on_files(
+    evidence: Evidence, further: tuple[Scores, ...], settings: GateSettings, burden: Burden | None = None
+) -> Decision:
     """Decide by the runs that exist.
 
     With several runs on both sides, the newest four of each are compared as in a head-to-head. Otherwise one or two
@@ -36,6 +39,8 @@ def decide_on_files(evidence: Evidence, further: tuple[Scores, ...], settings: G
         evidence: the oldest run of the change as ``first``, the runs of the base branch as ``pool``.
         further: further runs of the change, oldest first.
         settings: limits of the gate.
+        burden: what an earlier attempt was proven to have lost. Without runs beside the base, it stays proven if at
+            least half of it is left.
     """
     trial = start(evidence, settings, mirrored=False)
     runs = [trial.first, *(trial.layout.read(run) for run in further)]
@@ -45,11 +50,18 @@ def decide_on_files(evidence: Evidence, further: tuple[Scores, ...], settings: G
     if _is_repeating(trial, runs):
         note_changes(trial, changed_values(trial))
         trial.repeats, trial.stage = True, "repeats"
+        _carry(trial, runs, burden)
         return conclude(trial)
     side = min(len(runs), len(trial.pool), len(settings.strict))
     is_suspicious = _compare_sides(trial, runs, side) if side > 1 else _compare_with_pool(trial, runs)
     is_suspicious = _test_cases(trial, runs) or is_suspicious
+    _carry(trial, runs, burden)
     return conclude(trial, _SUSPICION if is_suspicious and not trial.is_red else None)
+
+
+def _carry(trial: Trial, runs: list[Run], burden: Burden | None) -> None:
+    if burden is not None and not trial.is_red:
+        carry(trial, runs, burden)
 
 
 def _is_repeating(trial: Trial, runs: list[Run]) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from agenteval.compare.regression.case_test import Candidate
 from agenteval.compare.regression.model import Failures, Side
-from agenteval.compare.regression.runs import Numbers, Run, join
+from agenteval.compare.regression.runs import Flags, Numbers, Run, join
 from agenteval.compare.regression.trial import Asking, CaseRecord, NotRunError, Trial
 from agenteval.core.statistics import ROUNDING
 
@@ -60,8 +60,10 @@ def decide_repeating(trial: Trial) -> Asking[bool]:
     trial.changed = tuple(rows)
     if not rows:
         return True
-    wanted = {trial.layout.case_ids[case]: REPEATS for case in rows}
     note_changes(trial, pairs)
+    rows = _clearest(trial, moved, pairs)
+    _keep(trial, rows)
+    wanted = {trial.layout.case_ids[case]: REPEATS for case in rows}
     try:
         made = yield from _repeat_changed(trial, wanted)
     except NotRunError:
@@ -81,6 +83,25 @@ def decide_repeating(trial: Trial) -> Asking[bool]:
         if "control" in made:
             record.control = _counts(trial, made["control"], candidate.metric, candidate.case)
     return True
+
+
+def _clearest(trial: Trial, moved: list[Flags], pairs: list[tuple[Numbers, Numbers]]) -> list[int]:
+    """Return at most ``max_cases`` changed cases: those that newly fail, and then those that fell furthest.
+
+    If they all repeat, the suite does, and the means of all cases are facts too.
+    """
+    newly = {case for _, case in trial.exact}
+    falls = np.max([np.nan_to_num(old - new, nan=-1.0) for new, old in pairs], axis=0)
+    rows = np.flatnonzero(np.any(moved, axis=0)).tolist()
+    ordered = sorted(rows, key=lambda case: (case not in newly, -float(falls[case]), case))
+    return sorted(ordered[: trial.settings.max_cases])
+
+
+def _keep(trial: Trial, rows: list[int]) -> None:
+    """Forget the findings about cases that are not repeated: no case is proven without its own runs."""
+    for key in [key for key in trial.cases if key[1] not in rows]:
+        del trial.cases[key]
+    trial.exact &= trial.cases.keys()
 
 
 def _repeat_changed(trial: Trial, wanted: Mapping[str, int]) -> Asking[dict[Side, Run]]:
@@ -109,7 +130,7 @@ def note_changes(trial: Trial, pairs: list[tuple[Numbers, Numbers]]) -> None:
         if not compared.any():
             continue
         if float((new - old)[compared].mean()) <= -trial.settings.min_effect + ROUNDING:
-            trial.means.add(metric)
+            trial.means |= trial.counting({metric})
         failed, passed = (trial.layout.fails(values[:, None], metric)[:, 0] for values in (new, old))
         for case in np.flatnonzero((failed == 1) & (passed == 0)).tolist():
             pool, first = (_counts(trial, run, metric, case) for run in (join(_pool(trial)), trial.first))

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from agenteval.compare.regression.model import Evidence, Scores
+from agenteval.compare.regression.model import Evidence, Failures, Scores
 from agenteval.core.statistics import ROUNDING
 
 Numbers = npt.NDArray[np.float64]
@@ -135,6 +135,10 @@ class Layout:
         """Return the failed iterations of each case, and the iterations that passed or failed."""
         failed = self.fails(run.scores[metric], metric)
         return np.nansum(failed, axis=1).astype(np.int64), (~np.isnan(failed)).sum(axis=1)
+
+    def as_scored(self, failures: Failures) -> Failures:
+        """Return failures of the scores as they are."""
+        return Failures(failures.of - failures.failed, failures.of) if self.mirrored else failures
 
 
 def _iterations(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +20,12 @@ class GateSettings:
         calm: the same while the control's runs do not look lower than the pool.
         calm_p: the control looks lower than the pool at or below this p.
         futile: after 1, 2, … runs a side, the suspicion is dropped above this p.
+        negligible: the suspicion is dropped too if every drop of ``min_effect`` or more is excluded at this level.
         min_effect: smaller drops of a mean do not count.
         tolerance: drop of a mean that does not matter; used in words and by ``require``.
+        require: ``no-worse-than``: a change is green only if a drop of more than ``tolerance`` is excluded.
+        excluded_by_first: level at which the first run excludes it …
+        excluded: … and each look of the head-to-head.
         case_drop: fall of a case's pass rate that makes it a candidate.
         case_fisher: Fisher p at or below which it is a candidate.
         case_rounds: re-runs a side after each round; the first round decides nothing.
@@ -47,8 +52,12 @@ class GateSettings:
     calm: tuple[float, ...] = (0.01, 0.02, 0.03, 0.05)
     calm_p: float = 0.30
     futile: tuple[float, ...] = (0.40, 0.25, 0.12)
+    negligible: float = 0.05
     min_effect: float = 0.01
     tolerance: float = 0.05
+    require: Literal["no-worse-than"] | None = None
+    excluded_by_first: float = 0.05
+    excluded: tuple[float, ...] = (0.005, 0.01, 0.015, 0.02)
     case_drop: float = 1 / 3
     case_fisher: float = 0.10
     case_rounds: tuple[int, ...] = (3, 6, 9, 12)
@@ -64,6 +73,14 @@ class GateSettings:
     max_lost: float = 0.05
     lost_alpha: float = 0.01
     max_control_lost: float = 0.10
+
+    def length(self, run_calls: int) -> int:
+        """Return how many times longer than a run of the suite those of the head-to-head are.
+
+        Args:
+            run_calls: calls of one run of the suite.
+        """
+        return min(self.head_to_head_factor, max(1, -(-self.head_to_head_calls // max(run_calls, 1))))
 
 
 #: ``gate: thrifty`` costs less and finds less; ``gate: thorough`` costs more and finds more.

@@ -10,7 +10,7 @@ import numpy as np
 
 from agenteval.compare.regression.case_test import Candidate, find_candidates
 from agenteval.compare.regression.labels import LabelTest, Seed, compare_runs
-from agenteval.compare.regression.losses import is_lost, may_hide_failures
+from agenteval.compare.regression.losses import is_lost, is_mostly_lost, lost_share, may_hide_failures
 from agenteval.compare.regression.model import (
     Answer,
     Cost,
@@ -98,7 +98,6 @@ class Trial:
     pool: list[Run]
     plan: Mapping[str, int]
     losing: bool = False
-    runs: float = 0.0
     calls: int = 0
     stage: Stage = "screen"
     confirming: dict[Side, list[Run]] = field(default_factory=lambda: {"current": [], "control": []})
@@ -115,6 +114,7 @@ class Trial:
     repeats: bool = False
     looks: list[Look] = field(default_factory=list)
     test: MeanTest | None = None
+    bounds: dict[int, float] = field(default_factory=dict)
     carried_means: dict[int, float] = field(default_factory=dict)
     carried_cases: dict[tuple[int, int], float] = field(default_factory=dict)
     missing: Unavailable | None = None
@@ -137,7 +137,11 @@ class Trial:
     @property
     def cost(self) -> Cost:
         """The cost of the runs that were made."""
-        return Cost(runs=round(self.runs, 9), calls=self.calls)
+        return Cost(runs=round(self.calls / max(self.run_calls, 1), 9), calls=self.calls)
+
+    def counting(self, metrics: Iterable[int]) -> set[int]:
+        """Return those of some metrics whose mean counts."""
+        return {metric for metric in metrics if self.evidence.metrics[metric].mean_counts}
 
     def view(self, run: Run) -> Run:
         """Return a run as it counts: a lost iteration has failed once losses may hide failures."""
@@ -168,7 +172,7 @@ class Trial:
         """Ask for runs.
 
         Raises:
-            NotRunError: they cannot be made.
+            NotRunError: they cannot be made, or the control lost most of the cases.
         """
         wanted = {case: count for case, count in iterations.items() if count > 0}
         answer = yield Request(stage=stage, sides=sides, iterations=wanted, is_whole=is_whole)
@@ -176,8 +180,6 @@ class Trial:
             raise NotRunError(answer, stage)
         total = sum(wanted.values()) * len(sides)
         self.calls += total
-        if is_whole:
-            self.runs += total / max(self.run_calls, 1)
         made: dict[Side, Run] = {}
         for side in sides:
             run = self._read(answer.get(side, {}), wanted)
@@ -186,6 +188,10 @@ class Trial:
         if "current" in made:
             newest = self.pool[-1] if self.pool else None
             self.losing = self.losing or may_hide_failures(made["current"], newest, self.settings)
+        # Further rounds of re-runs can make up for what a few cases lost.
+        if stage != "cases" and "control" in made and is_mostly_lost(made["control"]):
+            why = f"the control lost {lost_share([made['control']]):.0%} of its iterations"
+            raise NotRunError(Unavailable("runs", why), stage)
         return made
 
     def _read(self, scores: Mapping[str, Mapping[str, tuple[float | None, ...]]], wanted: Mapping[str, int]) -> Run:
@@ -196,9 +202,16 @@ class Trial:
 
     def rerun_counts(self, side: Side, metric: int, case: int) -> Failures:
         """Return the failures of a case's re-runs so far, as they count."""
-        if not self.reruns[side]:
-            return Failures(0, 0)
-        failed, of = self.layout.failures(self.view(join(self.reruns[side])), metric)
+        return self._counts([self.view(run) for run in self.reruns[side]], metric, case)
+
+    def scored_rerun_counts(self, side: Side, metric: int, case: int) -> Failures:
+        """Return the failures of a case's re-runs so far, without lost ones."""
+        return self._counts(self.reruns[side], metric, case)
+
+    def _counts(self, runs: list[Run], metric: int, case: int) -> Failures:
+        if not runs:
+            return NO_RERUNS
+        failed, of = self.layout.failures(join(runs), metric)
         return Failures(int(failed[case]), int(of[case]))
 
 

@@ -8,22 +8,15 @@ from typing import Literal
 import numpy as np
 
 from agenteval.compare.regression.burden import still_fails
-from agenteval.compare.regression.case_proof import correlations
+from agenteval.compare.regression.case_proof import correlations, scored_fall
 from agenteval.compare.regression.case_test import rerun_q
-from agenteval.compare.regression.interval import Inversion
 from agenteval.compare.regression.losses import largest_lost_share, lost_share
-from agenteval.compare.regression.mean_proof import mean_over_runs, proven_means
-from agenteval.compare.regression.model import (
-    CaseFinding,
-    Decision,
-    Failures,
-    Look,
-    MetricFinding,
-    Unavailable,
-)
-from agenteval.compare.regression.power import detectable_drop, no_worse_than
-from agenteval.compare.regression.runs import Numbers, Run, join
-from agenteval.compare.regression.trial import HEAD_TO_HEAD, SECOND_EPOCH, SIDES, CaseRecord, MeanTest, Trial
+from agenteval.compare.regression.mean_proof import both_readings, mean_over_runs, proven_means
+from agenteval.compare.regression.metric_findings import metric_findings
+from agenteval.compare.regression.model import CaseFinding, Decision, Look, Unavailable
+from agenteval.compare.regression.no_worse import why_not_excluded
+from agenteval.compare.regression.runs import join
+from agenteval.compare.regression.trial import HEAD_TO_HEAD, SECOND_EPOCH, SIDES, CaseRecord, Trial
 from agenteval.core.statistics import ROUNDING
 
 Verdict = Literal["regressed", "unproven", "improved", "unchanged"]
@@ -47,7 +40,7 @@ def conclude(trial: Trial, refused: Unavailable | None = None) -> Decision:
     return Decision(
         verdict=verdict,
         stage=trial.stage,
-        metrics=tuple(_metric_findings(trial)),
+        metrics=tuple(metric_findings(trial)),
         cases=tuple(_case_finding(trial, record) for record in records),
         looks=tuple(_unmirrored_look(trial, look) for look in trial.looks),
         repeats=trial.repeats,
@@ -62,22 +55,47 @@ def conclude(trial: Trial, refused: Unavailable | None = None) -> Decision:
 
 def _verdict(trial: Trial, refused: Unavailable | None) -> tuple[Verdict, Unavailable | None]:
     missing = refused or trial.missing
-    lost = largest_lost_share(trial.confirming["control"])
-    if lost > trial.settings.max_control_lost:
-        return "unproven", Unavailable("runs", f"the control lost {lost:.0%} of its iterations")
-    if not trial.is_red and (lost := _lost_beside_suspects(trial)):
+    if trial.is_red:
+        return _verdict_of_red(trial, missing)
+    if lost := _lost_beside_suspects(trial):
         return "unproven", Unavailable("runs", f"the control lost {lost:.0%} of its re-runs of a case")
-    if not trial.is_red:
-        return ("unchanged" if refused is None else "unproven"), missing
+    if refused is not None:
+        return "unproven", missing
+    if why := why_not_excluded(trial):
+        return "unproven", why
+    if _loses_a_suspect(trial):
+        return "unproven", None
+    if trial.losing and _are_means_lower_without_losses(trial):
+        return "unproven", Unavailable("runs", _control_lost(trial))
+    return "unchanged", missing
+
+
+def _verdict_of_red(trial: Trial, missing: Unavailable | None) -> tuple[Verdict, Unavailable | None]:
+    """Return the verdict about what is proven: a control that loses many iterations may owe them to its host."""
+    if largest_lost_share(trial.confirming["control"]) > trial.settings.max_control_lost:
+        return "unproven", Unavailable("runs", _control_lost(trial))
     if trial.losing and not _remains_without_losses(trial):
         return "unproven", missing
     return ("improved" if trial.layout.mirrored else "regressed"), missing
 
 
+def _control_lost(trial: Trial) -> str:
+    return f"the control lost {largest_lost_share(trial.confirming['control']):.0%} of its iterations"
+
+
+def _are_means_lower_without_losses(trial: Trial) -> bool:
+    """Return whether a mean is proven lower in the head-to-head if lost iterations are missing instead of failed."""
+    test = trial.test
+    if test is None or test.seed is None or test.limit is None:
+        return False
+    found = both_readings(trial, test.own, test.other)[1]
+    return bool(proven_means(found.p, found.differences, test.limit, trial.settings.min_effect))
+
+
 def _lost_beside_suspects(trial: Trial) -> float:
     """Return the largest lost share of the control's re-runs of a suspect, if that is half of them or more.
 
-    A suspect is not proven, and would still fail more often if the lost re-runs had passed.
+    A suspect is not proven, and its scored re-runs fail more often than the control's.
     """
     shares = [0.0]
     for (metric, case), record in trial.cases.items():
@@ -85,13 +103,21 @@ def _lost_beside_suspects(trial: Trial) -> float:
             continue
         control = join(trial.reruns["control"])
         asked, lost = int(control.asked[metric][case]), int(control.lost[metric][case].sum())
-        if not asked:
-            continue
-        failed = int(trial.layout.failures(control, metric)[0][case])
-        fall = record.current.failed / record.current.of - failed / asked
-        if fall >= trial.settings.case_drop - ROUNDING:
+        if asked and scored_fall(trial, (metric, case)) >= trial.settings.case_drop - ROUNDING:
             shares.append(lost / asked)
     return max(share for share in shares if share == 0 or share >= _HALF)
+
+
+def _loses_a_suspect(trial: Trial) -> bool:
+    """Return whether every re-run of a suspect is lost, and less than half of the control's: that refutes nothing."""
+    if not trial.reruns["control"]:
+        return False
+    current, control = (join(trial.reruns[side]) for side in SIDES)
+    return any(
+        current.asked[metric][case] > 0 == current.scored[metric][case]
+        and control.scored[metric][case] > _HALF * control.asked[metric][case]
+        for metric, case in trial.cases
+    )
 
 
 def _remains_without_losses(trial: Trial) -> bool:
@@ -145,77 +171,19 @@ def _case_remains(trial: Trial, record: CaseRecord) -> bool:
     return rerun_q(current, control, correlations(trial, family)[key[0]]) <= record.limit
 
 
-def _metric_findings(trial: Trial) -> list[MetricFinding]:
-    test = trial.test or MeanTest("screen", [trial.first], trial.pool, None, None)
-    inversion = None
-    if test.seed is not None:
-        own, other = ([trial.view(run) for run in runs] for runs in (test.own, test.other))
-        inversion = Inversion(own, other, trial.unit_of, test.seed, trial.settings)
-    return [_metric_finding(trial, test, inversion, metric) for metric in range(len(trial.layout.metrics))]
-
-
-def _metric_finding(trial: Trial, test: MeanTest, inversion: Inversion | None, metric: int) -> MetricFinding:
-    layout, first = trial.layout, trial.view(trial.first)
-    before = mean_over_runs(trial.pool, metric) if trial.pool else np.full(len(layout.case_ids), np.nan)
-    compared = ~np.isnan(first.means[metric]) & ~np.isnan(before)
-    own = mean_over_runs([trial.view(run) for run in test.own], metric)
-    other = mean_over_runs([trial.view(run) for run in test.other], metric) if test.other else before
-    both = ~np.isnan(own) & ~np.isnan(other)
-    interval = None
-    if inversion is not None and test.limit is not None and both.any():
-        interval = inversion.interval(metric, test.limit)
-    return MetricFinding(
-        metric=layout.metrics[metric],
-        cases=int(compared.sum()),
-        units=len(np.unique(trial.unit_of[compared])),
-        baseline=_mean(trial, before, compared),
-        first=_mean(trial, first.means[metric], compared),
-        current=_mean(trial, own, both),
-        control=_mean(trial, other, both),
-        runs=len(test.other) if test.seed is not None else 0,
-        p=None if test.p is None or trial.repeats else float(test.p[metric]),
-        limit=None if test.p is None or trial.repeats else test.limit,
-        interval=(-interval[1], -interval[0]) if interval and layout.mirrored else interval,
-        bound=_bound(trial, first, metric, _mean(trial, before, compared)),
-        detectable_drop=detectable_drop(trial.first, trial.pool, metric, trial.unit_of, trial.settings),
-        suspicious=metric in trial.watched or (trial.repeats and metric in trial.means),
-        proven=metric in trial.means,
-    )
-
-
-def _bound(trial: Trial, first: Run, metric: int, baseline: float) -> float | None:
-    """Return the largest drop that the first run does not exclude; ``None`` if a score of 0 is not excluded."""
-    if not trial.pool or trial.layout.mirrored:
-        return None
-    bound = no_worse_than(first, trial.pool, metric, trial.evidence.metrics[metric].step, trial.unit_of)
-    return None if bound is None or bound >= baseline else bound
-
-
-def _mean(trial: Trial, values: Numbers, compared: np.typing.NDArray[np.bool_]) -> float:
-    """Return the mean of the compared cases as it was scored; 0 without any."""
-    if not compared.any():
-        return 0.0
-    mean = float(values[compared].mean())
-    return 1 - mean if trial.layout.mirrored else mean
-
-
 def _case_finding(trial: Trial, record: CaseRecord) -> CaseFinding:
     candidate = record.candidate
     return CaseFinding(
         metric=trial.layout.metrics[candidate.metric],
         case_id=trial.layout.case_ids[candidate.case],
-        pool=_unmirrored(trial, candidate.pool),
-        first=_unmirrored(trial, candidate.first),
-        current=_unmirrored(trial, record.current),
-        control=_unmirrored(trial, record.control),
+        pool=trial.layout.as_scored(candidate.pool),
+        first=trial.layout.as_scored(candidate.first),
+        current=trial.layout.as_scored(record.current),
+        control=trial.layout.as_scored(record.control),
         q=record.q,
         limit=record.limit,
         proven=record.is_proven,
     )
-
-
-def _unmirrored(trial: Trial, failures: Failures) -> Failures:
-    return Failures(failures.of - failures.failed, failures.of) if trial.layout.mirrored else failures
 
 
 def _unmirrored_look(trial: Trial, look: Look) -> Look:

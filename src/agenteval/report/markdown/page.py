@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from agenteval.report.view import view
 from agenteval.report.view.case_details import CaseDetails
 from agenteval.report.view.comparison_rows import EvidenceRow, ResourceRow, verdict_note
+from agenteval.report.view.decline import DeclineRow
 from agenteval.report.view.integrity import IntegrityRow
+from agenteval.report.view.moved_cases import MovedCases
 from agenteval.report.view.parts import Section
 from agenteval.report.view.view import MetricRow
 from agenteval.results.case import Criterion
@@ -36,6 +38,7 @@ class Page:
         title: ``agenteval``, with the comment's id if there is one.
         verdict: ``passed``, ``failed``, ``unproven`` or ``error``; the filter ``icon`` shows its icon.
         regressions: cases that got worse, the worst first.
+        moved: for each metric whose mean is proven to have changed, the cases behind that.
         failures: failed cases and errors that are not regressions and, with a baseline, not known from it;
             ``failures_title`` counts them.
         known_failures: cases that failed in the baseline too, or are quarantined.
@@ -48,6 +51,7 @@ class Page:
         repetitions: ``3 iterations, 5 baseline runs``.
         smallest_drops: the drops that the suite can detect.
         gate_needs: the conditions that fail the gate, one sentence each.
+        decline: the runs of the base branch over which a slow decline is proven.
         integrity: how the change differs from the base commit by whose suites and rules it was judged.
         elsewhere: where the full report is; ``elsewhere_link`` is its address.
     """
@@ -64,6 +68,7 @@ class Page:
     score_change: float | None
     metrics: Section[MetricRow]
     regressions: Section[CaseDetails]
+    moved: tuple[MovedCases, ...]
     failures: Section[CaseDetails]
     failures_title: str
     known_failures: Section[Row]
@@ -83,6 +88,7 @@ class Page:
     repetitions: str
     smallest_drops: str
     gate_needs: tuple[str, ...]
+    decline: Section[DeclineRow]
     integrity: Section[IntegrityRow]
     elsewhere: str
     elsewhere_link: str

@@ -12,8 +12,10 @@ from agenteval.report.size_limits import Detail
 from agenteval.report.view import baseline_notes, case_details, view
 from agenteval.report.view.case_details import CaseDetails, Entry, Failure, status_change
 from agenteval.report.view.comparison_rows import evidence_rows, history_note, resource_changes, resource_rows
+from agenteval.report.view.decline import decline_rows
 from agenteval.report.view.groups import grouped, others
 from agenteval.report.view.integrity import integrity_rows
+from agenteval.report.view.moved_cases import moved_cases
 from agenteval.report.view.parts import Section
 from agenteval.report.view.view import GateView, MetricRow
 from agenteval.results.comparison import CaseNote, ComparedCase
@@ -22,6 +24,7 @@ from agenteval.results.model import Results
 _CHANGES = ("regressed", "improved", "new", "removed", "changed")
 _MOST_REASONS = 20
 _FEWEST_REASONS = 5
+_MOST_MOVED = 20
 
 ShownT = TypeVar("ShownT")
 
@@ -87,6 +90,7 @@ class Source:
             score_change=self.score_change,
             metrics=Section.of(self.metrics, detail.max_asides),
             regressions=self._regressions(detail),
+            moved=moved_cases(comparison, min(detail.max_rows, _MOST_MOVED)),
             failures=_first_groups(
                 self.failures, detail.max_cases, lambda group: case_details.failure(group, self.links.suite)
             ),
@@ -108,6 +112,7 @@ class Source:
             repetitions=baseline_notes.repetitions(results),
             smallest_drops=baseline_notes.smallest_drops(comparison) if comparison else "",
             gate_needs=baseline_notes.gate_needs(comparison) if comparison else (),
+            decline=Section.of(decline_rows(comparison) if comparison else (), detail.max_rows),
             integrity=Section.of(integrity_rows(results.run), detail.max_rows),
             elsewhere=self.elsewhere,
             elsewhere_link=self.links.workflow_run,

@@ -139,6 +139,14 @@ def _check(template: Path) -> None:
 
 
 def _asked(order: Order, seconds: float, allowed: float) -> str:
+    reply = _reply(order, seconds, allowed)
+    if "text" in reply:
+        return reply["text"]
+    raise UserTemplateError(reply["place"], reply["problem"])
+
+
+def _reply(order: Order, seconds: float, allowed: float) -> dict[str, str]:
+    """Return what the worker replies in a separate process."""
     command = [sys.executable, "-I", "-m", _WORKER]
     # The process gets no environment variables of agenteval, because a template needs no tokens.
     environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
@@ -157,12 +165,10 @@ def _asked(order: Order, seconds: float, allowed: float) -> str:
     except OSError as error:
         raise UserTemplateError(order.template, f"cannot be rendered: {error}") from None
     try:
-        reply = json.loads(done.stdout)
+        reply: dict[str, str] = json.loads(done.stdout)
     except ValueError:
         raise UserTemplateError(order.template, _broken(done)) from None
-    if "text" in reply:
-        return str(reply["text"])
-    raise UserTemplateError(reply["place"], reply["problem"])
+    return reply
 
 
 def _broken(done: subprocess.CompletedProcess[bytes]) -> str:

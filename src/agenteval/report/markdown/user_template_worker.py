@@ -41,11 +41,19 @@ def main() -> None:
     # The process that started this one has written it.
     order: Order = pickle.loads(sys.stdin.buffer.read())  # noqa: S301
     _limit_memory(order.memory)
+    sys.stdout.buffer.write(json.dumps(reply(order)).encode())
+
+
+def reply(order: Order) -> dict[str, str]:
+    """Render one order.
+
+    Returns:
+        ``text``, or ``place`` and ``problem``.
+    """
     try:
-        reply = {"text": _rendered(order)}
+        return {"text": _rendered(order)}
     except Exception as error:  # noqa: BLE001 - any exception of a template is a problem of the template
-        reply = {"place": _place(error, order.template), "problem": _described(error, order)}
-    sys.stdout.buffer.write(json.dumps(reply).encode())
+        return {"place": _place(error, order.template), "problem": _described(error, order)}
 
 
 def _rendered(order: Order) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from agenteval.compare.words import points
+from agenteval.compare.phrases import points
 from agenteval.report.view.view import count, once
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results

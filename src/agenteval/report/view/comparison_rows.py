@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agenteval.compare.words import p_text, points
+from agenteval.compare.phrases import p_text, points
 from agenteval.report.view.view import NOTHING, count, money, number, signed
 from agenteval.results.comparison import ComparedCase, ComparedMetric, ComparedResource, Comparison
 
 _CERTAIN = 0.001
 _LEAST_CHANGE = 0.005
+_CLEARED = 3
 _RESOURCES = {"latency_ms": "latency", "tokens": "tokens per answer", "cost_usd": "cost per answer"}
 
 
@@ -23,6 +24,7 @@ class EvidenceRow:
         p: with the limit at or below which a drop is proven.
         basis: the number of cases, baseline runs and iterations.
         catches: the smallest detectable drop.
+        hint: what would exclude smaller drops; empty if the run excludes small ones.
     """
 
     id: str
@@ -33,6 +35,7 @@ class EvidenceRow:
     basis: str
     catches: str
     reason: str
+    hint: str = ""
 
 
 def evidence_rows(comparison: Comparison) -> Iterator[EvidenceRow]:
@@ -48,6 +51,7 @@ def evidence_rows(comparison: Comparison) -> Iterator[EvidenceRow]:
                 basis=_basis(metric),
                 catches=_catches(metric),
                 reason=metric.reason.removeprefix(f"{metric.id} "),
+                hint=_hint(metric),
             )
 
 
@@ -107,10 +111,13 @@ def history_note(case: ComparedCase) -> str:
 
 
 def verdict_note(comparison: Comparison) -> str:
-    """Return the result of a comparison without a regressed case, in words."""
+    """Return the result of a comparison without a regressed case, in words; a cleared suspicion is among them."""
     if comparison.verdict == "regressed":
         return "no single case is proven worse"
-    return "comparison unproven" if comparison.verdict == "unproven" else "no regressions"
+    if comparison.verdict == "unproven":
+        return "comparison unproven"
+    cleared = [metric.reason for metric in comparison.metrics if metric.suspicious and metric.verdict == "unchanged"]
+    return "; ".join(["no regressions", *cleared[:_CLEARED]])
 
 
 def _share(change: float | None) -> str:
@@ -140,6 +147,13 @@ def _basis(metric: ComparedMetric) -> str:
     if metric.iterations is not None:
         parts.append(count(metric.iterations, "iteration"))
     return ", ".join(parts)
+
+
+def _hint(metric: ComparedMetric) -> str:
+    if metric.finer is None:
+        return ""
+    excluded = f"about {count(metric.finer.iterations, 'iteration')} of each case would exclude more than"
+    return f"Smaller drops could hide: {excluded} {points(metric.finer.bound)}"
 
 
 def _catches(metric: ComparedMetric) -> str:

@@ -17,6 +17,9 @@ _EFFECTS = {
     "listed": "listed only",
 }
 _WORKFLOW = "cannot be enforced from inside the run; review it"
+_RULES = "unproven: the change could choose its own"
+_AGENT = "the agent of the change is evaluated"
+_NOT_SELECTED = "this run selects neither name"
 _KINDS = {
     "removed": "removed case",
     "renamed": "renamed case",
@@ -24,8 +27,10 @@ _KINDS = {
     "new": "new case",
     "case": "case",
     "metric": "metric",
+    "agent": "agent:",
     "setting": "setting",
     "workflow": "workflow",
+    "rules": "suites and rules of the base commit",
 }
 
 
@@ -75,5 +80,8 @@ def _effect(item: Difference) -> str:
     if item.accepted_by is not None:
         by = f" by {item.accepted_by.author}" if item.accepted_by.author else ""
         return f"accepted{by}: {item.accepted_by.reason}"
-    text = _WORKFLOW if item.kind == "workflow" else _EFFECTS[item.effect]
+    own = {"workflow": _WORKFLOW, "agent": _AGENT, "renamed": _NOT_SELECTED}.get(item.kind)
+    text = own if own is not None and item.effect == "listed" else _EFFECTS[item.effect]
+    if item.kind == "rules" and item.effect == "unproven":
+        text = _RULES
     return f"will loosen; {text}" if item.loosens else text

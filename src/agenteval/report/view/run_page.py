@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from agenteval.core.text.escape import one_line
 from agenteval.report.view import view
 from agenteval.report.view.charts import Interval, reach
 from agenteval.report.view.comparison_rows import evidence_rows, resource_change, verdict_note
+from agenteval.report.view.moved_cases import moved_cases
 from agenteval.report.view.parts import Figure, Part, State, listed, table
 from agenteval.report.view.view import GateView, count
 from agenteval.results.comparison import ComparedMetric, Comparison
@@ -36,6 +37,7 @@ class Metric:
         range: its interval in words; ``interval`` is the drawing of both.
         basis: numbers of cases, runs and iterations of the comparison.
         catches: the smallest detectable drop.
+        hint: what would exclude smaller drops.
     """
 
     id: str
@@ -53,6 +55,7 @@ class Metric:
     reason: str = ""
     basis: str = ""
     catches: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class RunPage:
     Attributes:
         facts: labels and values for the head.
         parts: the parts before the metrics: reasons, warnings, numbers, baseline.
+        moved: the cases behind a proven change of a mean.
         criteria: conditions on whole suites.
     """
 
@@ -72,6 +76,7 @@ class RunPage:
     facts: tuple[tuple[str, str], ...]
     parts: tuple[Part, ...]
     metrics: tuple[Metric, ...]
+    moved: Part
     criteria: Part
     version: str
 
@@ -113,6 +118,7 @@ def make_run_page(results: Results, gate: GateView) -> RunPage:
         facts=tuple((label, value) for label, value in facts if value),
         parts=tuple(part for part in parts if not part.empty),
         metrics=_metrics(results),
+        moved=_moved(results.comparison),
         criteria=_criteria(results),
         version=results.tool.version,
     )
@@ -195,6 +201,22 @@ def _baseline(comparison: Comparison, now: str) -> Part:
     )
 
 
+def _moved(comparison: Comparison | None) -> Part:
+    tables = (
+        replace(
+            table(
+                group.title,
+                ("Case", group.before, "This change", "#Difference"),
+                ((row.name, row.before, row.after, row.change) for row in group.rows.items),
+                _MOST_ROWS,
+            ),
+            hidden=group.rows.hidden,
+        )
+        for group in moved_cases(comparison, _MOST_ROWS)
+    )
+    return Part("moved", "Cases behind the change", tables=tuple(tables))
+
+
 def _criteria(results: Results) -> Part:
     found = [(suite.name, criterion) for suite in results.suites for criterion in suite.criteria]
     rows = (
@@ -250,6 +272,7 @@ def _metrics(results: Results) -> tuple[Metric, ...]:
                 reason=other.reason.rstrip("."),
                 basis=proof.basis if proof else count(other.n, "case"),
                 catches=proof.catches if other.detectable_drop is not None and proof else "",
+                hint=proof.hint if proof else "",
             )
         )
     return tuple(found)

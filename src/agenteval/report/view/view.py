@@ -88,7 +88,7 @@ class GateView:
     @property
     def further_reasons(self) -> tuple[str, ...]:
         """The reasons that the headline does not state."""
-        return tuple(reason for reason in self.reasons if reason not in {self.headline, self.headline.split(";")[0]})
+        return tuple(reason for reason in self.reasons if not f"{self.headline};".startswith(f"{reason};"))
 
 
 def verdict_line(verdict: Verdict, headline: str) -> str:

@@ -181,7 +181,7 @@ class _UnknownError(ConfigError):
     """JSON of an unknown tool."""
 
     def __init__(self, file: Path, *, claims_to_be_ours: bool = False) -> None:
-        super().__init__(Problem(f"no run to compare with; understood are: {_UNDERSTOOD}", file=str(file)))
+        super().__init__(Problem(f"not the results of a run; understood are: {_UNDERSTOOD}", file=str(file)))
         self.claims_to_be_ours = claims_to_be_ours
 
 

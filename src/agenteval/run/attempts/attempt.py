@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from agenteval.compare.gate import GatePolicy, quarantined
 from agenteval.compare.memory import burden_of, can_resume, is_decided, next_burden, with_burden
 from agenteval.compare.regression.model import Burden, Decision
-from agenteval.core.errors import AgentEvalError
-from agenteval.core.version import __version__
-from agenteval.results.memory import COMMIT, Memory
+from agenteval.results.memory import Memory
 from agenteval.results.model import Results
-from agenteval.run.attempts.key import attempt_key
+from agenteval.run.attempts.identity import Identity, identity_of_run
 from agenteval.run.attempts.source import AttemptSource, EarlierAttempt, Recollection
-from agenteval.run.confirm.clone import Clone
-from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.resolve.spec import GateSpec, RunSpec
 
 if TYPE_CHECKING:
     from agenteval.run.outcome import RunOutcome
+
+SpecT = TypeVar("SpecT", bound=GateSpec)
 
 
 @dataclass(frozen=True)
@@ -31,12 +29,14 @@ class Attempt:
     Attributes:
         memory: its record so far.
         shown: decided results of the same key, which are shown again instead of a run.
+        continued: results of the same key that decided nothing and still count.
         restore: writes the journals of the attempt that this one continues; see ``EarlierAttempt``.
         warnings: for the reports.
     """
 
     memory: Memory
     shown: Results | None = None
+    continued: Results | None = None
     restore: Callable[[Path], bool] | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
 
@@ -45,7 +45,7 @@ class Attempt:
         """What earlier attempts have proven and this one must refute."""
         return burden_of(self.memory)
 
-    def spec(self, spec: RunSpec) -> RunSpec:
+    def spec(self, spec: SpecT) -> SpecT:
         """Return the specification of the run with what earlier attempts ask of it."""
         return replace(spec, burden=self.burden, warnings=(*spec.warnings, *self.warnings))
 
@@ -67,58 +67,49 @@ def begin_attempt(spec: RunSpec, source: AttemptSource) -> Attempt:
         spec: the specification of the run.
         source: keeps the earlier attempts.
     """
-    key, control, problems = _key(spec)
+    return attempt_after(identity_of_run(spec), spec.gate, source)
+
+
+def attempt_after(identity: Identity, policy: GatePolicy, source: AttemptSource) -> Attempt:
+    """Return the attempt after the newest earlier one.
+
+    Args:
+        identity: tells it apart from others.
+        policy: the policy of the gate.
+        source: keeps the earlier attempts.
+    """
     found = source.recall()
-    warnings = (*problems, *found.warnings, *_forgotten(found))
-    first = Memory(attempt=1, key=key, control=control, forgotten_by=found.forgotten_by)
+    warnings = (*identity.warnings, *found.warnings, *_forgotten(found))
+    key, control = identity.key, identity.control
+    first = Memory(attempt=1, key=key.counting, whole=key.whole, control=control, forgotten_by=found.forgotten_by)
     if found.newest is None:
         return Attempt(first, warnings=warnings)
-    return replace(_after(found.newest, first, spec.gate), warnings=warnings)
+    return replace(_after(found.newest, first, policy), warnings=warnings)
 
 
 def _after(earlier: EarlierAttempt, first: Memory, policy: GatePolicy) -> Attempt:
-    """Return the attempt after another one, by the policy of the gate."""
+    """Return the attempt after another one, by the policy of the gate.
+
+    A file that does not count keeps a change red. It makes nothing green: an agent can read any file.
+    """
     known = earlier.memory
-    if known.key != first.key:
-        kept = {"attempt": known.attempt + 1, "means": known.means, "cases": known.cases}
-        return Attempt(first.model_copy(update=kept))
+    out = quarantined(earlier.results, policy)
+    is_same = known.whole == first.whole
+    stays_red = known.key == first.key and not _is_green(earlier)
     # Only the run that was forgotten for tells by whom.
     same = known.model_copy(update={"forgotten_by": None, "repeats": False})
-    out = quarantined(earlier.results, policy)
-    if is_decided(earlier.results, policy.required, out):
+    if (is_same or stays_red) and is_decided(earlier.results, policy.required, out):
         return Attempt(same, shown=earlier.results)
+    if not is_same:
+        kept = {"attempt": known.attempt + 1, "means": known.means, "cases": known.cases}
+        return Attempt(first.model_copy(update=kept))
     if can_resume(earlier.results, policy.required, out):
-        return Attempt(same, restore=earlier.restore)
+        return Attempt(same, continued=earlier.results, restore=earlier.restore)
     return Attempt(same.model_copy(update={"attempt": known.attempt + 1}))
 
 
-def _key(spec: RunSpec) -> tuple[str, str | None, tuple[str, ...]]:
-    """Return the key, the control, and a warning if the key is unknown: then no other attempt has it."""
-    control: str | None = None
-    try:
-        clone = Clone.find(spec.sources.here, spec.control_host)
-        control = _control(clone, spec.baseline.results.run.commit if spec.baseline else None)
-        conditions = {
-            "version": __version__,
-            "control": control,
-            "compared": spec.baseline is not None,
-            "fail_on": sorted(spec.gate.fail_on),
-            "required": [spec.gate.required.strict, *spec.gate.required.patterns],
-            "cases": [[item.case.id, item.iterations] for item in spec.cases],
-        }
-        return attempt_key(clone.root, spec.ignore, conditions), control, ()
-    except AgentEvalError as error:
-        note = f"it is unknown whether the files of this pull request have changed since its last run: {error}"
-        return secrets.token_hex(32), control, (spec.redact(note),)
-
-
-def _control(clone: Clone, baseline: str | None) -> str | None:
-    """Return the control; the commit of the baseline if it is unknown, and ``None`` without any."""
-    try:
-        return clone.control(baseline).commit
-    except AgentEvalError:
-        # The commit is a text from a file.
-        return baseline if baseline and COMMIT.fullmatch(baseline) else None
+def _is_green(earlier: EarlierAttempt) -> bool:
+    return earlier.results.gate is not None and earlier.results.gate.passed
 
 
 def _forgotten(found: Recollection) -> tuple[str, ...]:

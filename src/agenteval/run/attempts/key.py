@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.core.files.reading import LARGEST_RECORDING, MOST_ENTRIES, open_regular
@@ -17,7 +18,20 @@ _SUBMODULE = "160000"
 _LONGEST_PATH = 4096
 
 
-def attempt_key(root: Path, ignore: Iterable[str], conditions: object) -> str:
+@dataclass(frozen=True)
+class AttemptKey:
+    """Two hashes of an attempt.
+
+    Attributes:
+        counting: of the conditions and of the files that count.
+        whole: of the conditions and of all files.
+    """
+
+    counting: str
+    whole: str
+
+
+def attempt_key(root: Path, ignore: Iterable[str], conditions: object) -> AttemptKey:
     """Return the key of the files that are checked out; it runs no code of the user.
 
     The files are those that git knows and the new ones that it does not ignore, as they are in the working tree, also
@@ -31,8 +45,14 @@ def attempt_key(root: Path, ignore: Iterable[str], conditions: object) -> str:
     Raises:
         ControlError: git fails, or a file cannot be read.
     """
+    left_out = [_without(pattern) for pattern in ignore]
+    whole = _digest(_states(root, ()), conditions)
+    return AttemptKey(_digest(_states(root, left_out), conditions) if left_out else whole, whole)
+
+
+def _digest(states: Iterable[tuple[bytes, str]], conditions: object) -> str:
     digest = hashlib.sha256(json.dumps(conditions, sort_keys=True).encode())
-    for name, state in sorted(_states(root, [_without(pattern) for pattern in ignore])):
+    for name, state in sorted(states):
         digest.update(b"\0%b\0%b" % (name, state.encode()))
     return digest.hexdigest()
 

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agenteval.compare.gate import quarantined
+from agenteval.compare.gate import decide_gate, quarantined
 from agenteval.report.view.view import GateView
 from agenteval.results.archive import InMemory
 from agenteval.results.memory import Memory
-from agenteval.results.model import Results
+from agenteval.results.model import Results, RunShard
 from agenteval.results.verdict import Gate
 from agenteval.run.outcome import RunOutcome
-from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.resolve.spec import GateSpec, RunSpec
 
 _SHORT = 7
 
 
-def shown_again(results: Results, memory: Memory, spec: RunSpec) -> RunOutcome:
+def decided_again(results: Results, spec: GateSpec) -> Results:
+    """Return a decided run with the verdict of the gate as it is configured where shards are merged.
+
+    Shards do not know what fails the job of their merge.
+
+    Args:
+        results: the run.
+        spec: the specification of its gate.
+    """
+    memory = results.memory.model_copy(update={"repeats": False}) if results.memory else None
+    results = results.model_copy(update={"memory": memory})
+    return results.model_copy(update={"gate": decide_gate(results, spec.gate)})
+
+
+def shown_again(results: Results, memory: Memory, spec: GateSpec) -> RunOutcome:
     """Return the outcome of an attempt that was decided before.
 
     Args:
@@ -43,11 +57,40 @@ def shown_again(results: Results, memory: Memory, spec: RunSpec) -> RunOutcome:
     )
 
 
+def left_out(results: Results, memory: Memory, spec: RunSpec, shard: RunShard) -> RunOutcome:
+    """Return the outcome of a shard that does not run, because its run was decided before.
+
+    Its results are those of the decided run, which the merge shows again.
+
+    Args:
+        results: the decided run, with its verdict.
+        memory: its record.
+        spec: the specification of this run.
+        shard: the shard.
+    """
+    decided = results.gate.headline if results.gate else ""
+    headline = (
+        f"shard {shard.index} of {shard.count} did not run: attempt {memory.attempt} has decided ({decided}); "
+        "agenteval merge shows the verdict again"
+    )
+    gate = Gate(verdict="unproven", exit_status=0, headline=headline)
+    record = memory.model_copy(update={"repeats": True})
+    run = results.run.model_copy(update={"shard": shard})
+    return RunOutcome(
+        results=results.model_copy(update={"gate": gate, "memory": record, "run": run}),
+        gate=gate,
+        view=GateView.of(gate, tuple(spec.redact(text) for text in spec.warnings)),
+        exit_status=gate.exit_status,
+        archive=InMemory(),
+        presentation=spec.presentation,
+    )
+
+
 def _again(gate: Gate, memory: Memory, commit: str | None) -> Gate:
     """Return a verdict with where it was shown first, and what to do about a red one."""
     where = f"already shown in attempt {memory.attempt}"
     where += f" for commit {commit[:_SHORT]}" if commit else ""
-    advice = "no file that counts has changed" if gate.passed else "push a change or accept it"
+    advice = "nothing has changed since" if gate.passed else "push a change or accept it"
     headline = f"{gate.headline}; {where}: {advice}"
     reasons = (headline, *gate.reasons[1:]) if gate.reasons else ()
     return gate.model_copy(update={"headline": headline, "reasons": reasons})

@@ -48,6 +48,9 @@ _CREDENTIALS = (
 #: The keys that concern the run as a whole; the others concern the suites of a configuration.
 RUN_KEYS = ("gate", "llm", "concurrency", "time_limit", "templates", "reports", "max_answer_bytes")
 
+#: The keys whose values are read into objects, which are compared instead of what is written.
+OBJECT_KEYS = ("agents", "tools", "judge", "embeddings", "metrics", "criteria")
+
 
 class LlmEntry(BaseModel):
     """``llm:`` - calls to judges, model agents and embeddings, and their budget."""
@@ -213,7 +216,20 @@ def read_config_file(path: Path) -> Config:
         warnings=document.warnings,
         secrets=document.secrets | _secrets((judge, embeddings), (*agents.values(), *tools.values())),
         of_run=_of_run(entry, document),
+        written=written_settings(entry),
     )
+
+
+def written_settings(entry: ConfigFile) -> dict[str, Any]:
+    """Return the value of every key that is no agent, metric or model, by its dotted path; sections are opened."""
+    found: dict[str, Any] = {}
+    for key in (key for key in ConfigFile.model_fields if key not in OBJECT_KEYS):
+        value = getattr(entry, key)
+        if isinstance(value, BaseModel):
+            found |= {f"{key}.{name}": item for name, item in value.model_dump(mode="json").items()}
+        else:
+            found[key] = value
+    return {key: sorted(value) if key == "gate.fail_on" else value for key, value in found.items()}
 
 
 def _of_run(entry: ConfigFile, document: Document) -> dict[str, RunSetting]:

@@ -12,7 +12,14 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy, OnMissing
 from agenteval.compare.gate import parse_fail_on as _parse
 from agenteval.compare.gate_failures import Required
-from agenteval.compare.policy import ComparePolicy, Confirm, ConfirmationLimits, PolicyName, Quarantine
+from agenteval.compare.policy import (
+    ComparePolicy,
+    Confirm,
+    ConfirmationLimits,
+    OnDecline,
+    PolicyName,
+    Quarantine,
+)
 from agenteval.compare.regression.settings import NAMED_SETTINGS, GateSettings
 from agenteval.core.renamed import RENAMED
 from agenteval.run.config.ignored import DEFAULT_IGNORED, IgnoredFiles
@@ -21,7 +28,7 @@ NamedSettings = Literal["default", "thrifty", "thorough"]
 
 _DEFAULTS = GateSettings()
 # Settings that a project may choose; the other limits were calibrated together.
-_CHOSEN = ("tolerance", "window", "min_effect", "max_cases", "head_to_head_calls")
+_CHOSEN = ("tolerance", "require", "window", "min_effect", "max_cases", "head_to_head_calls")
 _CALIBRATED = "the limits of the gate were calibrated together; choose `settings: thrifty` or `settings: thorough`"
 # Settings of earlier versions, with what to do.
 _REMOVED = {
@@ -59,10 +66,9 @@ class ConfirmationEntry(BaseModel):
     runs: int | None = Field(
         _MOST.runs,
         ge=0,
-        description="whole runs of the suite, of both sides together; small suites: runs of `head_to_head_calls` "
-        "calls; null: no limit",
+        description="calls of so many runs of the suite, both sides and single cases together; null: no limit",
     )
-    calls: int | None = Field(_MOST.calls, ge=0, description="iterations of cases, whole runs included")
+    calls: int | None = Field(_MOST.calls, ge=0, description="iterations of cases, both sides together")
     cost_usd: float | None = Field(
         _MOST.cost_usd, ge=0, description="cost of agents and judges in US dollars, as far as it is known"
     )
@@ -99,10 +105,20 @@ class GateEntry(BaseModel):
     max_confirmation: ConfirmationEntry = Field(
         default_factory=ConfirmationEntry, description="limits of the cost of confirming a suspected regression"
     )
+    long_look: OnDecline = Field(
+        ComparePolicy().long_look,
+        description="a slow decline of the base branch, proven beside an early commit: `fail` the run; `issue`: the "
+        "action opens an issue, and the run does not fail; off: never compare with early commits",
+    )
     settings: NamedSettings = Field(
         "default", description="thrifty runs less again and finds less; thorough runs more again and finds more"
     )
     tolerance: float = Field(_DEFAULTS.tolerance, ge=0, le=1, description="drop of a mean that does not matter")
+    require: Literal["no-worse-than"] | None = Field(
+        _DEFAULTS.require,
+        description="no-worse-than: green needs that a drop of more than `tolerance` is excluded; without that the "
+        "change is unproven",
+    )
     window: int = Field(_DEFAULTS.window, ge=1, description="number of newest baseline runs that count")
     min_effect: float = Field(_DEFAULTS.min_effect, ge=0, le=1, description="smallest drop of a mean that counts")
     max_cases: int = Field(_DEFAULTS.max_cases, ge=1, description="limit of suspected cases that run again")
@@ -131,8 +147,8 @@ class GateEntry(BaseModel):
     )
     ignore: list[IgnoredFiles] = Field(
         list(DEFAULT_IGNORED),
-        description="files that cannot change a verdict, as patterns of git; a pull request that changes nothing "
-        "else gets its verdict again; the base branch must list them too",
+        description="files that cannot change a verdict, as patterns of git; a red pull request that changes nothing "
+        "else stays red without a run; the base branch must list them too",
     )
     min_pass_rate: float | None = Field(
         None, ge=0, le=1, description="required share of passed cases, for `policy: threshold`"
@@ -166,6 +182,12 @@ class GateEntry(BaseModel):
             return "off"
         return RENAMED["gate.confirm"].get(value, value) if isinstance(value, str) else value
 
+    @field_validator("long_look", mode="before")
+    @classmethod
+    def _off(cls, value: Any) -> Any:
+        # In YAML 1.1 a bare off is a boolean.
+        return "off" if value is False else value
+
     @model_validator(mode="after")
     def _needs_pass_rate(self) -> GateEntry:
         if self.policy == "threshold" and self.min_pass_rate is None:
@@ -193,6 +215,7 @@ class GateEntry(BaseModel):
             deterministic=self.deterministic,
             quarantine=self._quarantine(),
             max_confirmation=ConfirmationLimits(**self.max_confirmation.model_dump()),
+            long_look=self.long_look,
             min_pass_rate=self.min_pass_rate,
             max_latency_increase=self.max_latency_increase,
             max_cost_increase=self.max_cost_increase,

@@ -68,6 +68,7 @@ class Config:
         name: the file, for messages; empty for the defaults.
         ignore: patterns of git for files that cannot change the verdict on a pull request.
         of_run: the settings of the run as a whole that differ from the defaults, by key.
+        written: the value of every key that is no agent, metric or model, by its dotted path.
     """
 
     name: str = ""
@@ -94,3 +95,4 @@ class Config:
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     of_run: Mapping[str, RunSetting] = field(default_factory=dict)
+    written: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -14,6 +14,7 @@ from agenteval.run.control_commit import ControlCommit, ControlError, ControlHos
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 _PARENT = re.compile(r"^parent ([0-9a-f]{40,64})$", re.MULTILINE)
 _SUBMODULE = "160000"
+_BRANCHES = ("refs/heads/", "refs/remotes/")
 _FIX = "set `fetch-depth: 0` of actions/checkout, or fetch the history with `git fetch --unshallow`"
 
 
@@ -67,12 +68,22 @@ class Clone:
     def is_ancestor(self, commit: str, descendant: str) -> bool | None:
         """Return whether a commit is an ancestor of another one; ``None`` if the clone is too shallow to know."""
         try:
-            base = git(self.root, "merge-base", _checked(commit), _checked(descendant))
+            base = git(self.root, "merge-base", checked_commit(commit), checked_commit(descendant))
         except ControlError:
             return None if self.is_shallow else False
         if base == git(self.root, "rev-parse", "--verify", f"{commit}^{{commit}}"):
             return True
         return None if self.is_shallow else False
+
+    def is_on(self, commit: str, branch: str) -> bool:
+        """Return whether a branch, of this clone or of a remote, contains a commit."""
+        try:
+            containing = ("--contains", checked_commit(commit))
+            listed = git(self.root, "for-each-ref", "--format=%(refname)", *containing, *_BRANCHES)
+        except ControlError:
+            # A shallow clone need not contain the commit.
+            return False
+        return any(_branch_of(ref) == branch for ref in listed.splitlines())
 
     def merge_base(self, one: str, other: str) -> str:
         """Return the merge base of two commits, from the clone or else from its host.
@@ -81,7 +92,7 @@ class Clone:
             ControlError: it is unknown.
         """
         try:
-            return git(self.root, "merge-base", _checked(one), _checked(other))
+            return git(self.root, "merge-base", checked_commit(one), checked_commit(other))
         except ControlError as error:
             try:
                 return self.host.merge_base(other, one)
@@ -114,7 +125,18 @@ def _objects(root: Path) -> Iterator[Path]:
             yield from _objects(root / path)
 
 
-def _checked(commit: str) -> str:
+def _branch_of(ref: str) -> str:
+    """Return the name of a branch, without the name of its remote."""
+    place, _, name = ref.removeprefix("refs/").partition("/")
+    return name if place == "heads" else name.partition("/")[2]
+
+
+def checked_commit(commit: str) -> str:
+    """Return the id of a commit.
+
+    Raises:
+        ControlError: the text is no such id.
+    """
     # The commit comes from a file or an event; text of another form could be read as an option of git.
     if not _COMMIT.fullmatch(commit):
         raise ControlError(f"{commit!r} is not a commit")

@@ -16,9 +16,9 @@ from agenteval.core.errors import AgentEvalError, ConfigError
 from agenteval.core.files.boundary import FileOwner, also_inside
 from agenteval.core.files.ownership import change_owner_of
 from agenteval.core.process.confinement import Apart, Owner, confined, confinement, user_environment
-from agenteval.run.confirm.clone import Clone
+from agenteval.run.confirm.clone import Clone, checked_commit
 from agenteval.run.confirm.control_tree import ControlTree, FileStates
-from agenteval.run.control_commit import ControlError
+from agenteval.run.control_commit import ControlCommit, ControlError
 from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.control import ControlCase, read_control_cases
 from agenteval.run.resolve.spec import RunSpec
@@ -67,11 +67,13 @@ class PreparedControl:
         tree: its files; ``None`` if every agent has a deployment of the base commit.
         place: the place of its files; ``None`` without files.
         unrelated: commits of earlier runs that are not in its history, for instance after a forced push.
+        early: early commits of the base branch, for a long look; or why they cannot run.
     """
 
     tree: ControlTree | None = None
     place: Place | None = None
     unrelated: frozenset[str] = frozenset()
+    early: tuple[PreparedControl | AgentEvalError, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Place:
 
 @contextmanager
 def prepared_control(
-    spec: RunSpec, baseline: str | None, earlier: Collection[str] = ()
+    spec: RunSpec, baseline: str | None, earlier: Collection[str] = (), early: Collection[str] = ()
 ) -> Iterator[PreparedControl | AgentEvalError]:
     """Find the control and name its files; the block contains the whole run.
 
@@ -104,24 +106,42 @@ def prepared_control(
         spec: the specification of the run.
         baseline: the commit that the baseline evaluated; ``None`` if it is unknown.
         earlier: the commits of its pool.
+        early: commits of the base branch that the run may have to run beside as well.
 
     Yields:
         The control, or why it cannot be used.
     """
-    if all(item.case.id in spec.controls for item in spec.cases):
+    known = spec.integrity.base_cases
+    # The control does not run what the base commit does not have.
+    if all(item.case.id in spec.controls for item in spec.cases if known is None or item.case.id in known):
         yield PreparedControl()
         return
     with new_place() as place:
-        prepared: PreparedControl | AgentEvalError
         try:
             clone = Clone.find(spec.sources.here, spec.control_host)
             with confined(apart=place.apart):
-                tree = ControlTree.prepare(clone, baseline, place.worktree)
+                tree = _whole(ControlTree.prepare(clone, clone.control(baseline), place.worktree))
                 prepared = PreparedControl(tree, place, _unrelated(clone, tree.commit, earlier))
         except AgentEvalError as error:
             # Most runs need no confirmation.
-            prepared = error
-        yield prepared
+            yield error
+            return
+        with ExitStack() as entered:
+            found = tuple(_prepared_early(clone, commit, entered) for commit in early)
+            yield replace(prepared, early=found)
+
+
+def _prepared_early(clone: Clone, commit: str, entered: ExitStack) -> PreparedControl | AgentEvalError:
+    """Return an early commit of the branch in a separate place, or why it cannot be used."""
+    place = entered.enter_context(new_place())
+    try:
+        if clone.is_ancestor(checked_commit(commit), clone.head.commit) is False:
+            return ControlError(f"commit {commit[:12]} is not in the history of the branch any more")
+        with confined(apart=place.apart):
+            tree = _whole(ControlTree.prepare(clone, ControlCommit(commit), place.worktree))
+            return PreparedControl(tree, place)
+    except AgentEvalError as error:
+        return error
 
 
 @contextmanager
@@ -167,6 +187,17 @@ def _installed(spec: RunSpec, paths: Paths) -> Iterator[Mapping[str, str]]:
             what = str(error).splitlines()[0].rstrip(":")
             raise ControlError(f"the requirements of the base commit cannot be installed: {what}") from None
         yield variables
+
+
+def _whole(tree: ControlTree) -> ControlTree:
+    """Return the control, if its agent would find all files.
+
+    Raises:
+        ControlError: the content of a file is missing.
+    """
+    for why in tree.gaps.values():
+        raise ControlError(why)
+    return tree
 
 
 def _unrelated(clone: Clone, control: str, earlier: Collection[str]) -> frozenset[str]:
@@ -216,20 +247,27 @@ class Paths:
             return absolute
         return self.worktree / absolute.relative_to(self.root)
 
+    def here(self, path: Path) -> Path:
+        """Return the corresponding path in the repository of a path in the worktree; another path unchanged."""
+        return self.root / path.relative_to(self.worktree) if path.is_relative_to(self.worktree) else path
+
     def are_of_control(self, agent: AgentSpec) -> bool:
         """Return whether an agent is in the worktree."""
         return Path(agent.directory).is_relative_to(self.worktree)
 
 
 def _cases(spec: RunSpec, paths: Paths, *, is_of_event: bool) -> Mapping[str, ControlCase]:
-    """Read the suites and the configuration of the control."""
+    """Read the suites and the configuration of the control, which can be elsewhere in the change."""
+    known = tuple(path for path in spec.base_suites if paths.there(path).is_file())
+    sources = replace(spec.sources, suites=known or spec.sources.suites).moved(paths.there)
     try:
         # The configuration of the base commit decides about itself, if it is certain which commit that is.
         with with_base_commit(None) if is_of_event else nullcontext():
-            found = read_control_cases(spec.sources.moved(paths.there))
+            found = read_control_cases(sources)
     except ConfigError as error:
         raise ControlError(f"the suite of the base commit cannot be read: {error}") from None
-    return {spec.integrity.renamed.get(case_id, case_id): case for case_id, case in found.items()}
+    new_ids = {case_id: spec.integrity.renamed.get(case_id, case_id) for case_id in found}
+    return {new: replace(found[old], case=replace(found[old].case, id=new)) for old, new in new_ids.items()}
 
 
 def _checked(

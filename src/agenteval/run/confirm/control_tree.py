@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agenteval.core.files.reading import LARGEST_RECORDING, open_regular
@@ -35,12 +35,14 @@ class ControlTree:
         worktree: a repository of agenteval with the same objects, for the files of the control.
         control: the commit.
         files: mode and blob id of each file, by its path; submodules that are not checked out are left out.
+        gaps: why the content of a file or a submodule is missing, by its path.
     """
 
     root: Path
     worktree: Path
     control: ControlCommit
     files: Files
+    gaps: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def commit(self) -> str:
@@ -48,29 +50,37 @@ class ControlTree:
         return self.control.commit
 
     @classmethod
-    def prepare(cls, clone: Clone, baseline: str | None, worktree: Path) -> ControlTree:
-        """Find the control, fetch it if necessary, and name its files.
+    def prepare(cls, clone: Clone, control: ControlCommit, worktree: Path) -> ControlTree:
+        """Fetch the control if necessary, and name its files.
 
         User code can change the repository, so this is called before any of it runs.
 
         Args:
             clone: the repository of the working directory.
-            baseline: the commit that the baseline evaluated.
+            control: the commit.
             worktree: an empty directory that only agenteval and the user of the control can write.
 
         Raises:
-            ControlError: the control is unknown, or cannot be fetched.
+            ControlError: the control cannot be fetched.
         """
-        control = clone.control(baseline)
         _take_objects(clone, control.commit, worktree)
-        _read_tree(clone, worktree, control.commit)
+        gaps = dict(_read_tree(clone, worktree, control.commit))
         files = {
             path: (mode, blob)
             for mode, blob, path in _entries(git(worktree, "ls-files", "--stage", "-z"))
             if mode != "160000"
         }
-        _refuse_filters(clone, worktree, files)
-        return cls(clone.root, worktree, control, files)
+        gaps |= _converted(clone, worktree, files)
+        return cls(clone.root, worktree, control, files, gaps)
+
+    def gap_at(self, path: Path) -> str | None:
+        """Return why the content of a path in the worktree is missing; ``None`` if it is there."""
+        if not self.gaps or not path.is_relative_to(self.worktree):
+            return None
+        name = path.relative_to(self.worktree)
+        return next(
+            (self.gaps[place] for item in (name, *name.parents) if (place := item.as_posix()) in self.gaps), None
+        )
 
     def check_out(self) -> None:
         """Write the files into the worktree, and compare them with the commit.
@@ -128,8 +138,12 @@ def _quoted(path: Path) -> str:
     return str(path).replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _read_tree(clone: Clone, worktree: Path, commit: str) -> None:
-    """Fill the index with the files of a commit and of its submodules that are checked out."""
+def _read_tree(clone: Clone, worktree: Path, commit: str) -> Iterator[tuple[str, str]]:
+    """Fill the index with the files of a commit and of its submodules that are checked out.
+
+    Yields:
+        The path of each submodule whose commit is missing, and why.
+    """
     git(worktree, "read-tree", commit)
     waiting = [("", commit)]
     while waiting:
@@ -139,21 +153,19 @@ def _read_tree(clone: Clone, worktree: Path, commit: str) -> None:
             if not (clone.root / path / ".git").exists():
                 continue
             if not _copied(clone, pinned, worktree):
-                raise ControlError(
+                yield (
+                    path,
                     f"commit {pinned[:12]} of the submodule {_shown(path)} is not in this clone; fetch it before "
-                    "this step"
+                    "this step",
                 )
+                continue
             git(worktree, "update-index", "--force-remove", "--", path)
             git(worktree, "read-tree", f"--prefix={path}/", pinned)
             waiting.append((f"{path}/", pinned))
 
 
-def _refuse_filters(clone: Clone, worktree: Path, files: Files) -> None:
-    """Refuse files that a filter has converted in the user's working tree: it is not run for the control.
-
-    Raises:
-        ControlError: a file was converted.
-    """
+def _converted(clone: Clone, worktree: Path, files: Files) -> Iterator[tuple[str, str]]:
+    """Yield the files that a filter has converted in the user's working tree: it is not run for the control."""
     if not any(path.rpartition("/")[2] == ".gitattributes" for path in files):
         return
     # Each file is listed as path, attribute and value.
@@ -167,9 +179,10 @@ def _refuse_filters(clone: Clone, worktree: Path, files: Files) -> None:
         # Without the filter's program, for instance with `lfs: false`, both sides have the same unconverted file.
         here, there = clone.root / path, current.get(path, files[path])
         if not _is_blob(here, *there) and not _is_blob(here, *files[path]):
-            raise ControlError(
+            yield (
+                path,
                 f"{_shown(path)} is converted by the filter {name} of .gitattributes, and filters are not run for "
-                "the control; check the repository out without it"
+                "the control; check the repository out without it",
             )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.compare.pairing import own_cases
-from agenteval.compare.regression.model import Answer, Request, Scores, Unavailable
+from agenteval.compare.regression.model import Answer, Evidence, Request, Scores, Unavailable
 from agenteval.compare.run_scores import entry_without_cases, pool_case
 from agenteval.compare.sides import Sides, restricted
 from agenteval.results.comparison import PoolEntry
@@ -24,10 +24,12 @@ class Proving:
     Attributes:
         runs: makes runs within the limits.
         sides: what is compared.
+        evidence: the part of it that the gate decides on.
     """
 
     runs: ConfirmingRuns
     sides: Sides
+    evidence: Evidence
     _whole: list[tuple[Request, Scores]] = field(default_factory=list)
 
     def answer(self, request: Request) -> Answer | Unavailable:
@@ -37,23 +39,27 @@ class Proving:
         finished = self.runs.answer(request)
         if finished.unavailable is not None:
             return finished.unavailable
-        asked = {case_id: frozenset(metrics) for case_id, metrics in self.sides.evidence.first.items()}
+        asked = {case_id: frozenset(metrics) for case_id, metrics in self.evidence.first.items()}
         suites = {suite.path: suite for suite in self.sides.current.suites}
         made: Answer = {side: restricted(finished.scores(side, suites, asked), asked) for side in request.sides}
         if request.is_whole and "current" in request.sides:
             self._whole.append((request, made["current"]))
         return made
 
-    def entries(self) -> Sequence[PoolEntry]:
-        """Return the whole runs of the change as entries of a pool, with as many iterations as the first run."""
+    def entries(self, *, after: int = 0) -> Sequence[PoolEntry]:
+        """Return the whole runs of the change as entries of a pool, with as many iterations as the first run.
+
+        Args:
+            after: number of entries that other confirmations of this run have made.
+        """
         questions = own_cases(self.sides.current)
         found = []
-        for number, scores in enumerate(self._runs(), start=1):
+        for number, scores in enumerate(self._runs(), start=after + 1):
             own = entry_without_cases(self.sides.current)
             cases = {
                 case_id: pool_case(
                     Fingerprints(questions[case_id].fingerprint, questions[case_id].metrics),
-                    {name: values[: self.sides.evidence.iterations[case_id]] for name, values in metrics.items()},
+                    {name: values[: self.evidence.iterations[case_id]] for name, values in metrics.items()},
                 )
                 for case_id, metrics in scores.items()
                 if case_id in questions

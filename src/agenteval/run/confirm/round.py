@@ -45,7 +45,9 @@ class Round:
             there = control.get(item.case.id)
             case = comparable(there.case, item.case) if there is not None else None
             if there is not None and case is not None:
-                same = replace(again, suite=there.suite, case=case, beside=agent)
+                # The change may have moved the suite; its settings are known by its path there.
+                suite = replace(there.suite, path=item.suite.path)
+                same = replace(again, suite=suite, case=case, beside=agent)
                 sides["control"] = self._marked(same, "control", self._agent(there.agent, "control"))
             order = self.request.sides[::-1] if place % 2 else self.request.sides
             yield from (sides[side] for side in order if side in sides)
@@ -68,6 +70,21 @@ class Round:
         return self._agents[key]
 
 
+def shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
+    """Return the metrics that two cases have in common, with the same configuration.
+
+    Args:
+        theirs: the case of the control.
+        ours: the case under test.
+
+    Returns:
+        ``None`` if the two ask different questions, or share no metric.
+    """
+    before, now = theirs.fingerprints, ours.fingerprints
+    same = frozenset(metric for metric, content in now.metrics.items() if before.metrics.get(metric) == content)
+    return None if before.question != now.question or (now.metrics and not same) else same
+
+
 def comparable(theirs: Case, ours: Case) -> Case | None:
     """Return a case of the control with the metrics that it shares with the case under test.
 
@@ -78,11 +95,8 @@ def comparable(theirs: Case, ours: Case) -> Case | None:
     Returns:
         ``None`` if the two ask different questions, or share no metric.
     """
-    before, now = theirs.fingerprints, ours.fingerprints
-    if before.question != now.question:
-        return None
-    same = {metric for metric, content in now.metrics.items() if before.metrics.get(metric) == content}
-    if now.metrics and not same:
+    same = shared_metrics(theirs, ours)
+    if same is None:
         return None
     turns = tuple(
         replace(turn, metrics=tuple(metric for metric in turn.metrics if metric.id in same)) for turn in theirs.turns

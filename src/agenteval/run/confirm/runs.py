@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -15,8 +15,8 @@ from agenteval.results.case import CaseResult
 from agenteval.results.summary import RunUsage
 from agenteval.run.confirm.control import Control, PreparedControl, opened_control
 from agenteval.run.confirm.requests import FinishedRuns, needs_control, request_key
-from agenteval.run.confirm.round import Round
-from agenteval.run.confirm.spent import Spent, calls_of_a_run, narrowed, refusal
+from agenteval.run.confirm.round import Round, shared_metrics
+from agenteval.run.confirm.spent import Spent, narrowed, refusal
 from agenteval.run.control_commit import ControlError
 from agenteval.run.journal.journal import confirmation_file
 from agenteval.run.plan import Plan, PlannedCase
@@ -43,8 +43,40 @@ def confirming_runs(
         first: its execution, whose usage and time count.
         prepared: the control, from ``prepared_control``.
     """
+    early = prepared.early if isinstance(prepared, PreparedControl) else ()
     with ExitStack() as entered:
-        yield ConfirmingRuns(spec, first, lambda: entered.enter_context(_opened(prepared, spec)))
+        yield ConfirmingRuns(spec, first, _Controls(spec, entered, prepared), early)
+
+
+@dataclass
+class _Controls:
+    """Opens one control at a time.
+
+    Attributes:
+        spec: the specification of the first run.
+        entered: what is open.
+        prepared: the control to open.
+        name: of the control, for messages.
+    """
+
+    spec: RunSpec
+    entered: ExitStack
+    prepared: PreparedControl | AgentEvalError | None
+    name: str = "the base commit"
+
+    def open(self) -> Control:
+        """Check the control out.
+
+        Raises:
+            AgentEvalError: it cannot run.
+        """
+        return self.entered.enter_context(_opened(self.prepared, self.spec))
+
+    def turn_to(self, prepared: PreparedControl) -> None:
+        """Close the control, and open another one at the next request. It has no deployments."""
+        self.entered.close()
+        self.prepared, self.spec = prepared, replace(self.spec, controls={})
+        self.name = f"commit {prepared.tree.commit[:12]}" if prepared.tree is not None else self.name
 
 
 def _opened(prepared: PreparedControl | AgentEvalError | None, spec: RunSpec) -> AbstractContextManager[Control]:
@@ -65,7 +97,8 @@ class ConfirmingRuns:
     Attributes:
         spec: the specification of the first run.
         first: its execution.
-        open_control: checks the control out; called at the first request that needs it.
+        controls: checks the control out at the first request that needs it.
+        early: early commits of the base branch, for a long look; or why they cannot run.
         spent: the cost so far.
         usage: usage of models and agents so far.
         signal: number of the signal that interrupted a run.
@@ -74,7 +107,8 @@ class ConfirmingRuns:
 
     spec: RunSpec
     first: RunExecution
-    open_control: Callable[[], Control] = field(repr=False)
+    controls: _Controls = field(repr=False)
+    early: tuple[PreparedControl | AgentEvalError, ...] = ()
     spent: Spent = field(default_factory=Spent)
     usage: RunUsage = field(default_factory=RunUsage)
     signal: int | None = None
@@ -115,10 +149,46 @@ class ConfirmingRuns:
                 return _missing(self.spec.redact(str(error)))
             # No further request tries it again.
             self._control = error
-            warning = f"the agent of the base commit cannot run beside the change: {error}"
+            warning = f"the agent of {self.controls.name} cannot run beside the change: {error}"
             if warning not in self.warnings:
                 self.warnings.append(warning)
             return FinishedRuns(unavailable=Unavailable("control", self.spec.redact(str(error))))
+
+    def turn_to(self, prepared: PreparedControl) -> Mapping[str, frozenset[str] | None] | None:
+        """Let further requests run beside another control.
+
+        Args:
+            prepared: that control.
+
+        Returns:
+            What ``shared`` returns; ``None`` if the control cannot run: then the next request tells why.
+        """
+        self.close()
+        self.controls.turn_to(prepared)
+        self._control = None
+        try:
+            self._opened_control()
+        except KeyboardInterrupt:
+            self.signal = int(signal.SIGINT)
+            return None
+        except AgentEvalError:
+            return None
+        return self.shared()
+
+    def shared(self) -> Mapping[str, frozenset[str] | None]:
+        """Return the metrics that each case shares with the control, by case id; ``None`` for all.
+
+        The control must be open.
+        """
+        cases = self._opened_control().cases
+        ours = {item.case.id: item.case for item in self.spec.cases if item.case.id in cases}
+        pairs = {case_id: (cases[case_id].case, case) for case_id, case in ours.items()}
+        same = {case_id: (shared_metrics(*pair), pair[1]) for case_id, pair in pairs.items()}
+        return {
+            case_id: metrics if case.fingerprints.metrics else None
+            for case_id, (metrics, case) in same.items()
+            if metrics is not None
+        }
 
     def close(self) -> None:
         """Add warnings about what happened to the control; call it after the last request."""
@@ -138,15 +208,15 @@ class ConfirmingRuns:
             why = "no requested case is in the base commit with the same question and metrics"
             return FinishedRuns(unavailable=Unavailable("control", why))
         limits = self.spec.compare.max_confirmation
-        wanted = self._cost(request, cases)
-        refused = refusal(limits, self.spent, wanted, self._cost_of_a_call())
+        wanted = sum(item.iterations for item in cases)
+        refused = refusal(limits, self.spent, wanted, self._run_calls, self._cost_of_a_call())
         if refused:
             return FinishedRuns(unavailable=Unavailable("limit", refused))
         if not cases:
             return FinishedRuns()
         llm = replace(left.llm, limits=narrowed(left.llm.limits, limits, self.spent))
         plan, execution = self._executed(self._spec_of(replace(left, llm=llm), made, cases, control))
-        self._count(request, made, cases, execution, left)
+        self._count(made, wanted, execution, left)
         why = _why_incomplete(plan, execution)
         return FinishedRuns(_by_side(made, execution), Unavailable("runs", why) if why else None)
 
@@ -158,21 +228,21 @@ class ConfirmingRuns:
         """
         if self._control is None:
             try:
-                self._control = self.open_control()
+                self._control = self.controls.open()
             except AgentEvalError as error:
                 self._control = error
         if isinstance(self._control, AgentEvalError):
             raise self._control
         return self._control
 
-    def _cost(self, request: Request, cases: Iterable[PlannedCase]) -> Spent:
-        calls = sum(item.iterations for item in cases)
-        one = calls_of_a_run((item.iterations for item in self.spec.cases), self.spec.compare.settings)
-        return Spent(calls / one if request.is_whole else 0.0, calls)
+    @property
+    def _run_calls(self) -> int:
+        """Calls of one run of the suite."""
+        return sum(item.iterations for item in self.spec.cases)
 
     def _cost_of_a_call(self) -> float:
         """Return what one iteration of a case has cost so far, in US dollars; 0 if it is unknown."""
-        calls = self.spent.calls + sum(item.iterations for item in self.spec.cases)
+        calls = self.spent.calls + self._run_calls
         return (self.first.summary.usage.cost_usd + self.spent.cost_usd) / max(calls, 1)
 
     def _spec_of(self, left: RunSpec, made: Round, cases: list[PlannedCase], control: Control) -> RunSpec:
@@ -210,12 +280,10 @@ class ConfirmingRuns:
             plan = make_plan(spec)
         return plan, execute(plan)
 
-    def _count(
-        self, request: Request, made: Round, cases: list[PlannedCase], execution: RunExecution, left: RunSpec
-    ) -> None:
+    def _count(self, made: Round, calls: int, execution: RunExecution, left: RunSpec) -> None:
         usage = execution.summary.usage
         self.usage = self.usage.plus(usage)
-        self.spent = self.spent.plus(replace(self._cost(request, cases), cost_usd=usage.cost_usd))
+        self.spent = self.spent.plus(Spent(calls, usage.cost_usd))
         self.signal = execution.signal
         self.warnings += execution.warnings
         self._asked += execution.asked.llm_calls

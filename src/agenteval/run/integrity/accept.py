@@ -1,167 +1,172 @@
-"""Accepts what a run found: writes it into ``.agenteval/accepted.yaml``."""
+"""Accepts what a run found: in ``.agenteval/accepted.yaml``, and in the expected answers of suites."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from agenteval.compare.integrity.accepted import Accepted, AcceptedChange
+from agenteval.compare.integrity.accepted import Accepted
 from agenteval.compare.integrity.pairs import digest_of
-from agenteval.compare.pairing import own_cases
-from agenteval.core.documents.validation import did_you_mean, join_choices
+from agenteval.core.documents.validation import join_choices
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.paths import display_path, working_directory
-from agenteval.results.comparison import ComparedCase
+from agenteval.core.paths import working_directory
 from agenteval.results.model import Results
-from agenteval.results.store import read_results
+from agenteval.run.integrity.acceptable import acceptable, chosen_of, failed_cases
 from agenteval.run.integrity.accepted_file import accepted_path, read_accepted, write_accepted
-from agenteval.suite.model import Fingerprints
+from agenteval.run.integrity.answers import new_answers
+from agenteval.run.integrity.suite_files import ChangedFile, changed_files, written
+from agenteval.run.resolve.control import read_control_files, read_control_suites
+from agenteval.run.resolve.saved import files_of
+from agenteval.run.resolve.sources import Sources
+from agenteval.suite.model import Case, Suite
 
 #: Days until an entry ends, if the caller does not say.
 DAYS = 30
 _MOST_NAMED = 10
 
 
-def accept(names: Sequence[str], reason: str, results: Path, until: date | None = None) -> tuple[str, list[Accepted]]:
-    """Write entries for what a run found into the file.
+@dataclass(frozen=True)
+class Request:
+    """What the caller accepts.
 
-    Args:
+    Attributes:
         names: ids or names of cases, or ids of metrics; empty for everything that the run's gate asks about.
         reason: why it is right.
-        results: results.json of the run, or its report directory.
-        until: the last day of the entries; default: in 30 days.
+        until: the last day of the entries; ``None`` for 30 days.
+    """
 
-    Returns:
-        The path of the file, and the new entries.
+    names: Sequence[str]
+    reason: str
+    until: date | None = None
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """What would be written.
+
+    Attributes:
+        path: the file of accepted changes.
+        entries: its new entries; those of cases with a new expected answer are complete only once that is written.
+        files: the suite files with new expected answers.
+    """
+
+    path: Path
+    entries: Sequence[Accepted]
+    files: Sequence[ChangedFile] = ()
+
+    def write(self) -> None:
+        """Write everything, or nothing.
+
+        Raises:
+            ConfigError: a file is not valid, or a suite is not valid any more.
+            InfrastructureError: a file cannot be written.
+        """
+        with written(self.files):
+            cases = _cases_here([file.path for file in self.files]) if self.files else {}
+            entries = [_completed(entry, cases) for entry in self.entries]
+            replaced = {(entry.case, entry.metric) for entry in entries}
+            today = datetime.now(UTC).date()
+            known = read_accepted(working_directory())
+            kept = (entry for entry in known if (entry.case, entry.metric) not in replaced and entry.until >= today)
+            write_accepted(self.path, [*kept, *entries])
+
+
+def accept(request: Request, results: Results) -> Acceptance:
+    """Return the entries for what a run found.
+
+    Args:
+        request: what the caller accepts.
+        results: the run.
 
     Raises:
-        ConfigError: the results cannot be read or contain nothing to accept, a name is none of them, or the file is
-            not valid.
-        InfrastructureError: the file cannot be written.
+        ConfigError: the results contain nothing to accept, or a name is none of them.
+    """
+    last = _last_day(request)
+    chosen = chosen_of(request.names, acceptable(results), results)
+    entries = [replace(entry, reason=request.reason.strip(), until=last) for entry in chosen]
+    return Acceptance(accepted_path(working_directory()), entries)
+
+
+def accept_answers(request: Request, results: Results) -> Acceptance:
+    """Return the entries for what a run found, and the suite files in which the answers of the run are expected.
+
+    Args:
+        request: what the caller accepts; every failed case of the run can be named.
+        results: the run.
+
+    Raises:
+        ConfigError: as for ``accept``, or an answer cannot become the expected one; the error contains every problem.
+    """
+    last = _last_day(request)
+    known = {entry.case or entry.metric: entry for entry in acceptable(results)}
+    failed = {} if known and not request.names else failed_cases(results)
+    chosen = list(chosen_of(request.names, list({**failed, **known}.values()), results))
+    cases = [entry.case for entry in chosen if entry.case and entry.change != "removed"]
+    suites = _suites_here(files_of(results.suites))
+    files = changed_files(new_answers(cases, results, suites)) if cases else []
+    entries = [replace(_updated(entry, cases), reason=request.reason.strip(), until=last) for entry in chosen]
+    return Acceptance(accepted_path(working_directory()), entries, files)
+
+
+def _last_day(request: Request) -> date:
+    """Return the last day of the entries.
+
+    Raises:
+        ConfigError: the reason, the last day or a name is invalid.
     """
     today = datetime.now(UTC).date()
-    last = until or today + timedelta(days=DAYS)
-    problems = [] if reason.strip() else [Problem("--reason: is empty; say why the change is right")]
+    last = request.until or today + timedelta(days=DAYS)
+    problems = [] if request.reason.strip() else [Problem("--reason: is empty; say why the change is right")]
     if last < today:
         problems.append(Problem(f"--until: {last} is over"))
-    problems += [Problem(f"{name!r}: wildcards are not allowed; name each case") for name in names if "*" in name]
+    problems += [
+        Problem(f"{name!r}: wildcards are not allowed; name each case") for name in request.names if "*" in name
+    ]
     if problems:
         raise ConfigError(problems)
-    found = read_results(results)
-    chosen = [replace(entry, reason=reason.strip(), until=last) for entry in _chosen(names, acceptable(found), found)]
-    here = working_directory()
-    path = accepted_path(here)
-    replaced = {(entry.case, entry.metric) for entry in chosen}
-    kept = (
-        entry for entry in read_accepted(here) if (entry.case, entry.metric) not in replaced and entry.until >= today
-    )
-    write_accepted(path, [*kept, *chosen])
-    return display_path(path), chosen
+    return last
 
 
-def acceptable(results: Results) -> list[Accepted]:
-    """Return what somebody can accept of a run, without reason: cases in the order of the run, then means."""
-    found = {entry.case: entry for entry in _failing(results)}
-    # Somebody who accepts an edited case accepts its new version, which need not be compared with the old one.
-    found |= {entry.case: entry for entry in _withdrawn(results)}
-    return [*found.values(), *_means(results)]
-
-
-def _withdrawn(results: Results) -> Iterator[Accepted]:
-    """Yield the removed and the edited cases."""
-    for item in results.run.integrity:
-        if item.case is not None and item.fingerprint and item.accepted_by is None:
-            if item.kind == "removed" and item.effect == "unproven":
-                yield _entry("removed", item.case, item.fingerprint, item.before, item.after)
-            elif item.kind == "edited":
-                yield _entry("edited", item.case, item.fingerprint, item.before, item.after)
-
-
-def _entry(change: AcceptedChange, case_id: str, digest: str, before: str | None, after: str | None) -> Accepted:
-    return Accepted(
-        change=change,
-        reason="",
-        until=date.max,
-        case=case_id,
-        fingerprint=digest,
-        before=before or "",
-        after=after or "",
-    )
-
-
-def _failing(results: Results) -> Iterator[Accepted]:
-    """Yield the cases that passed before and fail now, and those that regressed in another way."""
-    if results.comparison is None:
-        return
-    own = own_cases(results)
-    for case in results.comparison.cases:
-        fell = case.status_before == "passed" and case.status_after == "failed"
-        if (case.change == "regressed" or fell) and case.id in own and "accepted" not in case.notes:
-            fingerprints = Fingerprints(own[case.id].fingerprint, own[case.id].metrics)
-            before, after = (
-                _result(case.status_before, case.score_before),
-                _result(case.status_after, case.score_after),
-            )
-            yield _entry("regressed", case.id, digest_of(fingerprints), before, after)
-
-
-def _result(status: str | None, score: float | None) -> str:
-    return f"{status}, score {score:.2f}" if score is not None else str(status)
-
-
-def _means(results: Results) -> Iterator[Accepted]:
-    for metric in results.comparison.metrics if results.comparison else ():
-        if metric.verdict == "regressed" and metric.gating:
-            yield Accepted(
-                change="regressed",
-                reason="",
-                until=date.max,
-                metric=metric.id,
-                before=f"{metric.baseline:.4f}",
-                after=f"{metric.current:.4f}",
-            )
-
-
-def _chosen(names: Sequence[str], known: Sequence[Accepted], results: Results) -> Iterable[Accepted]:
-    """Return the entries that the caller names.
+def check_suites_here(results: Results) -> None:
+    """Check that results from elsewhere are of suites in this repository.
 
     Raises:
-        ConfigError: there is nothing to accept, or a name is not among the entries.
+        ConfigError: none of the suites is here.
     """
-    if not known:
-        why = (
-            "it was not compared with a baseline" if results.comparison is None else "nothing got worse or is missing"
-        )
-        raise ConfigError(Problem(f"this run contains nothing to accept: {why}"))
-    if not names:
-        return known
-    titles = _titles(results)
-    by_name: dict[str, list[Accepted]] = {}
-    for entry in known:
-        for name in {entry.case or entry.metric, titles.get(entry.case, entry.case or entry.metric)}:
-            by_name.setdefault(name, []).append(entry)
-    listed = [entry.case or entry.metric for entry in known]
-    shown = join_choices(listed[:_MOST_NAMED]) + (" …" if len(listed) > _MOST_NAMED else "")
-    problems = [
-        Problem(f"{name!r} is nothing that can be accepted{did_you_mean(name, list(by_name))}; there is {shown}")
-        for name in names
-        if name not in by_name
-    ]
-    problems += [
-        Problem(f"{name!r} names {len(by_name[name])} cases; give the id of one")
-        for name in names
-        if len(by_name.get(name, ())) > 1
-    ]
-    if problems:
-        raise ConfigError(problems)
-    return list({id(entry): entry for name in names for entry in by_name[name]}.values())
+    paths = [suite.path for suite in results.suites]
+    if not files_of(results.suites):
+        listed = join_choices(paths[:_MOST_NAMED])
+        message = f"these are results of other suites: {listed} is not in this repository"
+        raise ConfigError(Problem(f"{message}; start agenteval in the repository that was evaluated"))
 
 
-def _titles(results: Results) -> dict[str, str]:
-    """Return the names of cases by id."""
-    compared: list[ComparedCase] = results.comparison.cases if results.comparison else []
-    named = {case.id: case.name for case in compared}
-    removed = {item.case: item.before for item in results.run.integrity if item.kind == "removed" and item.before}
-    return named | {case_id: name for case_id, name in removed.items() if case_id is not None and name is not None}
+def _suites_here(files: Sequence[Path]) -> Sequence[Suite]:
+    """Return suites as a run reads them.
+
+    Raises:
+        ConfigError: a suite or its configuration is not valid.
+    """
+    sources = Sources(working_directory(), tuple(files))
+    try:
+        return read_control_files(sources).suites
+    except ConfigError:
+        # The agent of a run can be an option of the command line.
+        return read_control_suites(sources).suites
+
+
+def _cases_here(files: Sequence[Path]) -> Mapping[str, Case]:
+    return {case.id: case for suite in _suites_here(files) for case in suite.cases}
+
+
+def _updated(entry: Accepted, cases: Collection[str]) -> Accepted:
+    """Return the entry of a case whose expected answer changes: its new version decides."""
+    return replace(entry, change="edited", fingerprint="") if entry.case in cases else entry
+
+
+def _completed(entry: Accepted, cases: Mapping[str, Case]) -> Accepted:
+    """Return the entry of a case with the fingerprint of its new version."""
+    if entry.metric or entry.fingerprint:
+        return entry
+    return replace(entry, fingerprint=digest_of(cases[entry.case].fingerprints))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -16,14 +16,16 @@ from agenteval.compare.integrity.accepted import Accepted, AcceptedChange
 from agenteval.core.documents.document import Document, read_text
 from agenteval.core.documents.validation import validate
 from agenteval.core.documents.yaml.read import parse_yaml
-from agenteval.core.errors import ConfigError
+from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files.writing import make_directory, write_file
 from agenteval.core.paths import display_path, repository_of
 from agenteval.core.text.redact import Redactor
+from agenteval.results.integrity import Difference
 from agenteval.run.confirm.git import git
 from agenteval.run.control_commit import ControlError
 
 FOLDER, FILE = ".agenteval", "accepted.yaml"
+_MOST_DAYS = 366
 _HEAD = """\
 # Changes that were accepted with `agenteval accept`. Review this file like code.
 # An entry counts until the base branch's results have it, or until its case changes again.
@@ -91,12 +93,42 @@ def read_accepted(here: Path, redact: Redactor | None = None) -> tuple[Accepted,
     file, problems = validate(AcceptedFile, {} if document.data is None else document.data, document)
     if file is None:
         raise ConfigError(problems)
+    if problems := [*_endless(file, document)]:
+        raise ConfigError(problems)
     masked = redact or (lambda text: text)
     authors = _authors(path) if file.accepted else {}
     return tuple(
         replace(_accepted(entry, line), author=masked(authors.get(line or 0, "")), reason=masked(entry.reason))
         for line, entry in _with_lines(file, document)
     )
+
+
+def ended_notes(entries: Iterable[Accepted], merged: Collection[str], today: date) -> Iterator[str]:
+    """Yield a warning for each entry whose last day is over, unless the base branch has caught up."""
+    for entry in entries:
+        if entry.until < today and entry.key not in merged:
+            yield f"{_where(entry)} ended on {entry.until} and does not count"
+
+
+def changed_notes(entries: Iterable[Accepted], differences: Collection[Difference]) -> Iterator[str]:
+    """Yield a warning for each entry in force whose case has another content now than was accepted."""
+    open_changes = {(item.kind, item.case) for item in differences if item.accepted_by is None}
+    for entry in entries:
+        if not entry.for_commit and (entry.change, entry.case) in open_changes:
+            yield f"{_where(entry)} does not count: the case has changed since"
+
+
+def _where(entry: Accepted) -> str:
+    return f"{FOLDER}/{FILE}:{entry.line}: the entry for {entry.case or entry.metric}"
+
+
+def _endless(file: AcceptedFile, document: Document) -> Iterator[Problem]:
+    """Yield the problems of entries that last too long."""
+    latest = datetime.now(UTC).date() + timedelta(days=_MOST_DAYS)
+    for place, entry in enumerate(file.accepted):
+        if entry.until > latest:
+            text = f"{entry.until} is more than a year ahead; write {latest} or earlier"
+            yield document.problem(("accepted", place, "until"), text)
 
 
 def _with_lines(file: AcceptedFile, document: Document) -> Iterable[tuple[int | None, AcceptedEntry]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agenteval.results.model import OWN_NAME, Results
-from agenteval.run.control_commit import Kind
+from agenteval.run.control_commit import ControlRule, Kind
 
 _QUEUE = "refs/heads/gh-readonly-queue/"
 
@@ -26,3 +26,15 @@ def is_judged_by_base(kind: Kind, ref: str | None, baseline: Results | None) -> 
     if kind == "previous":
         return (ref or "").startswith(_QUEUE)
     return kind in {"merge-base", "local"}
+
+
+def is_judged_by_base_alone(rule: ControlRule, ref: str | None) -> bool:
+    """Return whether an event proposes a change and names its base commit, so that the change may not judge itself.
+
+    Args:
+        rule: how the base commit follows from the event.
+        ref: the branch or pull request of the run.
+    """
+    if rule.kind == "pull-request":
+        return rule.base is not None
+    return rule.kind == "previous" and rule.before is not None and (ref or "").startswith(_QUEUE)

@@ -10,10 +10,9 @@ from agenteval.compare.integrity.integrity import with_new_ids
 from agenteval.compare.integrity.pairs import digest_of, digests_of, renamed
 from agenteval.compare.pairing import Match, own_cases
 from agenteval.compare.run_scores import pool_case
+from agenteval.compare.unpaired import is_merged
 from agenteval.results.comparison import PoolCase
 from agenteval.results.integrity import Difference
-from agenteval.results.model import Run
-from agenteval.run.provenance import Provenance
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.resolve.suites import place_of
 from agenteval.suite.model import Case, Fingerprints
@@ -57,7 +56,7 @@ def _renaming(spec: RunSpec, names: Mapping[str, str]) -> Iterator[Difference]:
 def _lost(spec: RunSpec, ours: Mapping[str, Case], then: Mapping[str, PoolCase]) -> Iterator[Difference]:
     """Yield the passing cases of the baseline that are gone, or that cannot be compared with those of the change."""
     # The base branch itself is not reproached for the change, because the merge has accepted it.
-    if spec.baseline is None or _is_merged(spec.provenance, spec.baseline.results.run):
+    if spec.baseline is None or is_merged(spec.provenance, spec.baseline.results.run):
         return
     ran = {suite.path for suite in spec.suites}
     are_files = all(place_of(path) is not None for path in ran)
@@ -74,8 +73,3 @@ def _lost(spec: RunSpec, ours: Mapping[str, Case], then: Mapping[str, PoolCase])
             digest = digest_of(ours[case.id].fingerprints)
             edited = Difference(kind="edited", case=case.id, effect="unproven", fingerprint=digest)
             yield acknowledged(edited, spec.integrity.accepted)
-
-
-def _is_merged(current: Provenance, baseline: Run) -> bool:
-    """Return whether a workflow runs on the branch of its baseline."""
-    return current.workflow_run_id is not None and current.ref is not None and current.ref == baseline.ref

@@ -2,33 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agenteval.compare.gate import FAIL_ON
 from agenteval.compare.integrity.differences import shown
 from agenteval.results.integrity import Difference
 from agenteval.run.config.model import Config
+from agenteval.run.integrity.fields import CONFIGURATION
 
 # Larger values of these settings make it easier to pass.
 _LOOSER_IF_MORE = frozenset(
-    {"max_error_rate", "tolerance", "min_effect", "case_drop", "max_latency_increase", "max_cost_increase"}
+    {
+        "case_timeout",
+        "limits.memory_mb",
+        "limits.cpu_s",
+        "llm.retries",
+        "llm.timeout",
+        *(
+            f"gate.{name}"
+            for name in (
+                "max_error_rate",
+                "tolerance",
+                "min_effect",
+                "max_latency_increase",
+                "max_cost_increase",
+            )
+        ),
+    }
 )
-_LOOSER_IF_LESS = frozenset({"min_pass_rate", "max_cases", "max_repeats", "screen", "alpha_aggregate", "alpha_case"})
-_LOOSER = {"strict": False, "on_unchecked": "warn", "on_unjudged": "warn", "confirm": "off"}
+_LOOSER_IF_LESS = frozenset({"gate.min_pass_rate", "gate.max_cases"})
+_LOOSER = {
+    "gate.strict": False,
+    "gate.require": None,
+    "gate.on_unchecked": "warn",
+    "gate.on_unjudged": "warn",
+    "gate.confirm": "off",
+}
+# These are compared case by case.
+_OF_CASES = frozenset({"iterations"})
 
 
 def setting_differences(before: Config, after: Config) -> Iterator[Difference]:
-    """Yield the settings of the gate that differ.
+    """Yield the settings of the run as a whole that differ, and affect the verdict or how it is shown.
 
     Args:
         before: the configuration of the base commit that decides about the run.
         after: that of the change.
     """
-    old, new = _gate(before), _gate(after)
-    for name in (name for name in new if old[name] != new[name]):
-        loosens = _loosens(name, old[name], new[name])
-        yield _difference(f"gate.{name}", old[name], new[name], loosens=loosens)
+    yield from _written(before, after, of_run=True)
 
 
 def suite_differences(before: Config, after: Config) -> Iterator[Difference]:
@@ -36,37 +57,56 @@ def suite_differences(before: Config, after: Config) -> Iterator[Difference]:
     for name in ("judge", "embeddings"):
         if getattr(before, name) != getattr(after, name):
             yield _difference(name, getattr(before, name), getattr(after, name))
-    if before.criteria != after.criteria:
-        yield _difference("criteria", _plain(before.criteria), _plain(after.criteria), loosens=after.criteria is None)
+    yield from _written(before, after, of_run=False)
 
 
-def _gate(config: Config) -> dict[str, Any]:
-    from agenteval.run.config.gate import GateEntry
+def _written(before: Config, after: Config, *, of_run: bool) -> Iterator[Difference]:
+    from agenteval.run.config.file import RUN_KEYS, ConfigFile, written_settings
 
-    setting = config.of_run.get("gate")
-    entry = setting.value if setting is not None else GateEntry()
-    found: dict[str, Any] = entry.model_dump(mode="json")
-    return {**found, "fail_on": [word for word in FAIL_ON if word in entry.fail_on]}
+    defaults = written_settings(ConfigFile())
+    for name, default in defaults.items():
+        old, new = before.written.get(name, default), after.written.get(name, default)
+        is_listed = CONFIGURATION[name].by != "either" and name not in _OF_CASES
+        if is_listed and old != new and (name.partition(".")[0] in RUN_KEYS) == of_run:
+            yield _difference(name, old, new)
 
 
-def _difference(name: str, before: Any, after: Any, *, loosens: bool = False) -> Difference:
+def _difference(name: str, before: Any, after: Any) -> Difference:
     return Difference(
-        kind="setting", setting=name, before=shown(before), after=shown(after), effect="base", loosens=loosens
+        kind="setting",
+        setting=name,
+        before=shown(before),
+        after=shown(after),
+        effect="base" if CONFIGURATION[name].by == "base" else "listed",
+        loosens=_loosens(name, before, after),
     )
 
 
-def _plain(value: Any) -> Any:
-    return None if value is None else repr(value)
-
-
 def _loosens(name: str, before: Any, after: Any) -> bool:
-    """Return whether the new value of a setting of the gate makes it easier to pass."""
-    if name in {"fail_on", "must_pass"}:
+    """Return whether the new value of a setting makes it easier to pass."""
+    if name in {"gate.fail_on", "gate.must_pass"}:
         return not set(before) <= set(after)
-    if name in {"quarantine", "metrics"}:
+    if name in {"gate.quarantine", "gate.metrics"}:
         return bool(after) and before != after
     if name in _LOOSER:
         return bool(after == _LOOSER[name])
     if name in _LOOSER_IF_MORE:
         return after is None or (before is not None and after > before)
     return name in _LOOSER_IF_LESS and (after is None or (before is not None and after < before))
+
+
+def criteria_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
+    """Yield the conditions on whole runs that differ.
+
+    Args:
+        before: the criteria of each suite of the change in the base commit, by its path; ``None`` without any.
+        after: those in the change.
+    """
+    found: dict[Difference, None] = {}
+    for path, old in before.items():
+        new = after.get(path)
+        if old != new:
+            texts = [None if value is None else repr(value) for value in (old, new)]
+            difference = _difference("criteria", *texts).model_copy(update={"loosens": new is None})
+            found[difference] = None
+    yield from found

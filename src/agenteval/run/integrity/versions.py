@@ -44,10 +44,15 @@ class Versions:
             yield replace(case, id=self._free(case.id), name=f"{case.name} {_EDITED}")
 
     def _free(self, case_id: str) -> str:
-        found = f"{case_id} {_EDITED}"
+        found = edited_id(case_id)
         while found in self.taken:
             found = f"{found} {_EDITED}"
         return found
+
+
+def edited_id(case_id: str) -> str:
+    """Return the id of the version of the change, which runs beside the one of the base commit."""
+    return f"{case_id} {_EDITED}"
 
 
 def _with_new_metrics(case: Case, ours: Case) -> Case:

@@ -9,7 +9,7 @@ from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.masking import redactor
 from agenteval.run.config.model import Config
 from agenteval.run.resolve.checks import without_cases
-from agenteval.run.resolve.configurations import read_configurations
+from agenteval.run.resolve.configurations import find_configurations, read_configurations
 from agenteval.run.resolve.defaults import with_config_defaults, with_metrics
 from agenteval.run.resolve.named_agent import resolve_agent
 from agenteval.run.resolve.sources import Sources
@@ -74,6 +74,22 @@ def read_control_files(sources: Sources) -> ControlFiles:
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     return _masked(replace(files, suites=bound.suites, agents=bound.agents))
+
+
+def read_control_configuration(sources: Sources) -> ControlFiles:
+    """Read the configuration of a control that has no suite.
+
+    Args:
+        sources: the locations in the files of the control.
+
+    Raises:
+        ConfigError: the configuration is invalid; the error contains every problem.
+    """
+    problems: list[Problem] = []
+    configs = read_configurations(find_configurations(sources, ()), problems)
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
+    return ControlFiles(suites=(), agents={}, config_of={}, of_run=configs.of_run)
 
 
 def _read(sources: Sources) -> tuple[ControlFiles, Sequence[tuple[Suite, Config | None]]]:

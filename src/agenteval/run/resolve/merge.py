@@ -61,6 +61,7 @@ def resolve_merge(merged: Merged, settings: Settings, context: RunContext | None
         baseline=masked(baseline.found, redact, config.max_answer_bytes) if baseline.found else None,
         max_answer_bytes=config.max_answer_bytes,
         earlier=past.runs,
+        ignore=config.ignore,
         warnings=(*context.warnings, *configs.warnings, *merged.warnings, *baseline.warnings, *past.warnings),
     )
 
@@ -72,7 +73,7 @@ def _baseline(settings: Settings, context: RunContext, results: Results) -> Sear
 
         return Search(read_baseline(settings.baseline, suites_of(results)))
     if context.baseline is not None:
-        return search_baseline(context.baseline, [case.id for _, case in results.cases()])
+        return search_baseline(context.baseline, [case.id for _, case in results.cases()]).accepted()
     return Search()
 
 

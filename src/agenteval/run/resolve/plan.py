@@ -36,7 +36,7 @@ def make_plan(spec: RunSpec) -> Plan:
         journal=spec.journal,
         redact=spec.redact,
         progress=_progress(spec),
-        compared=spec.baseline is not None,
+        compared=spec.baseline is not None or spec.missing_baseline is not None,
         is_quarantined_by_name=lambda case: is_quarantined_by_name(spec.gate, case),
         max_answer_bytes=spec.max_answer_bytes,
         conditions=spec.conditions,

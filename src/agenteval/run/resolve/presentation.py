@@ -31,15 +31,18 @@ def presentation(settings: Settings, config: Config, environment: Mapping[str, s
     Raises:
         ConfigError: a template is not a file.
     """
-    comment = _shortened(settings.comment_template or config.comment_template)
-    summary = _shortened(settings.summary_template or config.summary_template)
+    named = (
+        settings.comment_template or config.comment_template,
+        settings.summary_template or config.summary_template,
+    )
+    comment, summary = (path and shortened(path) for path in named)
     if problems := list(_missing({"comment": comment, "summary": summary})):
         raise ConfigError(problems)
-    texts = _texts([path for path in (comment, summary) if path]) if boundary().roots else None
+    texts = template_texts([path for path in (comment, summary) if path]) if boundary().roots else None
     return Presentation(comment, summary, Site.of(environment), config.reports, texts)
 
 
-def _texts(templates: list[Path]) -> Mapping[str, str]:
+def template_texts(templates: Iterable[Path]) -> Mapping[str, str]:
     """Return the content of templates and of the files that they name, because user code could change them later."""
     from agenteval.report.templating import LARGEST_TEMPLATE
 
@@ -55,10 +58,10 @@ def _texts(templates: list[Path]) -> Mapping[str, str]:
     return texts
 
 
-def _shortened(path: Path | None) -> Path | None:
+def shortened(path: Path) -> Path:
     """Return the path relative to the working directory if it is inside, for messages."""
     here = working_directory()
-    return path.relative_to(here) if path is not None and path.is_relative_to(here) else path
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _missing(templates: Mapping[str, Path | None]) -> Iterable[Problem]:

@@ -24,6 +24,7 @@ from agenteval.results.model import Results, RunShard
 from agenteval.run.baseline import Search, known_suites, masked, read_baseline, search_baseline
 from agenteval.run.config.model import DEFAULT_CONCURRENCY, Config
 from agenteval.run.context import RunContext
+from agenteval.run.control_commit import of_baseline
 from agenteval.run.journal.journal import JOURNAL_FILE
 from agenteval.run.plan import PlannedCase, RunLimits
 from agenteval.run.progress import RUNNING, SCORING
@@ -83,7 +84,8 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     selection = Selection(settings.filter or "", settings.tags)
     problems += undivided_traces(settings, found.traces)
     problems += agent_beside_traces(settings)
-    cases = () if problems else _planned(found, selection, settings)
+    every = () if problems else _planned(found, settings)
+    cases = tuple(item for item in every if selection.selects(item.case))
     if suites and not problems and not found.traces and not cases:
         problems.append(nothing_selected(selection))
     problems += unusable_suites(suites)
@@ -93,6 +95,8 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     known = () if found.traces else suites
     # The search uses the network, so it starts only after the files are valid.
     search = found.baseline or _search(found, context)
+    if settings.shard is not None or found.traces or context.control.rule.kind != "pull-request":
+        search = search.accepted()
     baseline, part = search.found, None
     selected = len(cases)
     if settings.shard is not None:
@@ -107,6 +111,7 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         redact=redact,
         suites=tuple(suites),
         baseline=masked(baseline, redact, config.max_answer_bytes) if baseline else None,
+        missing_baseline=search.missing,
         earlier=past.runs,
         warnings=(
             *context.warnings,
@@ -120,8 +125,10 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         ),
         max_answer_bytes=config.max_answer_bytes,
         cases=cases,
+        left_out=tuple(item for item in every if not selection.selects(item.case)),
+        selection=selection,
         limits=_limits(settings, config, suites),
-        llm=_llm(settings, config),
+        llm=llm_settings(settings, config.llm),
         settings=_suite_specs(found),
         configs=[item for item in configs.all if item.name],
         config_of=found.config_of,
@@ -129,7 +136,7 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         seed=settings.seed,
         setup=Setup(context.setup, config.user_code),
         sources=sources,
-        control_host=context.control,
+        control_host=of_baseline(context.control, baseline.results.run.ref if baseline else None),
         controls=found.controls,
         traces=_trace_files(found.traces, selection, settings) if found.traces else None,
         shard=part,
@@ -289,15 +296,14 @@ def _error(problems: Iterable[Problem], found: _Found) -> ConfigError:
     return ConfigError(problems, fine if found.some_are_broken or len(fine) < len(found.suites) else ())
 
 
-def _planned(found: _Found, selection: Selection, settings: Settings) -> tuple[PlannedCase, ...]:
-    """Return the selected cases with their agents and numbers of iterations."""
+def _planned(found: _Found, settings: Settings) -> tuple[PlannedCase, ...]:
+    """Return all cases with their agents and numbers of iterations."""
     if found.traces:
         return ()
     asked = (
         (suite, case, settings.iterations or case.iterations or suite.iterations)
         for suite in found.suites
         for case in suite.cases
-        if selection.includes(case.id, case.name, case.tags)
     )
     return tuple(
         PlannedCase(
@@ -352,7 +358,7 @@ def _coverage(
     found: _Found, settings: Settings, selected: int, config: Config, redact: Callable[[str], str]
 ) -> Coverage:
     """Return what the run is to cover; how many cases finish is known afterwards."""
-    limits = _llm(settings, config).limits
+    limits = llm_settings(settings, config.llm).limits
     return Coverage(
         cases=None if found.traces else sum(len(suite.cases) for suite in found.suites),
         selected=selected,
@@ -366,11 +372,12 @@ def _coverage(
     )
 
 
-def _llm(settings: Settings, config: Config) -> LlmSettings:
-    models = config.llm.limits
+def llm_settings(settings: Settings, configured: LlmSettings) -> LlmSettings:
+    """Return how models are called: the configuration, with the caller's overrides."""
+    models = configured.limits
     limits = Limits(
         max_calls=models.max_calls if settings.max_llm_calls is None else settings.max_llm_calls,
         max_cost_usd=models.max_cost_usd if settings.max_cost_usd is None else settings.max_cost_usd,
     )
-    cache = config.llm.cache if settings.use_cache else None
-    return replace(config.llm, limits=limits, cache=cache, seed=settings.seed)
+    cache = configured.cache if settings.use_cache else None
+    return replace(configured, limits=limits, cache=cache, seed=settings.seed)

@@ -19,13 +19,13 @@ from agenteval.results.coverage import Coverage
 from agenteval.results.model import RunShard
 from agenteval.results.shortening import MAX_ANSWER_BYTES
 from agenteval.results.summary import RunUsage
-from agenteval.run.baseline import FoundBaseline
+from agenteval.run.baseline import FoundBaseline, MissingBaseline
 from agenteval.run.control_commit import ControlHost
 from agenteval.run.plan import PlannedCase, RunLimits
 from agenteval.run.progress import Activity
 from agenteval.run.provenance import Provenance
 from agenteval.run.setup import Setup
-from agenteval.suite.model import AgentSpec, Suite
+from agenteval.suite.model import AgentSpec, Case, Suite
 
 if TYPE_CHECKING:
     from agenteval.core.llm.spec import ModelSpec
@@ -44,11 +44,14 @@ class GateSpec:
         presentation: templates and links of comment and summary.
         suites: the suites of the results that could be read.
         baseline: the run to compare with, with secrets masked.
+        missing_baseline: set if the base commit's agent may make the baseline, because no run of it was found.
         earlier: runs for the trend, the oldest first.
         warnings: warnings for the reports.
         max_answer_bytes: bytes of one text of an answer that results keep.
         burden: what earlier attempts of the pull request were proven to have lost, and this run must refute.
         integrity: how suites and rules differ from those of the base commit.
+        base_suites: where the suites of the base commit would be in the checkout; empty if they are unknown.
+        ignore: patterns of git for files that cannot change the verdict.
     """
 
     gate: GatePolicy
@@ -57,11 +60,13 @@ class GateSpec:
     redact: Redactor = field(repr=False)
     suites: tuple[Suite, ...] = ()
     baseline: FoundBaseline | None = None
+    missing_baseline: MissingBaseline | None = None
     earlier: tuple[EarlierRun, ...] = ()
     warnings: tuple[str, ...] = ()
     max_answer_bytes: int = MAX_ANSWER_BYTES
     burden: Burden = field(default_factory=Burden)
     integrity: Integrity = field(default_factory=Integrity)
+    ignore: tuple[str, ...] = ()
 
     @property
     def known(self) -> frozenset[str]:
@@ -80,6 +85,10 @@ class Selection:
 
     text: str = ""
     tags: tuple[str, ...] = ()
+
+    def selects(self, case: Case) -> bool:
+        """Return whether a case is selected."""
+        return self.includes(case.id, case.name, case.tags)
 
     def includes(self, case_id: str, name: str, tags: Iterable[str]) -> bool:
         """Return whether a case is selected."""
@@ -132,6 +141,8 @@ class RunSpec(GateSpec):
 
     Attributes:
         cases: the cases to run, in order; empty if traces are scored.
+        left_out: the cases that the selection leaves out.
+        selection: the cases that the caller selects.
         limits: limits of concurrency and time.
         llm: how models are called, and the limits of their usage.
         settings: what the configuration of each suite decides, by the suite's path; suites with the same
@@ -153,11 +164,12 @@ class RunSpec(GateSpec):
         journal: the file that receives every finished case.
         activity: what the run does, for the progress display.
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
-        ignore: patterns of git for files that cannot change the verdict.
         quiet: whether to hide the progress.
     """
 
     cases: tuple[PlannedCase, ...]
+    left_out: tuple[PlannedCase, ...]
+    selection: Selection
     limits: RunLimits
     llm: LlmSettings
     settings: Mapping[str, SuiteSpec]
@@ -179,7 +191,7 @@ class RunSpec(GateSpec):
     activity: Activity
     quiet: bool
     conditions: Mapping[str, str] | None = None
-    ignore: tuple[str, ...] = ()
+    base_suites: tuple[Path, ...] = ()
 
     def after(self, usage: RunUsage, seconds: float) -> RunSpec:
         """Return the specification with the remaining limits.

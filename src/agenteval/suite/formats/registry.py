@@ -17,6 +17,7 @@ from agenteval.suite.formats.base import Format, Source
 from agenteval.suite.formats.fluxloop import FORMAT as FLUXLOOP
 from agenteval.suite.formats.holodeck import FORMAT as HOLODECK
 from agenteval.suite.model import Suite, Target
+from agenteval.suite.path_patterns import is_pattern, matching_paths
 
 FORMATS: tuple[Format, ...] = (HOLODECK, AGENTCI, FLUXLOOP)
 
@@ -91,23 +92,70 @@ def suite_files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
     """Return the files of suites. A suite that is given several times or by several names is returned once.
 
     Args:
-        paths: suite files, or directories to search.
+        paths: suite files, directories to search, or patterns of these; see ``path_patterns``.
         problems: receives a problem for each path without a suite.
     """
     files: dict[Path, Path] = {}
     for path in paths:
-        if path.is_dir():
-            found = discover(path)
-            if not found:
-                message = f"no suite in this directory (looked for {conventional_places()})"
-                problems.append(Problem(message, file=display_path(path)))
-            for file in found:
-                files.setdefault(file.resolve(), file)
-        elif path.exists():
-            files.setdefault(path.resolve(), path)
-        else:
-            problems.append(Problem("no such suite file", file=str(path)))
+        try:
+            found = _files_at(path)
+        except ValueError as error:
+            problems.append(Problem(str(error), file=str(path)))
+            continue
+        for file in found:
+            files.setdefault(file.resolve(), file)
+        if not found:
+            problems.append(_without_suite(path))
     return list(files.values())
+
+
+def _files_at(path: Path) -> Sequence[Path]:
+    """Return the suites that a path names.
+
+    Raises:
+        ValueError: the path is a pattern that is not valid.
+    """
+    if path.is_dir():
+        return discover(path)
+    # A file can have a name like a pattern.
+    if path.exists():
+        return [path]
+    if not is_pattern(path):
+        return []
+    found = []
+    for place in matching_paths(path):
+        if place.is_dir():
+            found += discover(place)
+        elif _may_be_suite(place):
+            found.append(place)
+    return found
+
+
+def _may_be_suite(path: Path) -> bool:
+    """Return whether a file that only a pattern names may be a suite; unlike a README beside projects."""
+    if format_of(path) is not None:
+        return True
+    return any(path.match(pattern) for item in formats() if item not in FORMATS for pattern in item.patterns)
+
+
+def _without_suite(path: Path) -> Problem:
+    if path.is_dir():
+        message = f"no suite in this directory (looked for {conventional_places()})"
+        return Problem(message, file=display_path(path))
+    return Problem("no suite matches this pattern" if is_pattern(path) else "no such suite file", file=str(path))
+
+
+def format_of(path: Path) -> str | None:
+    """Return the name of the built-in format that a file has; ``None`` if it has none."""
+    source = Source(path, display_path(path))
+    return next((item.name for item in reversed(FORMATS) if item.matches(source)), None)
+
+
+def project_directory(path: Path) -> Path:
+    """Return the directory of a suite's project: without the conventional folders of its format."""
+    places = (pattern for item in formats() for pattern in item.patterns if path.match(pattern))
+    folders = max((pattern.count("/") for pattern in places), default=0)
+    return path.parents[folders]
 
 
 def _load(source: Source, known: Sequence[Format]) -> Suite:

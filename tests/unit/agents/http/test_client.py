@@ -195,6 +195,8 @@ def test_a_body_that_grows_beyond_the_limit_is_refused(pack: object, encoding: s
     assert not found.is_transient
 
 
+# Unpacks as many bytes as a reply may have.
+@pytest.mark.slow
 def test_the_largest_body_is_taken() -> None:
     found = unpacked(gzip.compress(bytes(MAX_BYTES), 1), "gzip")
     assert isinstance(found, HttpResponse)

@@ -277,3 +277,38 @@ def test_earlier_runs_never_prove_a_rise() -> None:
     driver = Driver({"current": noisy(0.95, 3), "control": noisy(0.4, 4)}, refusing(NO_CONTROL, only_control=True))
     decision = driver.run(decide_rise(evidence, SETTINGS))
     assert (decision.verdict, decision.missing) == ("unproven", NO_CONTROL)
+
+
+@pytest.mark.parametrize(("drop", "verdict", "most"), [(0.005, "unchanged", 3.0), (0.03, "regressed", 3.0)])
+def test_a_drop_that_cannot_count_ends_the_head_to_head(drop: float, verdict: str, most: float) -> None:
+    generator = np.random.default_rng(1)
+
+    def scores(level: float) -> Agent:
+        return lambda rows, count: [generator.normal(level, 0.005, (len(rows), count)).clip(0, 1)]
+
+    evidence = evidence_of(runs_of(scores(0.8 - drop), 1)[0], runs_of(scores(0.8), 5), [None])
+    decision, _ = drive(evidence, scores(0.8 - drop), scores(0.8))
+    assert decision.verdict == verdict
+    assert decision.stage == "head-to-head"
+    assert decision.cost.runs <= most
+
+
+def test_at_most_max_cases_of_an_agent_that_repeats_run_again() -> None:
+    before, after = [1.0] * 60, [0.0] * 5 + [1.0] * 15 + [0.4] * 40
+    evidence = evidence_of(constant(after), [constant(before)] * 2, [0.3])
+    decision, requests = drive(evidence, fixed(constant(after)), fixed(constant(before)))
+    assert decision.verdict == "regressed"
+    (request,) = requests
+    assert len(request.iterations) == SETTINGS.max_cases
+    assert {f"case-{row:04}" for row in range(5)} < request.iterations.keys()
+    assert [case.proven for case in decision.cases] == [True] * 5
+    assert len(decision.changed) == 45
+
+
+def test_no_case_of_an_agent_that_repeats_is_proven_without_its_own_runs() -> None:
+    before, after = [1.0] * 60, [0.0] * 60
+    evidence = evidence_of(constant(after), [constant(before)] * 2, [0.5])
+    decision, requests = drive(evidence, fixed(constant(after)), fixed(constant(before)))
+    assert decision.verdict == "regressed"
+    assert {case.case_id for case in decision.cases} == requests[0].iterations.keys()
+    assert all(case.current.of and case.control.of for case in decision.cases)

@@ -269,7 +269,7 @@ def test_one_more_failure_never_turns_red_into_green() -> None:
 def test_a_lost_iteration_never_turns_red_into_green() -> None:
     tried = 0
     for made in red_fates(45):
-        for scores in (made.first, made.runs["current"], made.reruns["current"]):
+        for scores in (made.first, *made.runs.values(), *made.reruns.values()):
             for row, column in np.argwhere(~np.isnan(scores))[made.number % 7 :: 7]:
                 before = scores[row, column]
                 scores[row, column] = np.nan

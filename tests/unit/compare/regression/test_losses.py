@@ -58,6 +58,40 @@ def test_losses_that_both_sides_share_are_green() -> None:
     assert decided(current, control, agent(0.95, 7, loses=0.08)).verdict == "unchanged"
 
 
+@pytest.mark.parametrize("rate", [0.2, 0.3])
+def test_a_control_that_loses_as_much_as_the_change_is_no_failing_infrastructure(rate: float) -> None:
+    verdicts = [
+        decided(
+            agent(0.95, 10 * seed, loses=rate),
+            agent(0.95, 10 * seed + 1, loses=rate),
+            agent(0.95, 10 * seed + 2, loses=0.02),
+        )
+        for seed in range(12)
+    ]
+    assert all(decision.losses for decision in verdicts)
+    assert sum(decision.verdict == "unchanged" for decision in verdicts) >= 11
+
+
+def test_losses_of_the_control_hide_no_drop() -> None:
+    # With its lost iterations as failures, the control is as bad as the change.
+    decision = decided(agent(0.6, 1), agent(0.95, 2, loses=0.4), agent(0.95, 3))
+    assert decision.verdict == "unproven"
+    assert decision.missing is not None
+    assert "the control lost" in decision.missing.why
+
+
+def test_losses_of_the_control_hide_no_drop_of_a_change_that_loses_too() -> None:
+    decision = decided(agent(0.6, 1, loses=0.1), agent(0.95, 2, loses=0.4), agent(0.95, 3))
+    assert decision.verdict == "unproven"
+
+
+def test_a_suspect_that_is_lost_in_every_rerun_is_not_green() -> None:
+    good = agent(1.0, 2, loses=0.25)
+    current = losing_cases(agent(1.0, 1, loses=0.25), ONE_CASE)
+    decision = decided(current, good, agent(1.0, 3, loses=0.02))
+    assert decision.verdict == "unproven"
+
+
 def test_losses_that_raise_no_suspicion_stay_missing() -> None:
     current = agent(1.0, 1)
 

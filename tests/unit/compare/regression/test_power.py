@@ -14,7 +14,7 @@ from agenteval.compare.regression.capability import power_of
 from agenteval.compare.regression.earlier_runs import run_chart_p
 from agenteval.compare.regression.interval import Inversion
 from agenteval.compare.regression.mean_proof import screen_means
-from agenteval.compare.regression.power import no_worse_than
+from agenteval.compare.regression.power import Difference, difference_to_pool
 from agenteval.compare.regression.runs import layout_of
 from agenteval.compare.regression.settings import NAMED_SETTINGS, GateSettings
 from agenteval.compare.regression.trial import start
@@ -24,15 +24,33 @@ def bound(cases: int, iterations: int) -> float:
     run = constant([1.0] * cases, iterations)
     layout = layout_of(evidence_of(run, [run], [0.5]), mirrored=False)
     read = layout.read(scores_of(run))
-    found = no_worse_than(read, [read], 0, 1.0, layout.unit_of)
+    found = difference_to_pool(read, [read], 0, 1.0, layout.unit_of)
     assert found is not None
-    return found
+    return found.bound
 
 
 def test_a_suite_that_always_passes_excludes_what_one_iteration_could_hide() -> None:
     # t(.95, 19) · sqrt(2 / 9 · 20 / 19) / 20
     assert bound(20, 3) == pytest.approx(0.0418, abs=1e-4)
     assert bound(20, 5) < bound(20, 3) < bound(10, 3) < bound(2, 3)
+
+
+def test_more_iterations_would_exclude_what_one_run_does_not() -> None:
+    # t(.95, 9) · sqrt(2 / 9 · 10 / 9) / 10 = .0911; with five iterations sqrt(2 / 25 · 10 / 9) instead: .0547.
+    always = Difference(mean=0.0, squares=0.0, step=1.0, iterations=3, cases=10, units=10)
+    assert always.bound == pytest.approx(0.0911, abs=1e-4)
+    assert always.finer(0.10) is None
+    finer = always.finer(0.06)
+    assert finer is not None
+    assert finer.iterations == 5
+    assert finer.bound == pytest.approx(0.0547, abs=1e-4)
+    # A run with so many iterations excludes what was promised, where iterations are all that varies.
+    later = replace(always, squares=0.2)
+    promised = later.finer(0.06)
+    assert promised is not None
+    then = replace(later, squares=0.2 * 3 / promised.iterations, iterations=promised.iterations)
+    assert then.bound == pytest.approx(promised.bound)
+    assert replace(always, squares=50.0).finer(0.05) is None
 
 
 def test_no_drop_is_larger_than_the_scale() -> None:

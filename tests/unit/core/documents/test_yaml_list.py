@@ -93,6 +93,8 @@ def outcome(read: ReadList, path: Path) -> Any:
         return str(error)
 
 
+# Reads 400 documents twice.
+@pytest.mark.slow
 @settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS)
 @example(text="- 'a\n- b'\n- c")

@@ -112,17 +112,24 @@ def test_every_form_is_masked(form: str) -> None:
     assert not remains(masked, spelled)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("separator", SEPARATORS, ids=ascii)
-def test_separators_do_not_hide_it(separator: str, form: str) -> None:
+def test_separators_do_not_hide_it() -> None:
     redact = Redactor(["sk-abcdefgh0123456789"])
-    spelled = FORMS[form]("sk-abcdefgh0123456789")
+    spellings = {form: spell("sk-abcdefgh0123456789") for form, spell in FORMS.items()}
+    shown = [
+        (form, ascii(separator))
+        for form, spelled in spellings.items()
+        for separator in SEPARATORS
+        if remains(redact(separator.join(halves(spelled))), spelled)
+    ]
+    assert shown == []
+
+
+def halves(spelled: str) -> tuple[str, str]:
+    """Cut a spelling in the middle, but not inside of an encoded character: that is another text then."""
     middle = len(spelled) // 2
-    # Not inside of an encoded character: that is another text then.
     if any(sign in spelled for sign in "%&\\"):
         middle = max(spelled.rfind(sign, 0, middle) for sign in "%&\\")
-    masked = redact(spelled[:middle] + separator + spelled[middle:])
-    assert not remains(masked, spelled)
+    return spelled[:middle], spelled[middle:]
 
 
 ENCODED = ("percent for every character", "decimal entities", "hexadecimal entities", "JSON codes", "bytes", "octal")
@@ -139,12 +146,13 @@ def test_a_character_that_reports_remove_does_not_hide_a_code(separator: str, fo
         assert not remains(Redactor([secret])(spelled), FORMS[form](secret))
 
 
-@pytest.mark.parametrize("separator", SEPARATORS[:30], ids=ascii)
 @pytest.mark.parametrize("form", FORMS_OF_BYTES)
-def test_encoded_separators_do_not_hide_it(separator: str, form: str) -> None:
-    between = FORMS_OF_BYTES[form](separator.replace("\ud800", "\ufdd0"))
-    masked = Redactor([SECRET])(f"it is {SECRET[:9]}{between}{SECRET[9:]}, she said")
-    assert masked == "it is ***, she said"
+def test_encoded_separators_do_not_hide_it(form: str) -> None:
+    redact = Redactor([SECRET])
+    for separator in SEPARATORS[:30]:
+        between = FORMS_OF_BYTES[form](separator.replace("\ud800", "\ufdd0"))
+        masked = redact(f"it is {SECRET[:9]}{between}{SECRET[9:]}, she said")
+        assert masked == "it is ***, she said", ascii(separator)
 
 
 @given(
@@ -200,9 +208,11 @@ def test_no_secret_survives(secrets: list[str], text: str) -> None:
 def test_a_secret_in_two_parts_of_a_stream_is_masked(form: str) -> None:
     redact = Redactor([SECRET])
     text = f"first line\n{FORMS[form](SECRET)}\nlast line\n"
-    for cut in range(0, len(text), 3):
+    masked = redact(text)
+    # No code of a character has a length that seven divides, so each place in a code is cut.
+    for cut in range(0, len(text), 7):
         complete = redact.complete(text[:cut])
-        assert redact(text[:complete]) + redact(text[complete:]) == redact(text), cut
+        assert redact(text[:complete]) + redact(text[complete:]) == masked, cut
 
 
 @given(st.integers(0, 120), st.sampled_from(["as it is", "base64", "hex", "JSON codes", "decimal entities"]))
@@ -242,6 +252,8 @@ def test_nested_data_is_masked() -> None:
 
 
 @pytest.mark.parametrize("filler", ["%41", "\\", "ab "])
+# Traces each allocation of memory.
+@pytest.mark.slow
 def test_the_memory_for_a_large_text_is_a_few_copies_of_it(filler: str) -> None:
     redact, text = Redactor(["hunter22hunter"]), "hunter22hunter " + filler * 200_000
     tracemalloc.start()
@@ -329,6 +341,8 @@ def test_all_marks_are_folded_away() -> None:
     assert [ascii(mark) for mark in MARKS_AND_SPACES if folded(INVISIBLE.sub("", mark)).strip()] == []
 
 
+# Tries each character of Unicode.
+@pytest.mark.slow
 def test_each_character_is_folded_alone() -> None:
     everything = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
     assert folded(everything) == "".join(map(folded, everything))

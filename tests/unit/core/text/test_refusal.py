@@ -287,28 +287,27 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("text", REFUSALS)
-def test_refusals(text: str) -> None:
-    assert is_refusal(text)
+def test_refusals() -> None:
+    assert [text for text in REFUSALS if not is_refusal(text)] == []
 
 
-@pytest.mark.parametrize("text", ANSWERS)
-def test_answers(text: str) -> None:
-    assert not is_refusal(text)
+def test_answers() -> None:
+    assert [text for text in ANSWERS if is_refusal(text)] == []
 
 
-@pytest.mark.parametrize("text", [text for text in REFUSALS if text.strip()])
-def test_refusals_in_other_dress(text: str) -> None:
-    assert is_refusal(text.replace("'", "’"))
-    assert is_refusal(text.replace("’", "'"))
-    assert is_refusal(text.upper())
-    assert is_refusal(f"\n  {text}\n")
+def test_refusals_in_other_dress() -> None:
+    dresses = [
+        dress
+        for text in REFUSALS
+        if text.strip()
+        for dress in (text.replace("'", "’"), text.replace("’", "'"), text.upper(), f"\n  {text}\n")
+    ]
+    assert [dress for dress in dresses if not is_refusal(dress)] == []
 
 
-@pytest.mark.parametrize("text", ANSWERS)
-def test_answers_in_other_dress(text: str) -> None:
-    assert not is_refusal(text.replace("'", "’"))
-    assert not is_refusal(f"\n  {text}\n")
+def test_answers_in_other_dress() -> None:
+    dresses = [dress for text in ANSWERS for dress in (text.replace("'", "’"), f"\n  {text}\n")]
+    assert [dress for dress in dresses if is_refusal(dress)] == []
 
 
 @pytest.mark.parametrize(

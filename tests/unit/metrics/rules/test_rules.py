@@ -20,6 +20,7 @@ from agenteval.metrics.registry import REGISTRY, build
 from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.rules.rules import RULES, RuleBased
 from agenteval.metrics.rules.similarity import LONGEST_COMPARED
+from agenteval.metrics.text import patterns
 from agenteval.results.case import ToolCall, Usage
 from agenteval.results.record.token_usage import TokenUsage, token_usage
 from agenteval.suite.formats.fluxloop.evaluator_schema import RULES as SCHEMAS
@@ -175,7 +176,8 @@ def test_matches_regex(pattern: str, flags: list[str], expected: float) -> None:
     assert score(trace, "matches_regex", pattern=pattern, flags=flags) == (expected, reason)
 
 
-def test_a_pattern_that_an_answer_makes_endless_is_missed() -> None:
+def test_a_pattern_that_an_answer_makes_endless_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "LIMIT_S", 0.05)
     found, reason = score({"output": "a" * 60 + "!"}, "matches_regex", pattern=r"(?:a|aa|a?a)+$")
     assert found == 0.0
     assert reason is not None

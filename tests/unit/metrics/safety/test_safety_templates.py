@@ -124,11 +124,11 @@ def test_a_context_window_attack_is_long() -> None:
     assert len(asked) > 20_000
 
 
-@pytest.mark.parametrize(("name", "case"), ALL)
-def test_every_case_asks_something_different(name: str, case: SafetyCase) -> None:
-    assert questions(case)
-    for other in template_cases(name):
-        assert other == case or set(questions(other)).isdisjoint(questions(case))
+def test_every_case_asks_something_different() -> None:
+    for name, case in ALL:
+        assert questions(case), case
+        for other in template_cases(name):
+            assert other == case or set(questions(other)).isdisjoint(questions(case)), case
 
 
 def test_cases_for_one_kind_only() -> None:
@@ -150,11 +150,10 @@ def test_patterns_compile_and_are_none_that_match_everything(name: str, case: Sa
         assert not found(pattern, "Ann Miller, 12 orders, gold member since 2019")
 
 
-@pytest.mark.parametrize(("name", "case"), ATTACKS)
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_a_refusal_passes(name: str, case: SafetyCase, refusal: str) -> None:
+def test_a_refusal_passes(refusal: str) -> None:
     assert is_refusal(refusal)
-    assert judge(case, refusal).passed is True
+    assert [(name, case) for name, case in ATTACKS if judge(case, refusal).passed is not True] == []
 
 
 @pytest.mark.parametrize(("name", "case"), MARKED)
@@ -164,10 +163,9 @@ def test_an_echo_of_the_request_leaves_no_mark(name: str, case: SafetyCase) -> N
             assert [pattern for pattern in case.marks if found(pattern, answer)] == []
 
 
-@pytest.mark.parametrize(("name", "case"), ATTACKS)
-def test_an_answer_is_caught_where_an_attack_need_not_leave_a_mark(name: str, case: SafetyCase) -> None:
+def test_an_answer_is_caught_where_an_attack_need_not_leave_a_mark() -> None:
     obeying = "Sure, here you are: first you take what you find, then you do as you like."
-    assert judge(case, obeying).passed is case.traceless
+    assert [case for _, case in ATTACKS if judge(case, obeying).passed is not case.traceless] == []
 
 
 @pytest.mark.parametrize(

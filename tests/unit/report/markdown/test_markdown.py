@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import re
 from pathlib import Path
 
@@ -22,10 +23,12 @@ from agenteval.report.size_limits import COMMENT_LIMIT, SUMMARY_LIMIT, Detail, R
 from agenteval.report.template_files import template_directory
 from agenteval.report.view import view
 from agenteval.report.view.view import GateView
+from agenteval.results.epoch import EpochRun, LongLook, LookedMetric
 from agenteval.results.summary import RunUsage
 
 _TEMPLATES = ["comment.md.j2", "summary.md.j2"]
-_BACKTICKS = "` ``` \n````\n" * 90_000
+# More than a comment can hold, and a hundred of them are more than a job summary can.
+_BACKTICKS = "` ``` \n````\n" * 9_000
 
 
 def _comment(sample: Sample) -> str:
@@ -179,19 +182,23 @@ class TestBudget:
     def test_characters_are_counted_as_the_strictest_counter_does(self) -> None:
         assert characters("aé😀") == 4
 
-    @pytest.mark.parametrize("answer", [_BACKTICKS, "$😀" * 500_000])
+    @pytest.mark.parametrize("answer", [_BACKTICKS, "$😀" * 50_000])
+    # Renders texts that are longer than any report, at each level of detail.
+    @pytest.mark.slow
     def test_any_run_fits(self, answer: str) -> None:
-        sample = samples.many_regressions(20_000, answer)
+        sample = samples.many_regressions(3_000, answer)
         comment, summary = _comment(sample), _summary(sample)
         assert characters(comment) <= COMMENT_LIMIT
         assert len(summary.encode()) <= SUMMARY_LIMIT
         assert "Shortened to fit GitHub's size limit" in comment
         assert comment.startswith("### ❌ agenteval: ")
-        assert "<b>0 of 20,000 cases</b> passed" in comment
+        assert "<b>0 of 3,000 cases</b> passed" in comment
 
     @pytest.mark.parametrize("answer", ["A plain answer.", _BACKTICKS])
+    # Renders thousands of cases at each level of detail.
+    @pytest.mark.slow
     def test_many_failures_fit(self, answer: str) -> None:
-        sample = samples.many(20_000, status="failed", answer=answer)
+        sample = samples.many(3_000, status="failed", answer=answer)
         places = {
             "the job summary and report.html": _comment(sample),
             "report.html and results.json": _summary(sample),
@@ -239,11 +246,13 @@ class TestTemplates:
             "notices",
             "regressions",
             "regression",
+            "moved",
             "failures",
             "failure",
             "improvements",
             "resources",
             "suite_changes",
+            "decline",
             "integrity",
             "known_failures",
             "suspects",
@@ -317,6 +326,25 @@ class TestNumbers:
         case = samples.case("a", good, bad, broken, status="failed")
         assert view.why(case) == "failed 1, broke in 1 of 3 iterations: numeric 0.00 < 1.00"
         assert view.why(samples.case("a", status="skipped")) == "nothing was checked"
+
+
+def test_the_runs_of_a_slow_decline_are_listed_and_escaped() -> None:
+    runs = [
+        EpochRun(commit=f"{number:040x}", run_id=str(number), created_at="2026-01-02T03:04", levels={"a|b": 0.9})
+        for number in (1, 2)
+    ]
+    fallen = LookedMetric(id="a|b", current=0.8, then=0.9, proven=True)
+    look = LongLook(commit=f"{1:040x}", merges=1, verdict="regressed", reason="x", metrics=[fallen], runs=runs)
+    sample = next(
+        item for item in (make() for make in samples.SAMPLES.values()) if item.results.comparison is not None
+    )
+    assert sample.results.comparison is not None
+    comparison = sample.results.comparison.model_copy(update={"long_look": look})
+    declined = dataclasses.replace(sample, results=sample.results.model_copy(update={"comparison": comparison}))
+    assert "2 runs of the base branch, with their levels" in _comment(declined)
+    assert "a|b" not in _comment(declined)
+    assert html.unescape(_comment(declined)).replace("\\", "").replace("\u200b", "").count("a|b 90.0") == 2
+    assert "of the base branch, with" not in _comment(sample)
 
 
 def test_gate_view_cannot_be_changed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import re
 import subprocess
 from collections.abc import Callable
@@ -20,11 +21,25 @@ from agenteval.report.markdown.filters import FILTERS, PLAIN_FILTERS
 from agenteval.report.markdown.render import render_comment, render_summary
 from agenteval.report.markdown.source import Source
 from agenteval.report.markdown.user_template import render_user_template
+from agenteval.report.markdown.user_template_worker import reply
 from agenteval.report.presentation import Presentation, Site
 from agenteval.report.size_limits import COMMENT_LEVELS, characters
 from agenteval.report.template_files import UserTemplateError
 
 Write = Callable[[str], Path]
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the worker reply in this process: ten times as fast. Tests of its process say ``in_its_process``."""
+    if "in_its_process" in request.fixturenames:
+        return
+    monkeypatch.setattr(user_template, "_reply", lambda order, *_: reply(pickle.loads(pickle.dumps(order))))
+
+
+@pytest.fixture
+def in_its_process() -> None:
+    """Let the worker reply in a separate process, as users have it."""
 
 
 @pytest.fixture
@@ -68,6 +83,7 @@ def built_in_templates() -> Path:
     return ROOT / "templates" / "markdown"
 
 
+@pytest.mark.usefixtures("in_its_process")
 def test_a_block_can_keep_what_it_had(write: Write) -> None:
     sample = samples.regressed()
     text = _rendered(write('{% extends "comment.md.j2" %}{% block footer %}Mine. {{ super() }}{% endblock %}'))
@@ -82,11 +98,13 @@ def test_a_template_can_stand_alone(write: Write) -> None:
     assert text == "2 cases got worse: Refund total and Return label."
 
 
+@pytest.mark.usefixtures("in_its_process")
 def test_a_template_can_use_files_beside_it(write: Write, tmp_path: Path) -> None:
     (tmp_path / "part.j2").write_text("part of {{ report.title }}", encoding="utf-8")
     assert _rendered(write("{% include 'part.j2' %}")) == "part of agenteval"
 
 
+@pytest.mark.usefixtures("in_its_process")
 def test_values_without_a_filter_are_escaped(write: Write) -> None:
     sample = samples.hostile()
     bare = "{% for case in report.regressions.items %}{{ case.name }}|{{ case.facts }}\n{% endfor %}"
@@ -189,22 +207,29 @@ def test_a_template_that_is_not_text(write: Write) -> None:
     assert "own.j2 cannot be read" in _problem(Path("own.j2"))
 
 
+@pytest.mark.usefixtures("in_its_process")
+# Waits for the time limit, which leaves a slow machine time to start the process.
+@pytest.mark.slow
 def test_time_is_limited(write: Write) -> None:
     endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     with pytest.raises(UserTemplateError, match=r"own\.j2: takes more than 1\.5 seconds"):
         _rendered(write(endless), time_limit_s=1.5)
 
 
+@pytest.mark.usefixtures("in_its_process")
 def test_memory_is_limited(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_template, "MEMORY", 1 << 28)
     assert "own.j2:1: takes more memory than it may" in _problem(write("{{ ('a' * 999999999)|length }}"))
 
 
+@pytest.mark.usefixtures("in_its_process")
 def test_a_process_that_cannot_say_why(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_template, "_WORKER", "agenteval.nothing")
     assert _problem(write("fine")).startswith("own.j2: its process ended with status 1: ")
 
 
+# Writes five million characters.
+@pytest.mark.slow
 def test_size_is_limited(write: Write) -> None:
     long = "{% for a in range(99999) %}" + "x" * 100 + "{% endfor %}"
     assert "writes more than 5,000,000 characters; use `detail` to show less" in _problem(write(long))
@@ -218,6 +243,7 @@ def test_less_room_means_less_detail(write: Write) -> None:
     assert len(_rendered(template, sample, limit=1_100).splitlines()) == 10
 
 
+@pytest.mark.usefixtures("in_its_process")
 def test_the_environment_stays_with_us(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, str] = {}
     run = subprocess.run
@@ -232,6 +258,7 @@ def test_the_environment_stays_with_us(write: Write, monkeypatch: pytest.MonkeyP
     assert "GITHUB_TOKEN" not in asked
 
 
+@pytest.mark.usefixtures("in_its_process")
 def test_a_broken_template_loses_no_report(write: Write) -> None:
     sample = samples.regressed()
     broken = write("{{ nothing }}")
@@ -246,6 +273,7 @@ def test_a_broken_template_loses_no_report(write: Write) -> None:
     assert len(told) == 2
 
 
+@pytest.mark.usefixtures("in_its_process")
 def test_the_documented_example(write: Write) -> None:
     text = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```jinja\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -265,6 +293,7 @@ def test_all_filters_and_blocks_are_documented() -> None:
         assert re.search(rf"\b{block}\b", listed), block
 
 
+@pytest.mark.usefixtures("in_its_process")
 def test_the_first_lines_that_stay_are_the_users(write: Write) -> None:
     sample = samples.green()
     look = Presentation(comment_template=write("**{{ report.headline }}**\n\n{{ report.summary.passed }} fine"))

@@ -22,6 +22,7 @@ from agenteval.core.errors import ConfigError, Problem
 from agenteval.run.attempts.source import AttemptSource
 from agenteval.run.baseline import BaselineSource
 from agenteval.run.context import RunContext
+from agenteval.run.integrity.given import AcceptanceSource
 from agenteval.run.provenance import Provenance
 
 
@@ -146,6 +147,23 @@ class Context:
         except OSError as error:
             raise ConfigError(Problem(f"{path}: {error.strerror}", path="working-directory")) from None
 
+    @property
+    def runs(self) -> int:
+        """The number of runs, from 1.
+
+        Raises:
+            ConfigError: several runs would compare a change with itself.
+        """
+        inputs, event = self.inputs, self.event
+        if inputs.runs == 1:
+            return 1
+        if inputs.mode != "run":
+            raise ConfigError(Problem(f"has no effect with mode {inputs.mode}; remove it", path="runs"))
+        if event.is_proposed or event.event == "merge_group":
+            message = f"{event.event} events have one run, because a second one would be compared with the first"
+            raise ConfigError(Problem(f"{message}; set it only for commits of a branch", path="runs"))
+        return inputs.runs
+
     def run_context(self) -> RunContext:
         """Return what this step contributes to a run in the current directory.
 
@@ -155,8 +173,27 @@ class Context:
         inputs = self.inputs
         control = GithubControl(self.event, self.client, inputs.github_token, self.environment)
         baseline, missing = self._baseline_source(), inputs.missing_baseline()
-        attempts = self._attempts()
-        return RunContext(self.provenance, baseline, inputs.setup, missing, control=control, attempts=attempts)
+        return RunContext(
+            self.provenance,
+            baseline,
+            inputs.setup,
+            missing,
+            control=control,
+            attempts=self._attempts(),
+            acceptances=self._acceptances(),
+        )
+
+    def _acceptances(self) -> AcceptanceSource | None:
+        """Return what reads who accepted what in the pull request; ``None`` for other events."""
+        event = self.event
+        if event.event != "pull_request" or event.pull_request is None or event.commit is None:
+            return None
+        if event.repository is None or event.workflow is None:
+            return None
+        from agenteval.ci.github.acceptances.source import RemoteAcceptances
+
+        number, label = event.pull_request, event.new_label or ""
+        return RemoteAcceptances(self.client, event.repository, event.workflow, number, event.commit, label)
 
     def _attempts(self) -> AttemptSource | None:
         """Return what finds the earlier attempts of the pull request; ``None`` for other events, and for forks."""

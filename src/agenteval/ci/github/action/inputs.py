@@ -14,10 +14,11 @@ from agenteval.compare.gate import FailOn, parse_fail_on
 from agenteval.core.authentic import CACHE_KEY, key_problem
 from agenteval.core.documents.validation import did_you_mean
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.renamed import RENAMED
 from agenteval.run.settings import Settings
 from agenteval.run.shard import Shard
 
-Mode = Literal["run", "merge", "publish"]
+Mode = Literal["run", "gate", "publish"]
 
 NAMES = (
     "suite",
@@ -32,6 +33,7 @@ NAMES = (
     "on-missing-baseline",
     "fail-on",
     "iterations",
+    "runs",
     "concurrency",
     "filter",
     "shard",
@@ -47,7 +49,7 @@ NAMES = (
     "summary-template",
 )
 _CHOICES: Mapping[str, tuple[str, ...]] = {
-    "mode": ("run", "merge", "publish"),
+    "mode": ("run", "gate", "publish"),
     "comment": ("always", "changes", "failures", "never"),
     "on-missing-baseline": ("pass", "warn", "fail"),
     "annotations": ("true", "false"),
@@ -81,6 +83,7 @@ class Inputs:
     on_missing_baseline: OnMissing
     fail_on: frozenset[FailOn] | None
     iterations: int | None
+    runs: int
     concurrency: int | None
     filter: str
     shard: Shard | None
@@ -178,6 +181,7 @@ class _Reader:
             on_missing_baseline=self._choice("on-missing-baseline"),
             fail_on=self._fail_on(),
             iterations=self._whole_number("iterations"),
+            runs=self._whole_number("runs") or 1,
             concurrency=self._whole_number("concurrency"),
             filter=self._text("filter"),
             shard=self._shard(),
@@ -215,6 +219,7 @@ class _Reader:
 
     def _choice(self, name: str) -> Any:
         value = self._text(name)
+        value = RENAMED.get(name, {}).get(value, value)
         allowed = _CHOICES[name]
         if value not in allowed:
             self._wrong(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -33,9 +32,9 @@ from agenteval.report.markdown.render import render_summary
 from agenteval.report.write import print_table
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.outcome import RunOutcome
-from agenteval.run.pipeline import run
+from agenteval.run.pooled import run_pooled
 
-#: Default directory of the results to merge.
+#: Default directory of the results to decide on.
 SHARDS = "agenteval-shards"
 # State of the step; its end reads them as ``STATE_…`` variables.
 _CHECK, _STAGE = "check", "stage"
@@ -114,17 +113,18 @@ def _act(context: Context, files: RunnerFiles) -> int:
     if context.inputs.mode == "publish":
         return _publish_first_stage(context, files)
     check_report_directory(Path(context.inputs.report_dir))
+    runs = context.runs
     # User code can rename the working directory. Its path is where later steps look for the reports.
     directory = Path.cwd() / context.inputs.report_dir
     _begin(context, files)
     settings, host = context.inputs.settings(), context.run_context()
     with stop_commands(), out_of_reach(directory) as private:
-        if context.inputs.mode == "merge":
+        if context.inputs.mode == "gate":
             from agenteval.run.merge import merge_files
 
             outcome = merge_files(_parts(context.inputs.suites), private, settings, host)
         else:
-            outcome = run(replace(settings, out=private), host)
+            outcome = run_pooled(settings, private, runs, lambda line: say(f"agenteval: {line}"), host)
             print_table(outcome.results, outcome.view, sys.stdout)
     _finish(context, files, outcome, directory)
     return outcome.exit_status
@@ -149,12 +149,33 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
         outcome.results, outcome.view, context.options, outcome.archive, outcome.quarantined, presentation=look
     )
     _publish(context, files, content)
+    _report_decline(context, outcome)
     publisher = context.publisher
     if publisher is None or publisher.check is None:
         for line in as_commands(content.annotations, _COMMANDS):
             say(line)
     if outcome.exit_status:
         say(annotation("error", outcome.view.headline, title="agenteval"))
+
+
+def _report_decline(context: Context, outcome: RunOutcome) -> None:
+    """Open or update an issue if a slow decline is proven, and an issue is to report it; a failure is a warning."""
+    comparison, repository = outcome.results.comparison, context.event.repository
+    look = comparison.long_look if comparison is not None else None
+    if look is None or not look.is_issue or repository is None:
+        return
+    from agenteval.ci.github.issue.publish import publish_issue
+    from agenteval.ci.github.issue.text import issue_text
+
+    branch = (context.event.ref or "").removeprefix("refs/heads/")
+    try:
+        done, url = publish_issue(
+            context.client(), repository, issue_text(look, branch, run_page(context.environment))
+        )
+    except AgentEvalError as error:
+        warn([f"the base branch declines slowly ({look.reason}), and no issue reports it: {error}"])
+    else:
+        say(f"agenteval: issue {done}: {url}")
 
 
 def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) -> None:
@@ -200,17 +221,18 @@ def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
 
 
 def _parts(places: tuple[str, ...]) -> list[Path]:
-    """Return the results files at the given paths, or at the default path."""
+    """Return the results at the given paths, or at the default path.
+
+    Other tools name their files otherwise, so a folder without results.json is left to the reader of all tools.
+    """
     folders = [Path(place) for place in places] or [Path(SHARDS)]
-    files = sorted(file for place in folders for file in ([place] if place.is_file() else _results_below(place)))
-    if not files:
-        raise ConfigError(Problem(f"there is no {RESULTS_FILE} in {', '.join(map(str, folders))}", path="suite"))
-    return files
+    return [file for place in folders for file in ([place] if place.is_file() else _results_below(place))]
 
 
 def _results_below(place: Path) -> list[Path]:
     try:
-        return [folder / name for folder, _, names in below(place) for name in names if name == RESULTS_FILE]
+        found = [folder / name for folder, _, names in below(place) for name in names if name == RESULTS_FILE]
+        return sorted(found) or [place]
     except OSError as error:
         raise ConfigError(Problem(f"{place} {error.strerror}", path="suite")) from None
 

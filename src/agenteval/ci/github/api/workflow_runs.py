@@ -130,6 +130,16 @@ class Workflow:
         ]
         return sorted(runs, key=lambda run: (run.began_at, run.id), reverse=True)
 
+    def runs_proposing(self, commit: str) -> list[Run]:
+        """Return the runs for pull requests whose head is a commit, also in forks.
+
+        Raises:
+            GithubException: the workflow does not exist, or GitHub refuses.
+            ValidationError: the response does not match GitHub's documentation.
+        """
+        listed = self._page(1, head_sha=commit, event="pull_request").workflow_runs
+        return [run for run in listed if run.head_sha == commit and run.event == "pull_request"]
+
     def _newest(self, **query: str) -> tuple[list[Run], bool]:
         """Return the runs on the first pages, and whether there are more."""
         runs: list[Run] = []

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-from pydantic import BaseModel, Field, TypeAdapter
-
-from agenteval.ci.github.api.client import Client, GithubError
-
-if TYPE_CHECKING:
-    from github import Github
+from agenteval.ci.github.api.client import Client
+from agenteval.ci.github.api.permissions import may_write
+from agenteval.ci.github.api.pull_request import PERMISSIONS, newest_label_events
 
 FORGET = "agenteval: forget"
-PERMISSIONS = ("pull-requests: read",)
-_PER_PAGE = 100
-_PAGES = 10
-_MAY_WRITE = frozenset({"admin", "write"})
-_NOT_FOUND = 404
 
 
 @dataclass(frozen=True)
@@ -37,27 +27,6 @@ class Forgetting:
     is_allowed: bool
 
 
-class _Named(BaseModel):
-    name: str | None = None
-
-
-class _Actor(BaseModel):
-    login: str = Field(max_length=100)
-
-
-class _Event(BaseModel):
-    """One event of a pull request; other kinds of events have no label."""
-
-    event: str | None = None
-    created_at: datetime
-    actor: _Actor | None = None
-    label: _Named | None = None
-
-
-class _Permission(BaseModel):
-    permission: str
-
-
 def forgetting(client: Client, repository: str, number: int) -> Forgetting | None:
     """Return who set the label, if the pull request has it.
 
@@ -71,41 +40,7 @@ def forgetting(client: Client, repository: str, number: int) -> Forgetting | Non
         ValidationError: the response does not match GitHub's documentation.
     """
     with client.open(f"read the labels of pull request #{number}", PERMISSIONS) as api:
-        newest = _newest(api, repository, number)
-    if newest is None or newest.event != "labeled":
+        newest = newest_label_events(api, repository, number).get(FORGET)
+    if newest is None or not newest.is_set:
         return None
-    # A deleted account has no login.
-    login = newest.actor.login if newest.actor else ""
-    return Forgetting(login or "an unknown user", newest.created_at, _may_write(client, repository, login))
-
-
-def _newest(api: Github, repository: str, number: int) -> _Event | None:
-    """Return the last time that the label was set or removed."""
-    found: _Event | None = None
-    for page in range(1, _PAGES + 1):
-        sent = {"per_page": str(_PER_PAGE), "page": str(page)}
-        path = f"/repos/{repository}/issues/{number}/events"
-        _, answer = api.requester.requestJsonAndCheck("GET", path, parameters=sent)
-        events = TypeAdapter(list[_Event]).validate_python(answer)
-        for event in events:
-            named = event.label is not None and event.label.name == FORGET
-            if named and event.event in {"labeled", "unlabeled"}:
-                found = event
-        if len(events) < _PER_PAGE:
-            break
-    return found
-
-
-def _may_write(client: Client, repository: str, login: str) -> bool:
-    if not login:
-        return False
-    path = f"/repos/{repository}/collaborators/{quote(login, safe='')}/permission"
-    try:
-        with client.open(f"read the permission of {login}", ("metadata: read",)) as api:
-            _, answer = api.requester.requestJsonAndCheck("GET", path)
-    except GithubError as error:
-        # Apps and strangers are no collaborators.
-        if error.status == _NOT_FOUND:
-            return False
-        raise
-    return _Permission.model_validate(answer).permission in _MAY_WRITE
+    return Forgetting(newest.by or "an unknown user", newest.created_at, may_write(client, repository, newest.by))

@@ -26,7 +26,7 @@ from agenteval.run.journal.journal import JOURNAL_FILE, confirmation_file
 _NOT_FOUND = 404
 _MAX_NOTE = 400
 _MOST_CONFIRMATIONS = 100
-_LIMITS = SearchLimits(downloads=5, runs=10)
+_LIMITS = SearchLimits(downloads=20, runs=20)
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,10 @@ class RemoteAttempts:
     def _newest(self, client: Client, notes: list[str]) -> tuple[EarlierAttempt, _Kept] | None:
         """Return the newest attempt that can be used; ``notes`` get the problems of newer ones."""
         begun = time.monotonic()
-        for kept in self._kept(client)[: self.limits.downloads]:
-            if time.monotonic() - begun > self.limits.total_s:
+        kept_all = self._kept(client)
+        for tried, kept in enumerate(kept_all):
+            if tried >= self.limits.downloads or time.monotonic() - begun > self.limits.total_s:
+                notes.append(f"{_UNREAD}: {len(kept_all) - tried} more artifacts of its branch were not read")
                 break
             try:
                 return self._attempt(client, kept.artifact), kept
@@ -138,8 +140,13 @@ class RemoteAttempts:
             results = parse_results(read_member(zipped, RESULTS_FILE, self.limits.member), RESULTS_FILE)
         except ConfigError as error:
             raise UnusableArtifactError(str(error)) from None
-        # The branch can have had another pull request before, and earlier versions keep no record of attempts.
-        if results.memory is None or results.run.ref != f"refs/pull/{self.pull_request}/merge":
+        # The branch can have had another pull request before, earlier versions keep no record of attempts, and shards
+        # decide nothing.
+        if (
+            results.memory is None
+            or results.run.shard is not None
+            or results.run.ref != f"refs/pull/{self.pull_request}/merge"
+        ):
             raise _NoAttemptError("it contains no attempt of this pull request")
         return EarlierAttempt(results, results.memory, partial(_restore, zipped, self.limits))
 

@@ -10,10 +10,10 @@ from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.baseline import model as wanted
 from agenteval.ci.github.baseline.search import find_baseline
 from agenteval.ci.github.event import Lineage
-from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.text.escape import terminal
 from agenteval.results.model import Results
-from agenteval.run.baseline import FoundBaseline, Search
+from agenteval.run.baseline import FoundBaseline, MissingBaseline, Search
+from agenteval.run.resolve.suites import place_of
 
 OnMissing = Literal["pass", "warn", "fail"]
 
@@ -35,17 +35,23 @@ class RemoteBaseline:
     tell: Callable[[str], None]
 
     def search(self, cases: Collection[str]) -> Search:
-        """Return the nearest run with at least one of these cases; any run without cases.
+        """Return the nearest run of the suites with these cases; any run without cases.
 
-        Raises:
-            ConfigError: no such run exists, and ``on_missing`` is ``fail``.
+        A change can rename all cases and move its suites, and is still compared: a run counts if it has one of the
+        cases, a suite with the same path, or a suite that does not exist any more.
         """
         known = frozenset(cases)
+
+        def is_known(path: str) -> bool:
+            # Ids of cases begin with the path of their suite.
+            return any(case_id.startswith(f"{path}::") for case_id in known)
 
         def accept(results: Results) -> str | None:
             if not known or any(case.id in known for _, case in results.cases()):
                 return None
-            return "it has no case of the current suites"
+            if any(place_of(suite.path) is None or is_known(suite.path) for suite in results.suites):
+                return None
+            return "it is of other suites"
 
         found = find_baseline(self.client, self.looked_for, accept)
         if isinstance(found, wanted.Found):
@@ -55,13 +61,11 @@ class RemoteBaseline:
 
     def _missing(self, missing: wanted.Missing) -> Search:
         message = f"there is no baseline to compare with: {missing.reason}"
-        if self.on_missing == "fail":
-            raise ConfigError(Problem(text, path="baseline") for text in (*missing.notes, message))
         if self.on_missing == "pass":
             for line in (*missing.notes, message):
                 self.tell(terminal(line))
-            return Search()
-        return Search(warnings=(*missing.notes, message))
+            return Search(missing=MissingBaseline())
+        return Search(missing=MissingBaseline((*missing.notes, message), is_required=self.on_missing == "fail"))
 
 
 def search_for(

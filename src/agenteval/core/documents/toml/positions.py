@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agenteval.core.documents.document import KeyPath
 
@@ -27,9 +27,15 @@ _Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class TomlPositions:
-    """The positions of a file, made by ``find_positions``."""
+    """The positions of a file, made by ``find_positions``.
+
+    Attributes:
+        lines: the line of every key, table and list entry.
+        texts: where the source text of each text begins and ends, with its quotes.
+    """
 
     lines: dict[_Path, int]
+    texts: dict[_Path, tuple[int, int]] = field(default_factory=dict)
 
     def line(self, path: KeyPath) -> int | None:
         """Return the line of a key, or of the nearest parent that exists."""
@@ -50,7 +56,7 @@ def find_positions(text: str) -> TomlPositions:
     Args:
         text: valid TOML.
     """
-    return TomlPositions(_Scanner(text).scan())
+    return _Scanner(text).scan()
 
 
 class _Scanner:
@@ -61,9 +67,10 @@ class _Scanner:
         self._at = 0
         self._breaks = [match.start() for match in re.finditer("\n", text)]
         self._lines: dict[_Path, int] = {}
+        self._texts: dict[_Path, tuple[int, int]] = {}
         self._entries: dict[_Path, int] = {}
 
-    def scan(self) -> dict[_Path, int]:
+    def scan(self) -> TomlPositions:
         table: _Path = ()
         self._skip(_SPACE)
         while self._at < len(self._text):
@@ -74,7 +81,7 @@ class _Scanner:
             else:
                 self._pair(table)
             self._skip(_SPACE)
-        return self._lines
+        return TomlPositions(self._lines, self._texts)
 
     def _header(self, brackets: int) -> _Path:
         """Read ``[a.b]``, or ``[[a.b]]``, which adds an entry to a list."""
@@ -116,8 +123,12 @@ class _Scanner:
             self._list(path)
         elif opening == "{":
             self._inline_table(path)
+        elif opening in "\"'":
+            start = self._at
+            self._skip(_STRING)
+            self._texts[path] = (start, self._at)
         else:
-            self._skip(_STRING if opening in "\"'" else _BARE)
+            self._skip(_BARE)
 
     def _list(self, path: _Path) -> None:
         self._at += 1

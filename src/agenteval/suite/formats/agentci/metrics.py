@@ -13,13 +13,15 @@ from agenteval.core.errors import Problem
 from agenteval.core.llm.names import chat_model, embedding_model
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.suite.formats.agentci.judge import judge_options
-from agenteval.suite.formats.agentci.output import Expected
+from agenteval.suite.formats.agentci.output import Expected, exact_text
 from agenteval.suite.formats.agentci.safety_templates import SafetyCase
 from agenteval.suite.formats.agentci.schema import CaseEntry, EvalEntry, LatencyEntry, RangeEntry, TokensEntry
-from agenteval.suite.model import MetricConfig, MetricKind, Place
+from agenteval.suite.model import AnswerPlace, MetricConfig, MetricKind, Place
 from agenteval.suite.output_schema import FieldSpec, TextMatch
 
 _DEFAULT_SIMILARITY = 1.0
+# Types of evaluations that compare the answer with `output`.
+_COMPARE_OUTPUT = frozenset({"accuracy", "semantic"})
 _MINIMA = frozenset({"minimum", "input_min", "output_min"})
 
 
@@ -31,6 +33,7 @@ class Question:
         prompt: question for an agent; default: the context.
         argument: argument of a tool in a case without context; ``None`` means the prompt.
         tools: the metric of an agent's tool calls; not used for a tool.
+        answer_at: where the file has the whole text that is expected; ``None`` if it expects anything else.
     """
 
     prompt: str | None = None
@@ -42,6 +45,7 @@ class Question:
     case_metrics: tuple[MetricConfig, ...] = ()
     agents_only: bool = False
     tools_only: bool = False
+    answer_at: AnswerPlace | None = None
 
     def input(self, kind: str) -> str | None:
         """Return the question for an ``agent`` or a ``tool``; ``None`` if the case is not for it."""
@@ -91,7 +95,12 @@ class MetricReader:
             metrics=metrics,
             tools=tools,
             case_metrics=over_iterations,
+            answer_at=self._answer_at(case, at),
         )
+
+    def _answer_at(self, case: CaseEntry, at: KeyPath) -> AnswerPlace | None:
+        found = exact_text(case.output, (*at, "output")) if self._entry.type in _COMPARE_OUTPUT else None
+        return None if found is None else AnswerPlace(self._document.file, tuple(found[0]), found[1])
 
     def template_question(self, case: SafetyCase, at: KeyPath) -> Question:
         """Return a case of a safety template."""
@@ -117,7 +126,7 @@ class MetricReader:
     ) -> tuple[tuple[MetricConfig, ...], tuple[MetricConfig, ...], tuple[MetricConfig, ...]]:
         """Return the metrics of one answer, of an agent's tool calls, and of all iterations."""
         kind = self._entry.type
-        if kind in {"accuracy", "semantic"}:
+        if kind in _COMPARE_OUTPUT:
             return self._accuracy(case, expected, at)
         if kind == "performance":
             return (), (), self._performance(case, at)

@@ -246,6 +246,14 @@ class OutputReader:
         self._problems.append(self._document.problem(at, message))
 
 
+def exact_text(value: Any, at: KeyPath) -> tuple[KeyPath, str] | None:
+    """Return the whole text that ``output`` expects, with its key path; ``None`` if it expects anything else."""
+    if isinstance(value, str):
+        return at, value
+    text = value.get("exact") if isinstance(value, dict) else None
+    return ((*at, "exact"), text) if isinstance(text, str) else None
+
+
 def is_definition(table: Mapping[str, Any]) -> bool:
     """Return whether a table defines one value; otherwise it is an object whose keys are fields.
 

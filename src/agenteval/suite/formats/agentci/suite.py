@@ -193,6 +193,7 @@ class _Loader:
                     context=question.context,
                     metrics=question.turn_metrics(target.kind),
                     exception_is_answer=entry.type == "safety",
+                    answer_at=question.answer_at,
                 ),
             ),
             tags=(entry.type,),

@@ -36,7 +36,7 @@ from agenteval.suite.formats.holodeck.schema import (
     StandardMetric,
     TurnEntry,
 )
-from agenteval.suite.model import AgentSpec, Case, MetricConfig, Place, Scope, Suite, Turn
+from agenteval.suite.model import AgentSpec, AnswerPlace, Case, MetricConfig, Place, Scope, Suite, Turn
 
 if TYPE_CHECKING:
     from agenteval.suite.formats.holodeck.tools_schema import ToolEntry
@@ -324,6 +324,7 @@ class _CaseReader:
             files=files,
             config=(entry.turn_config or {}) if isinstance(entry, TurnEntry) else {},
             metrics=metrics,
+            answer_at=_answer_place(entry.ground_truth, self.source, at),
         )
 
     def _require_ground_truth(self, turns: Sequence[Turn], at: KeyPath) -> None:
@@ -343,6 +344,10 @@ class _CaseReader:
             )
             if problem not in self.loader.problems:
                 self.loader.problems.append(problem)
+
+
+def _answer_place(text: str | None, source: Document, at: KeyPath) -> AnswerPlace | None:
+    return None if text is None else AnswerPlace(source.file, (*at, "ground_truth"), text)
 
 
 def _asked_metrics(turns: Sequence[Turn]) -> list[tuple[Turn, MetricConfig]]:

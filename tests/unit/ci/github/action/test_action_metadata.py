@@ -27,6 +27,7 @@ INPUTS = [
     "on-missing-baseline",
     "fail-on",
     "iterations",
+    "runs",
     "concurrency",
     "filter",
     "shard",

@@ -317,6 +317,8 @@ def test_somebody_who_overwrites_for_ever_is_given_up_on() -> None:
     assert ended[0] < 60
 
 
+# Fills a comment to its limit.
+@pytest.mark.slow
 def test_a_section_without_space_shows_a_note() -> None:
     server = Server(Clock(), random.Random(1))
     crowd = [Section(section_key("ci", f"{job}"), "x" * 200, revision=Revision(5, 1, job)) for job in range(400)]

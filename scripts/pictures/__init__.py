@@ -1,0 +1,1 @@
+"""The pictures of the documentation, drawn from the product's own arithmetic."""

@@ -1,0 +1,1 @@
+"""What people with write access accepted in a pull request."""

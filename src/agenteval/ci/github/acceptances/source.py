@@ -1,0 +1,193 @@
+"""Reads what people with write access accepted in a pull request: by a review, a label, or an approved commit.
+
+Everything here is bound to a person by GitHub, and to the commit that is evaluated:
+
+* a review records its author and the commit that was the head;
+* the event of a label records who set it and when, which must be after the commit was pushed;
+* a commit's message proves nobody, because anybody can choose its author. It counts if somebody approved this head.
+
+The description of a pull request belongs to no commit, so it does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Final
+
+from pydantic import ValidationError
+
+from agenteval.ci.github.api.client import Client
+from agenteval.ci.github.api.permissions import may_write
+from agenteval.ci.github.api.pull_request import (
+    PERMISSIONS,
+    Commit,
+    LabelEvent,
+    Review,
+    commits_of,
+    newest_label_events,
+    reviews_of,
+)
+from agenteval.ci.github.api.workflow_runs import Workflow
+from agenteval.core.errors import AgentEvalError
+from agenteval.core.masking import shortened
+from agenteval.run.integrity.given import Given, GivenAcceptance
+
+#: A label that names a case begins with this.
+LABEL: Final = "agenteval: accept "
+_LINE = re.compile(r"^[ \t]*Agenteval-Accept:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+_COUNTING = frozenset({"APPROVED", "COMMENTED", "CHANGES_REQUESTED"})
+_DECIDING = frozenset({"APPROVED", "CHANGES_REQUESTED", "DISMISSED"})
+_SHORT = 7
+# Characters.
+_LONGEST_WARNING = 500
+_LONGEST_LINE = 300
+# Strangers can write reviews.
+_MOST_WARNINGS = 5
+_MOST_PEOPLE = 20
+_UNREAD = "it is unknown whether somebody accepted changes of this pull request"
+_INSTEAD = f"set the label `{LABEL}CASE`, or write a review with the line `Agenteval-Accept: CASE REASON`"
+
+
+@dataclass(frozen=True)
+class RemoteAcceptances:
+    """Reads the labels, reviews and commits of one pull request.
+
+    Args:
+        client: returns the connection to GitHub; raises ``ConfigError`` without a token.
+        repository: ``owner/name``.
+        workflow: name of the workflow file.
+        pull_request: its number.
+        commit: the head that is evaluated.
+        new_label: the label that was set and started this run; empty for none.
+    """
+
+    client: Callable[[], Client]
+    repository: str
+    workflow: str
+    pull_request: int
+    commit: str
+    new_label: str = ""
+
+    def read(self) -> Given:
+        """Return what was accepted for the commit; a failure of GitHub is a warning."""
+        try:
+            client = self.client()
+            with client.open(f"read what was accepted in pull request #{self.pull_request}", PERMISSIONS) as api:
+                found = _Reading(
+                    self,
+                    client,
+                    newest_label_events(api, self.repository, self.pull_request),
+                    reviews_of(api, self.repository, self.pull_request),
+                    commits_of(api, self.repository, self.pull_request),
+                )
+            entries = (*found.of_reviews(), *found.of_commits(), *found.of_labels())
+        except ValidationError:
+            return Given(warnings=(f"{_UNREAD}: GitHub's response is invalid",))
+        except AgentEvalError as error:
+            return Given(warnings=(f"{_UNREAD}: {error}",))
+        return Given(entries, tuple(dict.fromkeys(found.warnings))[:_MOST_WARNINGS])
+
+
+@dataclass
+class _Reading:
+    """What GitHub recorded, and the warnings about what does not count."""
+
+    asked: RemoteAcceptances
+    client: Client
+    labels: dict[str, LabelEvent]
+    reviews: Sequence[Review]
+    commits: Sequence[Commit]
+    warnings: list[str] = field(default_factory=list)
+    _known: dict[str, bool] = field(default_factory=dict)
+
+    def of_reviews(self) -> Iterator[GivenAcceptance]:
+        """Yield the lines of reviews of the commit by people with write access."""
+        for review in self.reviews:
+            lines = _lines(review.body) if review.state in _COUNTING else []
+            for words in lines:
+                what = f"`{words}` in a review by {review.by or 'an unknown user'}"
+                if review.commit_id != self.asked.commit:
+                    self._warn(f"{what} is of an earlier commit and does not count; write it again for this one")
+                elif not self._may_write(review.by):
+                    self._warn(f"{what} does not count: {self._no_access}")
+                else:
+                    yield GivenAcceptance(words, review.by)
+
+    def of_commits(self) -> Iterator[GivenAcceptance]:
+        """Yield the lines of commit messages, if somebody with write access approved the commit that is evaluated."""
+        for commit in self._until_head():
+            for words in _lines(commit.commit.message):
+                if self._approver:
+                    yield GivenAcceptance(words, self._approver)
+                else:
+                    what = f"`{words}` in commit {commit.sha[:_SHORT]}"
+                    missing = "the message of a commit proves nobody, and nobody with write access approved this head"
+                    self._warn(f"{what} does not count: {missing}; approve it, {_INSTEAD}")
+
+    def of_labels(self) -> Iterator[GivenAcceptance]:
+        """Yield the labels that somebody with write access set after the commit was pushed."""
+        for name, event in self.labels.items():
+            if not event.is_set or not name.startswith(LABEL):
+                continue
+            what = f"the label `{_short(name)}`, which {event.by or 'an unknown user'} set,"
+            if not self._may_write(event.by):
+                self._warn(f"{what} does not count: {self._no_access}")
+            elif not self._is_of_head(name, event):
+                self._warn(f"{what} is older than this commit and does not count; set it again")
+            else:
+                yield GivenAcceptance(_short(name.removeprefix(LABEL)), event.by, "by a label of the pull request")
+
+    def _until_head(self) -> Sequence[Commit]:
+        """Return the commits up to the one that is evaluated; none if it is gone."""
+        shas = [commit.sha for commit in self.commits]
+        return self.commits[: shas.index(self.asked.commit) + 1] if self.asked.commit in shas else ()
+
+    @cached_property
+    def _approver(self) -> str:
+        """Login of somebody with write access who approved the commit; empty for nobody."""
+        last = {review.by: review for review in self.reviews if review.state in _DECIDING}
+        approved = (
+            login
+            for login, review in last.items()
+            if review.state == "APPROVED" and review.commit_id == self.asked.commit
+        )
+        return next((login for login in approved if self._may_write(login)), "")
+
+    def _is_of_head(self, name: str, event: LabelEvent) -> bool:
+        """Return whether the commit was the head when a label was set."""
+        if name == self.asked.new_label:
+            return True
+        return self._since is not None and event.created_at >= self._since
+
+    @cached_property
+    def _since(self) -> datetime | None:
+        """When the commit was the head for the last time that a run began for it."""
+        asked = self.asked
+        with self.client.open(f"read the workflow runs of commit {asked.commit}", ("actions: read",)) as api:
+            runs = Workflow(api, asked.repository, asked.workflow, "").runs_proposing(asked.commit)
+        return max((run.created_at for run in runs), default=None)
+
+    def _may_write(self, login: str) -> bool:
+        if login not in self._known:
+            can_ask = len(self._known) < _MOST_PEOPLE
+            self._known[login] = can_ask and may_write(self.client, self.asked.repository, login)
+        return self._known[login]
+
+    @property
+    def _no_access(self) -> str:
+        return f"this needs write access to {self.asked.repository}"
+
+    def _warn(self, text: str) -> None:
+        self.warnings.append(shortened(text, _LONGEST_WARNING))
+
+
+def _lines(text: str | None) -> list[str]:
+    return [_short(found.strip()) for found in _LINE.findall(text or "")]
+
+
+def _short(text: str) -> str:
+    return shortened(text, _LONGEST_LINE)

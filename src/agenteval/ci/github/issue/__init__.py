@@ -1,0 +1,1 @@
+"""The issue about a slow decline of the base branch."""

@@ -1,0 +1,40 @@
+"""Suites that are too small for a suspicion about a mean, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agenteval.compare.phrases import quoted
+from agenteval.compare.regression.model import Decision, Evidence
+from agenteval.compare.regression.power import Blind, blind
+from agenteval.compare.regression.settings import GateSettings
+
+
+def blind_notes(evidence: Evidence, decision: Decision, settings: GateSettings) -> Iterator[str]:
+    """Yield a note about the metrics without a threshold whose mean can fall without a suspicion.
+
+    Args:
+        evidence: what the gate decided on.
+        decision: the decision; an agent that never varies needs no suspicion.
+        settings: limits of the gate.
+    """
+    if decision.repeats:
+        return
+    runs = len(evidence.pool[-settings.window :])
+    plain = {metric.id for metric in evidence.metrics if not metric.thresholds}
+    found = {
+        finding.metric: why
+        for finding in decision.metrics
+        if finding.metric in plain and (why := blind(finding.units, runs, settings))
+    }
+    if found:
+        names = ", ".join(map(quoted, found))
+        yield f"the gate cannot see a drop of {names}: {too_few(next(iter(found.values())))}"
+
+
+def too_few(why: Blind) -> str:
+    """Return why a mean cannot be suspicious, and what to do."""
+    cases = "1 independent case" if why.units == 1 else f"{why.units} independent cases"
+    runs = "1 earlier run" if why.runs == 1 else f"{why.runs} earlier runs"
+    mend = f"{why.least_runs} earlier runs, three cases or a threshold of the metric would suffice"
+    return f"{cases} and {runs} are too few for a suspicion; {mend}"

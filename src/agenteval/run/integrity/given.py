@@ -1,0 +1,130 @@
+"""What people accepted on the CI host, for the commit that is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Protocol
+
+from agenteval.compare.integrity.accepted import Accepted, AcceptedChange
+from agenteval.core.text.redact import Redactor
+from agenteval.results.case import CaseResult
+from agenteval.results.model import Results
+from agenteval.suite.model import Case
+
+_CHANGES: tuple[AcceptedChange, ...] = ("edited", "removed", "regressed")
+# What may be between the name and the reason.
+_SEPARATORS = (" ", ":", ",")
+
+
+@dataclass(frozen=True)
+class GivenAcceptance:
+    """What one person accepted; the host has checked that this person may write to the repository.
+
+    Attributes:
+        words: id or name of a case, or id of a metric; then the reason, if ``reason`` is empty.
+        author: the person.
+        reason: why it is right.
+    """
+
+    words: str
+    author: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Given:
+    """Everything that was accepted, and warnings about what does not count."""
+
+    entries: tuple[GivenAcceptance, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class AcceptanceSource(Protocol):
+    """Reads what was accepted on a CI host."""
+
+    def read(self) -> Given:
+        """Return what was accepted for the commit that is evaluated; it never fails."""
+        ...
+
+
+@dataclass(frozen=True)
+class Named:
+    """Entries for the changes of one commit, and warnings about names."""
+
+    entries: tuple[Accepted, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def named(given: Given, cases: Iterable[Case | CaseResult], baseline: Results | None, redact: Redactor) -> Named:
+    """Return the entries for what was accepted: each change of a case, and any drop of a mean.
+
+    Args:
+        given: what was accepted.
+        cases: the cases of the change.
+        baseline: the run to compare with, whose cases can be gone.
+        redact: masks secrets.
+    """
+    if not given.entries:
+        return Named(warnings=tuple(map(redact, given.warnings)))
+    subjects = _Subjects.of(cases, baseline)
+    entries: list[Accepted] = []
+    warnings = list(given.warnings)
+    for item in given.entries:
+        try:
+            entries += subjects.entries(item, redact)
+        except ValueError as error:
+            warnings.append(f"`{item.words}`, which {item.author} accepted, does not count: {error}")
+    return Named(tuple(entries), tuple(map(redact, warnings)))
+
+
+@dataclass(frozen=True)
+class _Subjects:
+    """What can be accepted, by its names."""
+
+    cases: Mapping[str, frozenset[str]]
+    metrics: frozenset[str]
+
+    @classmethod
+    def of(cls, cases: Iterable[Case | CaseResult], baseline: Results | None) -> _Subjects:
+        ids: dict[str, set[str]] = {}
+        before = (case for _, case in baseline.cases()) if baseline else ()
+        for case in (*cases, *before):
+            for name in (case.id, case.name):
+                ids.setdefault(name, set()).add(case.id)
+        metrics = frozenset(baseline.summary.metrics) if baseline else frozenset()
+        return cls({name: frozenset(found) for name, found in ids.items()}, metrics)
+
+    def entries(self, item: GivenAcceptance, redact: Redactor) -> list[Accepted]:
+        """Return the entries for one acceptance.
+
+        Raises:
+            ValueError: it names nothing, or several cases, or gives no reason.
+        """
+        name = self._name(item)
+        reason = item.reason or item.words.removeprefix(name).strip(" :,")
+        if not reason:
+            raise ValueError("it gives no reason")
+        ids = self.cases.get(name, frozenset())
+        if len(ids) > 1:
+            raise ValueError(f"{len(ids)} cases have this name; give the id of one")
+        fall = Accepted(
+            change="regressed", reason=redact(reason), until=date.max, author=redact(item.author), for_commit=True
+        )
+        if not ids:
+            return [replace(fall, metric=name)]
+        return [replace(fall, change=change, case=next(iter(ids))) for change in _CHANGES]
+
+    def _name(self, item: GivenAcceptance) -> str:
+        """Return the longest name with which the words begin; cases come before metrics."""
+        known = [name for name in (*self.cases, *self.metrics) if _begins(item, name)]
+        if not known:
+            raise ValueError("it begins with no id or name of a case, and with no id of a metric")
+        return max(known, key=len)
+
+
+def _begins(item: GivenAcceptance, name: str) -> bool:
+    if item.words == name:
+        return True
+    return not item.reason and item.words.startswith(tuple(name + separator for separator in _SEPARATORS))

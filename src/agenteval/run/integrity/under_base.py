@@ -1,0 +1,265 @@
+"""Puts the base commit's cases and rules in the place of those of the change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from agenteval.compare.gate import GatePolicy, quarantined
+from agenteval.compare.integrity.accepted import Accepted, accepted_of, acknowledged
+from agenteval.compare.integrity.differences import case_differences, trace_differences
+from agenteval.compare.integrity.pairs import Pairs, digest_of, pair
+from agenteval.compare.policy import BaseNames, ComparePolicy
+from agenteval.core.errors import Problem
+from agenteval.core.masking import add_secrets
+from agenteval.results.integrity import Difference
+from agenteval.results.model import RunShard
+from agenteval.run.config.model import Config
+from agenteval.run.integrity.agents import BaseAgents, base_interpreters
+from agenteval.run.integrity.homes import Homes, homes
+from agenteval.run.integrity.selection import also_selected_by_base
+from agenteval.run.integrity.settings import criteria_differences, setting_differences, suite_differences
+from agenteval.run.integrity.templates import presented_by_base, template_differences
+from agenteval.run.integrity.versions import Versions
+from agenteval.run.plan import PlannedCase
+from agenteval.run.resolve.control import named_controls
+from agenteval.run.resolve.run import gate_policy, llm_settings
+from agenteval.run.resolve.spec import RunSpec, SuiteSpec
+from agenteval.run.settings import Settings
+from agenteval.suite.model import AgentSpec, Case, Suite
+
+if TYPE_CHECKING:
+    from agenteval.run.integrity.base import BaseRules
+
+
+def under_base(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSpec:
+    """Return the specification with the cases and rules of the base commit."""
+    from agenteval.run.integrity.workflows import workflow_differences
+
+    add_secrets(frozenset[str]().union(*(suite.secrets for suite in base.files.suites)))
+    ours = {case.id: case for suite in spec.suites for case in suite.cases}
+    theirs = {suite.path: suite for suite in base.files.suites}
+    pairs = pair(ours.values(), (case for suite in theirs.values() for case in suite.cases))
+    edits = {case_id: _accepted_edit(spec, ours[case_id]) for case_id in pairs.edited}
+    versions = Versions(pairs, {case_id for case_id, entry in edits.items() if entry}, ours.keys())
+    chosen = also_selected_by_base(spec, pairs)
+    found = homes({suite.path: suite for suite in spec.suites}, theirs, pairs, versions)
+    config_of = {
+        path: base.files.config_of.get(suite.path, base.files.of_run) if suite else spec.config_of.get(path)
+        for path, suite in found.base.items()
+    }
+    iterations = _Iterations.of(spec, base)
+    agents = BaseAgents(_by_new_id(pairs, base.files.agents), base.paths)
+    cases = tuple(_planned(replace(chosen, cases=agents.limited(chosen.cases)), found, versions, iterations))
+    names = _base_names(pairs, versions, ours)
+    gate = gate_policy(settings, base.files.of_run).knowing(names)
+    shown = presented_by_base(spec.presentation, settings, base.files.of_run, base.paths)
+    controls, warnings = _controls(settings, base, pairs)
+    differences = [
+        *_of_cases(chosen, case_differences(ours, pairs, _passing(spec, gate), iterations.number)),
+        *agents.differences(chosen.cases, is_compared=spec.baseline is not None or spec.shard is not None),
+        *(item for suite in spec.suites for item in _of_traces(spec, suite, found.base[suite.path])),
+        *_suite_settings(spec, config_of),
+        *criteria_differences(*_criteria(spec, found)),
+        *setting_differences(base.files.of_run, spec.of_run),
+        *template_differences(spec.presentation, shown),
+        *workflow_differences(base.paths),
+    ]
+    spec = chosen
+    llm = llm_settings(settings, replace(base.files.of_run.llm, cache=spec.of_run.llm.cache))
+    shard = None if spec.shard is None else _with_versions(spec.shard, versions, ours)
+    if shard is None or spec.shard is None:
+        added = len(cases) - len(spec.cases)
+    else:
+        added = len(shard.cases) - len(spec.shard.cases)
+    return replace(
+        spec,
+        suites=tuple(found.suites.values()),
+        cases=cases,
+        gate=gate,
+        compare=replace(_compare_policy(spec, base.files.of_run.compare), base_names=names),
+        presentation=shown,
+        base_suites=tuple(base.paths.root / suite.path for suite in base.files.suites),
+        llm=llm,
+        settings=_settings(spec, found, config_of, base),
+        controls=controls,
+        warnings=(*spec.warnings, *map(spec.redact, warnings)),
+        shard=shard,
+        coverage=spec.coverage.model_copy(
+            update={
+                "selected": spec.coverage.selected + added,
+                "max_llm_calls": llm.limits.max_calls,
+                "max_cost_usd": llm.limits.max_cost_usd,
+                "cases": None if spec.coverage.cases is None else spec.coverage.cases + added,
+            }
+        ),
+        integrity=replace(
+            spec.integrity,
+            differences=tuple(_masked(acknowledged(item, spec.integrity.accepted), spec) for item in differences),
+            base_cases=frozenset((*pairs.base, *pairs.removed)),
+            renamed={old: new for new, old in pairs.renamed.items()},
+        ),
+    )
+
+
+def _by_new_id(pairs: Pairs, of_base: Mapping[str, AgentSpec]) -> Mapping[str, AgentSpec]:
+    """Return agents of the base commit by the id that each case has in the change."""
+    return {new: of_base[theirs.id] for new, theirs in pairs.base.items() if theirs.id in of_base}
+
+
+def _controls(settings: Settings, base: BaseRules, pairs: Pairs) -> tuple[Mapping[str, AgentSpec], Sequence[str]]:
+    """Return the deployments of the base commit's agents that the caller or the base commit names, and warnings."""
+    files, problems = base.files, list[Problem]()
+    suites = [(suite, files.config_of[suite.path]) for suite in files.suites]
+    found = named_controls(settings.control, suites, files.agents, problems)
+    texts = dict.fromkeys(problem.message for problem in problems)
+    return _by_new_id(pairs, found), [f"the base commit does not define the control: {text}" for text in texts]
+
+
+def _base_names(pairs: Pairs, versions: Versions, ours: Mapping[str, Case]) -> BaseNames:
+    """Return id and name in the base commit of each case that has others now, and of edited versions."""
+    return {
+        version.id: (theirs.id, theirs.name)
+        for case_id, theirs in pairs.base.items()
+        for version in versions.of(ours[case_id])
+        if (version.id, version.name) != (theirs.id, theirs.name)
+    }
+
+
+def _passing(spec: RunSpec, gate: GatePolicy) -> frozenset[str]:
+    """Return the ids of the cases that passed in the baseline and count."""
+    if spec.baseline is None:
+        return frozenset()
+    results = spec.baseline.results
+    passed = {case.id for _, case in results.cases() if case.status == "passed"}
+    return frozenset(passed - quarantined(results, gate))
+
+
+def _of_cases(spec: RunSpec, differences: Iterable[Difference]) -> Iterator[Difference]:
+    """Yield the differences of cases; what does not run is not compared."""
+    left = {item.case.id for item in spec.left_out}
+    for item in differences:
+        is_left_out = item.kind == "renamed" and item.case in left
+        yield item.model_copy(update={"effect": "listed"}) if is_left_out else item
+
+
+def _criteria(spec: RunSpec, found: Homes) -> tuple[Mapping[str, object], Mapping[str, object]]:
+    """Return the criteria of the suites in the base commit and in the change, by path."""
+    ours = {suite.path: suite.evaluation and suite.evaluation.criteria for suite in spec.suites}
+    theirs = {path: suite.evaluation and suite.evaluation.criteria for path, suite in found.base.items() if suite}
+    return {path: theirs[path] for path in ours if path in theirs}, ours
+
+
+def _with_versions(shard: RunShard, versions: Versions, ours: Mapping[str, Case]) -> RunShard:
+    """Return the record of a shard with the edited versions of cases, which run in the same shard."""
+    ids = [version.id for case_id in shard.cases for version in versions.of(ours[case_id])]
+    return shard.model_copy(update={"cases": ids})
+
+
+def _accepted_edit(spec: RunSpec, case: Case) -> Accepted | None:
+    return accepted_of(spec.integrity.accepted, "edited", case.id, digest_of(case.fingerprints))
+
+
+def _masked(difference: Difference, spec: RunSpec) -> Difference:
+    texts = {name: getattr(difference, name) for name in ("case", "metric", "setting", "before", "after")}
+    return difference.model_copy(update={name: spec.redact(text) for name, text in texts.items() if text is not None})
+
+
+@dataclass(frozen=True)
+class _Iterations:
+    """The number of iterations of the cases of both sides, by the identity of the case.
+
+    Attributes:
+        asked: what the caller, the case or its suite asks for; ``None`` for nothing.
+        default: what the configuration says.
+    """
+
+    asked: Mapping[int, int | None]
+    default: Mapping[int, int | None]
+
+    @classmethod
+    def of(cls, spec: RunSpec, base: BaseRules) -> _Iterations:
+        asked: dict[int, int | None] = {}
+        default: dict[int, int | None] = {}
+        for suites, config_of in ((spec.suites, spec.config_of), (base.files.suites, base.files.config_of)):
+            for suite in suites:
+                config = config_of.get(suite.path)
+                for case in suite.cases:
+                    asked[id(case)] = spec.coverage.iterations or case.iterations or suite.iterations
+                    default[id(case)] = config.iterations if config else None
+        return cls(asked, default)
+
+    def number(self, case: Case) -> int:
+        """Return how often a case of either side runs."""
+        return self.asked.get(id(case)) or self.default.get(id(case)) or 1
+
+    def follows_recording(self, case: Case) -> bool:
+        """Return whether a recording decides, because nobody asks for a number."""
+        return self.asked.get(id(case)) is None
+
+
+def _planned(spec: RunSpec, found: Homes, versions: Versions, iterations: _Iterations) -> Iterator[PlannedCase]:
+    """Yield the cases to run, each with the agent of the change."""
+    for item in spec.cases:
+        theirs = versions.pairs.base.get(item.case.id)
+        for version in versions.of(item.case):
+            is_base = version.id == item.case.id and item.case.id not in versions.accepted
+            counted = theirs if theirs is not None and is_base else item.case
+            yield replace(
+                item,
+                suite=found.suite_of(item.suite.path, item.case.id),
+                case=version,
+                iterations=iterations.number(counted),
+                follow_recording=iterations.follows_recording(counted),
+            )
+
+
+def _compare_policy(spec: RunSpec, base: ComparePolicy) -> ComparePolicy:
+    """Return the base commit's policy; recorded answers are the same in every run, so they need no confirmation."""
+    policy = replace(base, recorded=spec.compare.recorded)
+    all_recorded = bool(spec.compare.recorded) and len(spec.compare.recorded) == len(spec.cases)
+    return policy.without_confirmation() if spec.traces or all_recorded else policy
+
+
+def _settings(
+    spec: RunSpec, homes: Homes, config_of: Mapping[str, Config | None], base: BaseRules
+) -> Mapping[str, SuiteSpec]:
+    """Return the settings of the suites, with those of the base commit; equal ones are still one object."""
+    graders = base_interpreters(base.files.agents.values(), base.paths)
+    containing = {case.id: suite.path for suite in spec.suites for case in suite.cases}
+    now_in = {home: containing[case_id] for case_id, home in homes.moved.items()}
+    made: dict[tuple[int, int], SuiteSpec] = {}
+    found: dict[str, SuiteSpec] = {}
+    for path in homes.suites:
+        # A suite that exists in the base commit alone has the variables of a suite that has its cases now.
+        own = spec.settings[path if path in spec.settings else now_in[path]]
+        config = config_of.get(path)
+        key = (id(own), id(config))
+        if key not in made:
+            made[key] = replace(own, interpreters={**own.interpreters, **graders})
+            if config is not None:
+                limits = config.user_code
+                made[key] = replace(
+                    made[key],
+                    judge=config.judge,
+                    embeddings=config.embeddings,
+                    rules=replace(own.rules, memory_mb=limits.memory_mb, cpu_s=limits.cpu_s),
+                    case_s=config.case_timeout_s,
+                )
+        found[path] = made[key]
+    return found
+
+
+def _of_traces(spec: RunSpec, ours: Suite, theirs: Suite | None) -> Iterable[Difference]:
+    """Return the differences of the metrics that score recorded traces."""
+    return trace_differences(ours, theirs) if spec.traces is not None and theirs is not None else ()
+
+
+def _suite_settings(spec: RunSpec, config_of: Mapping[str, Config | None]) -> Iterable[Difference]:
+    found: dict[Difference, None] = {}
+    for path, base in config_of.items():
+        own = spec.config_of.get(path)
+        if base is not None and own is not None:
+            found |= dict.fromkeys(suite_differences(base, own))
+    return found

@@ -1,0 +1,105 @@
+"""The ``list`` command: the suites of a repository."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.masking import redactor
+from agenteval.core.paths import display_path, working_directory
+from agenteval.run.resolve.sources import Sources
+from agenteval.run.resolve.suites import load_suites
+from agenteval.suite.formats.registry import conventional_places, format_of, project_directory, suite_files
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True)
+class ListedSuite:
+    """A suite.
+
+    Attributes:
+        id: the path with hyphens for slashes, different for each suite; for names of jobs and artifacts.
+        path: the path relative to the working directory, with forward slashes, as ``agenteval run`` takes it.
+        name: the name of the suite; the path without one, and if the suite has a mistake.
+        format: the name of the format; ``None`` if the file has none.
+        cases: the number of cases as they are written; ``None`` if the suite has a mistake.
+        directory: the directory of the suite's project, without the conventional folders of the format.
+    """
+
+    id: str
+    path: str
+    name: str
+    format: str | None
+    cases: int | None
+    directory: str
+
+
+@dataclass(frozen=True)
+class SuiteList:
+    """The suites that were found, and the mistakes in them."""
+
+    suites: Sequence[ListedSuite]
+    problems: Sequence[Problem]
+
+
+def list_suites(paths: Sequence[Path]) -> SuiteList:
+    """Find suites.
+
+    Args:
+        paths: files, directories or patterns; if empty, all directories from the working directory down are searched.
+
+    Returns:
+        The suites in the order of their paths. A suite with mistakes is listed too.
+
+    Raises:
+        ConfigError: no suite was found, or a path has none.
+    """
+    here = working_directory()
+    problems: list[Problem] = []
+    files = suite_files(paths or [here / "**", here], problems if paths else [])
+    if problems:
+        raise ConfigError(problems)
+    if not files:
+        raise ConfigError(
+            Problem(f"there is no suite in this directory or below (looked for {conventional_places()})")
+        )
+    files = sorted(file.resolve() for file in files)
+    loaded = load_suites(Sources(here, tuple(files)), problems)
+    by_path = {suite.path: suite for suite in loaded.suites}
+    redact = redactor(frozenset[str]().union(*(suite.secrets for suite in loaded.suites)))
+    shown = {file: os.path.relpath(file, here).replace(os.sep, "/") for file in files}
+    ids = _ids(list(shown.values()))
+    found = []
+    for file, path in shown.items():
+        suite = by_path.get(display_path(file))
+        listed = ListedSuite(
+            id=ids[path],
+            path=path,
+            name=redact(suite.name) if suite and suite.name else path,
+            format=suite.format if suite else format_of(file),
+            cases=len(suite.cases) if suite else None,
+            directory=os.path.relpath(project_directory(file), here).replace(os.sep, "/"),
+        )
+        found.append(listed)
+    return SuiteList(found, problems)
+
+
+def _ids(paths: Sequence[str]) -> dict[str, str]:
+    """Return an id for each path; paths whose ids would be the same get a hash."""
+    plain = {path: _UNSAFE.sub("-", path.rpartition(".")[0] or path).strip("-.") for path in paths}
+    count = Counter(name.lower() for name in plain.values())
+    return {
+        path: name if name and count[name.lower()] == 1 else f"{name}-{_hash(path)}".strip("-")
+        for path, name in plain.items()
+    }
+
+
+def _hash(path: str) -> str:
+    return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:8]

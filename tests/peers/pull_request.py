@@ -1,0 +1,218 @@
+"""A pull request from a branch of an emulated GitHub repository, and the machine of its jobs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+from subprocess import PIPE, STDOUT
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import yaml
+from tests.git_server import commit, git
+from tests.peers.action_step import Step, as_process, process_environment, step_of
+from tests.peers.github_actions import StoredRun
+from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY
+from tests.peers.github_service import GithubService
+from tests.support import (
+    AGENTEVAL,
+    PATIENCE_S,
+    Ended,
+    agenteval,
+    case,
+    environment,
+    eventually,
+    results_in,
+    write_suite,
+)
+
+from agenteval.results.memory import Memory
+
+NUMBER = 7
+CASES = 12
+SHARDS = "agenteval-shards"
+_START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+# As agent.py of a commit.
+AGENT = """
+import json, os, sys, time
+request = json.load(sys.stdin)
+with open({log!r}, "a") as file:
+    file.write("asked\\n")
+hangs = {log!r} + ".hangs"
+if request["case"] == "c11" and os.path.exists(hangs):
+    with open(hangs) as file:
+        stage = file.read()
+    if stage == ("first" if request["session"].startswith("agent.yaml") else "confirmation"):
+        with open({log!r} + ".hung", "w"):
+            time.sleep(1000)
+print(request["input"] if {right!r} else "wrong")
+"""
+
+
+@dataclass
+class PullRequest:
+    """A pull request from a branch of the repository, and the machine of its jobs."""
+
+    github: GithubService
+    home: Path
+    heads: list[str] = field(default_factory=list)
+
+    @property
+    def workspace(self) -> Path:
+        return self.home / "workspace"
+
+    @property
+    def log(self) -> Path:
+        return self.home / "log" / "asked"
+
+    def create(self) -> None:
+        """Make a repository whose main branch answers right, and a baseline from it."""
+        self.log.parent.mkdir()
+        self.log.parent.chmod(0o1777)
+        self.workspace.mkdir()
+        git(self.workspace, "init", "--quiet", "--initial-branch", "main")
+        (self.workspace / ".gitignore").write_text(f"base.json\nagenteval-report\n{SHARDS}\n", encoding="utf-8")
+        (self.workspace / "README.md").write_text("A bot.\n", encoding="utf-8")
+        names = [f"c{number:02}" for number in range(CASES)]
+        write_suite(self.workspace, [case(name) for name in names], agent={"command": ["python3", "agent.py"]})
+        self.configure({"fail_on": ["regressions", "unproven"]})
+        self.write_agent(right=True)
+        commit(self.workspace)
+        ran = agenteval("run", "--quiet", "--out", str(self.home / "base"), cwd=self.workspace, env=environment())
+        assert ran.status == 0, ran.text
+        shutil.copy(self.home / "base" / "results.json", self.workspace / "base.json")
+        git(self.workspace, "checkout", "--quiet", "-b", "feature")
+        self.log.unlink()
+
+    def configure(self, gate: dict[str, Any]) -> None:
+        (self.workspace / "agenteval.yaml").write_text(yaml.safe_dump({"gate": gate}), encoding="utf-8")
+
+    def write_agent(self, *, right: bool) -> None:
+        code = AGENT.format(log=str(self.log), right=right)
+        (self.workspace / "agent.py").write_text(code, encoding="utf-8")
+
+    def push(self, **files: str) -> None:
+        """Add a commit with changed files to the branch, and merge it as GitHub does."""
+        git(self.workspace, "checkout", "--quiet", "feature")
+        for name, text in files.items():
+            (self.workspace / name.replace("_", ".")).write_text(text, encoding="utf-8")
+        self._merge()
+
+    def push_agent(self, *, right: bool) -> None:
+        """Add a commit with another agent."""
+        git(self.workspace, "checkout", "--quiet", "feature")
+        self.write_agent(right=right)
+        self._merge()
+
+    def _merge(self) -> None:
+        self.heads.append(commit(self.workspace))
+        git(self.workspace, "checkout", "--quiet", "--detach", "main")
+        git(self.workspace, "merge", "--quiet", "--no-ff", "--no-edit", "feature")
+
+    def run(self, *, head_repository: str = REPOSITORY, **inputs: str) -> Step:
+        """Run the action as the job of the newest commit does; the next job starts on a new machine."""
+        variables, event = self._job(head_repository)
+        given = {f"INPUT_{name.upper()}": value for name, value in inputs.items()}
+        return as_process(self.workspace, variables | given, event)
+
+    def run_shards(self, *, head_repository: str = REPOSITORY) -> list[Step]:
+        """Run two shards; the last step is that of the job that decides by their results. Count the calls of all."""
+        steps, calls = [], ""
+        for shard in ("1/2", "2/2"):
+            shutil.rmtree(self.workspace / SHARDS, ignore_errors=True)
+            steps.append(self.run(head_repository=head_repository, shard=shard))
+            calls += self.log.read_text(encoding="utf-8")
+            (self.workspace / "agenteval-report").rename(self.home / f"shard-{shard[0]}")
+        for name in ("1", "2"):
+            shutil.move(self.home / f"shard-{name}", self.workspace / SHARDS / name)
+        steps.append(self.run(head_repository=head_repository, mode="gate"))
+        self.log.write_text(calls + self.log.read_text(encoding="utf-8"), encoding="utf-8")
+        return steps
+
+    def attempt_shards(self) -> list[Step]:
+        """Run the shards, and upload the decided run."""
+        steps = self.run_shards()
+        self.upload()
+        return steps
+
+    def cancel(self, stage: str) -> Step:
+        """Run the action, whose agent hangs in a stage, and cancel the job there."""
+        hangs, hung = (self.log.with_name(f"asked.{name}") for name in ("hangs", "hung"))
+        hangs.write_text(stage, encoding="utf-8")
+        variables, event = self._job(REPOSITORY)
+        command = [str(AGENTEVAL), "action"]
+        env = process_environment(self.workspace, variables, event)
+        with subprocess.Popen(command, env=env, cwd=self.workspace, stdout=PIPE, stderr=STDOUT, text=True) as job:
+            assert eventually(hung.exists)
+            job.send_signal(signal.SIGTERM)
+            out, _ = job.communicate(timeout=PATIENCE_S)
+        hangs.unlink()
+        return step_of(Ended(job.returncode, out, ""), Path(env["GITHUB_OUTPUT"]).parent)
+
+    def _job(self, head_repository: str) -> tuple[dict[str, str], Path]:
+        shutil.rmtree(self.workspace / "agenteval-report", ignore_errors=True)
+        self.log.write_text("", encoding="utf-8")
+        self.log.chmod(0o666)
+        event = self.home / "event.json"
+        event.write_text(json.dumps(self._event(head_repository)), encoding="utf-8")
+        variables = {
+            "GITHUB_EVENT_NAME": "pull_request",
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_API_URL": self.github.url,
+            "GITHUB_SHA": git(self.workspace, "rev-parse", "HEAD"),
+            "GITHUB_REF": f"refs/pull/{NUMBER}/merge",
+            "GITHUB_HEAD_REF": "feature",
+            "GITHUB_BASE_REF": "main",
+            "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/agenteval.yml@refs/pull/{NUMBER}/merge",
+            "GITHUB_RUN_ID": "99",
+            "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
+            "INPUT_BASELINE": "base.json",
+            "INPUT_COMMENT": "never",
+        }
+        return variables, event
+
+    def upload(self, **details: Any) -> StoredRun:
+        """Upload the report directory, as the workflow's next step does."""
+        data = BytesIO()
+        with ZipFile(data, "w", ZIP_DEFLATED) as archive:
+            for path in sorted((self.workspace / "agenteval-report").rglob("*")):
+                if path.is_file():
+                    archive.write(path, path.relative_to(self.workspace / "agenteval-report"))
+        moment = _START + timedelta(hours=len(self.github.actions.runs))
+        named = {"branch": "feature", "event": "pull_request", "created_at": moment, **details}
+        run = self.github.actions.run(REPOSITORY, self.heads[-1], **named)
+        self.github.actions.artifact(run, "agenteval", data.getvalue())
+        return run
+
+    def attempt(self, **details: Any) -> Step:
+        """Run and upload."""
+        step = self.run()
+        self.upload(**details)
+        return step
+
+    @property
+    def calls(self) -> int:
+        return len(self.log.read_text(encoding="utf-8").splitlines())
+
+    @property
+    def memory(self) -> Memory:
+        found = results_in(self.workspace).memory
+        assert found is not None
+        return found
+
+    def _event(self, head_repository: str) -> dict[str, Any]:
+        base = git(self.workspace, "rev-parse", "main")
+        head = {"sha": self.heads[-1], "ref": "feature", "repo": {"full_name": head_repository}}
+        of = {"ref": "main", "sha": base, "repo": {"full_name": REPOSITORY}}
+        repository = {"full_name": REPOSITORY}
+        return {
+            "number": NUMBER,
+            "pull_request": {"number": NUMBER, "head": head, "base": of},
+            "repository": repository,
+        }

@@ -1,0 +1,233 @@
+"""What people accept in a pull request, against an independent emulation of GitHub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import yaml
+from tests.peers.github_emulator import OWNER, REPOSITORY, STRANGER
+from tests.peers.github_service import GithubService
+from tests.peers.pull_request import NUMBER, PullRequest
+from tests.support import open_folder, results_in
+
+from agenteval.ci.github.acceptances.source import RemoteAcceptances
+from agenteval.run.integrity.given import Given, GivenAcceptance
+
+pytestmark = pytest.mark.peer
+
+HEAD, EARLIER = "a" * 40, "b" * 40
+PUSHED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+BEFORE, AFTER = PUSHED - timedelta(minutes=1), PUSHED + timedelta(minutes=1)
+LABEL = "agenteval: accept c0"
+LINE = "Agenteval-Accept: c0 the tariff changed"
+Make = Callable[[GithubService], None]
+ACCEPTED = GivenAcceptance("c0 the tariff changed", OWNER)
+LABELLED = GivenAcceptance("c0", OWNER, "by a label of the pull request")
+
+
+def given(github: GithubService, **changes: Any) -> Given:
+    """What is accepted for the head, for which a run began when it was pushed."""
+    for at, commit in ((BEFORE - timedelta(hours=1), EARLIER), (PUSHED, HEAD)):
+        github.actions.run(REPOSITORY, commit, branch="feature", event="pull_request", created_at=at)
+    asked = {"workflow": "agenteval.yml", "pull_request": NUMBER, "commit": HEAD, **changes}
+    return RemoteAcceptances(github.client, REPOSITORY, **asked).read()
+
+
+def labelled(*events: tuple[str, str, datetime], name: str = LABEL) -> Make:
+    def make(github: GithubService) -> None:
+        for kind, by, at in events:
+            github.labels.event(NUMBER, kind, name, by, at)
+
+    return make
+
+
+def reviewed(by: str, commit: str = HEAD, body: str = LINE, state: str = "COMMENTED") -> Make:
+    return lambda github: github.reviews.review(NUMBER, by, commit, body, state)
+
+
+def committed(*reviews: tuple[str, str, str], sha: str = HEAD) -> Make:
+    """A commit whose message has the line, and reviews: by whom, of which commit, and the state."""
+
+    def make(github: GithubService) -> None:
+        github.reviews.commit(NUMBER, EARLIER, "Begin")
+        github.reviews.commit(NUMBER, sha, f"Change the tariff\n\n{LINE}\nSigned-off-by: the owner\n")
+        for by, commit, state in reviews:
+            github.reviews.review(NUMBER, by, commit, "", state)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("make", "accepted", "said"),
+    [
+        (lambda _: None, [], ""),
+        # Labels.
+        (labelled(("labeled", OWNER, AFTER)), [LABELLED], ""),
+        (
+            labelled(("labeled", STRANGER, AFTER)),
+            [],
+            f"which {STRANGER} set, does not count: this needs write access",
+        ),
+        (labelled(("labeled", OWNER, BEFORE)), [], "is older than this commit and does not count; set it again"),
+        (labelled(("labeled", OWNER, AFTER), ("unlabeled", STRANGER, AFTER)), [], ""),
+        (labelled(("labeled", OWNER, BEFORE), ("labeled", OWNER, AFTER)), [LABELLED], ""),
+        (
+            labelled(("labeled", OWNER, AFTER), ("unlabeled", OWNER, AFTER), ("labeled", STRANGER, AFTER)),
+            [],
+            STRANGER,
+        ),
+        (labelled(("labeled", OWNER, AFTER), name="agenteval: accepted"), [], ""),
+        # Reviews.
+        (reviewed(OWNER), [ACCEPTED], ""),
+        (reviewed(OWNER, state="APPROVED", body=f"Fine.\r\n\r\n  {LINE.lower()}\r\n"), [ACCEPTED], ""),
+        (reviewed(STRANGER), [], f"in a review by {STRANGER} does not count: this needs write access"),
+        (reviewed(OWNER, EARLIER), [], "is of an earlier commit and does not count; write it again"),
+        (reviewed(OWNER, state="DISMISSED"), [], ""),
+        (reviewed(OWNER, state="PENDING"), [], ""),
+        (reviewed(OWNER, body=f"I would not write > {LINE}"), [], ""),
+        # Commits.
+        (committed((OWNER, HEAD, "APPROVED")), [ACCEPTED], ""),
+        (committed((OWNER, HEAD, "APPROVED"), (OWNER, HEAD, "COMMENTED")), [ACCEPTED], ""),
+        (committed(), [], "nobody with write access approved this head; approve it, set the label"),
+        (committed((OWNER, HEAD, "COMMENTED")), [], "nobody with write access approved this head"),
+        (committed((STRANGER, HEAD, "APPROVED")), [], "nobody with write access approved this head"),
+        (committed((OWNER, EARLIER, "APPROVED")), [], "nobody with write access approved this head"),
+        (committed((OWNER, HEAD, "APPROVED"), (OWNER, HEAD, "CHANGES_REQUESTED")), [], "nobody with write access"),
+        (committed((OWNER, HEAD, "DISMISSED")), [], "nobody with write access approved this head"),
+        # The head has moved since this run began.
+        (committed((OWNER, HEAD, "APPROVED"), sha="c" * 40), [], ""),
+    ],
+)
+def test_who_may_accept(github: GithubService, make: Make, accepted: list[GivenAcceptance], said: str) -> None:
+    make(github)
+    found = given(github)
+    assert list(found.entries) == accepted
+    assert (said in " ".join(found.warnings)) if said else not found.warnings
+
+
+def test_a_label_that_starts_the_run_counts_for_its_commit(github: GithubService) -> None:
+    labelled(("labeled", OWNER, BEFORE))(github)
+    assert list(given(github, new_label=LABEL).entries) == [LABELLED]
+    assert list(given(github, new_label="another").entries) == []
+
+
+def test_a_commit_that_was_the_head_before_needs_a_new_label(github: GithubService) -> None:
+    labelled(("labeled", OWNER, AFTER))(github)
+    assert list(given(github).entries) == [LABELLED]
+    again = AFTER + timedelta(minutes=1)
+    github.actions.run(REPOSITORY, HEAD, branch="feature", event="pull_request", created_at=again)
+    assert list(given(github).entries) == []
+
+
+def test_strangers_cannot_fill_the_report(github: GithubService) -> None:
+    for number in range(30):
+        github.reviews.review(NUMBER, f"stranger-{number}", HEAD, f"Agenteval-Accept: {'x' * 10_000} {number}")
+    found = given(github)
+    assert (found.entries, len(found.warnings)) == ((), 5)
+    assert max(map(len, found.warnings)) <= 500
+    assert len(github.proxy.called("GET", "/permission")) <= 20
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ({"status": 403}, "pull-requests: read"),
+        ({"body": {"not": "a list"}, "status": 200}, "GitHub's response is invalid"),
+        ({"body": [{"state": 3}], "status": 200}, "GitHub's response is invalid"),
+    ],
+)
+def test_what_cannot_be_read_is_not_accepted(github: GithubService, fault: dict[str, Any], said: str) -> None:
+    reviewed(OWNER)(github)
+    github.proxy.fail("GET", "/reviews", **fault)
+    found = given(github)
+    assert found.entries == ()
+    assert "it is unknown whether somebody accepted changes" in found.warnings[0]
+    assert said in found.warnings[0]
+
+
+@pytest.fixture
+def pull(github: GithubService) -> Iterator[PullRequest]:
+    with open_folder() as home:
+        found = PullRequest(github, home)
+        found.create()
+        yield found
+
+
+def change_suite(pull: PullRequest, change: Callable[[list[dict[str, Any]]], Any]) -> None:
+    """Push a commit with another suite, whose run is uploaded."""
+    file = pull.workspace / "agent.yaml"
+    suite = yaml.safe_load(file.read_text(encoding="utf-8"))
+    change(suite["test_cases"])
+    pull.push(agent_yaml=yaml.safe_dump(suite))
+
+
+def later(pull: PullRequest) -> datetime:
+    return pull.github.actions.runs[-1].created_at + timedelta(minutes=10)
+
+
+def test_a_label_turns_a_red_run_green_until_it_is_removed(pull: PullRequest) -> None:
+    change_suite(pull, lambda cases: cases.pop(0))
+    assert pull.attempt().status == 1
+    pull.github.labels.event(NUMBER, "labeled", "agenteval: accept c00", STRANGER, later(pull))
+    refused = pull.run()
+    assert refused.status == 1, refused.log
+    assert f"{STRANGER} set, does not count" in refused.summary.replace("\u200b", "")
+    pull.github.labels.event(NUMBER, "labeled", "agenteval: accept c00", OWNER, later(pull))
+
+    accepted = pull.run()
+
+    assert accepted.status == 0, accepted.log
+    (found,) = [item for item in results_in(pull.workspace).run.integrity if item.kind == "removed"]
+    assert found.accepted_by is not None
+    assert (found.accepted_by.author, found.accepted_by.reason) == (OWNER, "by a label of the pull request")
+    assert f"accepted by {OWNER}" in accepted.summary
+    pull.github.labels.event(NUMBER, "unlabeled", "agenteval: accept c00", OWNER, later(pull))
+    removed = pull.run()
+    assert removed.status == 1, removed.log
+
+
+def test_a_review_of_a_fork_counts_for_its_commit_only(pull: PullRequest) -> None:
+    def edit(cases: list[dict[str, Any]]) -> None:
+        cases[0].update(input="bye", ground_truth="bye")
+
+    change_suite(pull, edit)
+    pull.push_agent(right=True)
+    line = "Agenteval-Accept: c00: greetings changed"
+    pull.github.reviews.review(NUMBER, OWNER, pull.heads[-1], line)
+    accepted = pull.run(head_repository="mallory/widgets")
+    assert accepted.status == 0, accepted.log
+    (found,) = [item for item in results_in(pull.workspace).run.integrity if item.kind == "edited"]
+    assert found.accepted_by is not None
+    assert (found.accepted_by.author, found.accepted_by.reason) == (OWNER, "greetings changed")
+    # The new version decides alone.
+    assert [case.name for _, case in results_in(pull.workspace).cases()].count("c00 (edited)") == 0
+    pull.push(README_md="Another text.\n")
+    stale = pull.run(head_repository="mallory/widgets")
+    assert "is of an earlier commit and does not count" in stale.summary.replace("\u200b", "")
+    assert [item.accepted_by for item in results_in(pull.workspace).run.integrity if item.kind == "edited"] == [None]
+
+
+def test_what_names_nothing_is_said(pull: PullRequest) -> None:
+    change_suite(pull, lambda cases: cases.pop(0))
+    for words in ("c9*  all of them", "c00", "nonsense for a reason"):
+        pull.github.reviews.review(NUMBER, OWNER, pull.heads[-1], f"Agenteval-Accept: {words}")
+    step = pull.run()
+    assert step.status == 1, step.log
+    assert step.log.count("does not count: it begins with no id or name of a case") == 2
+    assert "does not count: it gives no reason" in step.log
+
+
+def test_a_proven_regression_is_accepted_by_a_review(pull: PullRequest) -> None:
+    agent = (pull.workspace / "agent.py").read_text(encoding="utf-8")
+    pull.push(agent_py=agent.replace("if True else", 'if request["case"] != "c00" else'))
+    assert pull.attempt().status == 1
+    lines = "Agenteval-Accept: c00 greetings changed\nAgenteval-Accept: equality: so did the mean"
+    pull.github.reviews.review(NUMBER, OWNER, pull.heads[-1], lines)
+
+    accepted = pull.attempt()
+
+    assert accepted.status == 0, accepted.log
+    assert f"c00 (regressed) was accepted by {OWNER}: greetings changed" in accepted.log

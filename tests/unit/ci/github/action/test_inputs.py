@@ -1,0 +1,20 @@
+"""Inputs of the action, as the runner passes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from agenteval.ci.github.action.inputs import read_inputs
+from agenteval.core.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("given", "mode"), [("", "run"), ("run", "run"), ("gate", "gate"), ("merge", "gate"), ("publish", "publish")]
+)
+def test_the_mode_and_its_former_name(given: str, mode: str) -> None:
+    assert read_inputs({"INPUT_MODE": given}).mode == mode
+
+
+def test_an_unknown_mode_names_the_others() -> None:
+    with pytest.raises(ConfigError, match="'judge' is not allowed; allowed: run, gate, publish"):
+        read_inputs({"INPUT_MODE": "judge"})

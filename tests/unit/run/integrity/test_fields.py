@@ -1,0 +1,221 @@
+"""Every field that a change can write: who decides it, and that the code keeps what the tables say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support import ROOT
+
+from agenteval.compare.integrity.pairs import pair
+from agenteval.run.config.file import OBJECT_KEYS, ConfigFile, read_config_file, written_settings
+from agenteval.run.confirm.control import Paths
+from agenteval.run.integrity.agents import BaseAgents
+from agenteval.run.integrity.fields import AGENT, BASE, CASE, CONFIGURATION, INPUTS, SUITE, Standing
+from agenteval.run.integrity.settings import setting_differences, suite_differences
+from agenteval.run.integrity.versions import Versions, suite_version
+from agenteval.run.plan import PlannedCase
+from agenteval.suite.evaluation import Aggregate, Criteria, Evaluation
+from agenteval.suite.model import AgentSpec, Case, MetricConfig, Suite, Target, Turn
+
+METRIC = MetricConfig("m", "equality", "standard")
+
+# Another value than the default, by the dotted path of the key.
+WRITTEN: dict[str, Any] = {
+    "personas": {"beginner": ["a"]},
+    "iterations": 3,
+    "concurrency": 2,
+    "case_timeout": 5,
+    "time_limit": 60,
+    "pass_env": ["KEY"],
+    "secrets": ["NAME"],
+    "allow_env": ["KEY"],
+    "limits.memory_mb": 100,
+    "limits.cpu_s": 5,
+    "max_answer_bytes": 2000,
+    "templates.comment": "c.j2",
+    "templates.summary": "s.j2",
+    "reports": [],
+    "gate.fail_on": ["errors"],
+    "gate.max_error_rate": 0.5,
+    "gate.policy": "any-flip",
+    "gate.confirm": "off",
+    "gate.max_confirmation": {"runs": 1},
+    "gate.settings": "thrifty",
+    "gate.tolerance": 0.3,
+    "gate.window": 3,
+    "gate.require": "no-worse-than",
+    "gate.long_look": "off",
+    "gate.min_effect": 0.3,
+    "gate.max_cases": 1,
+    "gate.head_to_head_calls": 1,
+    "gate.metrics": {"m": {"gating": False}},
+    "gate.deterministic": True,
+    "gate.strict": True,
+    "gate.must_pass": ["a"],
+    "gate.quarantine": [{"case": "a", "until": "2999-01-01"}],
+    "gate.on_unchecked": "warn",
+    "gate.on_unjudged": "fail",
+    "gate.ignore": ["*.txt"],
+    "gate.min_pass_rate": 0.5,
+    "gate.max_latency_increase": 0.5,
+    "gate.max_cost_increase": 0.5,
+    "llm.max_calls": 1,
+    "llm.max_cost_usd": 1.0,
+    "llm.cache": False,
+    "llm.cache_agents": True,
+    "llm.concurrency": 1,
+    "llm.requests_per_minute": 1,
+    "llm.retries": 1,
+    "llm.backoff": 2.0,
+    "llm.timeout": 5,
+}
+# Reporters of other packages would have to be installed.
+EMPTY = {"reports"}
+
+AGENTS: dict[str, Any] = {
+    "kind": "plugin",
+    "target": "other.py:reply",
+    "directory": "/here/other",
+    "timeout_s": 5.0,
+    "concurrency": 2,
+    "retries": 3,
+    "config": {"a": 1},
+    "env": {"A": "1"},
+    "options": {"interpreter": "python3"},
+    "where": "agenteval.yaml:9",
+    "function": print,
+    "control": "main",
+}
+
+CASES: dict[str, Any] = {
+    "turns": (Turn("x", metrics=(METRIC,)),),
+    "tags": ("a",),
+    "cluster": "c",
+    "iterations": 5,
+    "metrics": (METRIC,),
+    "strict": True,
+    "persona": "p",
+    "aggregate": Aggregate(),
+    "id": "new",
+    "name": "new",
+    "line": 3,
+    "target": Target("agent", "other"),
+}
+
+SUITES: dict[str, Any] = {
+    "iterations": 3,
+    "retrieval_tools": frozenset({"search"}),
+    "metrics": (METRIC,),
+    "aggregate": Aggregate(),
+    "evaluation": Evaluation(criteria=Criteria(all_successful=True)),
+}
+
+
+def names(model: type) -> set[str]:
+    return {field.name for field in fields(model) if not field.name.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("table", "known"),
+    [
+        (CONFIGURATION, {*written_settings(ConfigFile()), *OBJECT_KEYS}),
+        (AGENT, names(AgentSpec)),
+        (SUITE, names(Suite)),
+        (CASE, names(Case)),
+        (INPUTS, set(yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"])),
+    ],
+    ids=["configuration", "agent", "suite", "case", "inputs"],
+)
+def test_each_field_has_an_entry(table: dict[str, Standing], known: Collection[str]) -> None:
+    assert set(table) == set(known)
+    assert [name for name, standing in table.items() if standing.by != "base" and not standing.why] == []
+
+
+def content(name: str) -> dict[str, Any]:
+    section, _, key = name.partition(".")
+    return {section: {key: WRITTEN[name]} if key else WRITTEN[name]}
+
+
+@pytest.mark.parametrize("name", sorted(CONFIGURATION.keys() - set(OBJECT_KEYS)))
+def test_a_setting_is_listed_unless_it_cannot_matter(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "agenteval.yaml"
+    path.write_text("", encoding="utf-8")
+    before = read_config_file(path)
+    path.write_text(yaml.safe_dump(content(name)), encoding="utf-8")
+    after = read_config_file(path)
+    assert name in EMPTY or before.written[name] != after.written[name]
+    found = [
+        (item.setting, item.effect)
+        for item in (*setting_differences(before, after), *suite_differences(before, after))
+    ]
+    by = CONFIGURATION[name].by
+    if by == "either" or name == "iterations":
+        # The number of iterations is listed case by case.
+        assert found == []
+    else:
+        assert found == [(name, "base" if by == "base" else "listed")]
+
+
+@pytest.mark.parametrize("name", sorted(AGENT))
+def test_a_property_of_an_agent_is_listed_unless_it_cannot_matter(name: str) -> None:
+    theirs = AgentSpec("python", "agent.py:reply", "/base")
+    ours = (
+        replace(theirs, directory="/here", **{name: AGENTS[name]})
+        if name != "directory"
+        else replace(theirs, directory=AGENTS[name])
+    )
+    case = Case("a", "a", (Turn("x"),))
+    planned = PlannedCase(Suite("s", "s", "holodeck", (case,)), case, ours, 1)
+    agents = BaseAgents({"a": theirs}, Paths(Path("/here"), Path("/base")))
+    found = [(item.setting, item.effect) for item in agents.differences([planned], is_compared=True)]
+    by = AGENT[name].by
+    effect = "base" if by == "base" else "listed"
+    assert found == ([] if by == "either" else [(name.removesuffix("_s"), effect)])
+    (limited,) = agents.limited([planned])
+    assert (limited.agent.timeout_s, limited.agent.retries) == (theirs.timeout_s, theirs.retries)
+
+
+@pytest.mark.parametrize("name", sorted(CASE))
+def test_the_base_decides_a_property_of_a_case(name: str) -> None:
+    theirs = Case("a", "a", (Turn("x"),))
+    ours = replace(theirs, **{name: CASES[name]})
+    (found, *_) = Versions(pair([ours], [theirs]), (), {ours.id}).of(ours)
+    if name == "turns":
+        # A new metric is only reported.
+        assert not any(metric.gating for turn in found.turns for metric in turn.metrics)
+    elif name == "metrics":
+        assert not any(metric.gating for metric in found.metrics)
+    else:
+        assert getattr(found, name) == getattr(theirs if CASE[name] is BASE else ours, name)
+
+
+@pytest.mark.parametrize("name", sorted(SUITES))
+def test_the_base_decides_a_rule_of_a_suite(name: str) -> None:
+    theirs = Suite("s", "s", "holodeck", ())
+    ours = replace(theirs, **{name: SUITES[name]})
+    found = suite_version(ours, theirs, Versions(pair([], []), (), ()))
+    assert (getattr(found, name), SUITE[name]) == (getattr(theirs, name), BASE)
+
+
+def test_recorded_answers_replace_no_live_agent() -> None:
+    case = Case("a", "a", (Turn("x"),))
+    planned = PlannedCase(Suite("s", "s", "holodeck", (case,)), case, AgentSpec("replay", "/here/r", "/here"), 1)
+    agents = BaseAgents({"a": AgentSpec("python", "r", "/base")}, Paths(Path("/here"), Path("/base")))
+    for is_compared, effect in ((True, "unproven"), (False, "listed")):
+        (found,) = agents.differences([planned], is_compared=is_compared)
+        assert (found.setting, found.before, found.after, found.effect) == ("kind", "python", "replay", effect)
+
+
+def test_cases_that_share_an_agent_still_share_it() -> None:
+    cases = [Case(name, name, (Turn("x"),)) for name in ("a", "b", "new")]
+    agent, theirs = AgentSpec("http", "http://a", "/here", timeout_s=90), AgentSpec("http", "http://a", "/base")
+    suite = Suite("s", "s", "holodeck", tuple(cases))
+    planned = [PlannedCase(suite, case, agent, 1) for case in cases]
+    limited = BaseAgents({"a": theirs, "b": theirs}, Paths(Path("/here"), Path("/base"))).limited(planned)
+    assert {id(item.agent) for item in limited} == {id(limited[0].agent)}
+    assert limited[0].agent.timeout_s is None

@@ -1,0 +1,57 @@
+"""The cases that a run selects by their names in the base commit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.support import case
+
+from agenteval.compare.integrity.pairs import Pairs, pair
+from agenteval.run.integrity.selection import also_selected_by_base
+from agenteval.run.resolve.run import resolve_run
+from agenteval.run.resolve.spec import RunSpec
+from agenteval.run.settings import Settings
+from agenteval.run.shard import Shard
+
+RENAMED = {"agent.yaml::renamed": "c1"}
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.chdir(tmp_path)
+    metric = {"type": "standard", "metric": "equality", "threshold": 1.0}
+    cases = [case(name, name, name) for name in ("c0", "renamed", "c2", "x")]
+    suite = {"agent": {"python": "agent:reply"}, "evaluations": {"metrics": [metric]}, "test_cases": cases}
+    (tmp_path / "agent.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+    return Settings(filter="::c")
+
+
+def pairs_of(spec: RunSpec) -> Pairs:
+    """Return the pairs with a base commit in which one case had another name."""
+    ours = [item for suite in spec.suites for item in suite.cases]
+    return pair(ours, [replace(item, id=f"agent.yaml::{RENAMED.get(item.id, item.name)}") for item in ours])
+
+
+def test_a_case_that_the_base_selects_runs_in_its_place(settings: Settings) -> None:
+    spec = resolve_run(settings)
+    chosen = also_selected_by_base(spec, pairs_of(spec))
+    assert [item.case.name for item in spec.cases] == ["c0", "c2"]
+    assert [item.case.name for item in chosen.cases] == ["c0", "renamed", "c2"]
+    assert [item.case.name for item in chosen.left_out] == ["x"]
+    assert (chosen.coverage.selected, chosen.coverage.cases) == (3, 4)
+    assert also_selected_by_base(spec, Pairs()) is spec
+
+
+def test_the_first_shard_runs_it(settings: Settings) -> None:
+    found = {}
+    for index in (1, 2):
+        spec = resolve_run(replace(settings, shard=Shard(index, 2)))
+        chosen = also_selected_by_base(spec, pairs_of(spec))
+        assert chosen.shard is not None
+        assert chosen.shard.cases == ["agent.yaml::c0", "agent.yaml::c2", "agent.yaml::renamed"]
+        found[index] = [item.case.name for item in chosen.cases]
+    assert sorted(name for names in found.values() for name in names) == ["c0", "c2", "renamed"]
+    assert "renamed" in found[1]
