@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agenteval.compare.phrases import quoted
+from agenteval.compare.phrases import count, quoted
 from agenteval.compare.regression.model import Decision, Evidence
 from agenteval.compare.regression.power import Blind, blind
 from agenteval.compare.regression.settings import GateSettings
@@ -34,7 +34,6 @@ def blind_notes(evidence: Evidence, decision: Decision, settings: GateSettings) 
 
 def too_few(why: Blind) -> str:
     """Return why a mean cannot be suspicious, and what to do."""
-    cases = "1 independent case" if why.units == 1 else f"{why.units} independent cases"
-    runs = "1 earlier run" if why.runs == 1 else f"{why.runs} earlier runs"
+    cases, runs = count(why.units, "independent case"), count(why.runs, "earlier run")
     mend = f"{why.least_runs} earlier runs, three cases or a threshold of the metric would suffice"
     return f"{cases} and {runs} are too few for a suspicion; {mend}"

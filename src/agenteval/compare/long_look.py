@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agenteval.compare.epoch import runs_since
-from agenteval.compare.phrases import p_text, points
+from agenteval.compare.phrases import count, p_text, points
 from agenteval.compare.regression.model import Cost, Decision, Evidence, MetricFinding
 from agenteval.compare.sides import restricted
 from agenteval.compare.statistical import with_cost
@@ -54,7 +54,7 @@ def long_look_of(decision: Decision, epoch: Epoch, commit: str) -> LongLook:
     merges = len(dict.fromkeys(run.commit for run in runs)) - 1
     metrics = [_looked(finding) for finding in decision.metrics]
     fallen = [metric for metric in metrics if metric.proven]
-    since = f"since {commit[:_COMMIT]} ({merges} merge{'' if merges == 1 else 's'})"
+    since = f"since {commit[:_COMMIT]} ({count(merges, 'merge')})"
     if decision.verdict == "regressed" and fallen:
         what = "; ".join(f"{since} {_fell(metric)}" for metric in fallen)
         reason = f"{what}; no single pull request was proven to do it"
@@ -105,8 +105,8 @@ def _fell(metric: LookedMetric) -> str:
     least = abs(metric.interval[1]) if metric.interval is not None else 0.0
     # A proof can be so narrow that no tenth of a point is certain.
     by = f" by at least {points(least)}" if least >= _SHOWN else ""
-    runs = "1 run a side" if metric.runs_a_side == 1 else f"{metric.runs_a_side} runs a side"
-    numbers = [f"side by side {points(metric.current - metric.then)} less", runs]
+    runs = count(metric.runs_a_side, "run")
+    numbers = [f"side by side {points(metric.current - metric.then)} less", f"{runs} a side"]
     if metric.p is not None and metric.limit is not None:
         numbers.append(p_text(metric.p, metric.limit))
     return f"{metric.id} fell{by} ({', '.join(numbers)})"

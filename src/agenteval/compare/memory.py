@@ -7,7 +7,7 @@ from collections.abc import Collection
 from agenteval.compare.gate_counts import Counts
 from agenteval.compare.gate_failures import Required, failures_of
 from agenteval.compare.gate_findings import failures_and_regressions, unproven_points
-from agenteval.compare.regression.model import Burden, CaseFinding, Decision, Failures, MetricFinding
+from agenteval.compare.regression.model import Burden, CaseFinding, Decision, MetricFinding
 from agenteval.results.memory import Memory, ProvenCase, ProvenMean
 from agenteval.results.model import Results
 from agenteval.results.verdict import Gate
@@ -116,8 +116,4 @@ def _fall(finding: CaseFinding) -> float:
     """Return the fall of the pass rate; a case that repeats exactly is proven without re-runs."""
     if finding.current.of and finding.control.of:
         return min(1.0, finding.fall)
-    return min(1.0, _rate(finding.first) - _rate(finding.pool))
-
-
-def _rate(failures: Failures) -> float:
-    return failures.failed / failures.of if failures.of else 0.0
+    return min(1.0, finding.first.share - finding.pool.share)

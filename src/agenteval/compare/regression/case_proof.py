@@ -73,7 +73,7 @@ def _fails_again(trial: Trial, metric: int, case: int) -> bool:
         return False
     before = [trial.layout.failures(run, metric) for run in trial.pool]
     shares = [failed[case] / of[case] for failed, of in before if of[case]]
-    return current.failed / current.of - float(np.min(shares)) >= trial.settings.case_drop - ROUNDING
+    return current.share - float(np.min(shares)) >= trial.settings.case_drop - ROUNDING
 
 
 def _judge(trial: Trial, key: tuple[int, int], correlation: float, limit: float) -> bool:
@@ -100,8 +100,4 @@ def scored_fall(trial: Trial, key: tuple[int, int]) -> float:
 
 def fall(current: Failures, control: Failures) -> float:
     """Return how far a pass rate is below the control's; a side without iterations passes."""
-    return _failed_share(current) - _failed_share(control)
-
-
-def _failed_share(failures: Failures) -> float:
-    return failures.failed / failures.of if failures.of else 0.0
+    return current.share - control.share

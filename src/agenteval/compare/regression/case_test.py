@@ -83,7 +83,7 @@ def _candidates_of(
 
 def _suspicion(now: Failures, past: Failures, settings: GateSettings) -> float | None:
     """Return Fisher's p if the failures rose enough; ``None`` if they did not."""
-    if not past.of or now.failed / now.of - past.failed / past.of < settings.case_drop - ROUNDING:
+    if not past.of or now.share - past.share < settings.case_drop - ROUNDING:
         return None
     p = fisher_p(past.failed, past.of, now.failed, now.of)
     # Too few iterations for any test: a case that always passed and now always fails is worth a look.

@@ -135,6 +135,11 @@ class Failures:
     failed: int
     of: int
 
+    @property
+    def share(self) -> float:
+        """The share that failed; 0 of none."""
+        return self.failed / self.of if self.of else 0.0
+
 
 @dataclass(frozen=True)
 class FinerBound:
@@ -245,7 +250,7 @@ class CaseFinding:
         """How far the pass rate of the re-runs is below the control's; 0 without re-runs."""
         if not self.current.of or not self.control.of:
             return 0.0
-        return self.current.failed / self.current.of - self.control.failed / self.control.of
+        return self.current.share - self.control.share
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -115,7 +115,7 @@ def _test_cases(trial: Trial, runs: list[Run]) -> bool:
         for case in np.flatnonzero(compared & (failed > 0)).tolist():
             now = Failures(int(failed[case]), int(of[case]))
             past = Failures(int(failed_before[case]), int(of_before[case]))
-            fell = now.failed / now.of - past.failed / past.of >= trial.settings.case_drop - ROUNDING
+            fell = now.share - past.share >= trial.settings.case_drop - ROUNDING
             if fell or (metric, case) in keys:
                 found.append(keys.get((metric, case), Candidate(1.0, case, metric, past, now)))
     correlation = correlations(trial, found)
@@ -136,7 +136,7 @@ def _is_suspicious(trial: Trial, record: CaseRecord) -> bool:
     current, control = record.current, record.control
     if record.is_proven or not current.of or not control.of:
         return not record.is_proven
-    if current.failed / current.of - control.failed / control.of < trial.settings.case_drop - ROUNDING:
+    if current.share - control.share < trial.settings.case_drop - ROUNDING:
         return False
     is_flip = current.failed == current.of and not control.failed
     return is_flip or fisher_p(control.failed, control.of, current.failed, current.of) <= _SUSPICIOUS

@@ -46,14 +46,12 @@ def identity_of_run(spec: RunSpec) -> Identity:
             "iterations": spec.coverage.iterations,
             "shards": spec.shard.count,
         }
-    else:
-        cases = [[item.case.id, item.iterations] for item in spec.cases]
-        conditions = {"compared": spec.baseline is not None, "cases": cases, **_of_gate(spec.gate)}
-    return _identified(spec, spec.control_host, conditions)
+        return _identified(spec, spec.control_host, conditions)
+    return identity_of_results(spec, spec.control_host, ((item.case.id, item.iterations) for item in spec.cases))
 
 
 def identity_of_results(spec: GateSpec, host: ControlHost, cases: Iterable[tuple[str, int]]) -> Identity:
-    """Return the identity of results that other steps have made from the files that are checked out.
+    """Return the identity of the results of a whole run of the files that are checked out.
 
     Args:
         spec: the specification of their gate.

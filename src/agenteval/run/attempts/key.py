@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from agenteval.core.files.reading import LARGEST_RECORDING, MOST_ENTRIES, open_regular
@@ -46,8 +47,10 @@ def attempt_key(root: Path, ignore: Iterable[str], conditions: object) -> Attemp
         ControlError: git fails, or a file cannot be read.
     """
     left_out = [_without(pattern) for pattern in ignore]
-    whole = _digest(_states(root, ()), conditions)
-    return AttemptKey(_digest(_states(root, left_out), conditions) if left_out else whole, whole)
+    # Most files are part of both hashes.
+    state_of = cache(_state)
+    whole = _digest(_states(root, (), state_of), conditions)
+    return AttemptKey(_digest(_states(root, left_out, state_of), conditions) if left_out else whole, whole)
 
 
 def _digest(states: Iterable[tuple[bytes, str]], conditions: object) -> str:
@@ -62,7 +65,9 @@ def _without(pattern: str) -> str:
     return f":(top,exclude,glob){pattern if '/' in pattern else f'**/{pattern}'}"
 
 
-def _states(root: Path, left_out: Sequence[str], folder: str = "") -> Iterator[tuple[bytes, str]]:
+def _states(
+    root: Path, left_out: Sequence[str], state_of: Callable[[Path], str], folder: str = ""
+) -> Iterator[tuple[bytes, str]]:
     """Yield the name of each file in a repository with a text that changes with its content."""
     if len(folder) > _LONGEST_PATH:
         raise ControlError(f"{root} is nested too deeply")
@@ -77,8 +82,8 @@ def _states(root: Path, left_out: Sequence[str], folder: str = "") -> Iterator[t
         pinned = tracked.get(name)
         # A repository that is no submodule is listed as a folder, with a slash.
         if name.endswith("/") or (pinned and (root / name / ".git").exists()):
-            yield from _states(root / name, (), f"{folder}{name.rstrip('/')}/")
-        elif state := pinned or _state(root / name):
+            yield from _states(root / name, (), state_of, f"{folder}{name.rstrip('/')}/")
+        elif state := pinned or state_of(root / name):
             yield shown, state
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from agenteval.compare.phrases import count
 from agenteval.compare.regression.model import Request, Unavailable
 from agenteval.compare.run_scores import pool_entry
 from agenteval.results.case import CaseResult
@@ -44,7 +45,7 @@ def first_baseline(results: Results, runs: ConfirmingRuns) -> FoundBaseline | Un
     missing = runs.spec.missing_baseline
     # The reason can be a missing permission, which would cost this run in every pull request.
     *notes, reason = (missing.reasons if missing is not None else ()) or ("no earlier run was found",)
-    made_now = f"so the suite ran once at {where} ({calls} call{'' if calls == 1 else 's'}), and this is the baseline"
+    made_now = f"so the suite ran once at {where} ({count(calls, 'call')}), and this is the baseline"
     return FoundBaseline(made, (*notes, f"{reason}; {made_now}"))
 
 

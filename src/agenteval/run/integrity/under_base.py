@@ -43,7 +43,7 @@ def under_base(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSpec:
     pairs = pair(ours.values(), (case for suite in theirs.values() for case in suite.cases))
     edits = {case_id: _accepted_edit(spec, ours[case_id]) for case_id in pairs.edited}
     versions = Versions(pairs, {case_id for case_id, entry in edits.items() if entry}, ours.keys())
-    chosen = also_selected_by_base(spec, pairs)
+    spec = also_selected_by_base(spec, pairs)
     found = homes({suite.path: suite for suite in spec.suites}, theirs, pairs, versions)
     config_of = {
         path: base.files.config_of.get(suite.path, base.files.of_run) if suite else spec.config_of.get(path)
@@ -51,14 +51,14 @@ def under_base(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSpec:
     }
     iterations = _Iterations.of(spec, base)
     agents = BaseAgents(_by_new_id(pairs, base.files.agents), base.paths)
-    cases = tuple(_planned(replace(chosen, cases=agents.limited(chosen.cases)), found, versions, iterations))
+    cases = tuple(_planned(replace(spec, cases=agents.limited(spec.cases)), found, versions, iterations))
     names = _base_names(pairs, versions, ours)
     gate = gate_policy(settings, base.files.of_run).knowing(names)
     shown = presented_by_base(spec.presentation, settings, base.files.of_run, base.paths)
     controls, warnings = _controls(settings, base, pairs)
     differences = [
-        *_of_cases(chosen, case_differences(ours, pairs, _passing(spec, gate), iterations.number)),
-        *agents.differences(chosen.cases, is_compared=spec.baseline is not None or spec.shard is not None),
+        *_of_cases(spec, case_differences(ours, pairs, _passing(spec, gate), iterations.number)),
+        *agents.differences(spec.cases, is_compared=spec.baseline is not None or spec.shard is not None),
         *(item for suite in spec.suites for item in _of_traces(spec, suite, found.base[suite.path])),
         *_suite_settings(spec, config_of),
         *criteria_differences(*_criteria(spec, found)),
@@ -66,7 +66,6 @@ def under_base(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSpec:
         *template_differences(spec.presentation, shown),
         *workflow_differences(base.paths),
     ]
-    spec = chosen
     llm = llm_settings(settings, replace(base.files.of_run.llm, cache=spec.of_run.llm.cache))
     shard = None if spec.shard is None else _with_versions(spec.shard, versions, ours)
     if shard is None or spec.shard is None:
