@@ -75,6 +75,9 @@ def test_new_answers_are_expected_and_nothing_else_changes(repository: Repositor
     assert [(entry["case"], entry["change"]) for entry in entries] == [
         (f"agent.yaml::c{number}", "edited") for number in range(4)
     ]
+    assert [(entry["before"], entry["after"]) for entry in entries] == [
+        (f"question c{number}", "wrong") for number in range(4)
+    ]
     ended = repository.compared()
     assert ended.status == 0, ended.text
     assert "c0 (edited) was accepted by a@b.c: the tariff changed" in ended.text

@@ -16,11 +16,12 @@ from agenteval.run.settings import Settings
 from agenteval.run.validate import checked
 
 
-def dry_run(settings: Settings) -> list[str]:
+def dry_run(settings: Settings, runs: int = 1) -> list[str]:
     """Check what a run would read and start, and return its cost; no agent, tool or model is called.
 
     Args:
-        settings: the settings of the run; nothing is written.
+        settings: the settings of each run; nothing is written.
+        runs: the number of runs.
 
     Returns:
         Lines about the files, their warnings, the run, and what a suspected regression would cost.
@@ -29,18 +30,18 @@ def dry_run(settings: Settings) -> list[str]:
         ConfigError: the run would not start.
     """
     spec = resolve_run(settings)
-    return [*checked(spec), *(terminal(spec.redact(line)) for line in _costs(spec))]
+    return [*checked(spec), *(terminal(spec.redact(line)) for line in _costs(spec, runs))]
 
 
-def _costs(spec: RunSpec) -> Iterator[str]:
-    iterations = [item.iterations for item in spec.cases]
-    calls = sum(iterations)
+def _costs(spec: RunSpec, runs: int) -> Iterator[str]:
     earlier = spec.baseline.results if spec.baseline is not None else None
-    yield f"run: {count(len(iterations), 'case')}, {_calls(calls, earlier)}"
-    if earlier is None:
+    iterations = [item.iterations for item in spec.cases if item.case.id not in spec.compare.recorded]
+    calls = sum(iterations)
+    yield f"run: {'' if runs == 1 else f'{runs} runs of '}{_asked(spec)}, {_calls(runs * calls, earlier)}"
+    if earlier is None and runs == 1:
         yield "suspicion: nothing runs again, because no baseline is named"
         return
-    why_nothing = _why_nothing(spec.compare)
+    why_nothing = _why_nothing(spec.compare) if calls else "recorded answers, which never vary"
     if why_nothing:
         yield f"suspicion: nothing runs again, because of {why_nothing}"
         return
@@ -48,6 +49,15 @@ def _costs(spec: RunSpec) -> Iterator[str]:
     means, single = most(iterations, spec.compare.settings)
     costs = f"{_calls(means, earlier)} for means, {_calls(single, earlier)} for single cases"
     yield f"suspicion: at most {costs}{_limited(spec.compare.max_confirmation, calls)}"
+
+
+def _asked(spec: RunSpec) -> str:
+    """Return what one run evaluates."""
+    if spec.traces is not None:
+        return f"the recorded traces of {count(len(spec.traces.paths), 'path')}"
+    recorded = sum(item.case.id in spec.compare.recorded for item in spec.cases)
+    cases = count(len(spec.cases), "case")
+    return f"{cases} ({recorded} with recorded answers)" if recorded else cases
 
 
 def _why_nothing(policy: ComparePolicy) -> str:

@@ -67,7 +67,7 @@ def explain(results: Results, policy: ComparePolicy, today: date, notes: Iterabl
     return Explanation(
         power=power_of(replace(sides.evidence, first={}), policy.settings),
         cost_per_call=cost_of_a_call(results),
-        notes=(*notes, *sides.earlier.notes, *_differences(policy)),
+        notes=(*notes, *_worse(results), *sides.earlier.notes, *_differences(policy)),
     )
 
 
@@ -81,6 +81,13 @@ def cost_of_a_call(results: Results) -> float | None:
     calls = sum(len(case.iterations) for _, case in results.cases()) + again
     cost = results.summary.usage.cost_usd
     return cost / calls if cost > 0 and calls else None
+
+
+def _worse(results: Results) -> list[str]:
+    """Return a note about a run that the gate would not add to a pool."""
+    if results.comparison is None or results.comparison.verdict != "regressed":
+        return []
+    return ["this run is proven worse than its baseline; the figures are those of the worse agent"]
 
 
 def _differences(policy: ComparePolicy) -> list[str]:

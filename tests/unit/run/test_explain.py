@@ -215,3 +215,12 @@ def test_a_run_of_quarantined_cases_is_an_error(folder: Path, capsys: pytest.Cap
 
 def test_a_missing_file_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "agenteval-report" in _explained(capsys, status=2)
+
+
+def test_the_figures_of_a_worse_run_are_named_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _write(folder) / "results.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    baseline = {"run_id": "old", "created_at": "2026-01-01T00:00:00Z"}
+    content["comparison"] = {"baseline": baseline, "verdict": "regressed", "metrics": [], "cases": [], "policy": {}}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert "note: this run is proven worse than its baseline" in _explained(capsys)

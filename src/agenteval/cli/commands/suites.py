@@ -177,7 +177,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         from agenteval.run.dry_run import dry_run
 
-        for line in dry_run(settings):
+        for line in dry_run(settings, arguments.runs):
             print(line)
         return 0
     outcome = run_pooled(settings, out, arguments.runs, lambda line: print(f"agenteval: {line}", file=sys.stderr))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -12,10 +12,11 @@ from agenteval.compare.integrity.pairs import digest_of
 from agenteval.core.documents.validation import join_choices
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.paths import working_directory
+from agenteval.core.text import escape
 from agenteval.results.model import Results
 from agenteval.run.integrity.acceptable import acceptable, chosen_of, failed_cases
 from agenteval.run.integrity.accepted_file import accepted_path, read_accepted, write_accepted
-from agenteval.run.integrity.answers import new_answers
+from agenteval.run.integrity.answers import Answers, new_answers
 from agenteval.run.integrity.suite_files import ChangedFile, changed_files, written
 from agenteval.run.resolve.control import read_control_files, read_control_suites
 from agenteval.run.resolve.saved import files_of
@@ -25,6 +26,8 @@ from agenteval.suite.model import Case, Suite
 #: Days until an entry ends, if the caller does not say.
 DAYS = 30
 _MOST_NAMED = 10
+# Characters of an expected answer in an entry.
+_LONGEST_ANSWER = 80
 
 
 @dataclass(frozen=True)
@@ -105,9 +108,10 @@ def accept_answers(request: Request, results: Results) -> Acceptance:
     chosen = list(chosen_of(request.names, list({**failed, **known}.values()), results))
     cases = [entry.case for entry in chosen if entry.case and entry.change != "removed"]
     suites = _suites_here(files_of(results.suites))
-    files = changed_files(new_answers(cases, results, suites)) if cases else []
-    entries = [replace(_updated(entry, cases), reason=request.reason.strip(), until=last) for entry in chosen]
-    return Acceptance(accepted_path(working_directory()), entries, files)
+    answers = new_answers(cases, results, suites) if cases else {}
+    edited = {entry.case: _updated(entry, answers, suites) for entry in chosen if entry.case in cases}
+    entries = [replace(edited.get(entry.case, entry), reason=request.reason.strip(), until=last) for entry in chosen]
+    return Acceptance(accepted_path(working_directory()), entries, changed_files(answers) if answers else [])
 
 
 def _last_day(request: Request) -> date:
@@ -160,9 +164,13 @@ def _cases_here(files: Sequence[Path]) -> Mapping[str, Case]:
     return {case.id: case for suite in _suites_here(files) for case in suite.cases}
 
 
-def _updated(entry: Accepted, cases: Collection[str]) -> Accepted:
+def _updated(entry: Accepted, answers: Answers, suites: Iterable[Suite]) -> Accepted:
     """Return the entry of a case whose expected answer changes: its new version decides."""
-    return replace(entry, change="edited", fingerprint="") if entry.case in cases else entry
+    turns = next(case.turns for suite in suites for case in suite.cases if case.id == entry.case)
+    places = (turn.answer_at for turn in turns if turn.answer_at is not None)
+    place = next(place for place in places if place in answers)
+    before, after = (escape.one_line(text, _LONGEST_ANSWER) for text in (place.text, answers[place]))
+    return replace(entry, change="edited", fingerprint="", before=before, after=after)
 
 
 def _completed(entry: Accepted, cases: Mapping[str, Case]) -> Accepted:
