@@ -154,7 +154,7 @@ def test_without_the_base_commits_agent_earlier_runs_decide_or_nothing_does(
         assert _in_a_sentence(what_to_do) in ended.out
     else:
         assert (ended.status, found.verdict, found.stage) == (1, "regressed", "earlier-runs"), ended.text
-        assert "compared with runs of earlier days, so drift cannot be told from regression" in reason
+        assert "compared with earlier runs, so drift cannot be told from regression" in reason
     (warning,) = (line for line in ended.out.splitlines() if "cannot run beside the change" in line)
     assert what_to_do in warning
     assert found.control is None

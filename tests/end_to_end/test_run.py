@@ -240,6 +240,9 @@ class TestExitStatus:
         # There is no repository, so the base commit's agent cannot run.
         assert "start agenteval in the git repository of the agent" in done.out
         assert "without it, 3 earlier runs are needed, and there is 1" in done.out
+        git(tmp_path, "init", "--quiet")
+        done = command("run", "--baseline", "before", "--fail-on", "regressions,unproven")
+        assert "this repository has no commit yet" in done.out
 
     def test_the_configuration_says_what_fails(self, tmp_path: Path, command: Command) -> None:
         obedient(tmp_path, [PASS, FAIL, CRASH])

@@ -82,9 +82,7 @@ def test_a_suite_that_looks_worse_is_run_again_as_a_whole(project: Project) -> N
     comparison = comparison_of(project.results())
     (metric,) = comparison.metrics
     assert (comparison.verdict, metric.verdict, comparison.stage) == ("regressed", "regressed", "earlier-runs")
-    assert (
-        "compared with runs of earlier days, so drift cannot be told from regression" in comparison.policy["reason"]
-    )
+    assert "compared with earlier runs, so drift cannot be told from regression" in comparison.policy["reason"]
     # A mean marks no case.
     assert regressed(comparison) == []
     again = project.asked_again()

@@ -87,7 +87,7 @@ def _proven(decision: Decision, compared: Compared) -> Iterator[str]:
     yield from (metric_words(decision, finding, compared) for finding in decision.metrics if finding.proven)
     yield from first([case_proven(decision, finding, compared) for finding in _proven_cases(decision)], "case")
     if decision.stage == "earlier-runs":
-        yield "compared with runs of earlier days, so drift cannot be told from regression"
+        yield "compared with earlier runs, so drift cannot be told from regression"
     if decision.carried:
         yield "an earlier attempt was proven worse, and at least half of that is left"
 

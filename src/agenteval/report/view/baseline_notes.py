@@ -92,7 +92,7 @@ def _statistics(policy: Mapping[str, Any]) -> Iterator[str]:
         case "rerun":
             yield (
                 "The gate fails if a drop of a metric's mean, or of a single case, shows again in a second run. "
-                "It was compared with runs of earlier days, so drift cannot be told from regression."
+                "It was compared with earlier runs, so drift cannot be told from regression."
             )
         case _:
             yield (

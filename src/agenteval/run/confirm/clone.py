@@ -45,7 +45,10 @@ class Clone:
             root = Path(git(here, "rev-parse", "--show-toplevel"))
         except ControlError as error:
             raise ControlError(f"start agenteval in the git repository of the agent ({error})") from None
-        commit = git(root, "rev-parse", "--verify", "HEAD")
+        try:
+            commit = git(root, "rev-parse", "--verify", "HEAD")
+        except ControlError:
+            raise ControlError("this repository has no commit yet; commit the agent and its suites") from None
         # The parents are in the commit itself; in a shallow clone, the commands that show history omit them.
         content = git_bytes(root, "cat-file", "commit", commit)
         if object_id("commit", content, commit) != commit:

@@ -14,7 +14,7 @@ from agenteval.run.confirm.requests import needs_control
 from agenteval.run.confirm.runs import ConfirmingRuns
 from agenteval.suite.model import Fingerprints
 
-_EARLIER_RUNS = Unavailable("control", "`confirm: rerun` compares with runs of earlier days")
+_EARLIER_RUNS = Unavailable("control", "`confirm: rerun` compares with earlier runs")
 
 
 @dataclass
