@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +16,6 @@ from agenteval.ci.github.comment.sections import section_key
 from agenteval.ci.github.control import GithubControl
 from agenteval.ci.github.event import Plan, plan, read_event, run_page, with_baseline_branch
 from agenteval.ci.github.publish.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
-from agenteval.core.authentic import CACHE_KEY, Seal, sealed
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.run.attempts.source import AttemptSource
 from agenteval.run.baseline import BaselineSource
@@ -73,20 +71,6 @@ class Context:
         """The repository, commit and workflow run that are evaluated."""
         event = self.event
         return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id)
-
-    @contextmanager
-    def sealed_caches(self) -> Iterator[None]:
-        """Believe only cache entries of runs with the same key; without a key, only those of this run.
-
-        The key is not in the environment inside the block, where suites and user code could get it.
-        """
-        key = self.inputs.cache_key
-        before = {name: os.environ.pop(name) for name in (CACHE_KEY, "INPUT_CACHE-KEY") if name in os.environ}
-        try:
-            with sealed(Seal(key) if key else Seal.random()):
-                yield
-        finally:
-            os.environ.update(before)
 
     def client(self) -> Client:
         """Return the client of the GitHub API.

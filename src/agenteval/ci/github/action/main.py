@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from agenteval.ci.github.action.caches import step_caches
 from agenteval.ci.github.action.context import Context
 from agenteval.ci.github.action.isolation import isolated
 from agenteval.ci.github.action.outputs import RunnerFiles, outputs_of, say, warn
 from agenteval.ci.github.action.report_directory import (
     check_report_directory,
     out_of_reach,
-    with_default_caches,
     within_workspace,
 )
-from agenteval.ci.github.action.runner_files import restore_files
+from agenteval.ci.github.action.runner_files import restore_files, reverted_files
 from agenteval.ci.github.action.workspace import give_back, workspace_of_user
 from agenteval.ci.github.checks.check_run import CheckRun, as_commands
 from agenteval.ci.github.event import run_page
@@ -62,8 +62,7 @@ def main(environment: Mapping[str, str]) -> int:
             workspace_of_user(environment),
             within_workspace(environment),
             isolated(environment),
-            with_default_caches(),
-            context.sealed_caches(),
+            step_caches(context.inputs, context.workspace),
             with_base_commit(context.base_files),
         ):
             return _act(context, files)
@@ -118,7 +117,7 @@ def _act(context: Context, files: RunnerFiles) -> int:
     directory = Path.cwd() / context.inputs.report_dir
     _begin(context, files)
     settings, host = context.inputs.settings(), context.run_context()
-    with stop_commands(), out_of_reach(directory) as private:
+    with stop_commands(), reverted_files(context.environment), out_of_reach(directory) as private:
         if context.inputs.mode == "gate":
             from agenteval.run.merge import merge_files
 
