@@ -22,6 +22,7 @@ from agenteval.run.baseline import BaselineSource
 from agenteval.run.context import RunContext
 from agenteval.run.integrity.given import AcceptanceSource
 from agenteval.run.provenance import Provenance
+from agenteval.run.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,13 @@ class Context:
         environment: environment variables of the container, as the runner set them.
         inputs: the inputs of the action.
         event: what the event allows.
+        given: the settings of the run; ``None`` for those of the inputs.
     """
 
     environment: Mapping[str, str] = field(repr=False)
     inputs: Inputs
     event: Plan
+    given: Settings | None = None
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Context:
@@ -45,11 +48,24 @@ class Context:
         Raises:
             ConfigError: an input or the event is invalid.
         """
-        inputs = read_inputs(environment)
+        return cls.of(environment, read_inputs(environment))
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], inputs: Inputs, given: Settings | None = None) -> Context:
+        """Read the event.
+
+        Raises:
+            ConfigError: the event is invalid.
+        """
         event = plan(environment, read_event(environment))
         if inputs.baseline_branch:
             event = with_baseline_branch(event, inputs.baseline_branch)
-        return cls(environment, inputs, event)
+        return cls(environment, inputs, event, given)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of a run in the current directory."""
+        return self.inputs.settings() if self.given is None else self.given
 
     @property
     def options(self) -> PublishOptions:

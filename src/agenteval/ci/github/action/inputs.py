@@ -76,33 +76,33 @@ _DIGITS = 15
 class Inputs:
     """Inputs of the action; an empty input means agenteval's default."""
 
-    mode: Mode
-    suites: tuple[str, ...]
-    config: str
-    working_directory: str
-    setup: str
-    github_token: str = field(repr=False)
-    baseline: str
-    baseline_artifact: str
-    baseline_branch: str
-    on_missing_baseline: OnMissing
-    fail_on: frozenset[FailOn] | None
-    iterations: int | None
-    runs: int
-    concurrency: int | None
-    filter: str
-    shard: Shard | None
-    max_llm_calls: int | None
-    max_cost_usd: float | None
-    cache_key: str = field(repr=False)
-    cache_dir: str
-    comment: CommentMode
-    comment_id: str
-    check_name: str
-    annotations: bool
-    report_dir: str
-    comment_template: str
-    summary_template: str
+    mode: Mode = "run"
+    suites: tuple[str, ...] = ()
+    config: str = ""
+    working_directory: str = ""
+    setup: str = ""
+    github_token: str = field(default="", repr=False)
+    baseline: str = "auto"
+    baseline_artifact: str = "agenteval"
+    baseline_branch: str = ""
+    on_missing_baseline: OnMissing = "warn"
+    fail_on: frozenset[FailOn] | None = None
+    iterations: int | None = None
+    runs: int = 1
+    concurrency: int | None = None
+    filter: str = ""
+    shard: Shard | None = None
+    max_llm_calls: int | None = None
+    max_cost_usd: float | None = None
+    cache_key: str = field(default="", repr=False)
+    cache_dir: str = ""
+    comment: CommentMode = "always"
+    comment_id: str = ""
+    check_name: str = ""
+    annotations: bool = True
+    report_dir: str = "agenteval-report"
+    comment_template: str = ""
+    summary_template: str = ""
 
     @property
     def baseline_is_searched(self) -> bool:
