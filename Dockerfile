@@ -63,5 +63,7 @@ RUN touch /tmp/before \
 # COPY would set the time of the directory to the time of the build, so cp is used.
 RUN --mount=type=bind,from=build,source=/opt,target=/mnt \
     cp --archive /mnt/agenteval /opt/ && touch --date="@$SOURCE_DATE_EPOCH" /opt
+# The job's library paths refer to files that this image does not contain.
+ENV AGENTEVAL_CONTAINER=1
 # Isolated mode: neither the job's PYTHONPATH nor the workspace can change what agenteval imports.
 ENTRYPOINT ["/opt/agenteval/bin/python", "-I", "-m", "agenteval", "action"]

@@ -32,6 +32,7 @@ PARTS = (
     "examples/quickstart/agent.py",
     "examples/workflows",
     "mkdocs.yml",
+    "native",
     "requirements/README.md",
     "requirements/actions.yml",
     "scripts/actions.py",

@@ -1,6 +1,7 @@
-"""Writes the generated tables of the documentation; usage: `make reference`.
+"""Writes the generated tables of the documentation, and what native/action.yml copies; usage: `make reference`.
 
-The generated parts are between ``<!-- name -->`` and ``<!-- /name -->``. The rest is written by hand.
+The generated parts are between ``<!-- name -->`` and ``<!-- /name -->``, in YAML between ``# <name>`` and
+``# </name>``. The rest is written by hand.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from typing import Any
 
 import yaml
 
+from agenteval.ci.github.action.inputs import variables_of
 from agenteval.cli.main import command_line
 from agenteval.cli.schema import schema
 from agenteval.metrics.registry import METRICS
 
 ROOT = Path(__file__).parents[1]
+_ACTION = ROOT / "action.yml"
 
 
 def inputs() -> str:
@@ -77,11 +80,34 @@ def metrics() -> str:
     return "\n".join(lines)
 
 
+def native_inputs() -> str:
+    """Return the inputs of action.yml as they are written there."""
+    text = _ACTION.read_text(encoding="utf-8")
+    return text[text.index("inputs:\n") : text.index("\noutputs:\n")].rstrip()
+
+
+def native_outputs() -> str:
+    """Return the outputs of action.yml, with the step that sets them."""
+    lines = ["outputs:"]
+    for name, entry in _action()["outputs"].items():
+        # Without the step, an earlier one has failed.
+        otherwise = " || 'error'" if name == "verdict" else ""
+        lines += [f"  {name}:", f"    description: {json.dumps(entry['description'])}"]
+        lines.append(f"    value: ${{{{ steps.evaluate.outputs.{name}{otherwise} }}}}")
+    return "\n".join(lines)
+
+
+def native_variables() -> str:
+    """Return the variables of the inputs, which the runner does not set for composite actions."""
+    return "\n".join(f"        {variables_of(name)[1]}: ${{{{ inputs.{name} }}}}" for name in _action()["inputs"])
+
+
 SECTIONS: Mapping[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "docs/action.md": (("inputs", inputs), ("outputs", outputs)),
     "docs/configuration.md": (("configuration", configuration),),
     "docs/command-line.md": (("commands", commands),),
     "docs/metrics.md": (("metrics", metrics),),
+    "native/action.yml": (("inputs", native_inputs), ("outputs", native_outputs), ("variables", native_variables)),
 }
 
 
@@ -93,19 +119,22 @@ def with_sections(name: str, text: str) -> str:
         text: the current text.
 
     Raises:
-        ValueError: the markers of a part are missing, or appear more than once.
+        ValueError: the markers of a part are missing, or those of a document appear more than once.
     """
+    is_yaml = name.endswith(".yml")
+    forms = ("# <{}>", "# </{}>") if is_yaml else ("<!-- {} -->", "<!-- /{} -->")
     for section, render in SECTIONS[name]:
-        pattern = re.compile(rf"(<!-- {section} -->\n).*?(<!-- /{section} -->)", re.DOTALL)
+        start, end = (form.format(section) for form in forms)
+        pattern = re.compile(rf"({start}\n).*?( *{end})", re.DOTALL)
         body = render()
         text, count = pattern.subn(lambda match, body=body: f"{match[1]}{body}\n{match[2]}", text)  # type: ignore[misc]
-        if count != 1:
-            raise ValueError(f"{name} needs one pair of <!-- {section} --> and <!-- /{section} -->, found {count}")
+        if count == 0 or (count > 1 and not is_yaml):
+            raise ValueError(f"{name} needs one pair of {start} and {end}, found {count}")
     return text
 
 
 def _action() -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = yaml.safe_load(_ACTION.read_text(encoding="utf-8"))
     return loaded
 
 

@@ -195,6 +195,37 @@ def test_outputs_and_summary_of_a_run(runner: Runner) -> None:
     )
 
 
+def test_the_command_line_does_what_the_action_does(runner: Runner) -> None:
+    cases = [case("a"), case("b", "other"), case("skipped", ground_truth=None)]
+    write_suite(runner.workspace, cases, agent=echo_agent(runner.workspace))
+    by_action = runner.step("pull_request", pull_request(), comment="never")
+    env = runner.variables("pull_request", pull_request(), {}) | {"GITHUB_TOKEN": TOKEN}
+
+    by_command = runner.seen(agenteval("run", "--github", cwd=runner.workspace, env=env))
+
+    assert by_command.ended.status == by_action.ended.status == 1
+    assert by_command.outputs == by_action.outputs
+    assert by_command.commands == by_action.commands != []
+    assert by_command.summary.splitlines()[0] == by_action.summary.splitlines()[0]
+    assert results_in(runner.workspace).run.commit == "a" * 40
+    assert TOKEN not in by_command.written(runner.workspace)
+
+    refused = (
+        (["--github"], {"GITHUB_ACTIONS": ""}, "--github needs a job of a GitHub workflow"),
+        (["--github", "--resume"], {}, "--resume has no effect with --github"),
+        (["--comment", "always", "--check-name", "x"], {}, "--comment, --check-name needs --github"),
+        (["--baseline", "auto"], {}, "--baseline needs --github"),
+        (
+            ["--github", "--out", str(runner.workspace.parent)],
+            {},
+            "is outside of the directories that may be written",
+        ),
+    )
+    for options, changed, message in refused:
+        ended = agenteval("run", *options, cwd=runner.workspace, env=env | changed)
+        assert (ended.status, message in ended.text) == (2, True), (options, ended.text)
+
+
 def test_a_pull_request_is_known_by_its_head(runner: Runner) -> None:
     write_suite(runner.workspace, [case("a")], agent=echo_agent(runner.workspace))
     step = runner.step("pull_request", pull_request(), comment="never")

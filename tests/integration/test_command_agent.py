@@ -264,15 +264,15 @@ def test_hides_what_belongs_to_the_workflow(tmp_path: Path, monkeypatch: pytest.
     )
     for name in (*hidden, "GITHUB_SHA", "MY_SETTING"):
         monkeypatch.setenv(name, "value")
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("AGENTEVAL_CONTAINER", "1")
     spec = program(tmp_path, "print(json.dumps({'response': json.dumps(dict(os.environ))}))", env={"EXTRA": "1"})
     seen = json.loads(answer(spec).response)
     assert not seen.keys() & set(hidden)
     assert (seen["GITHUB_SHA"], seen["MY_SETTING"], seen["EXTRA"]) == ("value", "value", "1")
 
 
-def test_keeps_library_paths_outside_a_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+def test_keeps_library_paths_of_earlier_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     assert answer(shell(tmp_path, "echo $PYTHONPATH")).response == "/somewhere"
 

@@ -36,6 +36,7 @@ def repository(tmp_path: Path) -> Path:
     folder.mkdir()
     shutil.copytree(ROOT / "scripts", folder / "scripts")
     shutil.copy(ROOT / "action.yml", folder)
+    shutil.copytree(ROOT / "native", folder / "native")
     (folder / "src" / "agenteval" / "core").mkdir(parents=True)
     (folder / "src" / "agenteval" / "core" / "version.py").write_text('__version__ = "1.2.3"\n', encoding="utf-8")
     (folder / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n', encoding="utf-8")
@@ -48,6 +49,8 @@ def repository(tmp_path: Path) -> Path:
     git(folder, "commit", "--quiet", "--message", "All")
     git(folder, "remote", "add", "origin", str(tmp_path / "origin.git"))
     git(folder, "push", "--quiet", "origin", "main")
+    (folder / "dist").mkdir()
+    (folder / "dist" / "package.whl").touch()
     return folder
 
 
@@ -98,8 +101,6 @@ def test_version_and_major_version_move_to_the_pinned_commit(repository: Path, t
     git(repository, "tag", "v1")
     git(repository, "push", "--quiet", "--tags", "origin")
     released = git(repository, "rev-parse", "main")
-    (repository / "dist").mkdir()
-    (repository / "dist" / "package.whl").touch()
     git(repository, "checkout", "--quiet", "v1.2.3")
 
     done = script("tag_release.sh", "v1.2.3", IMAGE, cwd=repository)
@@ -107,8 +108,11 @@ def test_version_and_major_version_move_to_the_pinned_commit(repository: Path, t
     assert (done.returncode, done.stderr) == (0, "")
     assert git(origin, "rev-parse", "v1") == git(origin, "rev-parse", "v1.2.3") != released
     assert git(origin, "rev-parse", "v1^") == git(origin, "rev-parse", "main") == released
-    assert git(origin, "diff", "--name-only", "main", "v1") == "action.yml"
+    assert git(origin, "diff", "--name-only", "main", "v1").split() == ["action.yml", "native/release.lock"]
     assert f"docker://{IMAGE}" in git(origin, "show", "v1:action.yml")
+    # The digest of an empty file.
+    digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert git(origin, "show", "v1:native/release.lock") == f"agenteval-action==1.2.3 --hash=sha256:{digest}"
 
 
 def test_the_first_release_makes_the_tag_of_its_major_version(repository: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import subprocess
@@ -119,8 +120,13 @@ class Release:
         released = git(self.folder, "rev-parse", tag)
         git(place, "fetch", "--quiet", "--no-tags", "--depth=1", "origin", f"+{released}:refs/tags/{tag}")
         git(place, "checkout", "--quiet", "--detach", released)
-        if (self.home / "package" / "dist").is_dir() and job == "tags":
-            shutil.copytree(self.home / "package" / "dist", place / "dist")
+        if job == "tags":
+            built = self.home / "package" / "dist"
+            if built.is_dir():
+                shutil.copytree(built, place / "dist")
+            else:
+                (place / "dist").mkdir()
+                (place / "dist" / "agenteval_action-py3-none-any.whl").touch()
         (place / "digests").mkdir()
         for platform in ("a" * 64, "b" * 64):
             (place / "digests" / platform).touch()
@@ -202,11 +208,14 @@ def test_a_tag_becomes_a_release(release: Release) -> None:
     pinned, major = release.tags()
     assert pinned == major != released
     assert git(release.origin, "rev-parse", f"{TAG}^") == release.at("refs/heads/main") == released
-    assert git(release.origin, "diff", "--name-only", "main", TAG) == "action.yml"
+    assert git(release.origin, "diff", "--name-only", "main", TAG).split() == ["action.yml", "native/release.lock"]
     assert f"  image: docker://{IMAGE}" in git(release.origin, "show", f"{TAG}:action.yml").splitlines()
     made = (release.releases / TAG).read_text(encoding="utf-8").splitlines()
     wheel, source = f"agenteval_action-{VERSION}-py3-none-any.whl", f"agenteval_action-{VERSION}.tar.gz"
     assert made[:4] == [TAG, f"dist/{wheel}", f"dist/{source}", "--verify-tag"]
+    digest = hashlib.sha256((release.home / "tags" / "dist" / wheel).read_bytes()).hexdigest()
+    lock = git(release.origin, "show", f"{TAG}:native/release.lock")
+    assert lock == f"agenteval-action=={VERSION} --hash=sha256:{digest}"
     assert f"* New in {VERSION}." in (release.home / "notes.md").read_text(encoding="utf-8")
 
 
@@ -289,7 +298,8 @@ def test_a_repair_of_an_older_version_leaves_the_major_version_where_it_is(relea
     assert release.job("tags", "v9.8.6").returncode == 0
 
     assert release.tags() == newest
-    assert git(release.origin, "diff", "--name-only", "v9.8.6^", "v9.8.6") == "action.yml"
+    changed = git(release.origin, "diff", "--name-only", "v9.8.6^", "v9.8.6")
+    assert changed.split() == ["action.yml", "native/release.lock"]
 
 
 def test_a_tag_of_another_version_stops_the_workflow(release: Release) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from github.PullRequest import PullRequest
-from tests.peers.action_step import Runner
+from tests.command import read_at_start
+from tests.peers.action_step import Runner, process_environment, step_of
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, GithubEmulator
+from tests.support import agenteval
 
 pytestmark = pytest.mark.peer
 
@@ -109,3 +112,24 @@ def test_without_the_right_to_comment_the_gate_stands(
     assert "pull-requests: write" in step.log
     assert list(pull.get_issue_comments()) == []
     assert powerless not in step.log
+
+
+def test_the_command_line_does_the_same(emulator: GithubEmulator, workspace: Path, tmp_path: Path) -> None:
+    pull = emulator.pull_request()
+    variables = process_environment(workspace, _environment(emulator), _event(pull, tmp_path))
+    kept = {name: value for name, value in variables.items() if not name.startswith("INPUT_")}
+    options = ("--github", "--baseline", "auto", "--comment", "always", "--check-name", "agent evaluation")
+    env = read_at_start(os.environ) | kept | {"GITHUB_TOKEN": OWNER_TOKEN}
+
+    done = agenteval("run", "agent.yaml", *options, cwd=workspace, env=env)
+
+    step = step_of(done, Path(variables["GITHUB_OUTPUT"]).parent)
+    assert step.status == 0, step.log
+    [comment] = list(pull.get_issue_comments())
+    assert (step.outputs["verdict"], step.outputs["comment-url"]) == ("passed", comment.html_url)
+    assert "19 of 19" in step.summary
+    [check] = list(pull.base.repo.get_commit(pull.head.sha).get_check_runs())
+    assert (check.name, check.conclusion) == ("agent evaluation", "success")
+    results = json.loads((workspace / step.outputs["results-path"]).read_text(encoding="utf-8"))
+    assert results["run"]["commit"] == pull.head.sha
+    assert OWNER_TOKEN not in step.log

@@ -16,7 +16,9 @@ WORKFLOWS = sorted(
 )
 OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-OURS = "org/agenteval-action@v1"
+NATIVE = ROOT / "native" / "action.yml"
+#: The action in its container, and on the runner itself.
+OURS = ("org/agenteval-action@v1", "org/agenteval-action/native@v1")
 
 each_own = pytest.mark.parametrize("file", OWN, ids=lambda file: file.name)
 each_workflow = pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
@@ -27,7 +29,7 @@ def jobs(file: Path) -> dict[str, Any]:
     return found
 
 
-def steps(file: Path, uses: str) -> list[dict[str, Any]]:
+def steps(file: Path, uses: str | tuple[str, ...]) -> list[dict[str, Any]]:
     return [step for job in jobs(file).values() for step in job["steps"] if step.get("uses", "").startswith(uses)]
 
 
@@ -91,7 +93,7 @@ def test_the_second_stage_waits_for_the_first_and_runs_nothing_of_it() -> None:
     trigger = yaml.safe_load(second.read_text(encoding="utf-8"))[True]
 
     assert trigger == {"workflow_run": {"workflows": [name], "types": ["completed"]}}
-    assert [step["uses"] for step in jobs(second)["publish"]["steps"]] == [OURS]
+    assert [step["uses"] for step in jobs(second)["publish"]["steps"]] == [OURS[0]]
     assert "secrets" not in first.read_text(encoding="utf-8").replace("no secrets", "")
 
 
@@ -122,7 +124,7 @@ def zizmor(*files: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_zizmor_finds_nothing() -> None:
-    files = [*WORKFLOWS, *OWN, ROOT / "action.yml", ROOT / ".github" / "dependabot.yml"]
+    files = [*WORKFLOWS, *OWN, ROOT / "action.yml", NATIVE, ROOT / ".github" / "dependabot.yml"]
 
     audited = zizmor(*files)
 

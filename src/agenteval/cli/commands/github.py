@@ -1,13 +1,19 @@
-"""The commands for GitHub: ``publish`` and ``action``."""
+"""The commands for GitHub, ``publish`` and ``action``, and the options of ``run --github``."""
 
 from __future__ import annotations
 
 import argparse
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.arguments import add_command, path, positive
+from agenteval.core.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from agenteval.ci.github.action.command import GithubOptions
+
+_COMMENT = ("always", "changes", "failures", "never")
 
 
 def add(commands: Any) -> None:
@@ -17,6 +23,57 @@ def add(commands: Any) -> None:
         commands, "action", _action, "run the container action: read INPUT_* and write GitHub's files"
     )
     action.add_argument("--clean-up", action="store_true", help="remove the 'in progress' note of a killed run")
+
+
+def add_github_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``run`` for a job of a workflow."""
+    option = parser.add_argument_group("in a job of a GitHub workflow").add_argument
+    option(
+        "--github",
+        action="store_true",
+        help="do what the action does: outputs, job summary, annotations, and the commit of the event; "
+        "GITHUB_TOKEN is the token",
+    )
+    option(
+        "--comment",
+        choices=_COMMENT,
+        help="with --github: when to comment on the pull request; default: never",
+    )
+    option("--comment-id", metavar="ID", help="with --github: distinguishes several comments on one pull request")
+    option("--check-name", metavar="NAME", help="with --github: name of a check run to create; default: no check run")
+    option(
+        "--baseline-artifact",
+        metavar="NAME",
+        help="with --baseline auto: name of the artifact with the report directory; default: agenteval",
+    )
+
+
+def github_options(arguments: argparse.Namespace) -> GithubOptions | None:
+    """Return what a run does on GitHub; ``None`` without ``--github``.
+
+    Raises:
+        ConfigError: an option needs ``--github``.
+    """
+    given = {
+        name: value
+        for name in ("comment", "comment_id", "check_name", "baseline_artifact")
+        if (value := getattr(arguments, name)) is not None
+    }
+    if is_searched(arguments.baseline):
+        given["baseline"] = arguments.baseline
+    if not arguments.github:
+        if given:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise ConfigError(Problem(f"{names} needs --github, in a job of a GitHub workflow"))
+        return None
+    from agenteval.ci.github.action.command import GithubOptions
+
+    return GithubOptions(**given)
+
+
+def is_searched(baseline: str | None) -> bool:
+    """Return whether a baseline is an artifact to search on GitHub, not a path."""
+    return baseline is not None and not Path(baseline).exists() and (baseline == "auto" or baseline.isdigit())
 
 
 def _add_publish(commands: Any) -> None:
@@ -29,7 +86,7 @@ def _add_publish(commands: Any) -> None:
     option("--commit", metavar="SHA", help="commit of the check run; default: from the results")
     option(
         "--comment",
-        choices=("always", "changes", "failures", "never"),
+        choices=_COMMENT,
         default="always",
         help="when to comment; default: %(default)s",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from agenteval.cli.arguments import (
     positive,
     seconds,
 )
+from agenteval.cli.commands.github import add_github_options, github_options
 from agenteval.core.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ def _add_run(commands: Any) -> None:
         action="store_true",
         help="check everything, and show what the run and a suspected regression would cost; call nothing",
     )
+    add_github_options(parser)
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +97,11 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         help="configuration of all suites; default: for each suite the nearest agenteval.yaml at or above it",
     )
     option("--agent", metavar="AGENT", help="name in agenteval.yaml, replay:FILE, python:MODULE:NAME, or a URL")
-    option("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
+    option(
+        "--baseline",
+        metavar="PATH",
+        help="results.json of an earlier run; with run --github also auto (searched), or the id of a workflow run",
+    )
     option(
         "--control",
         metavar="AGENT",
@@ -174,12 +181,19 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         use_cache=not arguments.no_cache,
         quiet=arguments.quiet,
     )
+    on_github = github_options(arguments)
+    if on_github is not None and on_github.baseline is not None:
+        settings = replace(settings, baseline=None)
     if arguments.dry_run:
         from agenteval.run.dry_run import dry_run
 
         for line in dry_run(settings, arguments.runs):
             print(line)
         return 0
+    if on_github is not None:
+        from agenteval.ci.github.action.command import run_on_github
+
+        return run_on_github(settings, out, arguments.runs, on_github, os.environ)
     outcome = run_pooled(settings, out, arguments.runs, lambda line: print(f"agenteval: {line}", file=sys.stderr))
     print_table(outcome.results, outcome.view, sys.stdout)
     if not arguments.quiet:

@@ -18,6 +18,9 @@ from agenteval.core.llm.spec import ModelSpec
 if TYPE_CHECKING:
     from agenteval.core.llm.calls import Call, Completion
 
+#: The variable that names the directory of replies and files.
+CACHE_DIRECTORY = "AGENTEVAL_CACHE"
+
 # Part of every key: entries of an older format are not found.
 _VERSION = 1
 # The field of a file that contains the code of the others.
@@ -122,7 +125,7 @@ def key_of(model: ModelSpec, parts: Sequence[Any]) -> str:
 
 def default_directory() -> Path:
     """Return ``AGENTEVAL_CACHE``, else ``agenteval`` in the user's cache directory."""
-    own = os.environ.get("AGENTEVAL_CACHE")
+    own = os.environ.get(CACHE_DIRECTORY)
     if own:
         return Path(own)
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
@@ -131,5 +134,5 @@ def default_directory() -> Path:
 
 def files_directory() -> Path:
     """Return the cache directory of files that suites name by URL, next to the replies of models."""
-    own = os.environ.get("AGENTEVAL_CACHE")
+    own = os.environ.get(CACHE_DIRECTORY)
     return Path(own) / "files" if own else default_directory().with_name("files")

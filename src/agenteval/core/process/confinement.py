@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.core.authentic import CACHE_KEY
+from agenteval.core.image import is_in_image
 from agenteval.core.process.process_groups import new_mark
 from agenteval.core.secrets import is_reserved_name, is_secret, is_secret_name
 
@@ -199,7 +200,7 @@ _GIT_SETTING = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
 
 _MOST_NAMED = 10
 
-# In the action these variables come from the job and refer to files of the host, not of the container.
+# In the image these variables come from the job and refer to files of the host, not of the container.
 _JOB_PATHS = frozenset({"PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LD_PRELOAD"})
 
 
@@ -215,7 +216,7 @@ def user_environment(
     environment: the variables to start from; by default those of this process.
     """
     source = os.environ if environment is None else environment
-    hidden = _TOKENS | (_JOB_PATHS if source.get("GITHUB_ACTIONS") == "true" else frozenset())
+    hidden = _TOKENS | (_JOB_PATHS if is_in_image(source) else frozenset())
     kept = {name: value for name, value in source.items() if name not in hidden and not is_reserved_name(name)}
     rules = confinement()
     if rules.pass_env is not None:

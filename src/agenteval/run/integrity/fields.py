@@ -173,6 +173,7 @@ INPUTS: Mapping[str, Standing] = {
             "max-llm-calls",
             "max-cost-usd",
             "cache-key",
+            "cache-dir",
             "comment",
             "comment-id",
             "check-name",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +16,13 @@ from agenteval.ci.github.comment.sections import section_key
 from agenteval.ci.github.control import GithubControl
 from agenteval.ci.github.event import Plan, plan, read_event, run_page, with_baseline_branch
 from agenteval.ci.github.publish.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
-from agenteval.core.authentic import CACHE_KEY, Seal, sealed
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.run.attempts.source import AttemptSource
 from agenteval.run.baseline import BaselineSource
 from agenteval.run.context import RunContext
 from agenteval.run.integrity.given import AcceptanceSource
 from agenteval.run.provenance import Provenance
+from agenteval.run.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -34,11 +33,13 @@ class Context:
         environment: environment variables of the container, as the runner set them.
         inputs: the inputs of the action.
         event: what the event allows.
+        given: the settings of the run; ``None`` for those of the inputs.
     """
 
     environment: Mapping[str, str] = field(repr=False)
     inputs: Inputs
     event: Plan
+    given: Settings | None = None
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Context:
@@ -47,11 +48,24 @@ class Context:
         Raises:
             ConfigError: an input or the event is invalid.
         """
-        inputs = read_inputs(environment)
+        return cls.of(environment, read_inputs(environment))
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], inputs: Inputs, given: Settings | None = None) -> Context:
+        """Read the event.
+
+        Raises:
+            ConfigError: the event is invalid.
+        """
         event = plan(environment, read_event(environment))
         if inputs.baseline_branch:
             event = with_baseline_branch(event, inputs.baseline_branch)
-        return cls(environment, inputs, event)
+        return cls(environment, inputs, event, given)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of a run in the current directory."""
+        return self.inputs.settings() if self.given is None else self.given
 
     @property
     def options(self) -> PublishOptions:
@@ -73,20 +87,6 @@ class Context:
         """The repository, commit and workflow run that are evaluated."""
         event = self.event
         return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id)
-
-    @contextmanager
-    def sealed_caches(self) -> Iterator[None]:
-        """Believe only cache entries of runs with the same key; without a key, only those of this run.
-
-        The key is not in the environment inside the block, where suites and user code could get it.
-        """
-        key = self.inputs.cache_key
-        before = {name: os.environ.pop(name) for name in (CACHE_KEY, "INPUT_CACHE-KEY") if name in os.environ}
-        try:
-            with sealed(Seal(key) if key else Seal.random()):
-                yield
-        finally:
-            os.environ.update(before)
 
     def client(self) -> Client:
         """Return the client of the GitHub API.

@@ -1,4 +1,8 @@
-"""Inputs of action.yml, in the variables ``INPUT_`` plus the name in upper case, with hyphens."""
+"""Inputs of action.yml, in the variables ``INPUT_`` plus the name in upper case.
+
+The runner keeps hyphens in the names for the container. native/action.yml uses underscores, because its steps run in
+a shell.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +44,7 @@ NAMES = (
     "max-llm-calls",
     "max-cost-usd",
     "cache-key",
+    "cache-dir",
     "comment",
     "comment-id",
     "check-name",
@@ -71,32 +76,33 @@ _DIGITS = 15
 class Inputs:
     """Inputs of the action; an empty input means agenteval's default."""
 
-    mode: Mode
-    suites: tuple[str, ...]
-    config: str
-    working_directory: str
-    setup: str
-    github_token: str = field(repr=False)
-    baseline: str
-    baseline_artifact: str
-    baseline_branch: str
-    on_missing_baseline: OnMissing
-    fail_on: frozenset[FailOn] | None
-    iterations: int | None
-    runs: int
-    concurrency: int | None
-    filter: str
-    shard: Shard | None
-    max_llm_calls: int | None
-    max_cost_usd: float | None
-    cache_key: str = field(repr=False)
-    comment: CommentMode
-    comment_id: str
-    check_name: str
-    annotations: bool
-    report_dir: str
-    comment_template: str
-    summary_template: str
+    mode: Mode = "run"
+    suites: tuple[str, ...] = ()
+    config: str = ""
+    working_directory: str = ""
+    setup: str = ""
+    github_token: str = field(default="", repr=False)
+    baseline: str = "auto"
+    baseline_artifact: str = "agenteval"
+    baseline_branch: str = ""
+    on_missing_baseline: OnMissing = "warn"
+    fail_on: frozenset[FailOn] | None = None
+    iterations: int | None = None
+    runs: int = 1
+    concurrency: int | None = None
+    filter: str = ""
+    shard: Shard | None = None
+    max_llm_calls: int | None = None
+    max_cost_usd: float | None = None
+    cache_key: str = field(default="", repr=False)
+    cache_dir: str = ""
+    comment: CommentMode = "always"
+    comment_id: str = ""
+    check_name: str = ""
+    annotations: bool = True
+    report_dir: str = "agenteval-report"
+    comment_template: str = ""
+    summary_template: str = ""
 
     @property
     def baseline_is_searched(self) -> bool:
@@ -149,6 +155,12 @@ class Inputs:
         return None if self.baseline == "none" or self.baseline_is_searched else Path(self.baseline)
 
 
+def variables_of(name: str) -> tuple[str, str]:
+    """Return the variables of an input: with hyphens, and with underscores."""
+    variable = f"INPUT_{name.upper()}"
+    return variable, variable.replace("-", "_")
+
+
 def read_inputs(environment: Mapping[str, str]) -> Inputs:
     """Read and check every input.
 
@@ -188,6 +200,7 @@ class _Reader:
             max_llm_calls=self._whole_number("max-llm-calls", least=0),
             max_cost_usd=self._amount("max-cost-usd"),
             cache_key=self._cache_key(),
+            cache_dir=self._text("cache-dir"),
             comment=self._choice("comment"),
             comment_id=self._text("comment-id"),
             check_name=self._text("check-name"),
@@ -198,8 +211,8 @@ class _Reader:
         )
 
     def _text(self, name: str) -> str:
-        value = self._environment.get(f"INPUT_{name.upper()}", "").strip()
-        return value or _DEFAULTS.get(name, "")
+        given = (self._environment.get(variable, "").strip() for variable in variables_of(name))
+        return next(filter(None, given), _DEFAULTS.get(name, ""))
 
     def _cache_key(self) -> str:
         """Return the input; without it, the variable that other ways of running agenteval read."""

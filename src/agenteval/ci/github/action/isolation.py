@@ -43,6 +43,7 @@ def isolated(environment: Mapping[str, str]) -> Iterator[None]:
         reap_orphans()
     owner = owner_of(environment.get("GITHUB_WORKSPACE", ""))
     if owner is None:
+        _warn_about_tokens(Path(environment.get("GITHUB_WORKSPACE") or "."), Owner(os.getuid(), os.getgid()))
         yield
         return
     names = {name: environment.get(name) or "runner" for name in ("USER", "LOGNAME")}
@@ -66,10 +67,14 @@ def can_open(owner: Owner, socket: Path) -> bool:
 
 
 def _warn_about_access(workspace: Path, owner: Owner) -> None:
-    """Warn if user code can control the machine, or read credentials of git that cannot be hidden."""
+    """Warn if user code can control the machine, or read credentials of git."""
     for socket in SOCKETS:
         if can_open(owner, socket):
             warn([f"the agent can open {socket}, and can control this machine with it"])
+    _warn_about_tokens(workspace, owner)
+
+
+def _warn_about_tokens(workspace: Path, owner: Owner) -> None:
     found = files_with_tokens(workspace, owner)
     if found:
         first = found[0].relative_to(workspace) if found[0].is_relative_to(workspace) else found[0]

@@ -1,23 +1,23 @@
-"""Entry point of the container: reads inputs, runs the pipeline, writes GitHub's files, comment and check run."""
+"""A step of a workflow: reads inputs, runs the pipeline, writes GitHub's files, comment and check run."""
 
 from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from agenteval.ci.github.action.caches import step_caches
 from agenteval.ci.github.action.context import Context
 from agenteval.ci.github.action.isolation import isolated
 from agenteval.ci.github.action.outputs import RunnerFiles, outputs_of, say, warn
 from agenteval.ci.github.action.report_directory import (
     check_report_directory,
     out_of_reach,
-    with_default_caches,
     within_workspace,
 )
-from agenteval.ci.github.action.runner_files import restore_files
+from agenteval.ci.github.action.runner_files import restore_files, reverted_files
 from agenteval.ci.github.action.workspace import give_back, workspace_of_user
 from agenteval.ci.github.checks.check_run import CheckRun, as_commands
 from agenteval.ci.github.event import run_page
@@ -47,7 +47,20 @@ def main(environment: Mapping[str, str]) -> int:
     """Run the action.
 
     Args:
-        environment: environment variables of the container, as the runner set them.
+        environment: environment variables of the step, as the runner set them.
+
+    Returns:
+        The exit status of the gate.
+    """
+    return run_step(environment, lambda: Context.read(environment))
+
+
+def run_step(environment: Mapping[str, str], read: Callable[[], Context]) -> int:
+    """Run a step of a workflow.
+
+    Args:
+        environment: environment variables of the step, as the runner set them.
+        read: returns inputs and event; raises ``ConfigError`` if one is invalid.
 
     Returns:
         The exit status of the gate. Outputs, summary and comment are always written.
@@ -57,13 +70,12 @@ def main(environment: Mapping[str, str]) -> int:
     # The first process of a container gets only the signals that it handles.
     signal.signal(signal.SIGTERM, _end)
     try:
-        context = Context.read(environment)
+        context = read()
         with (
             workspace_of_user(environment),
             within_workspace(environment),
             isolated(environment),
-            with_default_caches(),
-            context.sealed_caches(),
+            step_caches(context.inputs, context.workspace),
             with_base_commit(context.base_files),
         ):
             return _act(context, files)
@@ -117,8 +129,8 @@ def _act(context: Context, files: RunnerFiles) -> int:
     # User code can rename the working directory. Its path is where later steps look for the reports.
     directory = Path.cwd() / context.inputs.report_dir
     _begin(context, files)
-    settings, host = context.inputs.settings(), context.run_context()
-    with stop_commands(), out_of_reach(directory) as private:
+    settings, host = context.settings, context.run_context()
+    with stop_commands(), reverted_files(context.environment), out_of_reach(directory) as private:
         if context.inputs.mode == "gate":
             from agenteval.run.merge import merge_files
 

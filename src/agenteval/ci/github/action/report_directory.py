@@ -17,7 +17,6 @@ from agenteval.core.files.lock import locked
 from agenteval.core.files.reading import LARGEST_RECORDING, below, open_regular
 from agenteval.core.files.safe_directory import safe_directory
 from agenteval.core.files.writing import give_to_owner, make_directory, write_file
-from agenteval.core.llm.cache import default_directory, files_directory
 from agenteval.run.journal.journal import remove_confirmations
 
 _PIECE = 1 << 20
@@ -37,13 +36,6 @@ def within_workspace(environment: Mapping[str, str]) -> Iterator[None]:
         found = Path(workspace).stat()
         owner = FileOwner(found.st_uid, found.st_gid)
     with bounded([Path(name) for name in named if name], owner):
-        yield
-
-
-@contextmanager
-def with_default_caches() -> Iterator[None]:
-    """Allow the default directories of caches inside the block; the job can name them by ``AGENTEVAL_CACHE``."""
-    with also_inside(default_directory()), also_inside(files_directory()):
         yield
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from agenteval.core.errors import InfrastructureError
 from agenteval.core.process.confinement import Owner
 from agenteval.core.secrets import COMMAND_FILES
 
@@ -46,6 +47,28 @@ def hidden_files(environment: Mapping[str, str], owner: Owner) -> Iterator[None]
             before.callback(_change, path, found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
             _change(path, 0, 0, mode)
         yield
+
+
+@contextmanager
+def reverted_files(environment: Mapping[str, str]) -> Iterator[None]:
+    """Undo at the end of the block what user code wrote to the runner's files.
+
+    Without root's rights, the files cannot be hidden from user code, because it runs as their owner.
+
+    Args:
+        environment: environment variables of the step, as the runner set them.
+
+    Raises:
+        InfrastructureError: a file cannot be written, for instance because user code has closed its directory.
+    """
+    named = (Path(environment[name]) for name in (*COMMAND_FILES, "GITHUB_EVENT_PATH") if environment.get(name))
+    before = {path: path.read_bytes() for path in named if path.is_file() and not path.is_symlink()}
+    try:
+        yield
+    finally:
+        for path, content in before.items():
+            if not _contains(path, content):
+                _replace(path, content)
 
 
 def restore_files(environment: Mapping[str, str]) -> None:
@@ -106,6 +129,27 @@ def _closed_temporary_directory(directory: Path, owner: Owner) -> Iterator[None]
         _move_back(hidden, directory)
         if found.st_uid != 0:
             _change(directory, found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
+
+
+def _contains(path: Path, content: bytes) -> bool:
+    try:
+        return not path.is_symlink() and path.is_file() and path.read_bytes() == content
+    except OSError:
+        return False
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file in the place of anything at its path."""
+    new = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    try:
+        new.write_bytes(content)
+        if path.is_dir() and not path.is_symlink():
+            path.rename(new.with_name(f"{new.name}.moved"))
+        new.replace(path)
+    except OSError as error:
+        raise InfrastructureError(
+            f"user code has changed {path}, and it cannot be restored: {error.strerror}"
+        ) from None
 
 
 def _move_back(hidden: Path, directory: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ INPUTS = [
     "max-llm-calls",
     "max-cost-usd",
     "cache-key",
+    "cache-dir",
     "comment",
     "comment-id",
     "check-name",
@@ -80,11 +82,12 @@ def action() -> dict[str, Any]:
     return loaded
 
 
-def test_github_accepts_it() -> None:
+@pytest.mark.parametrize("file", [ACTION, ROOT / "native" / "action.yml"], ids=["container", "native"])
+def test_github_accepts_it(file: Path) -> None:
     # The schema ships with the checker, so nothing is fetched.
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-actions"]
 
-    checked = subprocess.run([*command, str(ACTION)], capture_output=True, text=True, check=False)
+    checked = subprocess.run([*command, str(file)], capture_output=True, text=True, check=False)
 
     assert checked.returncode == 0, checked.stdout + checked.stderr
 

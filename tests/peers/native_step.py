@@ -1,0 +1,177 @@
+"""Runs the composite action of native/ as GitHub's runner does: its commands, in the environment of a bare user."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.peers.action_step import values_in
+from tests.support import PATIENCE_S, PYTHON, ROOT
+
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "native" / "action.yml").read_text(encoding="utf-8"))
+#: The user of a runner; programs of root's home directory would be of no use to another user.
+RUNNER = 4321
+_BASH = ("bash", "--noprofile", "--norc", "-e", "-o", "pipefail")
+_EXPRESSION = re.compile(r"\$\{\{ (.*?) \}\}")
+_PLAIN = re.compile(r"(?m)^([\w-]+)=(.*)$")
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel of a release."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@dataclass
+class NativeRunner:
+    """A runner's machine, whose checkout of the action is of a release.
+
+    The lock files of its checkout are empty: the dependencies are those of this environment, so that nothing is
+    downloaded.
+
+    Attributes:
+        home: where everything is.
+        wheel: the wheel of the release.
+        root: whether the steps run as root, as in a job with `container:`.
+    """
+
+    home: Path
+    wheel: Path
+    root: bool = False
+    steps: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def workspace(self) -> Path:
+        return self.home / "workspace"
+
+    @property
+    def temporary(self) -> Path:
+        return self.home / "temp"
+
+    @property
+    def bin(self) -> Path:
+        return self.home / "bin"
+
+    def create(self, programs: Sequence[str]) -> None:
+        """Make the machine, with these programs on its PATH beside the system's."""
+        for folder in ("workspace", "temp", "bin", "home", "checkout/requirements", "files"):
+            (self.home / folder).mkdir(parents=True)
+        shutil.copytree(ROOT / "native", self.home / "checkout" / "native")
+        for name in ("build.lock", "runtime.lock"):
+            (self.home / "checkout" / "requirements" / name).touch()
+        digest = hashlib.sha256(self.wheel.read_bytes()).hexdigest()
+        version = self.wheel.name.split("-")[1]
+        lock = f"agenteval-action=={version} --hash=sha256:{digest}\n"
+        (self.home / "checkout" / "native" / "release.lock").write_text(lock, encoding="utf-8")
+        (self.bin / "python3").symlink_to(PYTHON)
+        for name in programs:
+            found = shutil.which(name, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+            assert found, f"{name} is not installed"
+            (self.bin / name).symlink_to(found)
+
+    def run(self, inputs: Mapping[str, str], variables: Mapping[str, str]) -> tuple[bool, str, dict[str, str]]:
+        """Run the steps; return whether all succeeded, the log, and the outputs of the action."""
+        if not self.root and os.geteuid() == 0:
+            for path in (self.home, *self.home.rglob("*")):
+                os.chown(path, RUNNER, RUNNER, follow_symlinks=False)
+        self.steps = {}
+        given = {name: entry["default"] for name, entry in ACTION["inputs"].items()} | dict(inputs)
+        failed, log = False, ""
+        for step in ACTION["runs"]["steps"]:
+            values = {f"inputs.{name}": value for name, value in given.items()} | {"github.token": ""}
+            if "uses" in step:
+                # The cache is empty, and nothing is saved.
+                continue
+            if not self._is_due(step.get("if", ""), failed):
+                continue
+            done = self._step(step, values, variables)
+            log += done.stdout
+            failed = failed or done.returncode != 0
+            outcome = {"outcome": "failure" if done.returncode else "success"}
+            self.steps[step.get("id", step["name"])] = self._outputs() | outcome
+            if step.get("id") == "install":
+                self._add_dependencies()
+        outputs = {name: self._filled(entry["value"], {}) for name, entry in ACTION["outputs"].items()}
+        return not failed, log, outputs
+
+    def _is_due(self, condition: str, failed: bool) -> bool:
+        if not condition:
+            return not failed
+        checks = [part.strip() for part in condition.removeprefix("always()").strip().removeprefix("&&").split("&&")]
+        return all(self._holds(check) for check in checks)
+
+    def _holds(self, check: str) -> bool:
+        name, sign, value = check.split()
+        return (self._value(name, {}) == value.strip("'")) is (sign == "==")
+
+    def _value(self, name: str, values: Mapping[str, str]) -> str:
+        _, _, rest = name.partition("steps.")
+        step, _, key = rest.partition(".")
+        return values.get(name, self.steps.get(step, {}).get(key.removeprefix("outputs."), ""))
+
+    def _filled(self, text: str, values: Mapping[str, str]) -> str:
+        def value(match: re.Match[str]) -> str:
+            name, _, otherwise = match[1].partition(" || ")
+            return self._value(name, values) or otherwise.strip("'")
+
+        return _EXPRESSION.sub(value, text)
+
+    def _step(
+        self, step: Mapping[str, Any], values: Mapping[str, str], variables: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        script = self.home / "files" / "script.sh"
+        script.write_text(step["run"], encoding="utf-8")
+        files = {}
+        for name in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"):
+            path = self.home / "files" / name
+            path.write_text("", encoding="utf-8")
+            files[name] = str(path)
+            if not self.root and os.geteuid() == 0:
+                os.chown(path, RUNNER, RUNNER)
+        script.chmod(0o755)
+        env = {
+            "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(self.home / "home"),
+            "RUNNER_OS": "Linux",
+            "RUNNER_TEMP": str(self.temporary),
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_ACTION_PATH": str(self.home / "checkout" / "native"),
+            "GITHUB_WORKSPACE": str(self.workspace),
+            "PIP_NO_INDEX": "1",
+            "UV_OFFLINE": "1",
+            **{f"{tool}_FIND_LINKS": str(self.wheel.parent) for tool in ("PIP", "UV")},
+            **files,
+            **variables,
+            **{name: self._filled(value, values) for name, value in step.get("env", {}).items()},
+        }
+        user = ("setpriv", f"--reuid={RUNNER}", f"--regid={RUNNER}", "--clear-groups")
+        return subprocess.run(
+            [*(user if not self.root and os.geteuid() == 0 else ()), *_BASH, str(script)],
+            cwd=self.workspace,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=4 * PATIENCE_S,
+            check=False,
+        )
+
+    def _outputs(self) -> dict[str, str]:
+        file = self.home / "files" / "GITHUB_OUTPUT"
+        return dict(_PLAIN.findall(file.read_text(encoding="utf-8"))) | values_in(file)
+
+    def _add_dependencies(self) -> None:
+        (packages,) = (self.temporary / "agenteval" / "lib").glob("python3*/site-packages")
+        ours = Path(yaml.__file__).parents[1]
+        (packages / "dependencies.pth").write_text(f"{ours}\n", encoding="utf-8")

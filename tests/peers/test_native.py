@@ -1,0 +1,161 @@
+"""The native action as a process: it installs a release's wheel, and its agents find the programs of the runner."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.peers.native_step import ACTION, NativeRunner, build_wheel
+from tests.support import ROOT, case, open_folder, results_in, write_suite
+
+pytestmark = pytest.mark.peer
+
+NODE_AGENT = """
+const fs = require("fs")
+const request = JSON.parse(fs.readFileSync(0))
+const hidden = Object.keys(process.env).filter(name => /^(INPUT_|ACTIONS_|STATE_|GITHUB_TOKEN|GITHUB_ENV)/.test(name))
+if (hidden.length) throw new Error("it sees " + hidden)
+const files = process.env.TEST_FILES
+try {
+  fs.appendFileSync(files + "/GITHUB_ENV", "NODE_OPTIONS=--require=./evil.js\\n")
+  fs.rmSync(files + "/GITHUB_PATH")
+  fs.mkdirSync(files + "/GITHUB_PATH")
+} catch (error) {
+  // Under root, it may not.
+}
+console.log(process.env.EARLIER_STEP + " " + request.input)
+"""
+UV_AGENT = """
+# /// script
+# dependencies = []
+# ///
+import json, os, sys
+request = json.load(sys.stdin)
+print(os.environ["EARLIER_STEP"], request["input"])
+"""
+TOKEN = "ghs_0123456789abcdef"
+EVENT = {"repository": {"full_name": "org/bot"}, "ref": "refs/heads/main", "after": "c" * 40}
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Iterator[Path]:
+    with open_folder() as folder:
+        folder.chmod(0o755)
+        yield build_wheel(folder)
+
+
+def machine(folder: Path, wheel: Path, *, root: bool, programs: list[str]) -> NativeRunner:
+    runner = NativeRunner(folder, wheel, root=root)
+    runner.create(programs)
+    for name, code in (("agent.js", NODE_AGENT), ("agent.py", UV_AGENT)):
+        (runner.workspace / name).write_text(code, encoding="utf-8")
+    return runner
+
+
+def variables(runner: NativeRunner) -> dict[str, str]:
+    """What the runner sets, and what earlier steps wrote to GITHUB_ENV."""
+    event = runner.home / "event.json"
+    event.write_text(json.dumps(EVENT), encoding="utf-8")
+    return {
+        "EARLIER_STEP": "seen",
+        "LD_LIBRARY_PATH": "/opt/earlier",
+        "TEST_FILES": str(runner.home / "files"),
+        "GITHUB_EVENT_NAME": "push",
+        "GITHUB_EVENT_PATH": str(event),
+        "GITHUB_REPOSITORY": "org/bot",
+        "GITHUB_SHA": "c" * 40,
+        "GITHUB_REF": "refs/heads/main",
+        "GITHUB_RUN_ID": "99",
+        "GITHUB_API_URL": "http://127.0.0.1:1",
+    }
+
+
+def write_cases(folder: Path, command: list[str]) -> None:
+    folder.mkdir(exist_ok=True)
+    write_suite(folder, [case("a b", ground_truth="seen hello")], agent={"command": command})
+
+
+@pytest.mark.parametrize(
+    ("root", "programs"),
+    [
+        # With uv, as a user without rights: GitHub's runners.
+        (False, ["node", "uv"]),
+        # With pip, as root: a job in `container:`.
+        pytest.param(True, ["node"], marks=pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root")),
+    ],
+    ids=["uv", "root-pip"],
+)
+def test_agents_find_the_programs_of_earlier_steps(root: bool, programs: list[str], wheel: Path) -> None:
+    with open_folder() as folder:
+        runner = machine(folder, wheel, root=root, programs=programs)
+        commands: dict[str, list[str]] = {
+            "node": ["node", "../agent.js"],
+            "uv": ["uv", "run", "--no-project", "../agent.py"],
+        }
+        for name in programs:
+            write_cases(runner.workspace / name, commands[name])
+        inputs = {"github-token": TOKEN, "suite": " ".join(programs), "baseline": "none", "report-dir": "out"}
+        succeeded, log, outputs = runner.run(inputs, variables(runner))
+
+        assert succeeded, log
+        assert "agenteval 0" in log
+        assert (outputs["verdict"], outputs["total"]) == ("passed", str(len(programs)))
+        assert outputs.keys() == ACTION["outputs"].keys()
+        assert Path(outputs["results-path"]) == Path("out/results.json")
+        assert (runner.workspace / "out" / "results.json").is_file()
+        installer = "uv" if "uv" in programs else "pip"
+        assert runner.steps["prepare"]["key"].startswith(f"agenteval-native-{installer}-")
+        # What the agent wrote to the runner's files is undone, and the clean-up had nothing to do.
+        for name in ("GITHUB_ENV", "GITHUB_PATH"):
+            assert (runner.home / "files" / name).read_bytes() == b"", name
+        assert "Clean up" not in runner.steps
+        assert runner.steps["evaluate"]["stage"] == "finished"
+        assert TOKEN not in log
+
+
+def test_a_failed_gate_fails_the_step_and_a_machine_without_python_is_told(wheel: Path) -> None:
+    with open_folder() as folder:
+        runner = machine(folder, wheel, root=False, programs=["node", "uv"])
+        write_suite(runner.workspace, [case("a", "other")], agent={"command": ["node", "agent.js"]})
+
+        succeeded, log, outputs = runner.run({"baseline": "none"}, variables(runner))
+
+        assert (succeeded, outputs["verdict"], outputs["failed"]) == (False, "failed", "1"), log
+        assert results_in(runner.workspace).run.commit == "c" * 40
+
+        for changed, message in (
+            (
+                {"RUNNER_OS": "Windows"},
+                "::error title=agenteval::the native action runs on Linux and macOS, not on Windows",
+            ),
+            ({"PATH": str(runner.home / "none")}, "::error title=agenteval::neither uv nor Python 3.11 or newer"),
+        ):
+            none = runner.home / "none"
+            none.mkdir(exist_ok=True)
+            for program in ("bash", "rm", "setpriv"):
+                if not (none / program).exists():
+                    (none / program).symlink_to(f"/bin/{program}")
+            succeeded, log, outputs = runner.run({}, variables(runner) | changed)
+            assert (succeeded, outputs["verdict"], list(runner.steps)) == (False, "error", ["prepare"]), log
+            assert message in log
+
+
+def test_it_is_the_action_but_for_how_it_runs() -> None:
+    container: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+
+    assert ACTION["inputs"] == container["inputs"]
+    assert {name: entry["description"] for name, entry in ACTION["outputs"].items()} == {
+        name: entry["description"] for name, entry in container["outputs"].items()
+    }
+    steps = ACTION["runs"]["steps"]
+    # An expression in a command would let its value change the command.
+    assert [step["run"] for step in steps if "${{" in step.get("run", "")] == []
+    for step in steps:
+        if "agenteval action" in step.get("run", ""):
+            given = {value for name, value in step["env"].items() if name.startswith("INPUT_")}
+            assert given == {f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"]}
