@@ -91,7 +91,8 @@ def clean_up(environment: Mapping[str, str]) -> int:
     except AgentEvalError as error:
         warn([str(error)])
         return 0
-    RunnerFiles(environment).summary(render_unfinished(context.event.commit or "", run_page(environment)))
+    text = render_unfinished(context.event.commit or "", run_page(environment), context.step.title)
+    RunnerFiles(environment).summary(text)
     publisher = context.publisher
     if publisher is not None:
         check = environment.get(f"STATE_{_CHECK}", "")
@@ -146,7 +147,13 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
     look = outcome.presentation
     files.report(lambda room: render_summary(outcome.results, outcome.view, limit=room, presentation=look))
     content = content_of(
-        outcome.results, outcome.view, context.options, outcome.archive, outcome.quarantined, presentation=look
+        outcome.results,
+        outcome.view,
+        context.options,
+        outcome.archive,
+        outcome.quarantined,
+        name=context.step.title,
+        presentation=look,
     )
     _publish(context, files, content)
     _report_decline(context, outcome)
@@ -186,7 +193,7 @@ def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) 
         where = f"{problem.path}: " if problem.path else ""
         text = redact(f"{where}{problem.message}")
         say(annotation("error", text, file=redact(problem.file) or None, line=problem.line, title="agenteval"))
-    text = render_problems(problems)
+    text = render_problems(problems, context.step.title if context else "")
     files.outputs({"verdict": "error"})
     files.summary(text)
     if context is not None and context.inputs.mode != "publish":

@@ -41,6 +41,8 @@ INPUTS = [
     "report-dir",
     "comment-template",
     "summary-template",
+    "matrix",
+    "check-run-id",
 ]
 OUTPUTS = [
     "verdict",
@@ -71,6 +73,8 @@ DEFAULTS = {
     "annotations": "true",
     "report-dir": "agenteval-report",
     "on-missing-baseline": "warn",
+    "matrix": "${{ toJSON(matrix) }}",
+    "check-run-id": "${{ job.check_run_id }}",
 }
 
 
