@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agenteval.core.errors import Problem
 from agenteval.core.masking import mask
-from agenteval.core.text.escape import markdown_inline
+from agenteval.core.text.escape import markdown_inline, markdown_lines
 
 _MOST = 50
 _LONGEST = 600
@@ -58,6 +58,13 @@ def render_nothing_left(commit: str, url: str, reason: str, name: str = "") -> s
     return (
         f"{_heading(name)}: the evaluation of `{_short(commit)}` left no results\n\n{reason}. See the [log]({url}).\n"
     )
+
+
+def render_unpublished(problems: Sequence[str]) -> str:
+    """Return Markdown for the job summary: why the comment or the check run could not be written."""
+    lines = ["#### ⚠️ Not everything was published on GitHub", ""]
+    lines += [f"- {markdown_lines(mask(problem), _LONGEST)}" for problem in problems[:_MOST]]
+    return "\n".join(lines) + "\n"
 
 
 def _heading(name: str) -> str:
