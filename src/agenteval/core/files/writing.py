@@ -273,7 +273,9 @@ def _make_base(base: Path) -> None:
     missing = [folder for folder in (base, *base.parents) if not os.path.lexists(folder)]
     base.mkdir(parents=True, exist_ok=True)
     owner = boundary().owner
-    for folder in missing if owner is not None and hasattr(os, "chown") else ():
+    if owner is None or not hasattr(os, "chown"):
+        return
+    for folder in missing:
         os.chown(folder, owner.uid, owner.gid, follow_symlinks=False)
 
 
