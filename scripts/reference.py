@@ -25,9 +25,11 @@ _ACTION = ROOT / "action.yml"
 
 
 def inputs() -> str:
-    """Return the table of the action's inputs."""
+    """Return the table of the action's inputs, without those that are not for users."""
     lines = ["| input | default | |", "|---|---|---|"]
     for name, entry in _action()["inputs"].items():
+        if entry["description"].startswith("Internal: "):
+            continue
         default = f"`{entry['default']}`" if entry["default"] else ""
         lines.append(f"| `{name}` | {default} | {' '.join(entry['description'].split())} |")
     return "\n".join(lines)

@@ -143,6 +143,20 @@ def test_a_missing_permission_is_not_asked_again(server: Scripted, method: str) 
     assert server.requests == [method]
 
 
+def test_other_refusals_name_other_fixes(server: Scripted) -> None:
+    fixes = {
+        "Unable to create comment because issue is locked.": "unlock it, or set `comment: never`",
+        "Repository was archived so is read-only.": "unarchive it, or disable its workflows",
+        FORBIDDEN: "The token lacks a permission; give the job these:",
+    }
+    said = {}
+    for message in fixes:
+        server.will(403, message)
+        said[message] = failure(server.url, "POST")
+    assert [message for message, fix in fixes.items() if fix not in said[message]] == []
+    assert [message for message, text in said.items() if "permissions:" in text] == [FORBIDDEN]
+
+
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_limit_that_lasts_too_long_is_not_waited_for(server: Scripted, method: str) -> None:
     reset = str(int(time.time()) + 3000)

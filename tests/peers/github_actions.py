@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
@@ -60,6 +60,17 @@ class StoredRun:
     created_at: datetime
 
 
+@dataclass(frozen=True)
+class StoredJob:
+    """One job of a workflow run."""
+
+    id: int
+    run_id: int
+    name: str
+    status: str
+    runner_name: str
+
+
 @dataclass
 class StoredArtifact:
     """One artifact. GitHub leaves ``digest`` null for artifacts of old versions of the upload action."""
@@ -86,6 +97,7 @@ class Actions:
     workflows: list[str] = field(default_factory=lambda: [WORKFLOW])
     runs: list[StoredRun] = field(default_factory=list)
     artifacts: list[StoredArtifact] = field(default_factory=list)
+    jobs: list[StoredJob] = field(default_factory=list)
     _ids: Iterable[int] = field(default_factory=lambda: count(9_000_000_001), repr=False)
 
     def run(
@@ -136,10 +148,17 @@ class Actions:
         self.artifacts.append(artifact)
         return artifact
 
+    def job(self, run_id: int, name: str, status: str = "in_progress", runner_name: str = "") -> StoredJob:
+        """A new job of a run."""
+        job = StoredJob(next(iter(self._ids)), run_id, name, status, runner_name)
+        self.jobs.append(job)
+        return job
+
     def clear(self) -> None:
-        """Forgets runs and artifacts."""
+        """Forgets runs, artifacts and jobs."""
         self.runs.clear()
         self.artifacts.clear()
+        self.jobs.clear()
 
     def served_by(self, proxy: GithubProxy) -> None:
         """Answers all that concerns runs and artifacts in the emulator's place."""
@@ -148,6 +167,7 @@ class Actions:
             rf"{_REPO}/actions/workflows/(?P<workflow>[^/]+)/runs": self._list_runs,
             rf"{_REPO}/actions/runs/(?P<run>\d+)": self._get_run,
             rf"{_REPO}/actions/runs/(?P<run>\d+)/artifacts": self._list_artifacts,
+            rf"{_REPO}/actions/runs/(?P<run>\d+)/jobs": self._list_jobs,
             rf"{_REPO}/actions/artifacts": self._list_artifacts,
             rf"{_REPO}/actions/artifacts/(?P<artifact>\d+)": self._get_artifact,
             rf"{_REPO}/actions/artifacts/(?P<artifact>\d+)/zip": self._redirect,
@@ -207,6 +227,10 @@ class Actions:
         ]
         chosen.sort(key=lambda artifact: artifact.id, reverse=True)
         return self._page(request, "artifacts", chosen, self.artifact_json)
+
+    def _list_jobs(self, request: Incoming, found: re.Match[str]) -> Answer:
+        chosen = [job for job in self.jobs if job.run_id == int(found["run"])]
+        return self._page(request, "jobs", chosen, asdict) if chosen else Answer.message(404, "Not Found")
 
     def _get_artifact(self, _request: Incoming, found: re.Match[str]) -> Answer:
         artifact = self._artifact(found)

@@ -19,6 +19,7 @@ from github.PullRequest import PullRequest
 from tests.peers.action_step import Runner, as_process, process_environment, values_in
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY, STRANGER, STRANGER_TOKEN
 from tests.peers.github_service import GithubService
+from tests.support import AGENTEVAL, PATIENCE_S, eventually
 
 pytestmark = pytest.mark.peer
 
@@ -197,6 +198,49 @@ def test_a_killed_run_is_closed_at_the_end_of_the_step(
     assert "19 of 19 cases" in comment.body
     checks = github.emulator.api().get_repo(REPOSITORY).get_commit(pull.head.sha).get_check_runs(filter="all")
     assert sorted(check.conclusion for check in checks) == ["cancelled", "success"]
+
+
+def test_a_cancelled_run_cancels_its_check_run_and_creates_no_comment(
+    github: GithubService, workspace: Path, tmp_path: Path
+) -> None:
+    pull = github.emulator.pull_request()
+    code = "import time\nopen('asked', 'w').close()\ntime.sleep(1000)\n"
+    (workspace / "agent.py").write_text(code, encoding="utf-8")
+    asked = environment(github, "pull_request", check_name="agent evaluation")
+    variables = process_environment(workspace, asked, of_pull_request(pull, tmp_path))
+    command = [str(AGENTEVAL), "action"]
+    with subprocess.Popen(command, env=variables, cwd=workspace, stdout=subprocess.PIPE, text=True) as process:
+        assert eventually((workspace / "asked").exists)
+        process.send_signal(signal.SIGTERM)
+        log, _ = process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == 128 + signal.SIGTERM, log
+    [check] = list(github.emulator.api().get_repo(REPOSITORY).get_commit(pull.head.sha).get_check_runs())
+    assert (check.status, check.conclusion) == ("completed", "cancelled")
+    assert list(pull.get_issue_comments()) == []
+    assert "interrupted" in Path(variables["GITHUB_STEP_SUMMARY"]).read_text(encoding="utf-8")
+    assert "finished" in values_in(Path(variables["GITHUB_STATE"])).values()
+
+
+@pytest.mark.parametrize(
+    ("message", "fix"),
+    [
+        ("Unable to create comment because issue is locked.", "The conversation is locked"),
+        ("Repository was archived so is read-only.", "The repository is archived"),
+        ("Resource not accessible by integration", "pull-requests: write"),
+    ],
+)
+def test_what_cannot_be_published_is_in_log_and_summary(
+    github: GithubService, workspace: Path, tmp_path: Path, message: str, fix: str
+) -> None:
+    pull = github.emulator.pull_request()
+    github.proxy.fail("POST", "/comments", times=10, status=403, body={"message": message})
+
+    step = as_process(workspace, environment(github, "pull_request"), of_pull_request(pull, tmp_path))
+
+    assert step.status == 0, step.log
+    assert fix in step.log
+    assert fix in step.summary.replace("\\", "")
 
 
 def test_a_finished_run_needs_no_end(github: GithubService, workspace: Path, tmp_path: Path) -> None:

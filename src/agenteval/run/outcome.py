@@ -47,6 +47,11 @@ class RunOutcome:
     quarantined: frozenset[str] = frozenset()
     presentation: Presentation = field(default_factory=Presentation)
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether a signal ended the run."""
+        return self.exit_status > _SIGNALS
+
     def report(self, earlier: Sequence[EarlierRun], analyses: SuiteAnalyses | None = None) -> Report:
         """Return the input of reporters besides the results.
 

@@ -254,7 +254,7 @@ def _folder(directory: Path, step: Callable[[_Folder, str], _Folder] = _Folder.e
     absolute = Path(os.path.abspath(directory))  # noqa: PTH100
     base = base_of(absolute)
     if step is _Folder.make:
-        base.mkdir(parents=True, exist_ok=True)
+        _make_base(base)
     folder = _Folder(base, _open_directory(base))
     try:
         for name in absolute.relative_to(base).parts:
@@ -266,6 +266,17 @@ def _folder(directory: Path, step: Callable[[_Folder, str], _Folder] = _Folder.e
         yield folder
     finally:
         folder.close()
+
+
+def _make_base(base: Path) -> None:
+    """Create a trusted base and what is missing above it, for the owner of the workspace."""
+    missing = [folder for folder in (base, *base.parents) if not os.path.lexists(folder)]
+    base.mkdir(parents=True, exist_ok=True)
+    owner = boundary().owner
+    if owner is None or not hasattr(os, "chown"):
+        return
+    for folder in missing:
+        os.chown(folder, owner.uid, owner.gid, follow_symlinks=False)
 
 
 @contextmanager

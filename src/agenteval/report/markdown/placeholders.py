@@ -6,16 +6,21 @@ from collections.abc import Sequence
 
 from agenteval.core.errors import Problem
 from agenteval.core.masking import mask
-from agenteval.core.text.escape import markdown_inline
+from agenteval.core.text.escape import markdown_inline, markdown_lines
 
 _MOST = 50
 _LONGEST = 600
 
 
-def render_problems(problems: Sequence[Problem]) -> str:
-    """Return Markdown for summary and comment: the problems in the order in which they were found."""
+def render_problems(problems: Sequence[Problem], name: str = "") -> str:
+    """Return Markdown for summary and comment: the problems in the order in which they were found.
+
+    Args:
+        problems: the problems.
+        name: name of the job, for the heading; as in the other texts.
+    """
     noun = "problem" if len(problems) == 1 else "problems"
-    lines = [f"### 💥 agenteval: {len(problems)} {noun}, nothing was evaluated", ""]
+    lines = [f"{_heading(name)}: {len(problems)} {noun}, nothing was evaluated", ""]
     lines += [f"- {markdown_inline(mask(str(problem)), _LONGEST)}" for problem in problems[:_MOST]]
     if len(problems) > _MOST:
         lines.append(f"- … and {len(problems) - _MOST} more in the log")
@@ -32,26 +37,38 @@ def running_note(commit: str, url: str) -> str:
     return f"{render_running(commit, url)} Below is the result of the previous run."
 
 
-def render_unfinished(commit: str, url: str) -> str:
+def render_unfinished(commit: str, url: str, name: str = "") -> str:
     """Return Markdown for a run that ended without a report."""
     return (
-        f"### 💥 agenteval: the evaluation of `{_short(commit)}` did not finish\n\n"
+        f"{_heading(name)}: the evaluation of `{_short(commit)}` did not finish\n\n"
         f"The run ended before it could report: it was cancelled, out of time, or out of memory. "
         f"See the [log]({url}).\n"
     )
 
 
-def render_nothing_left(commit: str, url: str, reason: str) -> str:
+def render_nothing_left(commit: str, url: str, reason: str, name: str = "") -> str:
     """Return Markdown for a fork's run without usable results.
 
     Args:
         commit: the evaluated commit.
         url: address of the workflow run.
         reason: the reason, as Markdown.
+        name: name of the job.
     """
     return (
-        f"### 💥 agenteval: the evaluation of `{_short(commit)}` left no results\n\n{reason}. See the [log]({url}).\n"
+        f"{_heading(name)}: the evaluation of `{_short(commit)}` left no results\n\n{reason}. See the [log]({url}).\n"
     )
+
+
+def render_unpublished(problems: Sequence[str]) -> str:
+    """Return Markdown for the job summary: why the comment or the check run could not be written."""
+    lines = ["#### ⚠️ Not everything was published on GitHub", ""]
+    lines += [f"- {markdown_lines(mask(problem), _LONGEST)}" for problem in problems[:_MOST]]
+    return "\n".join(lines) + "\n"
+
+
+def _heading(name: str) -> str:
+    return f"### 💥 agenteval · {markdown_inline(name)}" if name else "### 💥 agenteval"
 
 
 def _short(commit: str) -> str:

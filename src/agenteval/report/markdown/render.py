@@ -59,7 +59,7 @@ def report_files(report: Report, results: Results) -> Iterator[ReportFile]:
 def render_comment(
     results: Results,
     gate: GateView,
-    comment_id: str = "",
+    name: str = "",
     *,
     limit: int = COMMENT_LIMIT,
     presentation: Presentation = _PLAIN,
@@ -70,7 +70,7 @@ def render_comment(
     Args:
         results: the run.
         gate: the gate's decision.
-        comment_id: shown in the first line, to distinguish the comments of several jobs.
+        name: shown in the first line, to tell the sections of several jobs apart.
         limit: maximum number of characters, as GitHub counts them.
         presentation: the user's template, and the target of links.
         warn: called with the reason if the user's template was not used.
@@ -78,7 +78,7 @@ def render_comment(
     Raises:
         ReportTooLargeError: ``limit`` is too small for the verdict and the numbers.
     """
-    title = f"agenteval ({comment_id})" if comment_id else "agenteval"
+    title = f"agenteval · {name}" if name else "agenteval"
     source = Source.of(results, gate, title, "the job summary and report.html", presentation.site)
     kind = _Kind("comment.md.j2", COMMENT_LEVELS, characters, limit)
     return _rendered(kind, source, presentation.comment_template, presentation.template_texts, warn)

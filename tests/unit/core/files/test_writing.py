@@ -159,6 +159,16 @@ def test_folders_belong_to_the_owner_of_the_workspace(folder: Path) -> None:
     assert [(folder / name).stat().st_uid for name in ("one", "one/two")] == [4321, 4321]
 
 
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs the rights of root")
+def test_so_do_the_folders_above_an_allowed_directory(folder: Path) -> None:
+    cache = folder.parents[1] / "home" / ".cache" / "agenteval"
+    with bounded([folder.parent], FileOwner(4321, 4321)), also_inside(cache):
+        write_cache_file(cache / "ab" / "name", b"ours")
+    made = [cache / "ab" / "name", cache / "ab", cache, cache.parent, cache.parents[1]]
+    assert [path.stat().st_uid for path in made] == [4321] * len(made)
+    assert cache.parents[2].stat().st_uid == 0
+
+
 def test_only_one_program_writes_to_a_directory(folder: Path) -> None:
     # The file of a process that has ended does not lock.
     (folder / LOCK_FILE).write_text("process 1, since long ago", encoding="utf-8")

@@ -74,10 +74,10 @@ class TestComment:
         assert len(_comment(samples.green()).splitlines()) < 20
         assert len(_comment(samples.many(5_000)).splitlines()) < 20
 
-    def test_names_its_id(self) -> None:
+    def test_names_the_job(self) -> None:
         sample = samples.green()
         assert render_comment(sample.results, sample.gate, "nightly").startswith(
-            "### ✅ agenteval (nightly): passed\n"
+            "### ✅ agenteval · nightly: passed\n"
         )
 
     def test_shows_that_there_is_no_baseline(self) -> None:

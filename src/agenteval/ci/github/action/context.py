@@ -12,7 +12,8 @@ from agenteval.ci.github.action.base_files import BaseFiles
 from agenteval.ci.github.action.inputs import Inputs, read_inputs
 from agenteval.ci.github.action.outputs import say, warn
 from agenteval.ci.github.api.client import Client
-from agenteval.ci.github.comment.sections import section_key
+from agenteval.ci.github.comment.left_behind import RunJobs
+from agenteval.ci.github.comment.step import StepName, leg_of
 from agenteval.ci.github.control import GithubControl
 from agenteval.ci.github.event import Plan, plan, read_event, run_page, with_baseline_branch
 from agenteval.ci.github.publish.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
@@ -77,10 +78,20 @@ class Context:
         return PublishOptions(inputs.comment, inputs.comment_id, inputs.check_name, inputs.annotations)
 
     @property
-    def job(self) -> str:
-        """The key of this job's section; ``check-name`` distinguishes the legs of a matrix."""
-        workflow, job = (self.environment.get(name, "") for name in ("GITHUB_WORKFLOW", "GITHUB_JOB"))
-        return section_key(workflow, job, self.inputs.check_name)
+    def step(self) -> StepName:
+        """The name of this step, which its section in the comment has."""
+        workflow, job, step = (self.environment.get(f"GITHUB_{name}", "") for name in ("WORKFLOW", "JOB", "ACTION"))
+        return StepName(workflow, job, leg_of(self.inputs.matrix), step)
+
+    def jobs(self) -> RunJobs | None:
+        """Return the jobs of this workflow run; ``None`` if they are unknown."""
+        repository, run_id = self.event.repository, self.event.workflow_run_id or ""
+        if repository is None or not (run_id.isascii() and run_id.isdigit()):
+            return None
+        from agenteval.ci.github.api.jobs import jobs_of_run
+
+        runner = self.environment.get("RUNNER_NAME", "")
+        return jobs_of_run(self.client(), repository, int(run_id), self.inputs.check_run_id, runner)
 
     @property
     def provenance(self) -> Provenance:
@@ -124,10 +135,11 @@ class Context:
             repository=event.repository,
             commit=event.commit,
             run_url=run_page(self.environment),
-            job=self.job,
+            step=self.step,
             revision=revision_of(event.workflow_run_id, self.environment.get("GITHUB_RUN_ATTEMPT")),
             pull_request=event.pull_request if event.may_comment else None,
             takes_checks=event.may_check,
+            jobs=self.jobs,
         )
         return Publisher(client, place, self.options)
 

@@ -64,25 +64,28 @@ def publish_first_stage(context: Context) -> Published | None:
         repository=event.repository,
         commit=stage.commit,
         run_url=stage.url,
-        job=context.job,
+        step=context.step,
         revision=revision_of(str(stage.run_id), str(stage.attempt)),
         pull_request=stage.pull_request,
+        jobs=context.jobs,
     )
     publisher = Publisher(client, place, context.options)
     try:
         results = _results(client, event.repository, stage, inputs.baseline_artifact)
     except UnusableArtifactError as error:
-        content = _without_results(stage, error)
+        content = _without_results(stage, error, context.step.title)
     else:
-        content = judged_content(results, context.options, inputs.settings_of_reports(), context.environment)
+        content = judged_content(
+            results, context.options, inputs.settings_of_reports(), context.environment, name=context.step.title
+        )
     # The author of the pull request can have forged the results.
     url = send(publisher, content.untrusted() if stage.from_fork else content)
     return Published(content, content.verdict, url, tuple(publisher.done))
 
 
-def _without_results(stage: FirstStage, error: UnusableArtifactError) -> Content:
+def _without_results(stage: FirstStage, error: UnusableArtifactError, name: str) -> Content:
     reason = shortened(error.reason, _REASON_LIMIT)
-    text = render_nothing_left(stage.commit, stage.url, markdown_inline(reason))
+    text = render_nothing_left(stage.commit, stage.url, markdown_inline(reason), name)
     return Content(f"no results: {reason}", text, text, "failure")
 
 

@@ -52,6 +52,8 @@ NAMES = (
     "report-dir",
     "comment-template",
     "summary-template",
+    "matrix",
+    "check-run-id",
 )
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "mode": ("run", "gate", "publish"),
@@ -103,6 +105,8 @@ class Inputs:
     report_dir: str = "agenteval-report"
     comment_template: str = ""
     summary_template: str = ""
+    matrix: str = ""
+    check_run_id: str = ""
 
     @property
     def baseline_is_searched(self) -> bool:
@@ -208,6 +212,8 @@ class _Reader:
             report_dir=self._text("report-dir"),
             comment_template=self._text("comment-template"),
             summary_template=self._text("summary-template"),
+            matrix=self._text("matrix"),
+            check_run_id=self._text("check-run-id"),
         )
 
     def _text(self, name: str) -> str:

@@ -27,7 +27,7 @@ from agenteval.core.base_commit import with_base_commit
 from agenteval.core.errors import AgentEvalError, ConfigError, Problem, joined, problems_of, unexpected_error
 from agenteval.core.files.reading import below
 from agenteval.core.masking import redactor
-from agenteval.report.markdown.placeholders import render_problems, render_unfinished
+from agenteval.report.markdown.placeholders import render_problems, render_unfinished, render_unpublished
 from agenteval.report.markdown.render import render_summary
 from agenteval.report.write import print_table
 from agenteval.results.store import RESULTS_FILE
@@ -103,13 +103,14 @@ def clean_up(environment: Mapping[str, str]) -> int:
     except AgentEvalError as error:
         warn([str(error)])
         return 0
-    RunnerFiles(environment).summary(render_unfinished(context.event.commit or "", run_page(environment)))
+    text = render_unfinished(context.event.commit or "", run_page(environment), context.step.title)
+    RunnerFiles(environment).summary(text)
     publisher = context.publisher
     if publisher is not None:
         check = environment.get(f"STATE_{_CHECK}", "")
         publisher.check = CheckRun(int(check)) if check.isascii() and check.isdigit() else None
         publisher.abandon()
-        _tell(publisher)
+        _tell(publisher, RunnerFiles(environment))
     return 0
 
 
@@ -158,8 +159,17 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
     look = outcome.presentation
     files.report(lambda room: render_summary(outcome.results, outcome.view, limit=room, presentation=look))
     content = content_of(
-        outcome.results, outcome.view, context.options, outcome.archive, outcome.quarantined, presentation=look
+        outcome.results,
+        outcome.view,
+        context.options,
+        outcome.archive,
+        outcome.quarantined,
+        name=context.step.title,
+        presentation=look,
     )
+    if outcome.is_cancelled:
+        _abandon(context, files)
+        return
     _publish(context, files, content)
     _report_decline(context, outcome)
     publisher = context.publisher
@@ -168,6 +178,14 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
             say(line)
     if outcome.exit_status:
         say(annotation("error", outcome.view.headline, title="agenteval"))
+
+
+def _abandon(context: Context, files: RunnerFiles) -> None:
+    """Say on GitHub that the run was cancelled: its check run is no failure, and nobody needs a comment."""
+    if context.publisher is not None:
+        context.publisher.abandon()
+        _tell(context.publisher, files)
+    files.state({_STAGE: _FINISHED})
 
 
 def _report_decline(context: Context, outcome: RunOutcome) -> None:
@@ -198,7 +216,7 @@ def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) 
         where = f"{problem.path}: " if problem.path else ""
         text = redact(f"{where}{problem.message}")
         say(annotation("error", text, file=redact(problem.file) or None, line=problem.line, title="agenteval"))
-    text = render_problems(problems)
+    text = render_problems(problems, context.step.title if context else "")
     files.outputs({"verdict": "error"})
     files.summary(text)
     if context is not None and context.inputs.mode != "publish":
@@ -211,7 +229,7 @@ def _publish(context: Context, files: RunnerFiles, content: Content) -> None:
     url = ""
     if publisher is not None:
         url = publisher.finish(content)
-        _tell(publisher)
+        _tell(publisher, files)
     if context.event.reason and not context.event.may_comment:
         say(f"agenteval: no comment: {context.event.reason}")
     files.outputs({"comment-url": url})
@@ -249,8 +267,11 @@ def _results_below(place: Path) -> list[Path]:
         raise ConfigError(Problem(f"{place} {error.strerror}", path="suite")) from None
 
 
-def _tell(publisher: Publisher) -> None:
+def _tell(publisher: Publisher, files: RunnerFiles) -> None:
     for line in publisher.done:
         say(f"agenteval: {line}")
     # A failure at the start of a run usually repeats at its end.
-    warn(list(dict.fromkeys(publisher.problems)))
+    problems = list(dict.fromkeys(publisher.problems))
+    warn(problems)
+    if problems:
+        files.summary(render_unpublished([redactor()(problem) for problem in problems]))

@@ -40,6 +40,11 @@ _REMAINING = "x-ratelimit-remaining"
 _RESET = "x-ratelimit-reset"
 _PER_PAGE = 100
 _MAX_ANSWER = 300
+# What GitHub says if no permission helps, and the fix.
+_READ_ONLY = {
+    "is locked": "The conversation is locked, and the token may not write to it: unlock it, or set `comment: never`",
+    "archived": "The repository is archived, so nobody can write to it: unarchive it, or disable its workflows",
+}
 
 
 class BoundedRetry(GithubRetry):
@@ -178,6 +183,9 @@ def _explain_answer(error: GithubException, permissions: Sequence[str]) -> str:
         return f"{said}. The rate limit of the token is exhausted"
     if error.status == 401:
         return f"{said}. The token is invalid or has expired"
+    for words, fix in _READ_ONLY.items():
+        if error.status == 403 and words in said.casefold():
+            return f"{said}. {fix}"
     if error.status == 403:
         block = "\n".join(["permissions:", *(f"  {line}" for line in permissions)])
         return f"{said}. The token lacks a permission; give the job these:\n\n{block}"

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import get_args
 
-from agenteval.ci.github.comment.sections import Comment, Revision, Section, unix_lines
+from agenteval.ci.github.comment.sections import Comment, Origin, Revision, Section, unix_lines
+from agenteval.results.verdict import Verdict
 
 _MARKER = re.compile(
     r"<!--\s*agenteval:(?P<kind>[a-z]+)"
     r"(?:\s+(?:key|id)=(?P<name>[A-Za-z0-9._-]{1,100}))?"
-    r"(?:\s+rev=(?P<run>[0-9]{1,20})\.(?P<attempt>[0-9]{1,20})\.(?P<stamp>[0-9]{1,20}))?\s*-->"
+    r"(?:\s+rev=(?P<run>[0-9]{1,20})\.(?P<attempt>[0-9]{1,20})\.(?P<stamp>[0-9]{1,20}))?"
+    r"(?:\s+of=(?P<workflow>[0-9a-f]{8})\.(?P<job>[0-9a-f]{8})\.(?P<step>[0-9a-f]{8}))?"
+    r"(?:\s+verdict=(?P<verdict>[a-z]{1,20}))?\s*-->"
 )
+_VERDICTS: dict[str | None, Verdict] = {word: word for word in get_args(Verdict)}
 #: Inner markers of a section, and the part after each of them.
 _PARTS = {"running": "head", "more": "detail", "less": "note"}
 
@@ -52,6 +57,8 @@ class _Reading:
     def __init__(self, found: re.Match[str]) -> None:
         self.key: str = found["name"]
         self.revision = Revision(*(int(found[part] or 0) for part in ("run", "attempt", "stamp")))
+        self.verdict = _VERDICTS.get(found["verdict"])
+        self.origin = Origin(found["workflow"], found["job"], found["step"]) if found["workflow"] else None
         self.texts: dict[str, list[str]] = {"head": []}
         self.part = "head"
 
@@ -65,4 +72,5 @@ class _Reading:
     def section(self) -> Section:
         text = {part: "\n".join(lines) for part, lines in self.texts.items()}
         detail = None if "note" in text else text.get("detail", "")
-        return Section(self.key, text["head"], detail, self.revision, text.get("notice", ""))
+        notice = text.get("notice", "")
+        return Section(self.key, text["head"], detail, self.revision, notice, self.verdict, self.origin)

@@ -3,7 +3,7 @@
 ::
 
     <!-- agenteval:comment id=default -->
-    <!-- agenteval:section key=ci-eval-1a2b3c4d rev=7001.1.1763712000000 -->
+    <!-- agenteval:section key=ci-eval-1a2b3c4d rev=7001.1.1763712000 of=0d1c2b3a.11aa22bb.33cc44dd verdict=passed -->
     a notice that the job is running again
 
     <!-- agenteval:running -->
@@ -26,11 +26,14 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from agenteval.report.size_limits import COMMENT_LIMIT, ReportTooLargeError, characters
+from agenteval.results.verdict import Verdict
 
 _DEFAULT_ID = "default"
 _MAX_ID = 64
 _MAX_SLUG = 40
 _MAX_LINE = 200
+
+_ORDER: tuple[Verdict | None, ...] = ("failed", "error", "unproven", None, "passed")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -58,8 +61,35 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """The step that writes a section, as hashes.
+
+    Args:
+        workflow: name of the workflow.
+        job: name of the job in the workflow run, with the values of its matrix.
+        step: id of the step in its job.
+    """
+
+    workflow: str
+    job: str
+    step: str
+
+    @classmethod
+    def of(cls, workflow: str, job: str, step: str) -> Self:
+        """Return the origin with these names."""
+        return cls(_hash(workflow), _hash(job), _hash(step))
+
+    def is_job(self, name: str) -> bool:
+        """Return whether a job of the workflow run has the name of this one."""
+        return _hash(name) == self.job
+
+    def __str__(self) -> str:
+        return f"{self.workflow}.{self.job}.{self.step}"
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """Text of one job. Line ends become ``\\n``, outer blank lines are removed, and lines like markers are escaped.
+    """Text of one step. Line ends become ``\\n``, outer blank lines are removed, and lines like markers are escaped.
 
     Args:
         key: result of :func:`section_key`.
@@ -67,6 +97,8 @@ class Section:
         detail: Markdown that can be omitted to save space; ``None`` if it was omitted.
         revision: revision of the text.
         notice: Markdown above the head while the job is running again.
+        verdict: the verdict that the head shows; ``None`` if it is unknown.
+        origin: the step that writes it; ``None`` if it is unknown.
 
     Raises:
         ValueError: the key has characters that are not allowed in a marker.
@@ -77,6 +109,8 @@ class Section:
     detail: str | None = ""
     revision: Revision = Revision()
     notice: str = ""
+    verdict: Verdict | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         if not _KEY.fullmatch(self.key):
@@ -90,9 +124,23 @@ class Section:
         """Return the readable part of the key."""
         return _HASH_AT_END.sub("", self.key)
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the section only records that its job is gone."""
+        return (self.head, self.notice, self.detail) == ("", "", "")
+
+    def emptied(self, run_id: int) -> Section:
+        """Return the record that the job is gone since a workflow run; texts of earlier runs cannot return."""
+        return Section(self.key, "", revision=Revision(run_id))
+
     def lines(self) -> Iterator[str]:
         """Yield the section's parts with markers."""
-        yield f"<!-- agenteval:section key={self.key} rev={self.revision} -->"
+        known = {"rev": self.revision, "of": self.origin, "verdict": self.verdict}
+        attributes = " ".join(f"{name}={value}" for name, value in known.items() if value is not None)
+        yield f"<!-- agenteval:section key={self.key} {attributes} -->"
+        if self.is_empty:
+            yield f"<!-- agenteval:end key={self.key} -->"
+            return
         # The blank lines end tables, quotes and HTML blocks, which would include the marker.
         if self.notice:
             yield from (self.notice, "", "<!-- agenteval:running -->")
@@ -118,7 +166,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment with one section per key, ordered by key.
+    """A comment with one section per key; the worst verdict comes first, then the keys decide.
 
     Args:
         mark: its first line, from :func:`marker`.
@@ -134,7 +182,7 @@ class Comment:
             before = newest.get(section.key)
             if before is None or section.revision >= before.revision:
                 newest[section.key] = section
-        object.__setattr__(self, "sections", tuple(newest[key] for key in sorted(newest)))
+        object.__setattr__(self, "sections", tuple(sorted(newest.values(), key=_worst_first)))
 
     def section(self, key: str) -> Section | None:
         """Return the section with this key, if any."""
@@ -172,16 +220,21 @@ def marker(comment_id: str = "") -> str:
     return f"<!-- agenteval:comment id={safe if safe == name else f'{safe}-{_hash(name)}'} -->"
 
 
-def section_key(workflow: str, job: str, name: str = "") -> str:
-    """Return the key of a job's section: readable, and unique for the arguments.
+def section_key(workflow: str, job: str, *names: str) -> str:
+    """Return the key of a section: readable, and unique for the arguments.
 
     Args:
         workflow: name or file of the workflow.
         job: ``GITHUB_JOB``.
-        name: distinguishes several sections of one job, for instance the legs of a matrix, which share the job's id.
+        names: distinguish several sections of one job: the legs of a matrix, which share the job's id, and steps.
     """
-    slug = _UNSAFE.sub("-", "-".join(part for part in (workflow, job, name) if part)).strip("-.")
-    return f"{slug[:_MAX_SLUG] or 'section'}-{_hash(chr(0).join((workflow, job, name)))}"
+    parts = (workflow, job, *names)
+    slug = _UNSAFE.sub("-", "-".join(part for part in parts if part)).strip("-.")
+    return f"{slug[:_MAX_SLUG] or 'section'}-{_hash(chr(0).join(parts))}"
+
+
+def _worst_first(section: Section) -> tuple[int, str]:
+    return (_ORDER.index(section.verdict), section.key)
 
 
 def _shorter_and_shorter(sections: Sequence[Section], own: str) -> Iterator[list[Section]]:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Literal
 
 from agenteval.ci.github.api.client import Client
+from agenteval.ci.github.comment.left_behind import RunJobs, without_left_behind
 from agenteval.ci.github.comment.sections import Comment, Section, marker
-from agenteval.ci.github.comment.update import CommentOutcome, Pacing, publish
+from agenteval.ci.github.comment.update import CommentOutcome, Pacing, Tidy, as_it_is, publish
 
 __all__ = ["PERMISSIONS", "CommentOutcome", "Mode", "Pacing", "mark_running", "publish_section"]
 
@@ -29,6 +30,7 @@ def publish_section(
     section: Section,
     *,
     mode: Mode = "always",
+    jobs: RunJobs | None = None,
     pacing: Pacing = Pacing(),  # noqa: B008 - immutable
 ) -> CommentOutcome:
     """Write a job's section to the comment and keep the sections of other jobs.
@@ -44,6 +46,7 @@ def publish_section(
         comment_id: distinguishes several comments on one pull request; empty for the default one.
         section: the text, with run and attempt; this function sets the stamp of its revision.
         mode: whether to create a comment.
+        jobs: the jobs of the workflow run; sections of jobs that it does not have any more are removed.
         pacing: waiting times for other jobs.
 
     Raises:
@@ -54,8 +57,11 @@ def publish_section(
     def compose(comment: Comment) -> Section:
         return _after(comment.section(section.key), section)
 
+    def tidy(comment: Comment, own: Section) -> Comment:
+        return comment if jobs is None else without_left_behind(comment, own, jobs)
+
     create = mode == "always"
-    return _published(client, repository, pull_request, comment_id, compose, create=create, pacing=pacing)
+    return _published(client, repository, pull_request, comment_id, compose, create=create, pacing=pacing, tidy=tidy)
 
 
 def mark_running(
@@ -86,7 +92,9 @@ def mark_running(
 
     def compose(comment: Comment) -> Section | None:
         earlier = comment.section(section.key)
-        if earlier is None or (_are_of_one_attempt(earlier, section) and not earlier.notice):
+        if earlier is None or earlier.is_empty:
+            return None
+        if _are_of_one_attempt(earlier, section) and not earlier.notice:
             return earlier
         return _after(earlier, replace(earlier, notice=section.head, revision=section.revision))
 
@@ -102,6 +110,7 @@ def _published(
     *,
     create: bool,
     pacing: Pacing,
+    tidy: Tidy = as_it_is,
 ) -> CommentOutcome:
     # PyGithub is slow to import.
     from agenteval.ci.github.comment.thread import Thread
@@ -111,7 +120,7 @@ def _published(
         client.open(f"comment on pull request #{pull_request} of {repository}", PERMISSIONS) as api,
         Thread(api, repository, pull_request, mark) as thread,
     ):
-        return publish(thread, mark, compose, create=create, pacing=pacing)
+        return publish(thread, mark, compose, create=create, pacing=pacing, tidy=tidy)
 
 
 def _are_of_one_attempt(one: Section, other: Section) -> bool:

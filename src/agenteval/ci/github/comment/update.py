@@ -18,6 +18,7 @@ from agenteval.ci.github.api.client import GithubError
 from agenteval.ci.github.comment.parser import parse
 from agenteval.ci.github.comment.sections import Comment, Section
 
+Tidy = Callable[[Comment, Section], Comment]
 Action = Literal["created", "updated", "unchanged", "absent", "superseded"]
 
 # Seconds to wait after a write without response, before checking for its effect.
@@ -111,6 +112,11 @@ class Pacing:
         return self.settle_s + float(self.jitter_s * 2 ** min(turn, 3) * self.chance())
 
 
+def as_it_is(comment: Comment, _own: Section) -> Comment:
+    """Return the comment unchanged."""
+    return comment
+
+
 def publish(
     conversation: Conversation,
     mark: str,
@@ -118,6 +124,7 @@ def publish(
     *,
     create: bool,
     pacing: Pacing,
+    tidy: Tidy = as_it_is,
 ) -> CommentOutcome:
     """Write a section to the comment, merge several comments into one, and wait until the result is stable.
 
@@ -127,6 +134,7 @@ def publish(
         compose: creates the section from the current comment; ``None`` to write nothing.
         create: whether to create a missing comment.
         pacing: waiting times for other jobs.
+        tidy: returns a comment without the sections that nobody writes any more, for the own section.
 
     Raises:
         GithubError: other jobs kept overwriting the section.
@@ -137,18 +145,21 @@ def publish(
     section = compose(before)
     if section is None or not (own or create):
         return CommentOutcome(own[0].url if own else "", "absent")
-    return _Publication(conversation, before, section, create).run(own, pacing)
+    return _Publication(conversation, before, section, create, tidy).run(own, pacing)
 
 
 class _Publication:
     """State of one job while it writes its section."""
 
-    def __init__(self, conversation: Conversation, before: Comment, section: Section, create: bool) -> None:
+    def __init__(
+        self, conversation: Conversation, before: Comment, section: Section, create: bool, tidy: Tidy
+    ) -> None:
         self._conversation = conversation
         self._section = section
         self._create = create
         # The current text comes second, so another text with the same revision stays.
-        self._known = Comment(before.mark, (section,)).merged(before.sections)
+        self._known = tidy(Comment(before.mark, (section,)).merged(before.sections), section)
+        self._tidy = tidy
         self._created: int | None = None
         self._posted_blindly = False
         self._wrote = False
@@ -219,7 +230,7 @@ class _Publication:
             self._conversation.remove(duplicate)
 
     def _learn(self, comments: Sequence[Posted]) -> None:
-        self._known = self._known.merged(_united(self._known.mark, comments).sections)
+        self._known = self._tidy(self._known.merged(_united(self._known.mark, comments).sections), self._section)
 
     def _text(self) -> str:
         return self._known.render(own=self._section.key)

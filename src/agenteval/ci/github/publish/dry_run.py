@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.ci.github.checks.check_run import creation, updates
-from agenteval.ci.github.comment.sections import Comment, Section, marker
-from agenteval.ci.github.publish.publisher import Content, PublicationTarget, PublishOptions
+from agenteval.ci.github.comment.sections import Comment, marker
+from agenteval.ci.github.publish.publisher import Content, PublicationTarget, PublishOptions, section_of
 from agenteval.report.markdown.placeholders import render_running
 
 
@@ -51,9 +51,8 @@ def _check_calls(root: str, target: PublicationTarget, options: PublishOptions, 
 
 
 def _comment_calls(root: str, target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
-    head, detail = content.parts
     mark = marker(options.comment_id)
-    text = Comment(mark, (Section(target.job, head, detail, target.revision),)).render()
+    text = Comment(mark, (section_of(target, content, target.jobs()),)).render()
     thread = f"{root}/issues/{target.pull_request}/comments"
     yield Call(f"GET {root}/pulls/{target.pull_request}")
     yield Call(f"GET {thread}?per_page=100", "every page; again after a write")

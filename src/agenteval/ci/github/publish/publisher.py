@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.checks.check_run import TEXT_LIMIT, CheckRun, Conclusion
-from agenteval.ci.github.comment.sections import Revision, Section
+from agenteval.ci.github.comment.left_behind import RunJobs
+from agenteval.ci.github.comment.sections import Origin, Revision, Section
+from agenteval.ci.github.comment.step import StepName
 from agenteval.ci.github.comment.sticky import CommentOutcome, Mode, Pacing
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.text.escape import one_line
@@ -32,6 +34,10 @@ _PLAIN = Presentation()
 _AT_ONCE = Pacing(settle_s=0.1, jitter_s=0.2)
 
 
+def _unknown() -> RunJobs | None:
+    return None
+
+
 @dataclass(frozen=True)
 class PublicationTarget:
     """Target of a publication.
@@ -40,24 +46,26 @@ class PublicationTarget:
         repository: ``owner/name``.
         commit: commit of the check run.
         run_url: address of the workflow run.
-        job: key of the section; each job has one.
+        step: the step that publishes; each has a section.
         revision: workflow run and attempt; a text of a later one is never overwritten.
         pull_request: number of the pull request; ``None`` without one.
         takes_checks: whether the token can write check runs.
+        jobs: reads the jobs of the workflow run that publishes; ``None`` as its result if they are unknown.
     """
 
     repository: str
     commit: str
     run_url: str
-    job: str
+    step: StepName
     revision: Revision
     pull_request: int | None = None
     takes_checks: bool = True
+    jobs: Callable[[], RunJobs | None] = _unknown
 
     @property
     def external_id(self) -> str:
         """Return an id of this attempt of this job."""
-        return f"{self.revision.run_id}/{self.revision.attempt}/{self.job}"
+        return f"{self.revision.run_id}/{self.revision.attempt}/{self.step.key}"
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,20 @@ class Content:
         )
 
 
+def section_of(place: PublicationTarget, content: Content, jobs: RunJobs | None) -> Section:
+    """Return the section of a comment with this content.
+
+    Args:
+        place: target of the publication.
+        content: texts of the run.
+        jobs: the jobs of the workflow run; ``None`` if they are unknown.
+    """
+    step = place.step
+    origin = None if jobs is None else Origin.of(step.workflow, jobs.own, step.step)
+    head, detail = content.parts
+    return Section(step.key, head, detail, place.revision, verdict=content.verdict, origin=origin)
+
+
 def revision_of(run_id: str | None, attempt: str | None) -> Revision:
     """Return the revision of a workflow run; 0 for values that are not numbers."""
     run, times = (int(text) if text and text.isascii() and text.isdigit() else 0 for text in (run_id, attempt))
@@ -131,6 +153,11 @@ def _conclusion(view: GateView) -> Conclusion:
     return "success" if view.passed else "failure"
 
 
+def heading_of(name: str, comment_id: str) -> str:
+    """Return what a heading says of the section besides the verdict: the job, and the comment's id."""
+    return f"{name} ({comment_id})" if name and comment_id else name or comment_id
+
+
 def content_of(
     results: Results,
     view: GateView,
@@ -138,16 +165,19 @@ def content_of(
     archive: Archive,
     quarantined: Collection[str],
     *,
+    name: str = "",
     presentation: Presentation = _PLAIN,
 ) -> Content:
-    """Return the texts of a finished run."""
+    """Return the texts of a finished run; ``name`` is the job's, for the heading of the comment."""
     from agenteval.report.markdown.render import render_comment, render_summary
 
     comparison = results.comparison
     found = annotate(results, archive, quarantined=quarantined).items if options.annotations else ()
     return Content(
         title=one_line(verdict_line(view.verdict, view.headline), _TITLE_LIMIT),
-        markdown=render_comment(results, view, options.comment_id, limit=_SECTION_LIMIT, presentation=presentation),
+        markdown=render_comment(
+            results, view, heading_of(name, options.comment_id), limit=_SECTION_LIMIT, presentation=presentation
+        ),
         details=render_summary(results, view, limit=TEXT_LIMIT, presentation=presentation),
         conclusion=_conclusion(view),
         verdict=view.verdict,
@@ -186,7 +216,7 @@ class Publisher:
                 from agenteval.ci.github.comment.sticky import mark_running
 
                 note = running_note(self.place.commit, self.place.run_url)
-                mark_running(*self._where, self._section(note), pacing=_AT_ONCE)
+                mark_running(*self._where, self._note(note), pacing=_AT_ONCE)
 
     def start_check(self) -> None:
         """Create a check run in progress, if it is enabled and the token can."""
@@ -212,14 +242,12 @@ class Publisher:
         if not self.comments:
             return ""
         with self._going_on():
-            head, detail = content.parts
-            outcome = self._comment(head, detail, creates=content.calls_for(self.options.comment))
-            return outcome.url or ""
+            return self._comment(content).url
         return ""
 
     def abandon(self) -> None:
         """Replace "in progress" notes by a note that the evaluation did not finish."""
-        text = render_unfinished(self.place.commit, self.place.run_url)
+        text = render_unfinished(self.place.commit, self.place.run_url, self.place.step.title)
         if self.check is not None:
             with self._going_on():
                 from agenteval.ci.github.checks.check_run import abandon_check
@@ -230,21 +258,23 @@ class Publisher:
             with self._going_on():
                 from agenteval.ci.github.comment.sticky import mark_running
 
-                outcome = mark_running(*self._where, self._section(text))
+                outcome = mark_running(*self._where, self._note(text))
                 self.done.append(f"comment {outcome.action}: {outcome.url}".rstrip(": "))
 
     @property
     def _where(self) -> tuple[Client, str, int, str]:
         return self.client, self.place.repository, self.place.pull_request or 0, self.options.comment_id
 
-    def _section(self, head: str, detail: str = "") -> Section:
-        return Section(self.place.job, head, detail, self.place.revision)
+    def _note(self, text: str) -> Section:
+        return Section(self.place.step.key, text, revision=self.place.revision)
 
-    def _comment(self, head: str, detail: str, *, creates: bool) -> CommentOutcome:
+    def _comment(self, content: Content) -> CommentOutcome:
         from agenteval.ci.github.comment.sticky import publish_section
 
-        mode: Mode = "always" if creates else "existing"
-        outcome = publish_section(*self._where, self._section(head, detail), mode=mode)
+        mode: Mode = "always" if content.calls_for(self.options.comment) else "existing"
+        jobs = self.place.jobs()
+        section = section_of(self.place, content, jobs)
+        outcome = publish_section(*self._where, section, mode=mode, jobs=jobs)
         self.done.append(f"comment {outcome.action}: {outcome.url}".rstrip(": "))
         return outcome
 

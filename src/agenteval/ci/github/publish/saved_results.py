@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.ci.github.api.client import Client, GithubError
-from agenteval.ci.github.comment.sections import section_key
+from agenteval.ci.github.comment.step import StepName
 from agenteval.ci.github.event import run_page
 from agenteval.ci.github.publish.publisher import (
     Content,
@@ -101,7 +101,7 @@ def send(publisher: Publisher, content: Content) -> str:
 
 
 def judged_content(
-    results: Results, options: PublishOptions, settings: Settings, environment: Mapping[str, str]
+    results: Results, options: PublishOptions, settings: Settings, environment: Mapping[str, str], *, name: str = ""
 ) -> Content:
     """Return the texts of saved results.
 
@@ -110,6 +110,7 @@ def judged_content(
         options: options of the publication.
         settings: configuration, gate and templates.
         environment: environment variables of the runner; links point only to its repository.
+        name: the name of the job, for the heading.
 
     Raises:
         ConfigError: the configuration is invalid.
@@ -117,7 +118,7 @@ def judged_content(
     spec = resolve_saved(results, settings, environment)
     gate = decide_gate(results, spec.gate)
     view, counted_out = view_of(gate, results), quarantined(results, spec.gate)
-    return content_of(results, view, options, InMemory(), counted_out, presentation=spec.presentation)
+    return content_of(results, view, options, InMemory(), counted_out, name=name, presentation=spec.presentation)
 
 
 def _place(results: Results, target: Target, environment: Mapping[str, str]) -> PublicationTarget:
@@ -132,13 +133,13 @@ def _place(results: Results, target: Target, environment: Mapping[str, str]) -> 
     number = target.pull_request or _number_in(run.ref or "")
     if problems or repository is None:
         raise ConfigError(problems)
-    job = section_key(environment.get("GITHUB_WORKFLOW", ""), environment.get("GITHUB_JOB", ""))
+    step = StepName(environment.get("GITHUB_WORKFLOW", ""), environment.get("GITHUB_JOB", ""))
     run_id = environment.get("GITHUB_RUN_ID") or run.workflow_run_id
     return PublicationTarget(
         repository=repository,
         commit=commit,
         run_url=run_page(environment, repository, run_id),
-        job=job,
+        step=step,
         revision=revision_of(run_id, environment.get("GITHUB_RUN_ATTEMPT")),
         pull_request=number,
     )

@@ -43,6 +43,8 @@ INPUTS = [
     "report-dir",
     "comment-template",
     "summary-template",
+    "matrix",
+    "check-run-id",
 ]
 OUTPUTS = [
     "verdict",
@@ -73,6 +75,8 @@ DEFAULTS = {
     "annotations": "true",
     "report-dir": "agenteval-report",
     "on-missing-baseline": "warn",
+    "matrix": "${{ toJSON(matrix) }}",
+    "check-run-id": "${{ job.check_run_id }}",
 }
 
 

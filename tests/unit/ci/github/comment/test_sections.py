@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.ci.github.comment.parser import parse
-from agenteval.ci.github.comment.sections import Comment, Revision, Section, marker, section_key
+from agenteval.ci.github.comment.sections import Comment, Origin, Revision, Section, marker, section_key
 from agenteval.report.size_limits import ReportTooLargeError, characters
 
 MARK = marker()
@@ -46,7 +46,9 @@ texts = st.one_of(
 )
 numbers = st.integers(0, 10**12)
 revisions = st.builds(Revision, numbers, numbers, numbers)
-sections = st.builds(Section, keys, texts, st.one_of(st.none(), texts), revisions, texts)
+verdicts = st.sampled_from([None, "failed", "error", "unproven", "passed"])
+origins = st.one_of(st.none(), st.builds(Origin.of, st.text(max_size=5), st.text(max_size=5), st.text(max_size=5)))
+sections = st.builds(Section, keys, texts, st.one_of(st.none(), texts), revisions, texts, verdicts, origins)
 comments = st.builds(Comment, st.just(MARK), st.lists(sections, max_size=6).map(tuple))
 
 
@@ -156,6 +158,22 @@ def test_the_newer_of_two_texts_stays() -> None:
 
     assert Comment(MARK, (old, new)).sections == Comment(MARK, (new, old)).sections == (new,)
     assert Comment(MARK, (new,)).merged([old]).sections == (new,)
+
+
+def test_the_worst_verdict_leads() -> None:
+    order = ["failed", "error", "unproven", None, "passed"]
+    given_order = [Section(f"job-{n}", "head", verdict=verdict) for n, verdict in enumerate(reversed(order))]  # type: ignore[arg-type]
+
+    comment = Comment(MARK, tuple(given_order))
+
+    assert [section.verdict for section in comment.sections] == order
+    assert parse(comment.render()) == comment
+
+
+def test_a_verdict_that_somebody_wrote_is_none() -> None:
+    text = Comment(MARK, (Section("a", "one", verdict="failed"),)).render().replace("=failed", "=green")
+
+    assert parse(text) == Comment(MARK, (Section("a", "one"),))
 
 
 def test_of_two_texts_that_are_equally_new_the_one_given_stays() -> None:

@@ -1,0 +1,83 @@
+"""The name of the step that writes a section of the comment: workflow, job, leg of a matrix, and step."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.ci.github.comment.sections import section_key
+
+# The runner numbers the steps of one action that have no id: __owner_action, __owner_action_2.
+_UNNAMED = re.compile(r"__.*?(?:_(\d{1,4}))?", re.DOTALL)
+_LONGEST_TITLE = 100
+
+
+@dataclass(frozen=True)
+class StepName:
+    """What tells the steps apart that write to one comment.
+
+    Args:
+        workflow: name of the workflow.
+        job: ``GITHUB_JOB``.
+        leg: the values of the matrix; empty without a matrix.
+        step: ``GITHUB_ACTION``: the id of the step, or a name that the runner makes.
+    """
+
+    workflow: str = ""
+    job: str = ""
+    leg: tuple[str, ...] = ()
+    step: str = ""
+
+    @property
+    def key(self) -> str:
+        """Return the key of the section."""
+        return section_key(self.workflow, self.job, *self.leg, self.step)
+
+    @property
+    def title(self) -> str:
+        """Return the name for headings: ``evaluate (ubuntu, 3.12)``; empty if the job is unknown."""
+        leg = f" ({', '.join(self.leg)})" if self.leg else ""
+        step = f" · {self._step}" if self._step else ""
+        return f"{self.job}{leg}{step}".strip()[:_LONGEST_TITLE]
+
+    @property
+    def _step(self) -> str:
+        unnamed = _UNNAMED.fullmatch(self.step)
+        if unnamed is None:
+            return self.step
+        return f"step {unnamed[1]}" if unnamed[1] else ""
+
+
+def leg_of(matrix: str) -> tuple[str, ...]:
+    """Return the values of a matrix, in the order of their keys.
+
+    An object with an ``id`` counts by its id, because its other values can change with every commit.
+
+    Args:
+        matrix: ``toJSON(matrix)``; other texts have no values.
+    """
+    try:
+        parsed = json.loads(matrix)
+    except (ValueError, RecursionError):
+        return ()
+    if not isinstance(parsed, dict):
+        return ()
+    return tuple(text for key in sorted(parsed) for text in _texts(parsed[key]))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        known = value.get("id")
+        if isinstance(known, str | int) and known != "":
+            yield str(known)
+            return
+        for key in sorted(value):
+            yield from _texts(value[key])
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    elif value is not None:
+        yield value if isinstance(value, str) else json.dumps(value)

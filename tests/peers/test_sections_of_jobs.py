@@ -1,0 +1,123 @@
+"""The sections that jobs, legs of a matrix and steps write to one comment."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from github.PullRequest import PullRequest
+from tests.peers.github_actions import StoredJob
+from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY
+from tests.peers.github_service import GithubService
+
+from agenteval.ci.github.action.context import Context
+from agenteval.ci.github.comment.parser import parse
+from agenteval.ci.github.comment.sections import Section
+from agenteval.ci.github.publish.publisher import Content
+from agenteval.results.verdict import Verdict
+
+pytestmark = pytest.mark.peer
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """A workflow run of a pull request after the other."""
+
+    github: GithubService
+    pull: PullRequest
+    folder: Path
+
+    def jobs(self, run: int, *names: str) -> dict[str, StoredJob]:
+        """The jobs of a run, all at work."""
+        return {name: self.github.actions.job(run, name) for name in names}
+
+    def end(self, job: StoredJob) -> None:
+        jobs = self.github.actions.jobs
+        jobs[jobs.index(job)] = StoredJob(job.id, job.run_id, job.name, "completed", "")
+
+    def publish(self, job: StoredJob, verdict: Verdict = "passed", step: str = "__self", **matrix: Any) -> None:
+        """Publish a verdict as a step of a job does."""
+        event = self.folder / "event.json"
+        head = {"sha": self.pull.head.sha, "ref": self.pull.head.ref, "repo": {"full_name": REPOSITORY}}
+        event.write_text(
+            json.dumps({"pull_request": {"number": self.pull.number, "head": head, "base": {"ref": "main"}}}),
+            encoding="utf-8",
+        )
+        context = Context.read(
+            {
+                "GITHUB_EVENT_NAME": "pull_request",
+                "GITHUB_EVENT_PATH": str(event),
+                "GITHUB_REPOSITORY": REPOSITORY,
+                "GITHUB_API_URL": self.github.url,
+                "GITHUB_RUN_ID": str(job.run_id),
+                "GITHUB_RUN_ATTEMPT": "1",
+                "GITHUB_WORKFLOW": "agenteval",
+                "GITHUB_JOB": job.name.partition(" (")[0],
+                "GITHUB_ACTION": step,
+                "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
+                "INPUT_MATRIX": json.dumps(matrix or None),
+                "INPUT_CHECK-RUN-ID": str(job.id),
+            }
+        )
+        publisher = context.publisher
+        assert publisher is not None
+        head_line = f"### agenteval · {context.step.title}: {verdict}\n\nnumbers of run {job.run_id}"
+        publisher.finish(Content(verdict, head_line, "", "success", verdict))
+        assert publisher.problems == []
+
+    @property
+    def sections(self) -> list[Section]:
+        [comment] = list(self.pull.get_issue_comments())
+        parsed = parse(comment.body)
+        assert parsed is not None
+        return [section for section in parsed.sections if not section.is_empty]
+
+    @property
+    def headings(self) -> list[str]:
+        return [section.head.partition("\n")[0].removeprefix("### agenteval · ") for section in self.sections]
+
+
+@pytest.fixture
+def workflow(github: GithubService, tmp_path: Path) -> Workflow:
+    return Workflow(github, github.emulator.pull_request(), tmp_path)
+
+
+def test_legs_and_steps_keep_their_sections_and_the_worst_leads(workflow: Workflow) -> None:
+    ubuntu, windows = workflow.jobs(1, "evaluate (3.12, ubuntu)", "evaluate (3.12, windows)").values()
+
+    workflow.publish(ubuntu, os="ubuntu", python=3.12)
+    workflow.publish(windows, "unproven", os="windows", python=3.12)
+    workflow.publish(windows, "failed", "__self_2", os="windows", python=3.12)
+
+    assert workflow.headings == [
+        "evaluate (windows, 3.12) · step 2: failed",
+        "evaluate (windows, 3.12): unproven",
+        "evaluate (ubuntu, 3.12): passed",
+    ]
+
+
+def test_a_job_that_is_gone_loses_its_section_when_the_last_job_publishes(workflow: Workflow) -> None:
+    for job in workflow.jobs(1, "old", "renamed (1)", "renamed (2)", "broken").values():
+        workflow.publish(job, n=job.name[-2]) if "(" in job.name else workflow.publish(job)
+        workflow.end(job)
+    assert len(workflow.headings) == 4
+
+    now = workflow.jobs(2, "new", "renamed (1)", "broken", "lint")
+    workflow.publish(now["new"])
+    assert "old: passed" in workflow.headings
+    workflow.end(now["broken"])
+    workflow.publish(now["renamed (1)"], n="1")
+
+    assert sorted(workflow.headings) == ["broken: passed", "new: passed", "renamed (1): passed"]
+
+
+def test_a_token_that_may_not_list_the_jobs_removes_nothing(workflow: Workflow) -> None:
+    workflow.publish(workflow.jobs(1, "old")["old"])
+    workflow.github.proxy.refuse("/jobs")
+
+    workflow.publish(workflow.jobs(2, "new")["new"])
+
+    assert workflow.headings == ["new: passed", "old: passed"]
