@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from functools import cache
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from agenteval.compare.regression.model import (
     Unavailable,
 )
 from agenteval.compare.regression.settings import GateSettings
+from agenteval.compare.regression.settled import settled_cases
 
 T = TypeVar("T")
 #: Makes a run of the whole suite: side, number of iterations.
@@ -50,23 +51,35 @@ def scores_of(run: Arrays) -> Scores:
 
 
 def evidence_of(world: World, agent: Agent, first: Scores, pool: Sequence[Scores], seed: int) -> Evidence:
-    """Return what the gate decides on; clusters are given only if the world declares them."""
+    """Return what the gate decides on; clusters are given only if the world declares them.
+
+    A staged first run has the first iteration of the settled cases only.
+    """
     names = case_ids(world.cases)
     steps = {"passed": [1.0], "judge": [_JUDGE_STEP], "both": [1.0, _JUDGE_STEP, _JUDGE_STEP]}[world.metrics]
     clusters = {}
     if world.noise == "declared clusters":
         clusters = {name: str(number) for name, number in zip(names, agent.cluster_of.tolist(), strict=True)}
     thresholds = dict.fromkeys(names, _THRESHOLD)
+    asked = _asked_once(first, settled_cases(pool)) if world.staged else first
     return Evidence(
         metrics=tuple(
             GatingMetric(id=f"m{number}", thresholds=thresholds, step=step) for number, step in enumerate(steps)
         ),
-        first=first,
+        first=asked,
+        is_staged=asked != first,
         pool=tuple(pool),
         clusters=clusters,
         iterations=dict.fromkeys(names, world.iterations),
         seed=seed,
     )
+
+
+def _asked_once(first: Scores, settled: Collection[str]) -> Scores:
+    return {
+        case: {metric: scores[:1] if case in settled else scores for metric, scores in metrics.items()}
+        for case, metrics in first.items()
+    }
 
 
 def maker(world: World, sides: dict[Side, Agent], day: Day, generator: np.random.Generator) -> Make:
@@ -100,6 +113,12 @@ def _answer(request: Request, make: Make) -> Answer:
 def decide_one(evidence: Evidence, settings: GateSettings, make: Make, burden: Burden | None = None) -> Decision:
     """Return the gate's decision about one pull request."""
     return drive(decide(evidence, settings, burden), make)
+
+
+def first_calls(evidence: Evidence, world: World) -> float:
+    """Return the iterations of the first run, in runs of the suite."""
+    asked = sum(max(map(len, metrics.values())) for metrics in evidence.first.values())
+    return asked / (world.cases * world.iterations)
 
 
 def extra_runs(decision: Decision, world: World) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from benchmarks.gate.driver import decide_one, evidence_of, extra_runs, maker, scores_of
+from benchmarks.gate.driver import decide_one, evidence_of, extra_runs, first_calls, maker, scores_of
 from benchmarks.gate.tally import Measures
 from benchmarks.gate.worlds import Agent, Arrays, Day, World, changed, days, draw_agent, held, make_run
 
@@ -50,6 +50,7 @@ class PullRequest:
         decision = decide_one(evidence, self.settings, maker(world, sides, day, generator))
         red = decision.verdict == "regressed"
         measures = {
+            **({"first run": [first_calls(evidence, world)]} if world.staged else {}),
             "extra": [extra_runs(decision, world)],
             "unproven": [float(decision.verdict == "unproven")],
             "repeats": [float(decision.repeats)],

@@ -8,7 +8,7 @@ from benchmarks.gate.cells import Table
 from benchmarks.gate.tally import Figure, Tally
 
 # Measures that are no shares of pull requests: runs of the suite, points, and scores.
-_AMOUNTS = {"extra", "base extra", "runs per attempt", "runs per merge", "pool", "lost", "bound"}
+_AMOUNTS = {"first run", "extra", "base extra", "runs per attempt", "runs per merge", "pool", "lost", "bound"}
 
 
 def table_text(table: Table, tallies: Mapping[str, tuple[int, Tally]]) -> str:

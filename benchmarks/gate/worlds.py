@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -54,6 +54,8 @@ class World:
         trend: shift per day, in logits.
         step: shift of the day of the pull request, in logits.
         errors: median share of lost iterations of a run.
+        staged: whether the first run asks settled cases only once. The random draws do not depend on it, so that
+            the pull requests are the same with and without it.
     """
 
     mix: Mix = "mixed"
@@ -70,6 +72,7 @@ class World:
     trend: float = 0.0
     step: float = 0.0
     errors: float = 0.0
+    staged: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from agenteval.compare.policy import BaseNames
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import ComparedCase, Comparison
 from agenteval.results.model import Results
+from agenteval.suite.model import Case
 
 # Statuses that say whether a case passed.
 _DECIDED = frozenset({"passed", "failed"})
@@ -29,7 +30,7 @@ class Required:
     patterns: tuple[str, ...] = ()
     base_names: BaseNames = field(default_factory=dict)
 
-    def names(self, case: CaseResult) -> bool:
+    def names(self, case: CaseResult | Case) -> bool:
         """Return whether a case is required to pass."""
         texts = (case.name, case.id, *self.base_names.get(case.id, ()))
         return self.strict or any(fnmatchcase(text, pattern) for pattern in self.patterns for text in texts)

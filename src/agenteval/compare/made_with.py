@@ -18,7 +18,7 @@ def made_with(results: Results) -> MadeWith:
     lengths: Counter[int] = Counter()
     for _, case in results.cases():
         if case.iterations:
-            lengths[len(case.iterations)] += 1
+            lengths[case.planned] += 1
         scores = (score for iteration in case.iterations for turn in iteration.turns for score in turn.scores)
         judges.update(score.model for score in scores if score.model and score.kind in _JUDGES)
     usual = max(lengths, key=lambda length: (lengths[length], length), default=None)

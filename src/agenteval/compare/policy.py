@@ -79,6 +79,7 @@ class ComparePolicy:
         quarantine: cases that do not count.
         base_names: by which the quarantine knows renamed cases.
         max_confirmation: the largest cost of confirmation runs.
+        staged: whether a first run asks cases only once about which earlier runs leave little doubt.
         long_look: what a proven slow decline of the base branch does.
         min_pass_rate: required share of passed cases for ``threshold``.
         max_latency_increase: allowed relative increase of the mean latency; ``None`` only reports it.
@@ -96,6 +97,7 @@ class ComparePolicy:
     quarantine: tuple[Quarantine, ...] = ()
     base_names: BaseNames = field(default_factory=dict)
     max_confirmation: ConfirmationLimits = field(default_factory=ConfirmationLimits)
+    staged: bool = False
     long_look: OnDecline = "fail"
     min_pass_rate: float | None = None
     max_latency_increase: float | None = None

@@ -109,7 +109,8 @@ class Sides:
             pool=tuple(restricted(run, self._metrics_of_cases) for run in self.earlier.scores),
             clusters={case_id: case.cluster for case_id in first if (case := self.cases[case_id][1]).cluster},
             repeats=self._repeats(first),
-            iterations={case_id: len(self.cases[case_id][1].iterations) for case_id in first},
+            iterations={case_id: self.cases[case_id][1].planned for case_id in first},
+            is_staged=any(self.cases[case_id][1].unneeded for case_id in first),
             seed=self._seed(first),
         )
 

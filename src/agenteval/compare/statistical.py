@@ -172,7 +172,11 @@ def _moved(case: MovedCase) -> CaseMove:
 
 
 def _usual_iterations(sides: Sides, metric: str) -> int:
-    lengths = Counter(len(metrics[metric]) for metrics in sides.evidence.first.values() if metric in metrics)
+    lengths = Counter(
+        len(metrics[metric]) + sides.cases[case_id][1].unneeded
+        for case_id, metrics in sides.evidence.first.items()
+        if metric in metrics
+    )
     return max(lengths, key=lambda length: (lengths[length], length), default=0)
 
 

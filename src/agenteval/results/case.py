@@ -124,7 +124,12 @@ class IterationResult(ResultsModel):
 
 
 class CaseResult(ResultsModel):
-    """A case over all its iterations. ``strict``: one failed iteration fails it; else the majority decides."""
+    """A case over all its iterations. ``strict``: one failed iteration fails it; else the majority decides.
+
+    Attributes:
+        unneeded: iterations that were not made, because the case scored the same in all earlier runs
+            (``gate.staged``).
+    """
 
     id: str
     name: str
@@ -136,6 +141,13 @@ class CaseResult(ResultsModel):
     status: CaseStatus
     score: float | None
     iterations: list[IterationResult]
+    # Omitted if all were made.
+    unneeded: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
+
+    @property
+    def planned(self) -> int:
+        """The number of iterations of a whole run."""
+        return len(self.iterations) + self.unneeded
 
     @property
     def turns(self) -> list[TurnResult]:

@@ -129,6 +129,7 @@ def _with_iterations(runs: Sequence[CaseResult]) -> CaseResult:
             "status": status([iteration.status for iteration in iterations]),
             "score": mean([iteration.score for iteration in iterations]),
             "iterations": iterations,
+            "unneeded": sum(case.unneeded for case in runs),
         }
     )
 

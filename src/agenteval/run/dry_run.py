@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from agenteval.compare.policy import ComparePolicy, ConfirmationLimits
 from agenteval.compare.regression.capability import most_calls, most_calls_without_control
@@ -13,6 +14,7 @@ from agenteval.run.explain import cost_of_a_call
 from agenteval.run.resolve.run import resolve_run
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.settings import Settings
+from agenteval.run.staged import staged
 from agenteval.run.validate import checked
 
 
@@ -29,15 +31,17 @@ def dry_run(settings: Settings, runs: int = 1) -> list[str]:
     Raises:
         ConfigError: the run would not start.
     """
-    spec = resolve_run(settings)
+    spec = staged(resolve_run(settings), settings if runs == 1 else replace(settings, is_whole=True))
     return [*checked(spec), *(terminal(spec.redact(line)) for line in _costs(spec, runs))]
 
 
 def _costs(spec: RunSpec, runs: int) -> Iterator[str]:
     earlier = spec.baseline.results if spec.baseline is not None else None
     iterations = [item.iterations for item in spec.cases if item.case.id not in spec.compare.recorded]
-    calls = sum(iterations)
-    yield f"run: {'' if runs == 1 else f'{runs} runs of '}{_asked(spec)}, {_calls(runs * calls, earlier)}"
+    calls, unneeded = sum(iterations), sum(item.unneeded for item in spec.cases)
+    left = f"; {unneeded:,} of {calls:,} are not needed" if unneeded else ""
+    several = "" if runs == 1 else f"{runs} runs of "
+    yield f"run: {several}{_asked(spec)}, {_calls(runs * (calls - unneeded), earlier)}{left}"
     if earlier is None and runs == 1:
         yield "suspicion: nothing runs again, because no baseline is named"
         return

@@ -97,4 +97,6 @@ def _differences(policy: ComparePolicy) -> list[str]:
         notes.append(f"the gate decides by `policy: {policy.name}`; these figures are those of `policy: statistics`")
     elif not policy.confirms_beside_base:
         notes.append("these figures hold for `confirm: against-base`, which this configuration does not choose")
+    if policy.staged:
+        notes.append("these figures hold for whole first runs; `staged` saves calls and finds a little less")
     return notes

@@ -29,6 +29,7 @@ from agenteval.run.runner.execute import execute
 from agenteval.run.runner.execution import RunExecution
 from agenteval.run.settings import Settings
 from agenteval.run.setup import users_code
+from agenteval.run.staged import staged
 
 if TYPE_CHECKING:
     from agenteval.compare.regression.model import Decision
@@ -55,10 +56,11 @@ def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
     # A resumed run finishes the confirmation of the run that it resumes.
     own_directory = report_directory if resolved.resume else report_directory_of_run
     with (
-        judged_by_base(resolved, settings, context.acceptances if context else None) as spec,
-        prepared_control(spec) as control,
-        own_directory(spec.journal.parent),
+        judged_by_base(resolved, settings, context.acceptances if context else None) as judged,
+        prepared_control(judged) as control,
+        own_directory(judged.journal.parent),
     ):
+        spec = staged(judged, settings, control)
         attempt = _attempt(spec, context)
         if attempt is not None and attempt.shown is not None:
             return _shown_again(attempt.shown, attempt, attempt.spec(spec))

@@ -56,6 +56,7 @@ class Job:
         plan: what the cases of the suite share.
         done: iterations that an interrupted run had finished.
         position: position of the case in the plan.
+        unneeded: iterations that are left out, because earlier runs leave little doubt about the case.
         recorded: the answer of the trace that the case was made from; the agent is not called.
         unjudged: why judges do not score the case, if the suite's limits leave it out.
         beside: the agent that this case's agent takes turns with; ``None`` for no other.
@@ -69,6 +70,7 @@ class Job:
     first_iteration: int = 0
     done: tuple[IterationResult, ...] = ()
     position: int = 0
+    unneeded: int = 0
     recorded: RecordedAnswer | None = field(default=None, repr=False)
     unjudged: NotAskedError | None = None
     beside: AgentSpec | None = None
@@ -146,6 +148,8 @@ class PlannedCase:
     """A case with its agent and its iterations.
 
     Attributes:
+        iterations: of a whole run.
+        unneeded: how many of these are left out, because earlier runs leave little doubt about the case.
         follow_recording: run as many iterations as a replay agent has recorded, because no number was requested.
         recorded: the answer of the trace that the case was made from; the agent is not called.
         origin: id of the case that this one repeats; ``None`` if it repeats no other.
@@ -156,11 +160,17 @@ class PlannedCase:
     case: Case
     agent: AgentSpec
     iterations: int
+    unneeded: int = 0
     first_iteration: int = 0
     follow_recording: bool = False
     recorded: RecordedAnswer | None = field(default=None, repr=False)
     origin: str | None = None
     beside: AgentSpec | None = None
+
+    @property
+    def asked(self) -> int:
+        """The number of iterations to make."""
+        return self.iterations - self.unneeded
 
 
 def needs_whole_answers(suite: Suite, case: Case) -> bool:

@@ -38,6 +38,7 @@ def run_pooled(
     """
     if runs > 1:
         _refuse_parts(settings)
+        settings = replace(settings, is_whole=True)
     outcome = run(replace(settings, out=out), context)
     again = replace(settings, out=out, baseline=out / RESULTS_FILE)
     for number in range(2, runs + 1):

@@ -21,6 +21,7 @@ class Settings:
         suites: files, directories, or suites that the caller has built.
         metrics: metrics to add to every case.
         out: the directory of the reports; ``None`` writes none.
+        is_whole: every case runs all its iterations, whatever ``gate.staged`` says.
     """
 
     suites: tuple[Path | Suite, ...] = ()
@@ -39,6 +40,7 @@ class Settings:
     max_cost_usd: float | None = None
     time_limit_s: float | None = None
     seed: int | None = None
+    is_whole: bool = False
     resume: bool = False
     use_cache: bool = True
     quiet: bool = False

@@ -11,6 +11,7 @@ from agenteval.compare.regression.interval import Inversion
 from agenteval.compare.regression.labels import LabelTest
 from agenteval.compare.regression.model import Look, Stage
 from agenteval.compare.regression.runs import Numbers, Run, join, mean_of_rows
+from agenteval.compare.regression.settled import SETTLED_SCREEN
 from agenteval.compare.regression.trial import (
     CALM,
     HEAD_TO_HEAD,
@@ -29,12 +30,12 @@ def screen_means(trial: Trial) -> None:
     """Find the metrics whose mean in the first run looks lower than the pool's, and note them as watched."""
     settings, first = trial.settings, [trial.view(trial.first)]
     p_epoch = trial.against_pool(first, trial.pool, SCREEN_EPOCH)
+    limits = SETTLED_SCREEN if trial.evidence.is_staged else (settings.screen_epoch, settings.screen_newest)
     if len(trial.pool) > 1:
         p_newest = trial.against_pool(first, trial.pool[-1:], SCREEN_NEWEST)
-        limits = settings.screen_epoch, settings.screen_newest
     else:
         p_newest = p_epoch
-        limits = (settings.screen_epoch + settings.screen_newest,) * 2
+        limits = (sum(limits),) * 2
     low_epoch, low_newest = p_epoch <= limits[0] + ROUNDING, p_newest <= limits[1] + ROUNDING
     trial.watched = sorted(trial.counting(np.flatnonzero(low_epoch | low_newest).tolist()))
     trial.by_newest = bool(low_newest.any())

@@ -111,7 +111,9 @@ def _bound(trial: Trial, metric: int, baseline: float) -> tuple[float | None, Fi
     if found is None:
         return None, None
     bound = trial.bounds.get(metric, found.bound)
-    return (None if bound >= baseline else bound), found.finer(trial.settings.tolerance)
+    # More iterations would also be asked of few cases only.
+    finer = None if trial.evidence.is_staged else found.finer(trial.settings.tolerance)
+    return (None if bound >= baseline else bound), finer
 
 
 def _mean(trial: Trial, values: Numbers, compared: Flags) -> float:

@@ -45,6 +45,7 @@ class Evidence:
         clusters: case id → name of its cluster; cases of a cluster vary together.
         repeats: whether the agent is declared to repeat its answers, as recorded answers do.
         iterations: iterations of each case in one run of the suite, by case id.
+        is_staged: whether the first run asked settled cases only once.
         seed: seed of all random draws.
     """
 
@@ -54,6 +55,7 @@ class Evidence:
     clusters: Mapping[str, str] = field(default_factory=dict)
     repeats: bool = False
     iterations: Mapping[str, int]
+    is_staged: bool = False
     seed: int
 
 

@@ -40,7 +40,8 @@ def repetitions(results: Results) -> str:
     parts = []
     if numbers:
         fewest, most = min(numbers), max(numbers)
-        parts.append(count(most, "iteration") if fewest == most else f"{fewest} to {most:,} iterations")
+        text = count(most, "iteration") if fewest == most else f"{fewest} to {most:,} iterations"
+        parts.append(f"{text}{_unneeded(results)}")
     runs = results.comparison.policy.get("baseline_runs") if results.comparison else None
     if isinstance(runs, int):
         parts.append(count(runs, "baseline run"))
@@ -49,8 +50,15 @@ def repetitions(results: Results) -> str:
 
 @once
 def _iteration_counts(results: Results) -> frozenset[int]:
-    counts = {len(case.iterations) for suite in results.suites for case in suite.cases}
-    return frozenset(counts - {0})
+    counts = {case.planned for suite in results.suites for case in suite.cases if case.iterations}
+    return frozenset(counts)
+
+
+def _unneeded(results: Results) -> str:
+    """Return how many iterations a staged run left out."""
+    cases = [case for suite in results.suites for case in suite.cases]
+    unneeded, planned = sum(case.unneeded for case in cases), sum(case.planned for case in cases)
+    return f" ({unneeded:,} of {planned:,} were not needed)" if unneeded else ""
 
 
 def smallest_drops(comparison: Comparison) -> str:

@@ -270,15 +270,16 @@ def _turn_facts(turn: TurnResult, turns: int, status: str) -> Iterator[Fact]:
 
 
 def iterations_note(case: CaseResult) -> str:
-    """Return ``failed 2 of 3 iterations``; empty for a single iteration, and if all of them passed."""
+    """Return ``failed 2 of 3 iterations``; empty for a single planned iteration, and if all of them passed."""
     total = len(case.iterations)
     statuses = Counter(iteration.status for iteration in case.iterations)
-    if total <= 1 or statuses["passed"] == total:
+    if (total <= 1 and not case.unneeded) or statuses["passed"] == total:
         return ""
     if case.status == "passed":
         return f"passed {statuses['passed']} of {total} iterations"
     found = [f"{verb} {statuses[status]}" for status, verb in _ITERATION_VERBS.items() if statuses[status]]
-    return f"{', '.join(found)} of {total} iterations"
+    unneeded = f", {case.unneeded} more were not needed" if case.unneeded else ""
+    return f"{', '.join(found)} of {count(total, 'iteration')}{unneeded}"
 
 
 def why(case: CaseResult) -> str:

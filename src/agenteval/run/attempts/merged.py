@@ -88,7 +88,7 @@ def _identity(results: Results, parts: Sequence[Part], spec: GateSpec, context: 
     first = records[0]
     if first is not None and first.whole is not None and all(_is_like(record, first) for record in records):
         return Identity(AttemptKey(first.key, first.whole), first.control)
-    cases = ((case.id, len(case.iterations)) for _, case in results.cases())
+    cases = ((case.id, case.planned) for _, case in results.cases())
     return identity_of_results(spec, context.control, cases)
 
 

@@ -110,6 +110,11 @@ class GateEntry(BaseModel):
         description="a slow decline of the base branch, proven beside an early commit: `fail` the run; `issue`: the "
         "action opens an issue, and the run does not fail; off: never compare with early commits",
     )
+    staged: bool = Field(
+        ComparePolicy().staged,
+        description="a pull request asks a case only once if it scored the same in all earlier runs: cheaper, and "
+        "finds a little less",
+    )
     settings: NamedSettings = Field(
         "default", description="thrifty runs less again and finds less; thorough runs more again and finds more"
     )
@@ -194,6 +199,14 @@ class GateEntry(BaseModel):
             raise ValueError("`policy: threshold` needs `min_pass_rate`, for instance 0.9")
         return self
 
+    @model_validator(mode="after")
+    def _staged_needs_proof(self) -> GateEntry:
+        if self.staged and (self.policy != "statistics" or self.confirm != "against-base"):
+            raise ValueError("`staged` needs `policy: statistics` and `confirm: against-base`; remove it")
+        if self.staged and self.require is not None:
+            raise ValueError("`staged` excludes too little for `require`; remove one of them")
+        return self
+
     def gate_policy(self) -> GatePolicy:
         """The policy of the gate."""
         return GatePolicy(
@@ -215,6 +228,7 @@ class GateEntry(BaseModel):
             deterministic=self.deterministic,
             quarantine=self._quarantine(),
             max_confirmation=ConfirmationLimits(**self.max_confirmation.model_dump()),
+            staged=self.staged,
             long_look=self.long_look,
             min_pass_rate=self.min_pass_rate,
             max_latency_increase=self.max_latency_increase,

@@ -39,7 +39,8 @@ class Round:
         wanted = [item for item in cases if self.request.iterations.get(item.case.id)]
         for place, item in enumerate(wanted):
             iterations = self.request.iterations[item.case.id]
-            again = replace(item, iterations=iterations, first_iteration=done.get(item.case.id, item.iterations))
+            first = done.get(item.case.id, item.iterations)
+            again = replace(item, iterations=iterations, unneeded=0, first_iteration=first)
             agent = self._agent(item.agent, "current")
             sides = {"current": self._marked(again, "current", agent)}
             there = control.get(item.case.id)

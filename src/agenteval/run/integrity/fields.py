@@ -70,6 +70,7 @@ CONFIGURATION: Mapping[str, Standing] = {
             "metrics",
             "deterministic",
             "long_look",
+            "staged",
             "strict",
             "must_pass",
             "quarantine",

@@ -33,6 +33,7 @@ _LOOSER_IF_MORE = frozenset(
 _LOOSER_IF_LESS = frozenset({"gate.min_pass_rate", "gate.max_cases"})
 _LOOSER = {
     "gate.strict": False,
+    "gate.staged": True,
     "gate.require": None,
     "gate.on_unchecked": "warn",
     "gate.on_unjudged": "warn",

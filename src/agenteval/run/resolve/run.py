@@ -97,12 +97,12 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     search = found.baseline or _search(found, context)
     if settings.shard is not None or found.traces or context.control.rule.kind != "pull-request":
         search = search.accepted()
-    baseline, part = search.found, None
+    baseline, part, of_whole = search.found, None, None
     selected = len(cases)
     if settings.shard is not None:
         cases, part = _one_shard(cases, settings.shard, baseline.results if baseline else None)
         # Only the merged run is compared.
-        baseline = None
+        baseline, of_whole = None, baseline
     past = read_history(settings.history)
     return RunSpec(
         gate=gate_policy(settings, config),
@@ -111,6 +111,7 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         redact=redact,
         suites=tuple(suites),
         baseline=masked(baseline, redact, config.max_answer_bytes) if baseline else None,
+        baseline_of_whole=masked(of_whole, redact, config.max_answer_bytes) if of_whole else None,
         missing_baseline=search.missing,
         earlier=past.runs,
         warnings=(

@@ -157,6 +157,7 @@ class RunSpec(GateSpec):
         controls: deployments of the base commit's agents, by case id; the other cases need the control's files.
         traces: the traces to score instead of calling agents.
         shard: the shard to run; ``None`` for the whole run.
+        baseline_of_whole: of a shard, the baseline of the whole run; only their merge is compared with it.
         coverage: what the run is to cover: its selection and limits.
         resume: whether to finish the run in the journal.
         provenance: the evaluated commit.
@@ -191,6 +192,7 @@ class RunSpec(GateSpec):
     activity: Activity
     quiet: bool
     conditions: Mapping[str, str] | None = None
+    baseline_of_whole: FoundBaseline | None = None
     base_suites: tuple[Path, ...] = ()
 
     def after(self, usage: RunUsage, seconds: float) -> RunSpec:

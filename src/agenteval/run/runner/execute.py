@@ -297,7 +297,7 @@ class _Runner:
                 place = earlier.complete.get(item.case.id)
                 if place is not None:
                     text = case_text(lines, item.suite.path, place)
-                    result = case_of(item.case, parsed(CaseResult, text).iterations)
+                    result = case_of(item.case, parsed(CaseResult, text).iterations, item.unneeded)
                     self.store.resumed(position, item, result, place, text)
 
 
@@ -348,10 +348,11 @@ def _job(position: int, item: PlannedCase, agent: AgentSlot, iterations: int | N
         plan=plan.suites[item.suite.path],
         case=item.case,
         agent=agent,
-        iterations=item.iterations if iterations is None else iterations,
+        iterations=item.asked if iterations is None else iterations,
         first_iteration=item.first_iteration,
         done=earlier.iterations.get(item.case.id, ()) if earlier else (),
         position=position,
+        unneeded=item.unneeded,
         recorded=item.recorded,
         beside=item.beside,
     )

@@ -27,7 +27,7 @@ class JudgedCases:
         """Add a case."""
         limits = _limits(item.case)
         if limits:
-            self._sample.add(item.suite.path, limits[0], _identity(item), len(limits) * item.iterations)
+            self._sample.add(item.suite.path, limits[0], _identity(item), len(limits) * item.asked)
 
     def why_not(self, item: PlannedCase) -> NotAskedError | None:
         """Return why a case is not judged; ``None`` if it is, or if it has no judge with limits."""

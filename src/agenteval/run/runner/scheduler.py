@@ -210,7 +210,7 @@ class _Scheduler:
             await self._finish(job, there)
 
     async def _finish(self, job: Job, iterations: Sequence[IterationResult]) -> None:
-        result = await rate_case(job.case, iterations, job.plan.catalog)
+        result = await rate_case(job.case, iterations, job.plan.catalog, job.unneeded)
         self._collected.pop(job.case.id, None)
         del self._begun[job.case.id]
         self._finished(job, result)

@@ -48,15 +48,24 @@ def missing_iteration(case: Case, index: int, reason: str, not_asked: NotAsked) 
     return _rated(case, index, turns)
 
 
-async def rate_case(case: Case, iterations: Sequence[IterationResult], catalog: MetricCatalog) -> CaseResult:
-    """Return the case over all its iterations, with the scores of case metrics."""
+async def rate_case(
+    case: Case, iterations: Sequence[IterationResult], catalog: MetricCatalog, unneeded: int = 0
+) -> CaseResult:
+    """Return the case over all its iterations, with the scores of case metrics.
+
+    Args:
+        case: the case.
+        iterations: its iterations.
+        catalog: the metrics.
+        unneeded: the number of iterations that are left out.
+    """
     found = sorted(iterations, key=lambda iteration: iteration.index)
     for metric in case.metrics:
         found = await _with_case_metric(case, found, metric, catalog)
-    return case_of(case, found)
+    return case_of(case, found, unneeded)
 
 
-def case_of(case: Case, iterations: Sequence[IterationResult]) -> CaseResult:
+def case_of(case: Case, iterations: Sequence[IterationResult], unneeded: int = 0) -> CaseResult:
     """Return the case over all its rated iterations."""
     status = strict_case_status if case.strict else case_status
     return CaseResult(
@@ -69,6 +78,7 @@ def case_of(case: Case, iterations: Sequence[IterationResult]) -> CaseResult:
         status=status([iteration.status for iteration in iterations]),
         score=mean([iteration.score for iteration in iterations]),
         iterations=sorted(iterations, key=lambda iteration: iteration.index),
+        unneeded=unneeded,
     )
 
 

@@ -46,6 +46,7 @@ WRITTEN: dict[str, Any] = {
     "gate.confirm": "off",
     "gate.max_confirmation": {"runs": 1},
     "gate.settings": "thrifty",
+    "gate.staged": True,
     "gate.tolerance": 0.3,
     "gate.window": 3,
     "gate.require": "no-worse-than",
