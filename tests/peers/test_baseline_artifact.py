@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +17,8 @@ from tests.peers.github_service import GithubService
 
 from agenteval.ci.github.api.artifacts import DownloadLimits
 from agenteval.ci.github.baseline.model import GivenRun, SearchLimits, Start, describe
-from agenteval.results.model import Results
+from agenteval.results.coverage import Coverage
+from agenteval.results.model import Results, RunShard
 
 pytestmark = pytest.mark.peer
 
@@ -134,31 +136,86 @@ def test_a_merge_queue_speaks_for_the_branch(project: Project, place: int) -> No
     assert project.found().distance == place
 
 
-@pytest.mark.parametrize(
-    "details",
-    [
-        # Whoever forks the repository has a branch main, and decides what is on it.
-        {"event": "pull_request", "head_repository": "mallory/widgets"},
-        {"event": "pull_request_target", "head_repository": "mallory/widgets"},
-        {"event": "pull_request"},
-        {"event": "workflow_run"},
-        {"event": "push", "head_repository": "mallory/widgets"},
-        {"event": "push", "head_repository": None},
-        {"event": "push", "branch": "feature"},
-        {"event": "merge_group", "branch": "gh-readonly-queue/next/pr-7"},
-        {"event": "merge_group", "branch": "feature"},
-        {"workflow": ".github/workflows/other.yml"},
-        {"workflow": "vendored/agenteval.yml"},
-    ],
-    ids=str,
-)
-def test_runs_that_others_can_make_are_ignored(project: Project, details: dict[str, Any]) -> None:
-    project.artifact(project.run(project.commits[0], **details))
+def _changed(**run: Any) -> Results:
+    """Results that are good but for what is changed about their run."""
+    good = results(None)
+    return good.model_copy(update={"run": good.run.model_copy(update=run)})
 
-    outcome = project.missing()
 
-    assert outcome.reason.startswith("agenteval.yml has not run on main yet, which is normal the first time")
-    assert not project.github.proxy.called("GET", "/artifacts")
+def _counted(**summary: int) -> Results:
+    good = results(None)
+    return good.model_copy(update={"summary": good.summary.model_copy(update=summary)})
+
+
+def _covered(**coverage: Any) -> Results:
+    whole = {"cases": 2, "selected": 2, "finished": 2}
+    return _changed(coverage=Coverage.model_validate(whole | coverage))
+
+
+_OF_OTHER_SUITES = results(None, run_id="of other suites")
+# Who can make such a run, or of what it is: the details of the run.
+NEVER_LISTED: Mapping[str, dict[str, Any]] = {
+    # Whoever forks the repository has a branch main, and decides what is on it.
+    "a pull request of a fork": {"event": "pull_request", "head_repository": "mallory/widgets"},
+    "secrets and a fork": {"event": "pull_request_target", "head_repository": "mallory/widgets"},
+    "a pull request": {"event": "pull_request"},
+    "a second stage": {"event": "workflow_run"},
+    "a comment": {"event": "issue_comment"},
+    "a dispatch of another program": {"event": "repository_dispatch"},
+    "a release": {"event": "release"},
+    "a check": {"event": "check_run"},
+    "a push to a fork": {"event": "push", "head_repository": "mallory/widgets"},
+    "a push to a fork that was deleted": {"event": "push", "head_repository": None},
+    "another branch": {"event": "push", "branch": "feature"},
+    "the queue of another branch": {"event": "merge_group", "branch": "gh-readonly-queue/next/pr-7"},
+    "a branch that is no queue": {"event": "merge_group", "branch": "feature"},
+    "another workflow": {"workflow": ".github/workflows/other.yml"},
+    "a workflow of another folder": {"workflow": "vendored/agenteval.yml"},
+}
+# What is wrong with the results, and what is said of it.
+NEVER_TAKEN: Mapping[str, tuple[Results, str]] = {
+    "another commit was checked out": (_changed(commit="f" * 40), "its results are of another commit"),
+    "filtered": (_covered(filter="hello", selected=1, finished=1), "it is partial: "),
+    "tagged": (_covered(tags=["fast"], selected=1, finished=1), "it is partial: "),
+    "a shard": (_changed(shard=RunShard(index=1, count=2, cases=["a", "b"])), "it is shard 1 of 2 of a run"),
+    "interrupted": (_covered(ended_by="signal"), "it was interrupted"),
+    "out of time": (_covered(ended_by="time", finished=1), "its time limit was reached"),
+    "out of budget": (_covered(ended_by="budget", finished=1), "its budget of model calls ended"),
+    "incomplete": (_changed(complete=False), "its evaluation was not complete"),
+    "red with errors alone": (_counted(passed=0, errors=1), "none of its cases was evaluated"),
+    "mostly errors": (_counted(cases=3, errors=2), "most of its cases were not evaluated"),
+    "all skipped": (_counted(passed=0, skipped=1), "none of its cases was evaluated"),
+    "empty": (_counted(cases=0, passed=0), "it contains no case"),
+    "other suites": (_OF_OTHER_SUITES, "it is of other suites"),
+}
+
+
+def test_what_is_never_a_baseline(project: Project) -> None:
+    def accept(found: Results) -> str | None:
+        return "it is of other suites" if found.run.id == _OF_OTHER_SUITES.run.id else None
+
+    good = project.run(project.commits[2])
+    project.artifact(good)
+    own = project.run(project.commits[0])
+    unlisted = [own, *(project.run(project.commits[0], **details) for details in NEVER_LISTED.values())]
+    # A branch before it was replaced, and a group that left the queue.
+    gone = project.history.chain(project.commits[1], 2)
+    unlisted.append(project.run(gone[0]))
+    unlisted.append(project.run(gone[1], event="merge_group", branch="gh-readonly-queue/main/pr-7"))
+    for run in unlisted:
+        project.artifact(run)
+    for bad, _ in NEVER_TAKEN.values():
+        project.artifact(project.run(project.commits[0]), zipped(bad.model_dump_json().encode()))
+
+    found = project.found(accept=accept, own_run=str(own.id))
+
+    assert found.run_id == good.id
+    reasons = [note.partition(" cannot be used: ")[2] for note in reversed(found.notes)]
+    table = zip(NEVER_TAKEN.items(), reasons, strict=True)
+    assert [name for (name, (_, expected)), said in table if not said.startswith(expected)] == []
+    # Nothing was asked of the runs that do not count.
+    for run in unlisted:
+        assert not project.github.proxy.called("GET", f"/runs/{run.id}/artifacts"), run
 
 
 def test_a_poisoned_run_does_not_hide_a_true_one(project: Project) -> None:
