@@ -38,10 +38,10 @@ def test_each_configuration_is_read_from_its_repository(
     for folder in (project, project / "suites"):
         (folder / "agenteval.yaml").write_text("allow_env: [EVERY_KEY]\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path / here)
-    ours = BaseFiles(without_token, "o/r", head, tmp_path)
+    ours = BaseFiles(without_token, "o/r", lambda: head, tmp_path)
     assert ours.read(project / "agenteval.yaml") == LIST
     assert ours.read(project / "suites" / "agenteval.yaml") == LIST
-    strict = BaseFiles(never, "o/r", head, tmp_path)
+    strict = BaseFiles(never, "o/r", lambda: head, tmp_path)
     for folder in (inner, beside) if here != "." else (inner,):
         with pytest.raises(AgentEvalError, match="is in another repository than the pull request"):
             strict.read(folder / "agenteval.yaml")

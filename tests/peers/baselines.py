@@ -13,7 +13,7 @@ from tests.peers.github_service import GithubService, History
 
 from agenteval.ci.github.api.artifacts import DownloadLimits
 from agenteval.ci.github.api.client import Client
-from agenteval.ci.github.baseline.model import ChangeTo, Found, Missing, Search, SearchLimits
+from agenteval.ci.github.baseline.model import Found, Missing, Search, SearchLimits, Start
 from agenteval.ci.github.baseline.search import find_baseline
 from agenteval.results.case import CaseResult, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.model import Results, Run, Tool
@@ -81,8 +81,12 @@ class Project:
         content = zipped(results(run.head_sha).model_dump_json().encode()) if data is None else data
         return self.github.actions.artifact(run, details.pop("name", ARTIFACT), content, **details)
 
+    @property
+    def base(self) -> Start:
+        return Start(self.commits[0], "the merge base")
+
     def search(self, **changes: Any) -> Search:
-        base = Search(self.history.name, "agenteval.yml", ARTIFACT, "main", ChangeTo(self.head))
+        base = Search(self.history.name, "agenteval.yml", ARTIFACT, "main", self.base)
         return replace(base, **changes)
 
     def find(
@@ -92,7 +96,7 @@ class Project:
         limits: SearchLimits = LIMITS,
         **changes: Any,
     ) -> Found | Missing:
-        return find_baseline(client or self.github.client(), self.search(**changes), accept, limits)
+        return find_baseline(client or self.github.client(), self.search(**changes), accept, limits=limits)
 
     def found(self, **options: Any) -> Found:
         outcome = self.find(**options)

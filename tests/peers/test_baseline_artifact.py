@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,8 +16,9 @@ from tests.peers.github_emulator import OWNER_TOKEN
 from tests.peers.github_service import GithubService
 
 from agenteval.ci.github.api.artifacts import DownloadLimits
-from agenteval.ci.github.baseline.model import At, Before, ChangeTo, GivenRun, SearchLimits, describe
-from agenteval.results.model import Results
+from agenteval.ci.github.baseline.model import GivenRun, SearchLimits, Start, describe
+from agenteval.results.coverage import Coverage
+from agenteval.results.model import Results, RunShard
 
 pytestmark = pytest.mark.peer
 
@@ -28,7 +30,7 @@ def project(github: GithubService) -> Project:
 
 def test_the_merge_base_has_one(project: Project) -> None:
     run = project.run(project.commits[0])
-    artifact = project.artifact(run)
+    project.artifact(run)
     for commit in (*project.later, *project.commits[1:]):
         project.artifact(project.run(commit))
 
@@ -37,7 +39,6 @@ def test_the_merge_base_has_one(project: Project) -> None:
     assert (found.commit, found.run_id, found.distance) == (project.commits[0], run.id, 0)
     assert found.created_at == run.created_at
     assert found.results == results(project.commits[0])
-    assert zipped(found.data) == artifact.data
     assert found.notes == ()
 
 
@@ -50,8 +51,6 @@ def test_few_questions_are_asked(project: Project) -> None:
     repository = f"GET /repos/{project.history.name}"
     run, artifact = project.github.actions.runs[0].id, project.github.actions.artifacts[0].id
     assert asked == [
-        f"{repository}/compare/main...{project.head}",
-        f"{repository}/commits",
         f"{repository}/actions/workflows/agenteval.yml/runs",
         f"{repository}/actions/runs/{run}/artifacts",
         f"{repository}/actions/artifacts/{artifact}/zip",
@@ -75,19 +74,35 @@ def test_what_the_base_branch_got_later_does_not_count(project: Project) -> None
     for commit in project.later:
         project.artifact(project.run(commit))
 
-    assert project.missing().reason == (
-        "no run of agenteval.yml on main belongs to the merge base or one of the 6 commits before it"
-    )
+    assert project.missing().reason == "no run of agenteval.yml on main is of the merge base or of a commit before it"
 
 
-def test_the_walk_ends_after_so_many_commits(project: Project) -> None:
-    project.artifact(project.run(project.commits[3]))
+@pytest.mark.parametrize("distance", [64, 130])
+def test_no_number_of_commits_is_too_far(github: GithubService, distance: int) -> None:
+    project = Project.create(github, length=distance + 1)
+    project.artifact(project.run(project.commits[distance]))
+    # A forced push has removed these from the branch.
+    for commit in project.history.chain(project.history.root, 3):
+        project.artifact(project.run(commit))
+    project.artifact(project.run("f" * 40))
 
-    assert "or one of the 2 commits before it" in project.missing(max_commits=3).reason
-    assert project.missing(max_commits=1).reason.endswith("belongs to the merge base")
-    start = Before(project.commits[0])
-    assert "belongs to one of the 2 commits before" in project.missing(max_commits=2, start=start).reason
-    assert project.found(max_commits=4).distance == 3
+    found = project.found()
+
+    assert (found.commit, found.distance) == (project.commits[distance], distance)
+    # GitHub's list of commits names the states of the branch; beyond them, GitHub compares two commits.
+    assert found.between == (tuple(project.commits[:distance]) if distance < 100 else ())
+    assert len(github.proxy.called("GET", "/compare/")) == (0 if distance < 100 else 5)
+
+
+def test_the_requests_of_a_search_are_bounded(project: Project) -> None:
+    for number in range(40):
+        project.run(f"{number:040x}")
+
+    outcome = project.missing(limits=SearchLimits(download=LIMITS.download, requests=20))
+
+    [note] = outcome.notes
+    assert note == "the search ended after 20 requests to GitHub, its limit; name a run with the input baseline"
+    assert len(project.github.proxy.requests) == 20
 
 
 def test_the_newest_run_of_a_commit_comes_first(project: Project) -> None:
@@ -121,31 +136,86 @@ def test_a_merge_queue_speaks_for_the_branch(project: Project, place: int) -> No
     assert project.found().distance == place
 
 
-@pytest.mark.parametrize(
-    "details",
-    [
-        # Whoever forks the repository has a branch main, and decides what is on it.
-        {"event": "pull_request", "head_repository": "mallory/widgets"},
-        {"event": "pull_request_target", "head_repository": "mallory/widgets"},
-        {"event": "pull_request"},
-        {"event": "workflow_run"},
-        {"event": "push", "head_repository": "mallory/widgets"},
-        {"event": "push", "head_repository": None},
-        {"event": "push", "branch": "feature"},
-        {"event": "merge_group", "branch": "gh-readonly-queue/next/pr-7"},
-        {"event": "merge_group", "branch": "feature"},
-        {"workflow": ".github/workflows/other.yml"},
-        {"workflow": "vendored/agenteval.yml"},
-    ],
-    ids=str,
-)
-def test_runs_that_others_can_make_are_ignored(project: Project, details: dict[str, Any]) -> None:
-    project.artifact(project.run(project.commits[0], **details))
+def _changed(**run: Any) -> Results:
+    """Results that are good but for what is changed about their run."""
+    good = results(None)
+    return good.model_copy(update={"run": good.run.model_copy(update=run)})
 
-    outcome = project.missing()
 
-    assert outcome.reason.startswith("agenteval.yml has not run on main yet, which is normal the first time")
-    assert not project.github.proxy.called("GET", "/artifacts")
+def _counted(**summary: int) -> Results:
+    good = results(None)
+    return good.model_copy(update={"summary": good.summary.model_copy(update=summary)})
+
+
+def _covered(**coverage: Any) -> Results:
+    whole = {"cases": 2, "selected": 2, "finished": 2}
+    return _changed(coverage=Coverage.model_validate(whole | coverage))
+
+
+_OF_OTHER_SUITES = results(None, run_id="of other suites")
+# Who can make such a run, or of what it is: the details of the run.
+NEVER_LISTED: Mapping[str, dict[str, Any]] = {
+    # Whoever forks the repository has a branch main, and decides what is on it.
+    "a pull request of a fork": {"event": "pull_request", "head_repository": "mallory/widgets"},
+    "secrets and a fork": {"event": "pull_request_target", "head_repository": "mallory/widgets"},
+    "a pull request": {"event": "pull_request"},
+    "a second stage": {"event": "workflow_run"},
+    "a comment": {"event": "issue_comment"},
+    "a dispatch of another program": {"event": "repository_dispatch"},
+    "a release": {"event": "release"},
+    "a check": {"event": "check_run"},
+    "a push to a fork": {"event": "push", "head_repository": "mallory/widgets"},
+    "a push to a fork that was deleted": {"event": "push", "head_repository": None},
+    "another branch": {"event": "push", "branch": "feature"},
+    "the queue of another branch": {"event": "merge_group", "branch": "gh-readonly-queue/next/pr-7"},
+    "a branch that is no queue": {"event": "merge_group", "branch": "feature"},
+    "another workflow": {"workflow": ".github/workflows/other.yml"},
+    "a workflow of another folder": {"workflow": "vendored/agenteval.yml"},
+}
+# What is wrong with the results, and what is said of it.
+NEVER_TAKEN: Mapping[str, tuple[Results, str]] = {
+    "another commit was checked out": (_changed(commit="f" * 40), "its results are of another commit"),
+    "filtered": (_covered(filter="hello", selected=1, finished=1), "it is partial: "),
+    "tagged": (_covered(tags=["fast"], selected=1, finished=1), "it is partial: "),
+    "a shard": (_changed(shard=RunShard(index=1, count=2, cases=["a", "b"])), "it is shard 1 of 2 of a run"),
+    "interrupted": (_covered(ended_by="signal"), "it was interrupted"),
+    "out of time": (_covered(ended_by="time", finished=1), "its time limit was reached"),
+    "out of budget": (_covered(ended_by="budget", finished=1), "its budget of model calls ended"),
+    "incomplete": (_changed(complete=False), "its evaluation was not complete"),
+    "red with errors alone": (_counted(passed=0, errors=1), "none of its cases was evaluated"),
+    "mostly errors": (_counted(cases=3, errors=2), "most of its cases were not evaluated"),
+    "all skipped": (_counted(passed=0, skipped=1), "none of its cases was evaluated"),
+    "empty": (_counted(cases=0, passed=0), "it contains no case"),
+    "other suites": (_OF_OTHER_SUITES, "it is of other suites"),
+}
+
+
+def test_what_is_never_a_baseline(project: Project) -> None:
+    def accept(found: Results) -> str | None:
+        return "it is of other suites" if found.run.id == _OF_OTHER_SUITES.run.id else None
+
+    good = project.run(project.commits[2])
+    project.artifact(good)
+    own = project.run(project.commits[0])
+    unlisted = [own, *(project.run(project.commits[0], **details) for details in NEVER_LISTED.values())]
+    # A branch before it was replaced, and a group that left the queue.
+    gone = project.history.chain(project.commits[1], 2)
+    unlisted.append(project.run(gone[0]))
+    unlisted.append(project.run(gone[1], event="merge_group", branch="gh-readonly-queue/main/pr-7"))
+    for run in unlisted:
+        project.artifact(run)
+    for bad, _ in NEVER_TAKEN.values():
+        project.artifact(project.run(project.commits[0]), zipped(bad.model_dump_json().encode()))
+
+    found = project.found(accept=accept, own_run=str(own.id))
+
+    assert found.run_id == good.id
+    reasons = [note.partition(" cannot be used: ")[2] for note in reversed(found.notes)]
+    table = zip(NEVER_TAKEN.items(), reasons, strict=True)
+    assert [name for (name, (_, expected)), said in table if not said.startswith(expected)] == []
+    # Nothing was asked of the runs that do not count.
+    for run in unlisted:
+        assert not project.github.proxy.called("GET", f"/runs/{run.id}/artifacts"), run
 
 
 def test_a_poisoned_run_does_not_hide_a_true_one(project: Project) -> None:
@@ -173,7 +243,7 @@ def _large() -> bytes:
         (zipped(b'{"schema_version": 1}'), {}, "results.json: tool: not a results file of agenteval"),
         (zipped(results("f" * 40).model_dump_json().encode()), {}, "its results are of another commit"),
         (zipped(results(None, complete=False).model_dump_json().encode()), {}, "its evaluation was not complete"),
-        (zipped(_large()), {}, "it is larger than 4,000 bytes"),
+        (zipped(_large()), {}, "it is larger than 4,000 bytes; upload results.json without the other reports"),
         (None, {"digest": "sha256:" + "0" * 64}, "its content does not match its digest"),
         (zipped(b"0" * 20_000_000), {}, "its results.json is packed more than 200:1, as in a zip bomb"),
     ],
@@ -307,7 +377,7 @@ def test_downloads_are_bounded(project: Project) -> None:
 
     outcome = project.missing(limits=SearchLimits(download=LIMITS.download, downloads=2))
 
-    assert outcome.notes[-1] == "the search ended after 2 downloads, its limit"
+    assert outcome.notes[-1] == "the search ended after 2 downloads, its limit; name a run with the input baseline"
     assert len(project.github.proxy.called("GET", "/zip$")) == 2
 
 
@@ -317,17 +387,17 @@ def test_more_runs_than_one_page_shows(project: Project) -> None:
         project.artifact(project.run(project.later[0]))
 
     assert project.found().commit == project.commits[1]
-    pages = project.github.proxy.called("GET", "/runs[?].*branch=main")
+    pages = project.github.proxy.called("GET", "/runs[?].*event=push")
     assert len(pages) == 2
 
 
-def test_the_merge_base_is_asked_for_when_newer_runs_hide_it(project: Project) -> None:
+def test_newer_runs_do_not_hide_those_of_the_start(project: Project) -> None:
     project.artifact(project.run(project.commits[0]))
     for _ in range(250):
         project.run(project.later[0])
 
     assert project.found().commit == project.commits[0]
-    assert project.github.proxy.called("GET", f"head_sha={project.commits[0]}")
+    assert len(project.github.proxy.called("GET", "/runs[?]")) == 1
 
 
 def test_pull_requests_of_forks_cannot_crowd_out_the_branch(project: Project) -> None:
@@ -336,6 +406,7 @@ def test_pull_requests_of_forks_cannot_crowd_out_the_branch(project: Project) ->
         project.run(f"{number:040x}", event="pull_request", head_repository="mallory/widgets")
 
     assert project.found().commit == project.commits[2]
+    assert not project.github.proxy.called("GET", "/compare/")
 
 
 def test_merges_are_counted_as_states_of_the_branch(github: GithubService) -> None:
@@ -353,22 +424,12 @@ def test_merges_are_counted_as_states_of_the_branch(github: GithubService) -> No
     assert (found.commit, found.distance) == (old, 1)
 
 
-def test_a_push_is_compared_with_what_came_before(project: Project) -> None:
-    for commit in project.commits[:2]:
-        project.artifact(project.run(commit))
+def test_a_commit_of_the_checkout_that_github_does_not_know_has_no_runs(project: Project) -> None:
+    project.artifact(project.run(project.commits[0]))
 
-    before = project.found(start=Before(project.commits[0]))
-    itself = project.found(start=At(project.commits[0]))
+    outcome = project.missing(start=Start("0" * 40, "the base commit"))
 
-    assert (before.commit, before.distance) == (project.commits[1], 1)
-    assert (itself.commit, itself.distance) == (project.commits[0], 0)
-    assert f"1 commit before commit {project.commits[0][:7]}" in describe(before)
-
-
-def test_nothing_comes_before_the_first_commit(project: Project) -> None:
-    root = project.history.root
-
-    assert project.missing(start=Before(root)).reason == f"there is no commit before commit {root[:7]}"
+    assert outcome.reason == "no run of agenteval.yml on main is of the base commit or of a commit before it"
 
 
 def test_another_base_branch_with_a_slash(project: Project) -> None:
@@ -378,13 +439,6 @@ def test_another_base_branch_with_a_slash(project: Project) -> None:
     project.artifact(run)
 
     assert project.found(base_branch="release/1.x").run_id == run.id
-
-
-def test_a_base_branch_that_does_not_exist(project: Project) -> None:
-    outcome = project.missing(base_branch="gone")
-
-    assert "cannot look for a baseline on gone of" in outcome.reason
-    assert "404" in outcome.reason
 
 
 def test_a_workflow_that_github_does_not_know(project: Project) -> None:
@@ -477,12 +531,6 @@ def test_the_sentence_about_it(project: Project) -> None:
     assert ", 1 minute old " in said(minutes=1)
     assert ", 3 days old " in said(days=3, hours=20)
     assert ", 0 minutes old " in said(hours=-1)
-
-
-def test_a_change_without_anything_in_common(project: Project) -> None:
-    outcome = project.missing(start=ChangeTo("0" * 40))
-
-    assert "404" in outcome.reason
 
 
 def test_the_name_of_an_artifact_is_not_a_prefix(project: Project) -> None:

@@ -156,7 +156,7 @@ def test_every_file_of_the_base_commit_is_requested_once(
     monkeypatch.chdir(tmp_path)
     commit = checkout.commit({"bots/agenteval.yaml": (FILE, b"allow_env: [SHOP_TOKEN]\n")})
     (tmp_path / ".git").mkdir()
-    files = BaseFiles(checkout.github.client, checkout.history.name, commit, tmp_path)
+    files = BaseFiles(checkout.github.client, checkout.history.name, lambda: commit, tmp_path)
 
     for _ in range(2):
         assert files.read(tmp_path / "bots" / "agenteval.yaml") == "allow_env: [SHOP_TOKEN]\n"

@@ -15,7 +15,7 @@ from urllib3.util import retry
 from agenteval.ci.github.api import connection
 from agenteval.ci.github.api.artifacts import DownloadLimits
 from agenteval.ci.github.api.zip_member import MemberLimits
-from agenteval.ci.github.baseline.model import Found, GivenRun, Missing, SearchLimits
+from agenteval.ci.github.baseline.model import Found, GivenRun, Missing, SearchLimits, Start
 
 pytestmark = pytest.mark.peer
 
@@ -24,7 +24,7 @@ SECONDARY = {"message": "You have exceeded a secondary rate limit. Please wait a
 FORBIDDEN = "Resource not accessible by integration"
 
 # What is asked before the first artifact, after it, and the store that is not GitHub.
-QUESTIONS = ["/compare/", "/commits[?]", r"/agenteval\.yml/runs"]
+QUESTIONS = ["/commits[?]", r"/agenteval\.yml/runs"]
 OF_ARTIFACTS = [r"/runs/\d+/artifacts", "/zip$"]
 BLOB = "/_blob/"
 
@@ -45,7 +45,9 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def _find(project: Project, *, retries: int = 1, **download: Any) -> Found | Missing:
     limits = SearchLimits(download=DownloadLimits(**{"pauses_s": (0.0, 0.0), **download}))
-    outcome = project.find(client=project.github.client(timeout_s=2, retries=retries), limits=limits)
+    # It has no run, so GitHub is asked for the commits before it.
+    start = Start(project.later[-1], "the base commit")
+    outcome = project.find(client=project.github.client(timeout_s=2, retries=retries), limits=limits, start=start)
     assert OWNER_TOKEN not in f"{outcome!r}"
     return outcome
 
@@ -125,7 +127,6 @@ def test_what_passes_is_asked_again(
     [
         ({"status": 500}, "GitHub answered 500"),
         ({"reset": True}, "GitHub did not answer"),
-        ({"status": 404, "body": {"message": "Not Found"}}, "GitHub"),
         ({"status": 422, "body": {"message": "Validation Failed"}}, "422 (Validation Failed)"),
         ({"status": 200, "body": b"<html>Sign in</html>"}, "GitHub's response is invalid"),
         ({"status": 200, "body": {"message": "hello"}}, "GitHub's response is invalid"),
@@ -268,7 +269,7 @@ def test_a_member_too_large(project: Project) -> None:
 def test_the_search_as_a_whole_is_bounded(project: Project) -> None:
     outcome = project.missing(limits=SearchLimits(total_s=-1.0))
 
-    assert outcome.notes == ("the search ended after 0 downloads, its limit",)
+    assert outcome.notes == ("the search ended after -1 s, its limit; name a run with the input baseline",)
 
 
 def test_a_given_run_that_cannot_be_read(project: Project) -> None:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from agenteval.compare.sides import Sides
     from agenteval.compare.statistical import Decided
 
+# Commits that a report lists.
+_MOST_BETWEEN = 20
+
 
 def _today() -> date:
     return datetime.now(UTC).date()
@@ -51,6 +54,7 @@ class Comparer:
         notes: what the reader of the baseline left out.
         gone: paths of the baseline's suites that do not exist any more; their cases are removed.
         distance: number of commits between the baseline's commit and the commit where its search began.
+        between: these commits, newest first.
         burden: what earlier attempts of the same change were proven to have lost.
         unrelated: commits whose runs do not count, because they are not ancestors of the control.
         integrity: how suites and rules differ from those of the base commit, and what was accepted.
@@ -65,6 +69,7 @@ class Comparer:
     notes: tuple[str, ...] = ()
     gone: frozenset[str] = frozenset()
     distance: int | None = None
+    between: Sequence[str] = ()
     unrelated: frozenset[str] = frozenset()
     burden: Burden = field(default_factory=Burden)
     integrity: Integrity = field(default_factory=Integrity)
@@ -243,6 +248,7 @@ class Comparer:
                 run_id=run.id,
                 created_at=run.started_at,
                 distance=self.distance,
+                between=list(self.between[:_MOST_BETWEEN]),
             ),
             verdict="unproven" if is_unproven else concluded.verdict,
             unproven=unproven,

@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class BaseCommit(Protocol):
-    """The head of the base branch, as it was when the pull request's event happened."""
+    """The commit that a pull request is compared with: the base branch as it is merged into."""
 
     def read(self, path: Path) -> str:
         """Return the text of a file at this commit; its content is untrusted.

@@ -68,13 +68,20 @@ class PoolEntry(ResultsModel):
 
 
 class BaselineInfo(ResultsModel):
-    """The baseline of a comparison. ``distance`` counts commits to the merge base."""
+    """The baseline of a comparison.
+
+    Attributes:
+        distance: number of commits from its commit to the base commit, with which the change is compared.
+        between: the newest of these commits: the comparison includes their changes. They are omitted if they are
+            unknown.
+    """
 
     commit: str | None = None
     ref: str | None = None
     run_id: str
     created_at: str
     distance: int | None = None
+    between: list[str] = Field(default=[], exclude_if=lambda value: not value)
 
 
 class FailedOf(ResultsModel):

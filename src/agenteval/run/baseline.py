@@ -28,11 +28,13 @@ class FoundBaseline:
         results: the run.
         notes: messages about omitted parts.
         distance: number of commits between the evaluated commit and the start of the search.
+        between: these commits, newest first, as far as they are known.
     """
 
     results: Results
     notes: tuple[str, ...] = ()
     distance: int | None = None
+    between: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,7 @@ def _comparer(
         notes=baseline.notes,
         gone=_gone(results, baseline.results),
         distance=baseline.distance,
+        between=baseline.between,
         burden=spec.burden,
         unrelated=frozenset() if control is None or isinstance(control, AgentEvalError) else control.unrelated,
         integrity=spec.integrity,

@@ -27,6 +27,7 @@ class ControlRule:
         base: commit of the target branch.
         branch: the target branch; of a clone without a CI host the branch of the baseline.
         before: the branch's commit before a push or a merge group; ``None`` if the push did not continue from it.
+        fork: where the commit that is checked out left the branch, if the CI host knows it.
     """
 
     kind: Kind = "local"
@@ -34,6 +35,7 @@ class ControlRule:
     base: str | None = None
     branch: str | None = None
     before: str | None = None
+    fork: str | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Head:
 
     commit: str
     parents: tuple[str, ...] = ()
+
+    def is_merge_into(self, commit: str | None) -> bool:
+        """Return whether it merges something into a commit."""
+        return len(self.parents) > 1 and self.parents[0] == commit
 
 
 @dataclass(frozen=True)
@@ -168,7 +174,7 @@ def control_commit(rule: ControlRule, head: Head, baseline: str | None, history:
         case "pull-request":
             return _of_pull_request(rule, head, history)
         case "merge-base":
-            return ControlCommit(history.merge_base(head.commit, _baseline(baseline)))
+            return ControlCommit(rule.fork or history.merge_base(head.commit, _baseline(baseline)))
         case "local":
             return _of_clone(rule, head, _baseline(baseline), history)
 
@@ -177,13 +183,15 @@ def _of_pull_request(rule: ControlRule, head: Head, history: History) -> Control
     # Another merge commit can be one of the pull request, whose author chose its first parent.
     if len(head.parents) > 1 and head.commit == rule.merge:
         return ControlCommit(head.parents[0], is_of_event=True)
-    if rule.base is None:
+    if rule.fork is not None and head.is_merge_into(rule.fork):
+        return ControlCommit(rule.fork)
+    if rule.base is None and rule.fork is None:
         raise ControlError("the event of the pull request does not name its base commit")
     note = (
         f"compared with the merge base: what happened on {rule.branch or 'the base branch'} since is not in the pull "
         "request's run; check out the merge commit, which is the default of actions/checkout"
     )
-    found = history.merge_base(head.commit, rule.base)
+    found = rule.fork or history.merge_base(head.commit, rule.base or "")
     return ControlCommit(found, note, is_of_event=found == rule.base)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -48,6 +48,20 @@ class History:
             "merge base of evil and base sha",
             id="a merge commit that the author of the pull request made",
         ),
+        pytest.param(
+            replace(OF_PULL_REQUEST, fork="fork"),
+            BRANCH,
+            {},
+            "fork",
+            id="head ref that GitHub knows",
+        ),
+        pytest.param(
+            replace(OF_PULL_REQUEST, merge="older merge", fork="base tip"),
+            MERGE,
+            {},
+            "base tip",
+            id="newer merge",
+        ),
         pytest.param(ControlRule("previous", before="old"), MERGE, {}, "old", id="push, shallow"),
         pytest.param(ControlRule("previous", before="old"), MERGE, {("old", "merge"): True}, "old", id="push"),
         pytest.param(
@@ -56,13 +70,15 @@ class History:
         pytest.param(ControlRule("previous"), BRANCH, {}, "earlier", id="forced push"),
         pytest.param(ControlRule("first-parent"), MERGE, {}, "base tip", id="schedule"),
         pytest.param(ControlRule("merge-base"), MERGE, {}, "merge base of merge and baseline", id="feature branch"),
+        pytest.param(ControlRule("merge-base", fork="fork"), MERGE, {}, "fork", id="branch that GitHub knows"),
         pytest.param(ControlRule(), BRANCH, {}, f"merge base of {PR} and baseline", id="laptop"),
     ],
 )
 def test_the_control(rule: ControlRule, head: Head, ancestors: dict[tuple[str, str], bool], expected: str) -> None:
     found = control_commit(rule, head, "baseline", History(ancestors))
     assert found.commit == expected
-    assert bool(found.note) == (rule.kind == "pull-request" and expected.startswith("merge base"))
+    assert bool(found.note) == (rule.kind == "pull-request" and expected != "base tip")
+    assert not found.is_of_event or rule.fork is None
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,13 @@
-"""What GitHub knows about the control: the event's commits, the repository to fetch from, and merge bases."""
+"""What GitHub knows about the control: how it follows from the event, and the repository to fetch it from."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agenteval.ci.github.api.client import Client
-from agenteval.ci.github.event import Plan
-from agenteval.core.errors import AgentEvalError
+from agenteval.ci.github.history import GithubHistory
 from agenteval.core.urls import is_http_url
 from agenteval.run.control_commit import ControlRule, Remote
 
@@ -20,45 +18,27 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTPS_PROXY",
 _CERTIFICATES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 
 
-def control_rule(event: Plan) -> ControlRule:
-    """Return how the control follows from an event."""
-    if event.event == "pull_request":
-        return ControlRule("pull-request", event.github_sha, event.base_commit, event.base_ref)
-    if event.event == "merge_group":
-        return ControlRule("previous", before=event.before)
-    if event.lineage is None:
-        return ControlRule("merge-base")
-    if event.ref != f"refs/heads/{event.lineage.branch}":
-        return ControlRule("merge-base", branch=event.lineage.branch)
-    return ControlRule("previous", before=event.before) if event.event == "push" else ControlRule("first-parent")
-
-
 @dataclass(frozen=True)
 class GithubControl:
     """The control of a workflow run.
 
     Args:
-        event: what the event allows.
-        client: returns the connection to GitHub; raises ``ConfigError`` without a token.
+        rule: how the control follows from the commit that is checked out.
+        history: what GitHub knows about the commits.
         token: the token that reads the repository; empty for none.
         environment: environment variables of the container, as the runner set them.
     """
 
-    event: Plan
-    client: Callable[[], Client]
+    rule: ControlRule
+    history: GithubHistory
     token: str = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
-
-    @property
-    def rule(self) -> ControlRule:
-        """How the control follows from the event."""
-        return control_rule(self.event)
 
     @property
     def remote(self) -> Remote | None:
         """The repository of the workflow."""
         server = (self.environment.get("GITHUB_SERVER_URL") or DEFAULT_SERVER_URL).rstrip("/")
-        repository = self.event.repository or ""
+        repository = self.history.repository or ""
         if not is_http_url(server) or not _REPOSITORY.fullmatch(repository):
             return None
         variables = {name: self.environment[name] for name in _PROXIES if name in self.environment}
@@ -76,9 +56,4 @@ class GithubControl:
         Raises:
             AgentEvalError: it is unknown, or GitHub cannot be reached.
         """
-        from agenteval.ci.github.api.ancestry import merge_base
-
-        if self.event.repository is None:
-            raise AgentEvalError("the event names no repository")
-        with self.client().open("find the merge base", ("contents: read",)) as api:
-            return merge_base(api, self.event.repository, one, other)
+        return self.history.merge_base(one, other)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files.reading import LARGEST_TEXT, read_regular
@@ -22,22 +22,6 @@ _TARGET_RUN = (
     "permissions, but the suite and the agent come from the pull request, whose author could steal both; use the "
     "pull_request event"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Lineage:
-    """Place of a run's baseline: a branch, and a commit to start at.
-
-    Args:
-        branch: branch whose runs count.
-        commit: commit that is evaluated.
-        start: first commit of the search: the merge base with the branch or, for a commit on the branch, its parent
-            or the commit. Its ancestors follow.
-    """
-
-    branch: str
-    commit: str
-    start: Literal["merge-base", "parent", "commit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +43,7 @@ class Plan:
         before: the branch's commit before a push that continues from it, or before a merge group.
         workflow: file name of the workflow, for instance ``agenteval.yml``.
         workflow_run_id: id of this workflow run.
-        lineage: place of the baseline; ``None`` if the event has none.
+        baseline_branch: branch whose runs can be the baseline; ``None`` if the event does not name it.
         first_stage: id of the workflow run to publish.
         pull_request: number of the pull request.
         new_label: the label that was set and started this run.
@@ -81,7 +65,7 @@ class Plan:
     before: str | None = None
     workflow: str | None = None
     workflow_run_id: str | None = None
-    lineage: Lineage | None = None
+    baseline_branch: str | None = None
     first_stage: int | None = None
     pull_request: int | None = None
     new_label: str | None = None
@@ -110,6 +94,7 @@ def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
         is_proposed=_is_proposed(environment, event),
         base_commit=_sha(_at(event, "pull_request", "base", "sha")),
         base_ref=_branch(environment.get("GITHUB_BASE_REF")),
+        baseline_branch=_default_branch(environment, event),
         workflow=_workflow(environment.get("GITHUB_WORKFLOW_REF")),
         workflow_run_id=_text(environment.get("GITHUB_RUN_ID")),
         reason=f"{name} events have no pull request" if name else "this is not a GitHub Actions run",
@@ -141,10 +126,7 @@ def run_page(environment: Mapping[str, str], repository: str | None = None, run_
 
 def with_baseline_branch(planned: Plan, branch: str) -> Plan:
     """Return the plan with another branch for the baseline."""
-    if not planned.lineage:
-        return planned
-    start = _start_on(planned.event) if planned.ref == f"refs/heads/{branch}" else "merge-base"
-    return replace(planned, lineage=Lineage(branch, planned.lineage.commit, start))
+    return replace(planned, baseline_branch=branch)
 
 
 def read_event(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -183,7 +165,7 @@ def _pull_request(start: Plan, environment: Mapping[str, str], event: Mapping[st
         commit=commit,
         base_ref=base,
         head_ref=head if _is_own_branch(start, event) else None,
-        lineage=Lineage(base, commit, start="merge-base") if base and commit else None,
+        baseline_branch=base,
         pull_request=number,
         new_label=_text(_at(event, "label", "name")) if event.get("action") == "labeled" else None,
         may_comment=barrier is None,
@@ -216,7 +198,7 @@ def _pull_request_target(start: Plan, environment: Mapping[str, str], event: Map
     return replace(
         described,
         commit=start.commit,
-        lineage=None,
+        baseline_branch=None,
         may_comment=False,
         may_check=False,
         reason=_TARGET_COMMENT,
@@ -233,20 +215,22 @@ def _merge_group(start: Plan, _environment: Mapping[str, str], event: Mapping[st
         commit=commit,
         base_ref=base,
         before=_sha(_at(event, "merge_group", "base_sha")),
-        lineage=Lineage(base, commit, start="merge-base") if base and commit else None,
+        baseline_branch=base,
         may_check=True,
         reason="merge_group events have no single pull request",
     )
 
 
 def _on_branch(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
-    """Plan a push, a schedule or a manual run: runs of the default branch extend its history, others leave it."""
-    branch = (start.ref or "").removeprefix("refs/heads/")
-    default = _text(_at(event, "repository", "default_branch")) or branch
-    has_branch = branch != start.ref and bool(branch) and start.commit is not None
-    first = _start_on(start.event) if branch == default else "merge-base"
-    lineage = Lineage(default, start.commit or "", first) if has_branch else None
-    return replace(start, lineage=lineage, before=_before(event), may_check=True)
+    """Plan a push, a schedule or a manual run: their commit is of the workflow's repository."""
+    return replace(start, before=_before(event), may_check=start.commit is not None)
+
+
+def _default_branch(environment: Mapping[str, str], event: Mapping[str, Any]) -> str | None:
+    """Return the default branch; the branch of the run if the event does not name it."""
+    ref = environment.get("GITHUB_REF") or ""
+    of_run = ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else None
+    return _text(_at(event, "repository", "default_branch")) or _text(of_run)
 
 
 def _before(event: Mapping[str, Any]) -> str | None:
@@ -254,11 +238,6 @@ def _before(event: Mapping[str, Any]) -> str | None:
     if event.get("forced") or event.get("created"):
         return None
     return _sha(event.get("before"))
-
-
-def _start_on(event: str) -> Literal["parent", "commit"]:
-    """Return the start on the branch: the parent for a push, the commit for a schedule."""
-    return "parent" if event == "push" else "commit"
 
 
 def _workflow_run(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:

@@ -10,13 +10,14 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from agenteval.ci.github.api.artifacts import PERMISSIONS, UnusableArtifactError, download, read_member
+from agenteval.ci.github.api.artifacts import PERMISSIONS, UnusableArtifactError
 from agenteval.ci.github.api.client import Client, GithubError
 from agenteval.ci.github.api.workflow_runs import Artifact, Run, artifacts_named, get_run
 from agenteval.ci.github.control import DEFAULT_SERVER_URL
+from agenteval.ci.github.downloaded_report import DownloadedReport
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.results.model import Results
-from agenteval.results.store import RESULTS_FILE, parse_results
+from agenteval.results.store import parse_results
 from agenteval.run.confirm.git import git
 from agenteval.run.control_commit import ControlError
 
@@ -125,13 +126,7 @@ def _results(client: Client, repository: str, artifact: Artifact, run: Run) -> R
     Raises:
         UnusableArtifactError: it contains none, or those of another commit.
     """
-    if artifact.expired:
-        raise UnusableArtifactError("it has expired; run the workflow again")
-    zipped = download(client, repository, artifact.id, artifact.digest)
-    try:
-        results = parse_results(read_member(zipped, RESULTS_FILE), RESULTS_FILE)
-    except ConfigError as error:
-        raise UnusableArtifactError(str(error)) from None
+    results = DownloadedReport.download(client, repository, artifact).results(parse_results)
     if results.run.commit not in {None, run.head_sha}:
         raise UnusableArtifactError("its results are of another commit than the run")
     return results

@@ -183,7 +183,7 @@ def _figures(results: Results) -> list[Figure]:
 
 def _baseline(comparison: Comparison, now: str) -> Part:
     baseline = comparison.baseline
-    distance = "" if baseline.distance is None else f"{count(baseline.distance, 'commit')} before the merge base"
+    distance = "" if baseline.distance is None else f"{count(baseline.distance, 'commit')} before the base commit"
     facts = [
         ("Commit", short_commit(baseline.commit)),
         ("Ref", one_line(baseline.ref or "", _LONGEST_LABEL)),
@@ -191,6 +191,7 @@ def _baseline(comparison: Comparison, now: str) -> Part:
         ("Made", moment(baseline.created_at)),
         ("Age", _age(baseline.created_at, now)),
         ("Distance", distance),
+        ("Includes", ", ".join(filter(None, map(short_commit, baseline.between)))),
     ]
     return Part(
         "baseline",

@@ -13,6 +13,9 @@ from agenteval.run.control_commit import ControlCommit, ControlError, ControlHos
 
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 _PARENT = re.compile(r"^parent ([0-9a-f]{40,64})$", re.MULTILINE)
+_OBJECT = re.compile(rb"[0-9a-f]{40,64} \w+ (\d+)\n")
+# States of a branch that a search for a baseline reads from the clone.
+_MOST_STATES = 2000
 _SUBMODULE = "160000"
 _BRANCHES = ("refs/heads/", "refs/remotes/")
 _FIX = "set `fetch-depth: 0` of actions/checkout, or fetch the history with `git fetch --unshallow`"
@@ -53,8 +56,7 @@ class Clone:
         content = git_bytes(root, "cat-file", "commit", commit)
         if object_id("commit", content, commit) != commit:
             raise ControlError(f"commit {commit[:12]} was changed in this clone")
-        about = content.partition(b"\n\n")[0].decode(errors="replace")
-        head = Head(commit, tuple(_PARENT.findall(about)))
+        head = Head(commit, _parents(content))
         return cls(root, head, git(root, "rev-parse", "--is-shallow-repository") == "true", host)
 
     def control(self, baseline: str | None) -> ControlCommit:
@@ -77,6 +79,56 @@ class Clone:
         if base == git(self.root, "rev-parse", "--verify", f"{commit}^{{commit}}"):
             return True
         return None if self.is_shallow else False
+
+    def distance(self, commit: str, descendant: str) -> int | None:
+        """Return how many commits a commit has more than its ancestor; ``None`` if the other one is no ancestor.
+
+        Raises:
+            ControlError: the clone does not contain both.
+        """
+        older, newer = checked_commit(commit), checked_commit(descendant)
+        for item in (older, newer):
+            git(self.root, "cat-file", "-e", f"{item}^{{commit}}")
+        try:
+            is_ancestor = git(self.root, "merge-base", older, newer) == older
+        except ControlError:
+            # They have no common commit.
+            return None
+        return int(git(self.root, "rev-list", "--count", newer, f"^{older}")) if is_ancestor else None
+
+    def first_parents(self, commit: str) -> tuple[str, ...]:
+        """Return a commit and its first parents, nearest first, as far as the clone contains them.
+
+        Their contents must have their ids, so no earlier step can have put other commits between them.
+        """
+        limit = f"--max-count={_MOST_STATES}"
+        try:
+            listed = git(self.root, "rev-list", "--first-parent", limit, checked_commit(commit), "--").split()
+            contents = git_bytes(self.root, "cat-file", "--batch", stdin="".join(f"{item}\n" for item in listed))
+        except ControlError:
+            return ()
+        found: list[str] = []
+        expected = commit
+        for item, content in zip(listed, _contents(contents), strict=False):
+            if item != expected or object_id("commit", content, item) != item:
+                break
+            found.append(item)
+            expected = next(iter(_parents(content)), "")
+        return tuple(found)
+
+    def fork(self, commit: str, branch: str) -> str | None:
+        """Return where a commit left a branch of the remote, the commit itself if the branch contains it.
+
+        Returns:
+            ``None`` if the clone does not contain enough to know.
+        """
+        ref = f"refs/remotes/origin/{branch}"
+        try:
+            found = git(self.root, "merge-base", checked_commit(commit), ref)
+        except ControlError:
+            return None
+        # In a shallow clone, a nearer one can be missing.
+        return found if found == commit or not self.is_shallow else None
 
     def is_on(self, commit: str, branch: str) -> bool:
         """Return whether a branch, of this clone or of a remote, contains a commit."""
@@ -126,6 +178,20 @@ def _objects(root: Path) -> Iterator[Path]:
     for path, _ in submodules(root, "HEAD"):
         if (root / path / ".git").exists():
             yield from _objects(root / path)
+
+
+def _parents(content: bytes) -> tuple[str, ...]:
+    """Return the parents of a commit, from its content."""
+    return tuple(_PARENT.findall(content.partition(b"\n\n")[0].decode(errors="replace")))
+
+
+def _contents(listed: bytes) -> Iterator[bytes]:
+    """Yield the contents of objects in the output of ``git cat-file --batch``, up to a missing one."""
+    place = 0
+    while found := _OBJECT.match(listed, place):
+        end = found.end() + int(found[1])
+        yield listed[found.end() : end]
+        place = end + 1
 
 
 def _branch_of(ref: str) -> str:

@@ -25,10 +25,11 @@ from agenteval.run.baseline import Search, known_suites, masked, read_baseline, 
 from agenteval.run.config.model import DEFAULT_CONCURRENCY, Config
 from agenteval.run.context import RunContext
 from agenteval.run.control_commit import of_baseline
+from agenteval.run.integrity.applies import is_merge_group
 from agenteval.run.journal.journal import JOURNAL_FILE
 from agenteval.run.plan import PlannedCase, RunLimits
 from agenteval.run.progress import RUNNING, SCORING
-from agenteval.run.provenance import provenance
+from agenteval.run.provenance import Provenance, provenance
 from agenteval.run.resolve.agents import interpreters_of
 from agenteval.run.resolve.checks import (
     agent_beside_traces,
@@ -95,7 +96,8 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     known = () if found.traces else suites
     # The search uses the network, so it starts only after the files are valid.
     search = found.baseline or _search(found, context)
-    if settings.shard is not None or found.traces or context.control.rule.kind != "pull-request":
+    run_provenance = context.provenance or provenance(os.environ, sources.here)
+    if settings.shard is not None or found.traces or not _is_proposed(context, run_provenance):
         search = search.accepted()
     baseline, part, of_whole = search.found, None, None
     selected = len(cases)
@@ -143,13 +145,19 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
         shard=part,
         coverage=_coverage(found, settings, selected, config, redact),
         resume=settings.resume,
-        provenance=context.provenance or provenance(os.environ, sources.here),
+        provenance=run_provenance,
         out=settings.out,
         journal=(settings.out or context.scratch) / JOURNAL_FILE,
         activity=RUNNING if not found.traces else SCORING,
         quiet=settings.quiet,
         ignore=config.ignore,
     )
+
+
+def _is_proposed(context: RunContext, of: Provenance) -> bool:
+    """Return whether the base commit's agent can make the baseline of a run that proposes a change."""
+    kind = context.control.rule.kind
+    return kind == "pull-request" or is_merge_group(kind, of.ref)
 
 
 def _trace_files(traces: Mapping[str, Path], selection: Selection, settings: Settings) -> TraceFiles:

@@ -1,52 +1,23 @@
-"""The control of each event, and where it is fetched from."""
+"""Where the control is fetched from."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from tests.unit.ci.github.test_event import BASE, HEAD, MERGE, MERGE_GROUP, ON_PULL_REQUEST, environment
 
 from agenteval.ci.github.api.client import Client
-from agenteval.ci.github.control import GithubControl, control_rule
-from agenteval.ci.github.event import plan
+from agenteval.ci.github.control import GithubControl
+from agenteval.ci.github.history import GithubHistory
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.run.control_commit import ControlRule
 
-PROPOSED = {"pull_request": {"number": 7, "head": {"sha": HEAD}, "base": {"ref": "main", "sha": BASE}}}
 TOKEN = "ghs_0123456789abcdef"
-
-
-@pytest.mark.parametrize(
-    ("event", "variables", "payload", "expected"),
-    [
-        ("pull_request", ON_PULL_REQUEST, PROPOSED, ControlRule("pull-request", MERGE, BASE, "main")),
-        ("merge_group", {}, MERGE_GROUP, ControlRule("previous", before=BASE)),
-        ("push", {}, {"before": BASE}, ControlRule("previous", before=BASE)),
-        ("push", {}, {"before": BASE, "forced": True}, ControlRule("previous")),
-        ("schedule", {}, {}, ControlRule("first-parent")),
-        ("workflow_dispatch", {}, {}, ControlRule("first-parent")),
-        (
-            "push",
-            {"GITHUB_REF": "refs/heads/feature"},
-            {"before": BASE, "repository": {"default_branch": "main"}},
-            ControlRule("merge-base", branch="main"),
-        ),
-        ("issue_comment", {}, {}, ControlRule("merge-base")),
-    ],
-)
-def test_the_rule_of_each_event(
-    event: str, variables: dict[str, str], payload: dict[str, Any], expected: ControlRule
-) -> None:
-    assert control_rule(plan(environment(event, **variables), payload)) == expected
 
 
 def control(token: str = TOKEN, repository: str = "org/bot", **variables: str) -> GithubControl:
     def client() -> Client:
         raise ConfigError(Problem("no token"))
 
-    of = {**environment("push"), "GITHUB_REPOSITORY": repository, **variables}
-    return GithubControl(plan(of, {}), client, token, of)
+    return GithubControl(ControlRule(), GithubHistory(client, repository), token, variables)
 
 
 def test_the_token_is_sent_in_a_header_and_shown_nowhere() -> None:

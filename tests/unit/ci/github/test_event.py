@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agenteval.ci.github.event import Lineage, Plan, plan, read_event, with_baseline_branch
+from agenteval.ci.github.event import Plan, plan, read_event, with_baseline_branch
 from agenteval.core.errors import ConfigError
 
 REPOSITORY = "acme/widgets"
@@ -86,8 +86,7 @@ WORKFLOW_RUN = {
 }
 
 
-ON_MAIN = {"lineage": Lineage("main", MERGE, "commit"), "may_check": True}
-PUSHED = ON_MAIN | {"lineage": Lineage("main", MERGE, "parent")}
+ON_MAIN = {"may_check": True}
 
 
 def of_pull_request(**changes: Any) -> Plan:
@@ -103,7 +102,7 @@ def of_pull_request(**changes: Any) -> Plan:
         "head_ref": "feature",
         "workflow": "agenteval.yml",
         "workflow_run_id": "1658821493",
-        "lineage": Lineage("main", HEAD, "merge-base"),
+        "baseline_branch": "main",
         "pull_request": 7,
         "may_comment": False,
     }
@@ -118,6 +117,7 @@ def without_pull_request(event: str, **changes: Any) -> Plan:
         "commit": MERGE,
         "github_sha": MERGE,
         "ref": "refs/heads/main",
+        "baseline_branch": "main",
         "workflow": "agenteval.yml",
         "workflow_run_id": "1658821493",
         "reason": f"{event} events have no pull request",
@@ -177,9 +177,9 @@ def test_pull_request(variables: dict[str, str], payload: dict[str, Any], expect
 @pytest.mark.parametrize(
     ("event", "payload", "changes"),
     [
-        ("push", {"before": BASE, "after": MERGE, "deleted": False}, PUSHED | {"before": BASE}),
-        ("push", {"before": BASE, "after": MERGE, "forced": True}, PUSHED),
-        ("push", {"before": "0" * 40, "after": MERGE, "created": True}, PUSHED),
+        ("push", {"before": BASE, "after": MERGE, "deleted": False}, ON_MAIN | {"before": BASE}),
+        ("push", {"before": BASE, "after": MERGE, "forced": True}, ON_MAIN),
+        ("push", {"before": "0" * 40, "after": MERGE, "created": True}, ON_MAIN),
         ("schedule", {"schedule": "30 5 * * *"}, ON_MAIN),
         ("workflow_dispatch", {"inputs": None, "ref": "refs/heads/main"}, ON_MAIN),
         ("issue_comment", {"issue": {"number": 7, "pull_request": {}}, "action": "created"}, {}),
@@ -189,7 +189,6 @@ def test_pull_request(variables: dict[str, str], payload: dict[str, Any], expect
             {
                 "base_ref": "main",
                 "before": BASE,
-                "lineage": Lineage("main", MERGE, "merge-base"),
                 "may_check": True,
                 "reason": "merge_group events have no single pull request",
             },
@@ -221,30 +220,25 @@ def test_pull_request_target_is_refused(head: dict[str, Any]) -> None:
     assert refused.commit == refused.github_sha == MERGE
 
 
-@pytest.mark.parametrize(
-    ("ref", "lineage"),
-    [
-        ("refs/heads/main", Lineage("main", MERGE, "parent")),
-        ("refs/heads/feature", Lineage("main", MERGE, "merge-base")),
-        ("refs/heads/team/main", Lineage("main", MERGE, "merge-base")),
-        ("refs/tags/v1", None),
-        ("", None),
-    ],
-)
-def test_only_runs_of_the_default_branch_go_on_with_its_history(ref: str, lineage: Lineage | None) -> None:
-    pushed = plan(environment("push", GITHUB_REF=ref), {"repository": {"default_branch": "main"}})
+@pytest.mark.parametrize("ref", ["refs/heads/main", "refs/heads/feature", "refs/tags/v1", ""])
+@pytest.mark.parametrize("event", ["push", "schedule", "release", "issue_comment", "check_run"])
+def test_the_baseline_is_of_the_default_branch_whatever_the_event(event: str, ref: str) -> None:
+    found = plan(environment(event, GITHUB_REF=ref), {"repository": {"default_branch": "trunk"}})
 
-    assert pushed.lineage == lineage
+    assert found.baseline_branch == "trunk"
+
+
+def test_an_event_that_names_no_default_branch_has_the_branch_of_its_run() -> None:
+    assert plan(environment("schedule", GITHUB_REF="refs/heads/next"), {}).baseline_branch == "next"
+    assert plan(environment("release", GITHUB_REF="refs/tags/v1"), {}).baseline_branch is None
 
 
 def test_a_baseline_branch_of_the_users_choice() -> None:
-    pushed = plan(environment("push", GITHUB_REF="refs/heads/next"), {"repository": {"default_branch": "main"}})
     proposed = plan(environment("pull_request", **ON_PULL_REQUEST), pull_request(OWN))
-    nothing = plan(environment("workflow_run"), WORKFLOW_RUN)
 
-    assert with_baseline_branch(pushed, "next").lineage == Lineage("next", MERGE, "parent")
-    assert with_baseline_branch(proposed, "next").lineage == Lineage("next", HEAD, "merge-base")
-    assert with_baseline_branch(nothing, "next") == nothing
+    found = with_baseline_branch(proposed, "next")
+
+    assert (found.baseline_branch, found.base_ref) == ("next", "main")
 
 
 def test_only_pull_request_target_is_refused() -> None:

@@ -180,7 +180,7 @@ def test_the_head_shows_the_baseline() -> None:
     parts = {part.id: part for part in page.parts}
     assert dict(parts["baseline"].facts) == {
         "Commit": "89abcdef0123", "Ref": "main", "Run": "1017", "Made": "2026-11-20 09:00 UTC", "Age": "1 day",
-        "Distance": "3 commits before the merge base",
+        "Distance": "3 commits before the base commit",
     }  # fmt: skip
     figures = {figure.label: (figure.value, figure.note) for figure in parts["numbers"].figures}
     assert figures["Pass rate"] == ("50%", "3 of 6 evaluated")

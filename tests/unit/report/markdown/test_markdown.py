@@ -86,7 +86,7 @@ class TestComment:
 
     def test_shows_the_baseline(self) -> None:
         footer = _plain(_comment(samples.regressed()).splitlines()[-1])
-        assert "commit 89abcdef0123 of main, 1 day old, 3 commits before the merge base" in footer
+        assert "commit 89abcdef0123 of main, 1 day old, 3 commits before the base commit" in footer
 
     def test_shows_both_answers_to_the_turn_that_changed(self) -> None:
         text = _comment(samples.regressed())

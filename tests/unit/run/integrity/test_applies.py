@@ -21,6 +21,7 @@ WITHOUT_COMMIT = BASELINE.model_copy(update={"run": BASELINE.run.model_copy(upda
         ("pull-request", "refs/pull/7/merge", None, True),
         ("pull-request", "refs/pull/7/merge", BASELINE, True),
         ("previous", "refs/heads/gh-readonly-queue/main/pr-7", BASELINE, True),
+        ("previous", "refs/heads/gh-readonly-queue/main/pr-7", None, True),
         ("previous", "refs/heads/main", BASELINE, False),
         ("first-parent", "refs/heads/main", BASELINE, False),
         ("merge-base", "refs/heads/feature", BASELINE, True),

@@ -17,18 +17,18 @@ from agenteval.core.process.run_confined import run_confined
 
 @dataclass
 class BaseFiles:
-    """The files of the commit that a pull request was opened against; each is requested at most once.
+    """The files of the commit that a pull request is compared with; each is requested at most once.
 
     Args:
         client: returns the connection to GitHub; raises ``ConfigError`` without a token.
         repository: ``owner/name``; ``None`` if unknown.
-        commit: SHA of the base commit; ``None`` if the event does not name it.
+        commit: returns the SHA of the base commit; ``None`` if the event does not name it.
         workspace: directory of the checkout.
     """
 
     client: Callable[[], Client]
     repository: str | None
-    commit: str | None
+    commit: Callable[[], str | None]
     workspace: Path
     _read: dict[Path, str | AgentEvalError] = field(default_factory=dict)
 
@@ -46,7 +46,8 @@ class BaseFiles:
         return known
 
     def _text(self, path: Path) -> str:
-        if self.repository is None or self.commit is None:
+        commit = self.commit()
+        if self.repository is None or commit is None:
             raise AgentEvalError("the event does not name the base commit")
         root, here = _repository(path.parent), _repository(working_directory().resolve())
         if root is None:
@@ -57,9 +58,9 @@ class BaseFiles:
             raise AgentEvalError(f"{path} is in another repository than the pull request")
         name = path.relative_to(root).as_posix()
         try:
-            return read_file(self.client(), self.repository, name, self.commit)
+            return read_file(self.client(), self.repository, name, commit)
         except AgentEvalError as error:
-            found = _in_checkout(root, self.commit, name)
+            found = _in_checkout(root, commit, name)
             if found is None:
                 raise AgentEvalError(str(error)) from None
             return found

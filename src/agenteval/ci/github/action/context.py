@@ -16,6 +16,8 @@ from agenteval.ci.github.comment.left_behind import RunJobs
 from agenteval.ci.github.comment.step import StepName, leg_of
 from agenteval.ci.github.control import GithubControl
 from agenteval.ci.github.event import Plan, plan, read_event, run_page, with_baseline_branch
+from agenteval.ci.github.history import GithubHistory
+from agenteval.ci.github.lineage import Lineage, find_lineage
 from agenteval.ci.github.publish.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.run.attempts.source import AttemptSource
@@ -96,8 +98,21 @@ class Context:
     @property
     def provenance(self) -> Provenance:
         """The repository, commit and workflow run that are evaluated."""
-        event = self.event
+        event, head = self.event, self.lineage.head
+        if event.event != "pull_request" and head is not None and head.commit != event.github_sha:
+            # The workflow has checked out something else than the commit of its branch.
+            return Provenance(head.commit, None, event.repository, event.workflow_run_id)
         return Provenance(event.commit, event.ref, event.repository, event.workflow_run_id)
+
+    @cached_property
+    def history(self) -> GithubHistory:
+        """What GitHub knows about the commits of the repository."""
+        return GithubHistory(self.client, self.event.repository)
+
+    @cached_property
+    def lineage(self) -> Lineage:
+        """What the run is compared with; found before user code runs."""
+        return find_lineage(self.event, self.workspace / self.inputs.working_directory, self.history)
 
     def client(self) -> Client:
         """Return the client of the GitHub API.
@@ -113,7 +128,7 @@ class Context:
         event = self.event
         if not event.is_proposed:
             return None
-        return BaseFiles(self.client, event.repository, event.base_commit, self.workspace)
+        return BaseFiles(self.client, event.repository, lambda: self.lineage.base, self.workspace)
 
     @property
     def workspace(self) -> Path:
@@ -183,13 +198,11 @@ class Context:
             ConfigError: there is no baseline, and ``on-missing-baseline`` is ``fail``.
         """
         inputs = self.inputs
-        control = GithubControl(self.event, self.client, inputs.github_token, self.environment)
-        baseline, missing = self._baseline_source(), inputs.missing_baseline()
+        control = GithubControl(self.lineage.rule, self.history, inputs.github_token, self.environment)
         return RunContext(
             self.provenance,
-            baseline,
+            self._baseline_source(),
             inputs.setup,
-            missing,
             control=control,
             attempts=self._attempts(),
             acceptances=self._acceptances(),
@@ -220,20 +233,26 @@ class Context:
         return RemoteAttempts(self.client, event.repository, event.workflow, inputs.baseline_artifact, number, branch)
 
     def _baseline_source(self) -> BaselineSource | None:
+        """Return what finds the baseline; ``None`` if the caller names a file that exists, or wants none."""
         inputs, event = self.inputs, self.event
-        if not inputs.baseline_is_searched or event.repository is None:
-            return None
-        from agenteval.ci.github.baseline.source import RemoteBaseline, search_for
+        from agenteval.ci.github.baseline.model import GivenRun, Search, Start, Unknown
+        from agenteval.ci.github.baseline.source import Absence, RemoteBaseline
 
-        run_id = int(inputs.baseline) if inputs.baseline.isdigit() else None
-        search = search_for(event.repository, event.workflow or "", inputs.baseline_artifact, event.lineage, run_id)
-        if search is None:
-            return None
-        try:
-            client = self.client()
-        except ConfigError as error:
-            if inputs.on_missing_baseline == "fail":
-                raise
-            warn([f"there is no baseline to compare with: {error}"])
-            return None
-        return RemoteBaseline(client, search, inputs.on_missing_baseline, lambda line: say(f"agenteval: {line}"))
+        if not inputs.baseline_is_searched:
+            if inputs.missing_baseline is None:
+                return None
+            start: Start | Unknown | GivenRun = Unknown(f"the baseline {inputs.missing_baseline} does not exist")
+        elif event.repository is None:
+            start = Unknown("the repository is unknown")
+        else:
+            start = GivenRun(int(inputs.baseline)) if inputs.baseline.isdigit() else self.lineage.start
+        search = Search(
+            event.repository or "",
+            event.workflow or "",
+            inputs.baseline_artifact,
+            event.baseline_branch or "",
+            start,
+            event.workflow_run_id,
+        )
+        absence = Absence(inputs.on_missing_baseline, lambda line: say(f"agenteval: {line}"))
+        return RemoteBaseline(self.client, search, absence, self.lineage.clone)

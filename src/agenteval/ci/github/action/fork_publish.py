@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from agenteval.ci.github.action.context import Context
 from agenteval.ci.github.action.outputs import say
-from agenteval.ci.github.api.artifacts import PERMISSIONS, UnusableArtifactError, download, read_member
+from agenteval.ci.github.api.artifacts import PERMISSIONS, UnusableArtifactError
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.api.fork_run import FirstStage, first_stage
 from agenteval.ci.github.api.workflow_runs import artifacts_named
+from agenteval.ci.github.downloaded_report import DownloadedReport
 from agenteval.ci.github.publish.publisher import Content, PublicationTarget, Publisher, revision_of
 from agenteval.ci.github.publish.saved_results import judged_content, send
 from agenteval.core.errors import ConfigError, Problem
@@ -21,7 +22,7 @@ from agenteval.core.masking import shortened
 from agenteval.core.text.escape import markdown_inline
 from agenteval.report.markdown.placeholders import render_nothing_left
 from agenteval.results.model import Results
-from agenteval.results.store import RESULTS_FILE, parse_results
+from agenteval.results.store import parse_results
 from agenteval.results.verdict import Verdict
 
 _REASON_LIMIT = 300
@@ -94,12 +95,7 @@ def _results(client: Client, repository: str, stage: FirstStage, name: str) -> R
         found = artifacts_named(api, repository, stage.run_id, name)
     if not found:
         raise UnusableArtifactError(f"the run has no artifact {name}")
-    artifact = found[0]
-    data = read_member(download(client, repository, artifact.id, artifact.digest), RESULTS_FILE)
-    try:
-        results = parse_results(data, RESULTS_FILE)
-    except ConfigError as error:
-        raise UnusableArtifactError(str(error)) from None
+    results = DownloadedReport.download(client, repository, found[0]).results(parse_results)
     if results.run.commit != stage.commit:
         raise UnusableArtifactError("its results are of another commit than the run")
     return results

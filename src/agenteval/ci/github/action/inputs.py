@@ -140,19 +140,11 @@ class Inputs:
         named = {"comment_template": self.comment_template, "summary_template": self.summary_template}
         return {name: Path(path) for name, path in named.items() if path}
 
-    def missing_baseline(self) -> tuple[str, ...]:
-        """Return the warning about a baseline file that does not exist, if there is something to warn of.
-
-        Raises:
-            ConfigError: the baseline is a file that does not exist, and that is to fail.
-        """
+    @property
+    def missing_baseline(self) -> Path | None:
+        """Return the file of the baseline if it does not exist; ``None`` if it does, or none is named."""
         path = self._baseline_path()
-        if path is None or path.exists() or self.on_missing_baseline == "pass":
-            return ()
-        message = f"the baseline {self.baseline} does not exist"
-        if self.on_missing_baseline == "fail":
-            raise ConfigError(Problem(message, path="baseline"))
-        return (f"{message}; nothing was compared",)
+        return path if path is not None and not path.exists() else None
 
     def _baseline_path(self) -> Path | None:
         """Return the baseline file; ``None`` if there is to be no baseline, or one of a workflow run."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -14,14 +11,6 @@ if TYPE_CHECKING:
     from github import Github
 
 _PER_PAGE = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Ancestor:
-    """A commit and its distance from the start of the search, in commits."""
-
-    sha: str
-    distance: int
 
 
 class _Parent(BaseModel):
@@ -35,6 +24,7 @@ class _Commit(BaseModel):
 
 class _Comparison(BaseModel):
     merge_base_commit: _Commit
+    ahead_by: int
 
 
 def merge_base(api: Github, repository: str, base: str, head: str) -> str:
@@ -43,54 +33,75 @@ def merge_base(api: Github, repository: str, base: str, head: str) -> str:
     Args:
         api: an open connection.
         repository: ``owner/name``.
-        base: a branch.
+        base: a branch or a commit.
         head: a commit, also one of a fork.
 
     Raises:
         GithubException: one of them does not exist, or they have no common commit.
         ValidationError: the response does not match GitHub's documentation.
     """
-    path = f"/repos/{repository}/compare/{quote(base, safe='')}...{quote(head, safe='')}"
-    # Only the first page contains changed files, which may be megabytes.
-    _, answer = api.requester.requestJsonAndCheck("GET", path, parameters={"per_page": "1", "page": "2"})
-    if "merge_base_commit" not in (answer or {}):
-        _, answer = api.requester.requestJsonAndCheck("GET", path)
-    return _Comparison.model_validate(answer).merge_base_commit.sha
+    return _compared(api, repository, base, head).merge_base_commit.sha
 
 
-def ancestors(api: Github, repository: str, start: str, count: int) -> list[Ancestor]:
-    """Return a commit and its ancestors, nearest first.
-
-    Distances count first parents, which are the states of a branch. Merged commits count by position in the list.
+def distance(api: Github, repository: str, earlier: str, later: str) -> int | None:
+    """Return how many commits a commit has more than its ancestor; ``None`` if the other one is no ancestor.
 
     Args:
         api: an open connection.
         repository: ``owner/name``.
-        start: the first commit.
-        count: limit of commits.
+        earlier: the commit that may be the ancestor; it need not exist any more.
+        later: the other commit.
+
+    Raises:
+        GithubException: GitHub refuses.
+        ValidationError: the response does not match GitHub's documentation.
+    """
+    from github import UnknownObjectException
+
+    try:
+        found = _compared(api, repository, earlier, later)
+    except UnknownObjectException:
+        return None
+    return found.ahead_by if found.merge_base_commit.sha == earlier else None
+
+
+def parents(api: Github, repository: str, commit: str) -> tuple[str, ...]:
+    """Return the parents of a commit.
 
     Raises:
         GithubException: the commit does not exist.
         ValidationError: the response does not match GitHub's documentation.
     """
-    commits: list[_Commit] = []
-    for page in range(1, -(-count // _PER_PAGE) + 1):
-        sent = {"sha": start, "per_page": str(min(count, _PER_PAGE)), "page": str(page)}
-        _, answer = api.requester.requestJsonAndCheck("GET", f"/repos/{repository}/commits", parameters=sent)
-        some = TypeAdapter(list[_Commit]).validate_python(answer)
-        commits += some
-        if len(some) < min(count, _PER_PAGE):
-            break
-    states = _first_parents(commits)
-    return [Ancestor(c.sha, states.get(c.sha, place)) for place, c in islice(enumerate(commits), count)]
+    return tuple(parent.sha for found in _listed(api, repository, commit, 1)[:1] for parent in found.parents)
 
 
-def _first_parents(commits: Sequence[_Commit]) -> Mapping[str, int]:
-    known = {commit.sha: commit for commit in commits}
-    found: dict[str, int] = {}
-    sha = commits[0].sha if commits else ""
-    while sha in known and sha not in found:
-        found[sha] = len(found)
-        parents = known[sha].parents
-        sha = parents[0].sha if parents else ""
-    return found
+def first_parents(api: Github, repository: str, commit: str) -> tuple[str, ...]:
+    """Return a commit and its first parents, nearest first, as far as one page of commits contains them.
+
+    Raises:
+        GithubException: the commit does not exist.
+        ValidationError: the response does not match GitHub's documentation.
+    """
+    known = {found.sha: found for found in _listed(api, repository, commit, _PER_PAGE)}
+    states: list[str] = []
+    while commit in known:
+        states.append(commit)
+        before = known.pop(commit).parents
+        commit = before[0].sha if before else ""
+    return tuple(states)
+
+
+def _listed(api: Github, repository: str, commit: str, count: int) -> list[_Commit]:
+    """Return a commit and its ancestors, at most one page."""
+    sent = {"sha": commit, "per_page": str(count)}
+    _, answer = api.requester.requestJsonAndCheck("GET", f"/repos/{repository}/commits", parameters=sent)
+    return TypeAdapter(list[_Commit]).validate_python(answer)
+
+
+def _compared(api: Github, repository: str, base: str, head: str) -> _Comparison:
+    path = f"/repos/{repository}/compare/{quote(base, safe='')}...{quote(head, safe='')}"
+    # Only the first page contains changed files, which may be megabytes.
+    _, answer = api.requester.requestJsonAndCheck("GET", path, parameters={"per_page": "1", "page": "2"})
+    if "merge_base_commit" not in (answer or {}):
+        _, answer = api.requester.requestJsonAndCheck("GET", path)
+    return _Comparison.model_validate(answer)

@@ -6,6 +6,7 @@ import hashlib
 import time
 from dataclasses import dataclass
 from http import HTTPStatus
+from io import BytesIO
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -42,7 +43,7 @@ class DownloadLimits:
         pauses_s: seconds before each retry; the addresses of the store are valid for a minute.
     """
 
-    size: int = 64 * _MIB
+    size: int = 256 * _MIB
     total_s: float = 180.0
     silence_s: float = 20.0
     pauses_s: tuple[float, ...] = (1.0, 4.0)
@@ -158,19 +159,20 @@ def _must_be_fine(response: Response, limits: DownloadLimits) -> None:
 
 
 def _body(response: Response, limits: DownloadLimits, deadline: float) -> bytes:
-    received = bytearray()
+    received = BytesIO()
     # Read single pieces from the network, because waiting for a full chunk could take forever.
     while piece := response.raw.read1(_CHUNK, decode_content=False):
-        received += piece
-        if len(received) > limits.size:
+        received.write(piece)
+        if received.tell() > limits.size:
             raise _too_large(limits)
         if time.monotonic() > deadline:
             raise UnusableArtifactError(f"its download took longer than {limits.total_s:g} s")
-    return bytes(received)
+    return received.getvalue()
 
 
 def _too_large(limits: DownloadLimits) -> UnusableArtifactError:
-    return UnusableArtifactError(f"it is larger than {limits.size:,} bytes")
+    size = f"{limits.size // _MIB} MiB" if limits.size >= _MIB else f"{limits.size:,} bytes"
+    return UnusableArtifactError(f"it is larger than {size}; upload results.json without the other reports")
 
 
 def _checked(data: bytes, digest: str | None) -> bytes:

@@ -13,12 +13,15 @@ from pydantic import BaseModel
 if TYPE_CHECKING:
     from github import Github
 
-# Runs of pull requests are listed under a branch if a fork's branch has the same name. The author of the pull
-# request controls such a run.
-_TRUSTED_EVENTS = frozenset({"push", "schedule", "workflow_dispatch", "merge_group"})
+#: Events whose runs evaluate a state of the branch, the most frequent one first. Runs of pull requests are listed
+#: under a branch if a fork's branch has the same name; the author of the pull request controls such a run. Other
+#: events run for the default branch, but what they evaluate can come from anybody.
+TRUSTED_EVENTS = ("push", "merge_group", "workflow_dispatch", "schedule")
 _FOLDER = ".github/workflows/"
 _PER_PAGE = 100
 _PAGES = 2
+# GitHub lists no more runs than these for a filter.
+_MOST_LISTED = 1000
 
 
 class _Repository(BaseModel):
@@ -92,26 +95,34 @@ class Workflow:
     file: str
     branch: str
 
-    def trusted_runs(self, nearest: str) -> list[Run]:
-        """Return the newest runs of the branch and its merge queue, newest first.
-
-        Args:
-            nearest: the most relevant commit; its runs are requested if the newest runs do not reach it.
+    def runs_of(self, commit: str) -> list[Run]:
+        """Return the newest trusted runs of a commit, newest first.
 
         Raises:
             GithubException: the workflow does not exist, or GitHub refuses.
             ValidationError: the response does not match GitHub's documentation.
         """
-        listed, more = self._newest(branch=self.branch)
-        runs = self._trusted(listed)
-        if more and len(runs) < _PER_PAGE:
-            # Runs of pull requests fill the list.
-            runs |= self._trusted(self._page(1, branch=self.branch, event="push").workflow_runs)
+        listed = self._page(1, head_sha=commit).workflow_runs
+        return self._trusted(run for run in listed if run.head_sha == commit)
+
+    def trusted_runs(self, event: str, page: int) -> tuple[list[Run], bool]:
+        """Return a page of the trusted runs of an event, newest first, and whether there are more pages.
+
+        Each event has a separate list, which runs of pull requests cannot fill.
+
+        Args:
+            event: one of `TRUSTED_EVENTS`.
+            page: number of the page, from 1.
+
+        Raises:
+            GithubException: the workflow does not exist, or GitHub refuses.
+            ValidationError: the response does not match GitHub's documentation.
+        """
         # A merge queue uses temporary branches, so the branch's list does not contain its runs.
-        for query in ({"head_sha": nearest}, {"event": "merge_group"}):
-            if all(run.head_sha != nearest for run in runs.values()):
-                runs |= self._trusted(self._page(1, **query).workflow_runs)
-        return sorted(runs.values(), key=lambda run: (run.created_at, run.id), reverse=True)
+        of_branch = {} if event == "merge_group" else {"branch": self.branch}
+        answer = self._page(page, event=event, **of_branch)
+        more = bool(answer.workflow_runs) and page * _PER_PAGE < min(answer.total_count, _MOST_LISTED)
+        return self._trusted(answer.workflow_runs), more
 
     def proposed_runs(self) -> list[Run]:
         """Return the newest runs for pull requests of the branch, if it is in this repository; newest first.
@@ -140,33 +151,22 @@ class Workflow:
         listed = self._page(1, head_sha=commit, event="pull_request").workflow_runs
         return [run for run in listed if run.head_sha == commit and run.event == "pull_request"]
 
-    def _newest(self, **query: str) -> tuple[list[Run], bool]:
-        """Return the runs on the first pages, and whether there are more."""
-        runs: list[Run] = []
-        total = 0
-        for page in range(1, _PAGES + 1):
-            answer = self._page(page, **query)
-            runs += answer.workflow_runs
-            total = answer.total_count
-            if not answer.workflow_runs or len(runs) >= total:
-                break
-        return runs, len(runs) < total
-
     def _page(self, page: int, **query: str) -> _Runs:
         name = quote(self.file.rpartition("/")[2], safe="")
         path = f"/repos/{self.repository}/actions/workflows/{name}/runs"
         sent = {**query, "exclude_pull_requests": "true", "per_page": str(_PER_PAGE), "page": str(page)}
         return _Runs.model_validate(_get(self.api, path, sent))
 
-    def _trusted(self, runs: Iterable[Run]) -> dict[int, Run]:
-        return {run.id: run for run in runs if self._is_trusted(run)}
+    def _trusted(self, runs: Iterable[Run]) -> list[Run]:
+        found = {run.id: run for run in runs if self._is_trusted(run)}
+        return sorted(found.values(), key=lambda run: (run.created_at, run.id), reverse=True)
 
     def _is_trusted(self, run: Run) -> bool:
         branch = run.head_branch or ""
         of_branch = branch == self.branch
         if run.event == "merge_group":
             of_branch = branch.startswith(f"gh-readonly-queue/{self.branch}/")
-        return run.event in _TRUSTED_EVENTS and of_branch and self._is_of_workflow(run)
+        return run.event in TRUSTED_EVENTS and of_branch and self._is_of_workflow(run)
 
     def _is_of_workflow(self, run: Run) -> bool:
         # A path may end in ``@`` and the ref of the file.

@@ -11,15 +11,16 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agenteval.ci.github.api.artifacts import PERMISSIONS, UnusableArtifactError, download, read_member
+from agenteval.ci.github.api.artifacts import PERMISSIONS, UnusableArtifactError
 from agenteval.ci.github.api.client import Client, GithubError
 from agenteval.ci.github.api.workflow_runs import Artifact, Workflow, artifacts_named
 from agenteval.ci.github.attempts.forget import FORGET, forgetting
 from agenteval.ci.github.baseline.model import SearchLimits
-from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.ci.github.downloaded_report import DownloadedReport
+from agenteval.core.errors import AgentEvalError
 from agenteval.core.files.writing import write_bytes
 from agenteval.core.masking import shortened
-from agenteval.results.store import RESULTS_FILE, parse_results
+from agenteval.results.store import parse_results
 from agenteval.run.attempts.source import EarlierAttempt, Recollection
 from agenteval.run.journal.journal import JOURNAL_FILE, confirmation_file
 
@@ -133,13 +134,9 @@ class RemoteAttempts:
             UnusableArtifactError: it cannot be read.
             GithubError: GitHub refused, failed or could not be reached.
         """
-        if artifact.expired:
-            raise UnusableArtifactError("it has expired")
-        zipped = download(client, self.repository, artifact.id, artifact.digest, self.limits.download)
-        try:
-            results = parse_results(read_member(zipped, RESULTS_FILE, self.limits.member), RESULTS_FILE)
-        except ConfigError as error:
-            raise UnusableArtifactError(str(error)) from None
+        limits = self.limits
+        report = DownloadedReport.download(client, self.repository, artifact, limits.download, limits.member)
+        results = report.results(parse_results)
         # The branch can have had another pull request before, earlier versions keep no record of attempts, and shards
         # decide nothing.
         if (
@@ -148,7 +145,7 @@ class RemoteAttempts:
             or results.run.ref != f"refs/pull/{self.pull_request}/merge"
         ):
             raise _NoAttemptError("it contains no attempt of this pull request")
-        return EarlierAttempt(results, results.memory, partial(_restore, zipped, self.limits))
+        return EarlierAttempt(results, results.memory, partial(_restore, report))
 
 
 _UNREAD = "the earlier runs of this pull request cannot be read, so this run is decided like a first one"
@@ -158,20 +155,20 @@ class _NoAttemptError(UnusableArtifactError):
     """The artifact is sound, but not of this pull request."""
 
 
-def _restore(zipped: bytes, limits: SearchLimits, directory: Path) -> bool:
+def _restore(report: DownloadedReport, directory: Path) -> bool:
     """Write the journals in an artifact to a directory; return false if there are no journals."""
     written = False
-    for name, content in _journals(zipped, limits):
+    for name, content in _journals(report):
         write_bytes(directory, name, content)
         written = True
     return written
 
 
-def _journals(zipped: bytes, limits: SearchLimits) -> Iterator[tuple[str, bytes]]:
+def _journals(report: DownloadedReport) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of the journal of an attempt, and of each of its confirmations."""
     names = (JOURNAL_FILE, *(confirmation_file(number) for number in range(1, _MOST_CONFIRMATIONS + 1)))
     for name in names:
         try:
-            yield name, read_member(zipped, name, limits.member)
+            yield name, report.file(name)
         except UnusableArtifactError:
             return

@@ -10,27 +10,22 @@ from agenteval.ci.github.api.zip_member import MemberLimits
 from agenteval.results.model import Results
 
 _SHORT = 7
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeTo:
-    """Start at the merge base of the base branch and the head commit."""
-
-    head: str
-
-
-@dataclass(frozen=True, slots=True)
-class Before:
-    """Start at the parent of a commit on the base branch."""
+class Start:
+    """Start at a commit; ``place`` describes it in messages."""
 
     commit: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
-class At:
-    """Start at a commit on the base branch."""
+class Unknown:
+    """The commit to start at is unknown; ``why`` is a sentence with the fix."""
 
-    commit: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +44,16 @@ class Search:
         workflow: name of the workflow file, for instance ``agenteval.yml``.
         artifact: name of the artifact.
         base_branch: branch whose runs count.
-        start: start of the search.
-        max_commits: limit of commits.
+        start: start of the search; its ancestors follow.
+        own_run: id of the workflow run that searches: an earlier attempt of it is never its baseline.
     """
 
     repository: str
     workflow: str
     artifact: str
     base_branch: str
-    start: ChangeTo | Before | At | GivenRun
-    max_commits: int = 50
+    start: Start | Unknown | GivenRun
+    own_run: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +65,7 @@ class SearchLimits:
         member: limits of the results file.
         downloads: limit of artifacts.
         runs: limit of runs.
+        requests: limit of the requests that list runs and their artifacts, and that compare commits.
         total_s: time limit in seconds, checked before each artifact.
     """
 
@@ -77,6 +73,7 @@ class SearchLimits:
     member: MemberLimits = field(default_factory=MemberLimits)
     downloads: int = 20
     runs: int = 50
+    requests: int = 100
     total_s: float = 300.0
 
 
@@ -85,23 +82,23 @@ class Found:
     """A baseline.
 
     Attributes:
-        data: content of results.json.
         results: the parsed results.
         commit: commit of the run.
         run_id: id of the workflow run.
         created_at: start of the run.
         distance: commits from the start of the search; ``None`` for a given run.
-        began_at: description of the start.
+        start: the start of the search; ``None`` for a given run.
+        between: the states of the branch after the commit, up to the start, newest first; empty if they are unknown.
         notes: skipped runs, and parts left out of the results.
     """
 
-    data: bytes = field(repr=False)
     results: Results = field(repr=False)
     commit: str
     run_id: int
     created_at: datetime
     distance: int | None
-    began_at: str = ""
+    start: Start | None = None
+    between: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -121,12 +118,20 @@ def describe(found: Found, now: datetime | None = None) -> str:
         now: current time with time zone; default: the clock.
     """
     parts = [f"commit {short(found.commit)}"]
-    if found.distance == 0:
-        parts.append(found.began_at)
-    elif found.distance is not None:
-        parts.append(f"{counted(found.distance, 'commit')} before {found.began_at}")
+    if found.start is not None and found.distance is not None:
+        place = found.start.place
+        parts.append(f"{counted(found.distance, 'commit')} before {place}" if found.distance else place)
     parts.append(f"{_age((now or datetime.now(UTC)) - found.created_at)} old")
-    return f"baseline: {', '.join(part for part in parts if part)} (workflow run {found.run_id})"
+    return f"baseline: {', '.join(part for part in parts if part)} (workflow run {found.run_id}){_included(found)}"
+
+
+def _included(found: Found) -> str:
+    """Return which commits of the branch have no usable run, so that their changes are compared too."""
+    if not found.between:
+        return ""
+    named = ", ".join(map(short, found.between[:_MOST_NAMED]))
+    more = len(found.between) - _MOST_NAMED
+    return f"; the comparison includes {named}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def short(commit: str) -> str:

@@ -8,14 +8,37 @@ from typing import Literal
 
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.baseline import model as wanted
-from agenteval.ci.github.baseline.search import find_baseline
-from agenteval.ci.github.event import Lineage
+from agenteval.ci.github.baseline.search import Accept, find_baseline
+from agenteval.core.errors import ConfigError
 from agenteval.core.text.escape import terminal
 from agenteval.results.model import Results
 from agenteval.run.baseline import FoundBaseline, MissingBaseline, Search
+from agenteval.run.confirm.clone import Clone
 from agenteval.run.resolve.suites import place_of
 
 OnMissing = Literal["pass", "warn", "fail"]
+
+
+@dataclass(frozen=True)
+class Absence:
+    """The action if there is no baseline.
+
+    Args:
+        on_missing: the choice of the user.
+        tell: writes a line to the log.
+    """
+
+    on_missing: OnMissing
+    tell: Callable[[str], None]
+
+    def of(self, missing: wanted.Missing) -> Search:
+        """Return the result of a search that found nothing."""
+        message = f"there is no baseline to compare with: {missing.reason}"
+        if self.on_missing == "pass":
+            for line in (*missing.notes, message):
+                self.tell(terminal(line))
+            return Search(missing=MissingBaseline())
+        return Search(missing=MissingBaseline((*missing.notes, message), is_required=self.on_missing == "fail"))
 
 
 @dataclass(frozen=True)
@@ -23,16 +46,16 @@ class RemoteBaseline:
     """Searches the artifacts of a workflow.
 
     Args:
-        client: connection to GitHub.
+        client: returns the connection to GitHub; raises ``ConfigError`` without a token.
         looked_for: parameters of the search.
-        on_missing: action without a baseline.
-        tell: writes a line to the log.
+        absence: the action if nothing is found.
+        clone: the checkout, which may know the history.
     """
 
-    client: Client
+    client: Callable[[], Client]
     looked_for: wanted.Search
-    on_missing: OnMissing
-    tell: Callable[[str], None]
+    absence: Absence
+    clone: Clone | None = None
 
     def search(self, cases: Collection[str]) -> Search:
         """Return the nearest run of the suites with these cases; any run without cases.
@@ -53,46 +76,18 @@ class RemoteBaseline:
                 return None
             return "it is of other suites"
 
-        found = find_baseline(self.client, self.looked_for, accept)
-        if isinstance(found, wanted.Found):
-            self.tell(terminal(wanted.describe(found)))
-            return Search(FoundBaseline(found.results, distance=found.distance), found.notes)
-        return self._missing(found)
+        found = self._found(accept)
+        if isinstance(found, wanted.Missing):
+            return self.absence.of(found)
+        self.absence.tell(terminal(wanted.describe(found)))
+        return Search(FoundBaseline(found.results, distance=found.distance, between=found.between), found.notes)
 
-    def _missing(self, missing: wanted.Missing) -> Search:
-        message = f"there is no baseline to compare with: {missing.reason}"
-        if self.on_missing == "pass":
-            for line in (*missing.notes, message):
-                self.tell(terminal(line))
-            return Search(missing=MissingBaseline())
-        return Search(missing=MissingBaseline((*missing.notes, message), is_required=self.on_missing == "fail"))
-
-
-def search_for(
-    repository: str, workflow: str, artifact: str, lineage: Lineage | None, run_id: int | None
-) -> wanted.Search | None:
-    """Return the parameters of the search; ``None`` if the event has no history and no run is named.
-
-    Args:
-        repository: ``owner/name``.
-        workflow: name of the workflow file.
-        artifact: name of the artifact.
-        lineage: start of the event's history.
-        run_id: the run that the user named, if any.
-    """
-    if run_id is not None:
-        branch = lineage.branch if lineage else ""
-        return wanted.Search(repository, workflow, artifact, branch, wanted.GivenRun(run_id))
-    if lineage is None:
-        return None
-    return wanted.Search(repository, workflow, artifact, lineage.branch, _start(lineage))
-
-
-def _start(lineage: Lineage) -> wanted.ChangeTo | wanted.Before | wanted.At:
-    match lineage.start:
-        case "merge-base":
-            return wanted.ChangeTo(lineage.commit)
-        case "parent":
-            return wanted.Before(lineage.commit)
-        case "commit":
-            return wanted.At(lineage.commit)
+    def _found(self, accept: Accept) -> wanted.Found | wanted.Missing:
+        start = self.looked_for.start
+        if isinstance(start, wanted.Unknown):
+            # Without a search, no token is needed.
+            return wanted.Missing(start.why)
+        try:
+            return find_baseline(self.client(), self.looked_for, accept, self.clone)
+        except ConfigError as error:
+            return wanted.Missing(str(error))

@@ -1,4 +1,4 @@
-"""What needs no GitHub in the search for a baseline: which runs count, how far commits are, the sentence."""
+"""What needs no GitHub in the search for a baseline: which runs count, the states of a branch, the sentence."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from github import Github
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.ci.github.api.ancestry import ancestors
-from agenteval.ci.github.api.workflow_runs import Workflow, artifacts_named
-from agenteval.ci.github.baseline.model import Found, describe
+from agenteval.ci.github.api.ancestry import first_parents
+from agenteval.ci.github.api.workflow_runs import TRUSTED_EVENTS, Workflow, artifacts_named
+from agenteval.ci.github.baseline.model import Found, Start, describe
 from agenteval.results.model import Results
 
 REPOSITORY = "acme/widgets"
@@ -60,7 +60,12 @@ def run(**changes: Any) -> dict[str, Any]:
 
 def trusted(*runs: dict[str, Any], file: str = "agenteval.yml") -> list[int]:
     api = Api({"runs": {"total_count": len(runs), "workflow_runs": list(runs)}})
-    return [found.id for found in Workflow(api.as_github(), REPOSITORY, file, "main").trusted_runs(_SHA)]
+    workflow = Workflow(api.as_github(), REPOSITORY, file, "main")
+    listed, more = workflow.trusted_runs("push", 1)
+    # Servers can ignore filters, so both lists are checked.
+    assert [found.id for found in workflow.runs_of(_SHA)] == [found.id for found in listed]
+    assert not more
+    return [found.id for found in listed]
 
 
 @pytest.mark.parametrize(
@@ -122,42 +127,37 @@ def test_artifacts_of_other_names_are_left_out_where_the_server_does_not() -> No
 
 
 def _served(history: list[tuple[str, list[str]]]) -> Api:
-    """Commits by page, as GitHub lists them."""
+    """Commits as GitHub lists them."""
 
     def page(query: dict[str, str]) -> list[dict[str, Any]]:
-        size, number = int(query["per_page"]), int(query["page"])
-        some = history[(number - 1) * size : number * size]
+        some = history[: int(query["per_page"])]
         return [{"sha": sha, "parents": [{"sha": parent} for parent in parents]} for sha, parents in some]
 
     return Api({"commits": page})
 
 
-@given(st.integers(1, 260), st.integers(1, 250))
-def test_distances_of_a_chain_are_places(length: int, count: int) -> None:
+@given(st.integers(1, 260))
+def test_the_states_of_a_chain_are_its_newest_commits(length: int) -> None:
     chain = [(f"{number}", [f"{number + 1}"] if number + 1 < length else []) for number in range(length)]
     api = _served(chain)
 
-    found = ancestors(api.as_github(), REPOSITORY, "0", count)
-
-    assert [(one.sha, one.distance) for one in found] == [(f"{n}", n) for n in range(min(length, count))]
-    assert len(api.asked) <= -(-count // 100)
+    assert first_parents(api.as_github(), REPOSITORY, "0") == tuple(f"{n}" for n in range(min(length, 100)))
+    assert len(api.asked) == 1
 
 
-@given(st.lists(st.integers(0, 6), min_size=1, max_size=20))
-def test_merged_in_commits_do_not_count(sides: list[int]) -> None:
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=14))
+def test_merged_in_commits_are_no_states(sides: list[int]) -> None:
     history: list[tuple[str, list[str]]] = []
     for number, side in enumerate(sides):
         branch = [f"{number}.{place}" for place in range(side)]
         history.append((f"{number}", [f"{number + 1}", *branch[:1]]))
         history += [(sha, [after]) for sha, after in zip(branch, [*branch[1:], "start"], strict=False)]
 
-    found = ancestors(_served(history).as_github(), REPOSITORY, "0", len(history))
-
-    assert {one.sha: one.distance for one in found if "." not in one.sha} == {f"{n}": n for n in range(len(sides))}
+    assert first_parents(_served(history).as_github(), REPOSITORY, "0") == tuple(f"{n}" for n in range(len(sides)))
 
 
 def _found(**changes: Any) -> Found:
-    usual = Found(b"", cast("Results", None), "0123456789" * 4, 77, _NOW, 3, "the merge base")
+    usual = Found(cast("Results", None), "0123456789" * 4, 77, _NOW, 3, Start("c" * 40, "the merge base"))
     return replace(usual, **changes)
 
 
@@ -167,8 +167,10 @@ def _found(**changes: Any) -> Found:
         ({}, {"days": 2}, "baseline: commit 0123456, 3 commits before the merge base, 2 days old (workflow run 77)"),
         ({"distance": 1}, {"hours": 47}, "1 commit before the merge base, 47 hours old"),
         ({"distance": 0}, {"minutes": 119}, "commit 0123456, the merge base, 119 minutes old"),
-        ({"distance": None, "began_at": ""}, {"minutes": 120}, "commit 0123456, 2 hours old"),
-        ({"began_at": "commit abcdef0"}, {"days": 3000}, "3 commits before commit abcdef0, 3,000 days old"),
+        ({"distance": None, "start": None}, {"minutes": 120}, "commit 0123456, 2 hours old"),
+        ({"start": Start("a", "commit abcdef0")}, {"days": 3000}, "3 commits before commit abcdef0, 3,000 days old"),
+        ({"between": ("a" * 40, "b" * 40)}, {}, "(workflow run 77); the comparison includes aaaaaaa, bbbbbbb"),
+        ({"between": ("a" * 40,) * 1205}, {}, "includes aaaaaaa, aaaaaaa, aaaaaaa, aaaaaaa, aaaaaaa and 1,200 more"),
     ],
 )
 def test_the_sentence(changes: dict[str, Any], age: dict[str, int], said: str) -> None:
@@ -186,10 +188,15 @@ def test_queries_stay_small() -> None:
         asked.append(parse_qs(urlsplit("?" + "&".join(f"{k}={v}" for k, v in query.items())).query))
         return {"total_count": 0, "workflow_runs": []}
 
-    Workflow(Api({"runs": runs}).as_github(), REPOSITORY, "agenteval.yml", "main").trusted_runs(_SHA)
+    workflow = Workflow(Api({"runs": runs}).as_github(), REPOSITORY, "agenteval.yml", "main")
+    workflow.runs_of(_SHA)
+    for event in TRUSTED_EVENTS:
+        workflow.trusted_runs(event, 1)
 
     assert [{key for key in query if key not in {"per_page", "page"}} for query in asked] == [
-        {"branch", "exclude_pull_requests"},
         {"head_sha", "exclude_pull_requests"},
-        {"event", "exclude_pull_requests"},
+        *(
+            {"event", "exclude_pull_requests", *(() if event == "merge_group" else ("branch",))}
+            for event in TRUSTED_EVENTS
+        ),
     ]

@@ -1,0 +1,177 @@
+"""What a run is compared with, decided from the commit that is checked out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agenteval.ci.github.baseline.model import Start, Unknown, short
+from agenteval.ci.github.event import Plan
+from agenteval.ci.github.history import GithubHistory
+from agenteval.core.errors import AgentEvalError
+from agenteval.run.confirm.clone import Clone
+from agenteval.run.confirm.git import git
+from agenteval.run.control_commit import ControlError, ControlRule, Head, LocalHost
+
+_DEEPEN = "set `fetch-depth: 0` of actions/checkout, or name a run with the input baseline"
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """The commit that is checked out, and what it is compared with.
+
+    Attributes:
+        rule: how the control follows from this commit.
+        start: the commit at which the search for a baseline starts, or why it is unknown.
+        head: the commit that is checked out; without a checkout of the repository the commit of the event. ``None``
+            if it is unknown.
+        base: the commit whose rules count, if it is certain that no earlier step of the job has chosen it.
+        clone: the checkout of the repository; ``None`` without one.
+    """
+
+    rule: ControlRule
+    start: Start | Unknown
+    head: Head | None = None
+    base: str | None = None
+    clone: Clone | None = None
+
+
+def find_lineage(event: Plan, here: Path, history: GithubHistory) -> Lineage:
+    """Return what a run is compared with.
+
+    Args:
+        event: what the event tells.
+        here: the working directory.
+        history: what GitHub knows, for a checkout that is shallow or missing.
+    """
+    clone = _clone(here, event)
+    commit = event.github_sha or event.commit
+    if clone is None and commit is None:
+        why = "the event names no commit, and the workspace contains no checkout of the repository"
+        return Lineage(_rule_of_event(event), Unknown(why), base=event.base_commit)
+    try:
+        head = clone.head if clone is not None else history.head(commit or "")
+    except AgentEvalError as error:
+        why = f"the commit that is evaluated is unknown: {error}"
+        return Lineage(_rule_of_event(event), Unknown(why), base=event.base_commit)
+    return _Finder(event, head, clone, history).find()
+
+
+def _clone(here: Path, event: Plan) -> Clone | None:
+    """Return the checkout, unless it is of another repository than the workflow's."""
+    try:
+        clone = Clone.find(here, LocalHost())
+    except AgentEvalError:
+        return None
+    if clone.head.commit == event.github_sha:
+        return clone
+    try:
+        url = git(clone.root, "remote", "get-url", "origin")
+    except ControlError:
+        return clone
+    address = url.rstrip("/").removesuffix(".git").casefold().replace(":", "/")
+    return clone if address.endswith(f"/{(event.repository or '').casefold()}") else None
+
+
+def _rule_of_event(event: Plan) -> ControlRule:
+    """Return the rule that needs no knowledge about the commit that is checked out."""
+    branch = event.base_ref or event.baseline_branch
+    if event.event == "pull_request":
+        return ControlRule("pull-request", event.github_sha, event.base_commit, branch)
+    if event.event == "merge_group":
+        return ControlRule("previous", before=event.before, branch=branch)
+    if event.ref != f"refs/heads/{event.baseline_branch}":
+        return ControlRule("merge-base", branch=branch)
+    if event.event == "push":
+        return ControlRule("previous", before=event.before, branch=branch)
+    return ControlRule("first-parent", branch=branch)
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """Finds the lineage of a commit."""
+
+    event: Plan
+    head: Head
+    clone: Clone | None
+    history: GithubHistory
+
+    def find(self) -> Lineage:
+        rule = _rule_of_event(self.event)
+        if rule.kind == "pull-request":
+            return self._of_pull_request(rule)
+        if rule.kind != "merge-base" and self.head.commit == self.event.github_sha:
+            return self._of_branch(rule)
+        return self._of_checkout(rule.branch)
+
+    def _of_pull_request(self, rule: ControlRule) -> Lineage:
+        if self.head.commit == self.event.github_sha and len(self.head.parents) > 1:
+            base = self.head.parents[0]
+            return self._made(rule, Start(base, "the base commit"), base)
+        try:
+            rule = replace(rule, fork=self._left())
+        except AgentEvalError as error:
+            why = f"the merge base is unknown: {error}; {_DEEPEN}"
+            return self._made(rule, Unknown(why), self.event.base_commit)
+        place = "the base commit" if self.head.is_merge_into(rule.fork) else "the merge base"
+        return self._made(rule, Start(rule.fork or "", place), self.event.base_commit)
+
+    def _left(self) -> str:
+        """Return where the pull request left its base branch.
+
+        GitHub is asked first, because an earlier step can have moved the branches of the checkout.
+
+        Raises:
+            AgentEvalError: it is unknown.
+        """
+        head, base = self.head.commit, self.event.base_commit
+        try:
+            found = self.history.merge_base(self.event.base_ref or base or "", head)
+            # After the merge, the base branch contains the pull request.
+            return self.history.merge_base(base, head) if found == head and base else found
+        except AgentEvalError as error:
+            if self.clone is None or base is None:
+                raise
+            try:
+                return self.clone.merge_base(head, base)
+            except ControlError:
+                raise error from None
+
+    def _of_branch(self, rule: ControlRule) -> Lineage:
+        """Return the lineage of a state of the branch, or of its merge queue."""
+        if rule.kind == "first-parent":
+            return self._of_state(rule)
+        place = "the queue before the group" if self.event.event == "merge_group" else "the commit before the push"
+        before = rule.before
+        if before and self.clone is not None and self.clone.is_ancestor(before, self.head.commit) is False:
+            before = None
+        base = before or next(iter(self.head.parents), None)
+        if base is None:
+            return self._made(rule, Unknown(f"there is no commit before commit {short(self.head.commit)}"))
+        return self._made(rule, Start(base, place))
+
+    def _of_checkout(self, branch: str | None) -> Lineage:
+        """Return the lineage of a commit of which the event tells nothing."""
+        if branch is None:
+            why = "the event does not name the default branch; set the input baseline-branch"
+            return self._made(ControlRule("merge-base"), Unknown(why))
+        try:
+            fork = self._fork(branch)
+        except AgentEvalError as error:
+            why = f"it is unknown where commit {short(self.head.commit)} left {branch}: {error}; {_DEEPEN}"
+            return self._made(ControlRule("merge-base", branch=branch), Unknown(why))
+        if fork == self.head.commit:
+            return self._of_state(ControlRule("first-parent", branch=branch))
+        place = "the base commit" if self.head.is_merge_into(fork) else "the merge base"
+        return self._made(ControlRule("merge-base", branch=branch, fork=fork), Start(fork, place))
+
+    def _fork(self, branch: str) -> str:
+        known = self.clone.fork(self.head.commit, branch) if self.clone is not None else None
+        return known or self.history.merge_base(branch, self.head.commit)
+
+    def _of_state(self, rule: ControlRule) -> Lineage:
+        """Return the lineage of a commit of the branch that the event did not bring: it may have a run already."""
+        return self._made(rule, Start(self.head.commit, f"commit {short(self.head.commit)}"))
+
+    def _made(self, rule: ControlRule, start: Start | Unknown, base: str | None = None) -> Lineage:
+        return Lineage(rule, start, self.head, base, self.clone)

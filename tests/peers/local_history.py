@@ -1,0 +1,207 @@
+"""A local git repository that an emulated GitHub knows, and the jobs of its events on checkouts of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import yaml
+from tests.git_server import GitServer, git, serving_git
+from tests.peers.action_step import Step, as_process
+from tests.peers.github_actions import StoredRun
+from tests.peers.github_emulator import OWNER_TOKEN
+from tests.peers.github_proxy import Answer, Incoming
+from tests.peers.github_service import GithubService
+from tests.support import case, open_folder, results_in, write_suite
+
+from agenteval.results.model import Results
+
+REPOSITORY = "acme/local"
+#: The whole history, as ``fetch-depth: 0``.
+EVERYTHING = 0
+# It is wrong if a commit of the base branch says so, or if a change brings a file.
+AGENT = """
+import json, pathlib, sys
+request = json.load(sys.stdin)
+here = pathlib.Path(__file__).parent
+right = (here / "answer.txt").read_text() == "right" and not (here / "broken").exists()
+print(request["input"] if right else "wrong")
+"""
+_WORKFLOW = f"{REPOSITORY}/.github/workflows/agenteval.yml@refs/heads/main"
+
+
+@dataclass
+class LocalHistory:
+    """A repository with a main branch whose agent is right, and the machine of its jobs.
+
+    Attributes:
+        github: the emulated GitHub.
+        home: for all files.
+        server: serves the repository to git.
+    """
+
+    github: GithubService
+    home: Path
+    server: GitServer
+    _jobs: list[Path] = field(default_factory=list)
+
+    @property
+    def work(self) -> Path:
+        return self.home / "work"
+
+    @property
+    def bare(self) -> Path:
+        return self.home / "served" / REPOSITORY
+
+    def create(self) -> None:
+        self.work.mkdir()
+        self.bare.mkdir(parents=True)
+        git(self.work, "init", "--quiet", "--initial-branch", "main")
+        git(self.bare, "init", "--quiet", "--bare", "--initial-branch", "main")
+        git(self.bare, "config", "uploadpack.allowAnySHA1InWant", "true")
+        names = [f"c{number:02}" for number in range(12)]
+        write_suite(self.work, [case(name) for name in names], agent={"command": ["python3", "agent.py"]})
+        (self.work / "agenteval.yaml").write_text(yaml.safe_dump({"gate": {"deterministic": True}}), encoding="utf-8")
+        (self.work / "agent.py").write_text(AGENT, encoding="utf-8")
+
+    def commit(self, *parents: str, **files: str | None) -> str:
+        """A commit of these parents with changed files, by name; ``None`` removes one. Merges have no conflicts."""
+        if parents:
+            git(self.work, "checkout", "--quiet", "--detach", parents[0])
+            for other in parents[1:]:
+                git(self.work, "merge", "--quiet", "--no-ff", "--no-commit", other)
+        for name, text in files.items():
+            path = self.work / (f"{name}.txt" if name != "broken" else name)
+            path.write_text(text, encoding="utf-8") if text is not None else path.unlink()
+        git(self.work, "add", "--all")
+        message = f"Change {len(git(self.work, 'rev-list', '--all').split())}"
+        git(self.work, "commit", "--quiet", "--allow-empty", "--message", message)
+        return git(self.work, "rev-parse", "HEAD")
+
+    def ref(self, name: str, commit: str) -> None:
+        """Set a ref of the repository on GitHub."""
+        git(self.work, "push", "--quiet", "--force", f"file://{self.bare}", f"{commit}:refs/{name}")
+
+    def job(
+        self,
+        event: str,
+        sha: str,
+        ref: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        checkout: str | None = None,
+        depth: int = 1,
+        **inputs: str,
+    ) -> Step:
+        """Run the action as a job does, after the checkout of the event's commit or of another one."""
+        workspace = self.home / f"job-{len(self._jobs)}"
+        self._jobs.append(workspace)
+        workspace.mkdir()
+        git(workspace, "init", "--quiet")
+        git(workspace, "remote", "add", "origin", f"file://{self.bare}")
+        commit = checkout or sha
+        branch = ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") and not checkout else "none"
+        options = [f"--depth={depth}"] if depth else []
+        if not depth:
+            git(workspace, "fetch", "--quiet", "origin", "+refs/heads/*:refs/remotes/origin/*")
+        git(workspace, "fetch", "--quiet", *options, "origin", f"+{commit}:refs/remotes/job/{branch}")
+        if branch != "none" and depth:
+            git(workspace, "update-ref", f"refs/remotes/origin/{branch}", commit)
+        git(workspace, "checkout", "--quiet", "--detach", commit)
+        file = self.home / "event.json"
+        known = {"repository": {"full_name": REPOSITORY, "default_branch": "main"}, **(payload or {})}
+        file.write_text(json.dumps(known), encoding="utf-8")
+        variables = {
+            "GITHUB_EVENT_NAME": event,
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_API_URL": self.github.url,
+            "GITHUB_SERVER_URL": self.server.url,
+            "GITHUB_SHA": sha,
+            "GITHUB_REF": ref,
+            "GITHUB_BASE_REF": "main" if event == "pull_request" else "",
+            "GITHUB_RUN_ID": "99",
+            "GITHUB_WORKFLOW_REF": _WORKFLOW,
+            "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
+            "INPUT_COMMENT": "never",
+            **{f"INPUT_{name.upper().replace('_', '-')}": value for name, value in inputs.items()},
+        }
+        return as_process(workspace, variables, file)
+
+    def pull_request(self, merge: str, head: str, base: str, **options: Any) -> Step:
+        """The job of a pull request from a fork, whose event names a base commit."""
+        of = {"sha": head, "ref": "feature", "repo": {"full_name": "mallory/local"}}
+        onto = {"sha": base, "ref": "main", "repo": {"full_name": REPOSITORY}}
+        payload = {"number": 7, "pull_request": {"number": 7, "head": of, "base": onto}}
+        self.ref("pull/7/merge", merge)
+        self.ref("pull/7/head", head)
+        return self.job("pull_request", merge, "refs/pull/7/merge", payload, **options)
+
+    @property
+    def results(self) -> Results:
+        """The results of the newest job."""
+        return results_in(self._jobs[-1])
+
+    def baseline(self) -> tuple[str | None, int | None, list[str]]:
+        """Commit and distance of the newest job's baseline, and the commits between."""
+        comparison = self.results.comparison
+        assert comparison is not None
+        return comparison.baseline.commit, comparison.baseline.distance, comparison.baseline.between
+
+    def upload(self, commit: str, **details: Any) -> StoredRun:
+        """Upload the report directory of the newest job, as a run of a commit."""
+        data = BytesIO()
+        report = self._jobs[-1] / "agenteval-report"
+        with ZipFile(data, "w", ZIP_DEFLATED) as archive:
+            archive.write(report / "results.json", "results.json")
+        run = self.github.actions.run(REPOSITORY, commit, **details)
+        self.github.actions.artifact(run, "agenteval", data.getvalue())
+        return run
+
+    def evaluated(self, commit: str) -> StoredRun:
+        """A push to main ran, and its artifact is there."""
+        self.ref("heads/main", commit)
+        self.job("push", commit, "refs/heads/main", {"before": "0" * 40, "created": True}, fail_on="none")
+        return self.upload(commit)
+
+    def serve(self) -> None:
+        """Answer for commits and merge bases, which the emulator knows only of repositories that it has made."""
+        self.github.proxy.serve("GET", f"/repos/{REPOSITORY}/commits", self._commits)
+        self.github.proxy.serve(
+            "GET", f"/repos/{REPOSITORY}/compare/(?P<one>[^.]+)\\.\\.\\.(?P<two>.+)", self._compare
+        )
+
+    def _commits(self, request: Incoming, _found: re.Match[str]) -> Answer:
+        query = request.query
+        try:
+            listed = git(self.bare, "rev-list", "--parents", f"--max-count={query['per_page']}", query["sha"])
+        except AssertionError:
+            return Answer.message(404, "Not Found")
+        found = [line.split() for line in listed.splitlines()]
+        return Answer.json([{"sha": sha, "parents": [{"sha": item} for item in of]} for sha, *of in found], 200)
+
+    def _compare(self, _request: Incoming, found: re.Match[str]) -> Answer:
+        try:
+            base = git(self.bare, "merge-base", found["one"], found["two"])
+        except AssertionError:
+            return Answer.message(404, "Not Found")
+        ahead = int(git(self.bare, "rev-list", "--count", f"{found['one']}..{found['two']}"))
+        return Answer.json({"merge_base_commit": {"sha": base, "parents": []}, "ahead_by": ahead}, 200)
+
+
+@contextmanager
+def local_history(github: GithubService) -> Iterator[LocalHistory]:
+    """A repository for the length of the block."""
+    with open_folder() as home, serving_git(home / "served") as server:
+        found = LocalHistory(github, home, server)
+        found.create()
+        found.serve()
+        yield found
+        shutil.rmtree(home / "work")
