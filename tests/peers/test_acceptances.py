@@ -22,6 +22,7 @@ HEAD, EARLIER = "a" * 40, "b" * 40
 PUSHED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BEFORE, AFTER = PUSHED - timedelta(minutes=1), PUSHED + timedelta(minutes=1)
 LABEL = "agenteval: accept c0"
+APP = "helper[bot]"
 LINE = "Agenteval-Accept: c0 the tariff changed"
 Make = Callable[[GithubService], None]
 ACCEPTED = GivenAcceptance("c0 the tariff changed", OWNER)
@@ -80,6 +81,9 @@ def committed(*reviews: tuple[str, str, str], sha: str = HEAD) -> Make:
             STRANGER,
         ),
         (labelled(("labeled", OWNER, AFTER), name="agenteval: accepted"), [], ""),
+        # Capitals do not tell labels apart.
+        (labelled(("labeled", OWNER, AFTER), name="Agenteval: Accept c0"), [LABELLED], ""),
+        (labelled(("labeled", APP, AFTER)), [], f"which {APP} set, does not count: this needs write access"),
         # Reviews.
         (reviewed(OWNER), [ACCEPTED], ""),
         (reviewed(OWNER, state="APPROVED", body=f"Fine.\r\n\r\n  {LINE.lower()}\r\n"), [ACCEPTED], ""),
@@ -88,6 +92,11 @@ def committed(*reviews: tuple[str, str, str], sha: str = HEAD) -> Make:
         (reviewed(OWNER, state="DISMISSED"), [], ""),
         (reviewed(OWNER, state="PENDING"), [], ""),
         (reviewed(OWNER, body=f"I would not write > {LINE}"), [], ""),
+        (reviewed(OWNER, body=f"> {LINE}"), [], ""),
+        (reviewed(OWNER, body=f"So?\n```\n{LINE}\n```"), [], "does not count: it is in code, a comment or a quote"),
+        (reviewed(OWNER, body=f"<!--\n{LINE}\n-->"), [], "does not count: it is in code, a comment or a quote"),
+        (reviewed(OWNER, state="CHANGES_REQUESTED"), [], "does not count: the review asks for changes"),
+        (reviewed(APP), [], f"in a review by {APP} does not count: this needs write access"),
         # Commits.
         (committed((OWNER, HEAD, "APPROVED")), [ACCEPTED], ""),
         (committed((OWNER, HEAD, "APPROVED"), (OWNER, HEAD, "COMMENTED")), [ACCEPTED], ""),
@@ -120,6 +129,27 @@ def test_a_commit_that_was_the_head_before_needs_a_new_label(github: GithubServi
     again = AFTER + timedelta(minutes=1)
     github.actions.run(REPOSITORY, HEAD, branch="feature", event="pull_request", created_at=again)
     assert list(given(github).entries) == []
+
+
+def test_what_is_too_long_to_read_accepts_nothing(github: GithubService) -> None:
+    """The newest items are the last ones, and withdraw what the first ones say."""
+    reviewed(OWNER)(github)
+    labelled(("labeled", OWNER, AFTER))(github)
+    for number in range(3_000):
+        github.labels.event(NUMBER, "labeled", f"label {number}", STRANGER, AFTER)
+    labelled(("unlabeled", OWNER, AFTER))(github)
+    found = given(github)
+    assert found.entries == ()
+    assert "lists more than 3,000 items" in found.warnings[0]
+
+
+def test_a_commit_after_the_last_one_that_is_listed_says_so(github: GithubService) -> None:
+    for number in range(250):
+        github.reviews.commit(NUMBER, f"{number:040x}", LINE)
+    reviewed(OWNER, body="", state="APPROVED")(github)
+    found = given(github)
+    assert found.entries == ()
+    assert "has more than 250 commits, so their messages accept nothing" in found.warnings[0]
 
 
 def test_strangers_cannot_fill_the_report(github: GithubService) -> None:
@@ -224,10 +254,13 @@ def test_a_proven_regression_is_accepted_by_a_review(pull: PullRequest) -> None:
     agent = (pull.workspace / "agent.py").read_text(encoding="utf-8")
     pull.push(agent_py=agent.replace("if True else", 'if request["case"] != "c00" else'))
     assert pull.attempt().status == 1
-    lines = "Agenteval-Accept: c00 greetings changed\nAgenteval-Accept: equality: so did the mean"
-    pull.github.reviews.review(NUMBER, OWNER, pull.heads[-1], lines)
+    lines = "Agenteval-Accept: c00 greetings changed\nAgenteval-Accept: equality {}: so did the mean"
+    pull.github.reviews.review(NUMBER, OWNER, pull.heads[-1], lines.format("0.99"))
+    assert f"the mean of equality is 0.92, and only 0.99 was accepted by {OWNER}" in pull.run().log
+    pull.github.reviews.review(NUMBER, OWNER, pull.heads[-1], lines.format("0.92"))
 
     accepted = pull.attempt()
 
     assert accepted.status == 0, accepted.log
     assert f"c00 (regressed) was accepted by {OWNER}: greetings changed" in accepted.log
+    assert f"the mean of equality (1.00 → 0.92) was accepted by {OWNER}: so did the mean" in accepted.log

@@ -204,6 +204,11 @@ class Comparer:
         for name, entry in self._accepted_metrics.items():
             figures = " → ".join(f"{mean:.2f}" for mean in self._means_of(name) if mean is not None)
             yield f"the mean of {name} ({figures}) was {_by(entry)}"
+        for entry in self.integrity.accepted:
+            mean = self.current.summary.metrics.get(entry.metric)
+            if mean is not None and mean.mean is not None and entry.metric not in self._accepted_metrics:
+                by = f" by {entry.author}" if entry.author else ""
+                yield f"the mean of {entry.metric} is {mean.mean:.2f}, and only {entry.after} was accepted{by}"
 
     @property
     def _begins(self) -> EpochBegin | None:

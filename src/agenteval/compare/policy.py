@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from agenteval.compare.regression.settings import GateSettings
+from agenteval.core.documents.validation import did_you_mean
 
 #: What a suspected regression is proven against: ``against-base``: the base commit's agent, side by side; ``rerun``:
 #: earlier runs of the base branch; ``off``: nothing runs again.
@@ -142,5 +143,6 @@ def quarantine_warnings(
         if today > entry.until:
             warnings.append(f"the quarantine of {entry.case!r} ended on {entry.until}; its cases count again")
         elif not any(entry.names(*case) for case in cases):
-            warnings.append(f"the quarantine of {entry.case!r} matches no case")
+            guess = did_you_mean(entry.case, sorted(name for case in cases for name in case))
+            warnings.append(f"the quarantine of {entry.case!r} matches no case{guess}")
     return tuple(warnings)

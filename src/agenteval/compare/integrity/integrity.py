@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -77,8 +76,7 @@ class Integrity:
         found = {}
         for entry in self.accepted:
             mean = means.get(entry.metric)
-            lowest = -math.inf if entry.for_commit else _number(entry.after) - tolerance
-            if entry.metric and mean is not None and mean >= lowest:
+            if entry.metric and mean is not None and mean >= _number(entry.after) - tolerance:
                 found[entry.metric] = entry
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,6 +17,9 @@ from agenteval.suite.model import Case
 _CHANGES: tuple[AcceptedChange, ...] = ("edited", "removed", "regressed")
 # What may be between the name and the reason.
 _SEPARATORS = (" ", ":", ",")
+_BETWEEN = "".join(_SEPARATORS)
+# The lowest mean that somebody accepts, and the reason.
+_LOWEST = re.compile(r"(0(?:\.[0-9]{1,9})?|1(?:\.0{1,9})?|\.[0-9]{1,9})(?:[ :,]+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class GivenAcceptance:
     """What one person accepted; the host has checked that this person may write to the repository.
 
     Attributes:
-        words: id or name of a case, or id of a metric; then the reason, if ``reason`` is empty.
+        words: id or name of a case, or id of a metric and the lowest mean; then the reason, if ``reason`` is empty.
         author: the person.
         reason: why it is right.
     """
@@ -58,7 +62,7 @@ class Named:
 
 
 def named(given: Given, cases: Iterable[Case | CaseResult], baseline: Results | None, redact: Redactor) -> Named:
-    """Return the entries for what was accepted: each change of a case, and any drop of a mean.
+    """Return the entries for what was accepted: each change of a case, and the drop of a mean to a limit.
 
     Args:
         given: what was accepted.
@@ -100,28 +104,44 @@ class _Subjects:
         """Return the entries for one acceptance.
 
         Raises:
-            ValueError: it names nothing, or several cases, or gives no reason.
+            ValueError: it names nothing, several cases, or a metric without a limit, or gives no reason.
         """
         name = self._name(item)
-        reason = item.reason or item.words.removeprefix(name).strip(" :,")
-        if not reason:
-            raise ValueError("it gives no reason")
+        rest = item.words.removeprefix(name).strip(_BETWEEN)
         ids = self.cases.get(name, frozenset())
         if len(ids) > 1:
             raise ValueError(f"{len(ids)} cases have this name; give the id of one")
+        lowest, rest = ("", rest) if ids else _limit(name, rest)
+        reason = item.reason or rest
+        if not reason:
+            raise ValueError("it gives no reason")
         fall = Accepted(
             change="regressed", reason=redact(reason), until=date.max, author=redact(item.author), for_commit=True
         )
         if not ids:
-            return [replace(fall, metric=name)]
+            return [replace(fall, metric=name, after=lowest)]
         return [replace(fall, change=change, case=next(iter(ids))) for change in _CHANGES]
 
     def _name(self, item: GivenAcceptance) -> str:
         """Return the longest name with which the words begin; cases come before metrics."""
-        known = [name for name in (*self.cases, *self.metrics) if _begins(item, name)]
+        known = [name for name in self.cases if _begins(item, name)]
+        # A limit follows the id of a metric, also where the reason is known.
+        known += [name for name in self.metrics if _begins(replace(item, reason=""), name)]
         if not known:
             raise ValueError("it begins with no id or name of a case, and with no id of a metric")
         return max(known, key=len)
+
+
+def _limit(metric: str, text: str) -> tuple[str, str]:
+    """Return the lowest mean that a text begins with, and the rest of the text.
+
+    Raises:
+        ValueError: it begins with no mean. Any drop would be accepted, also one that nobody has seen.
+    """
+    found = _LOWEST.fullmatch(text)
+    if found is None:
+        raise ValueError(f"write the lowest mean that is right after the metric, from 0 to 1: `{metric} 0.85`")
+    return found[1], (found[2] or "").strip(_BETWEEN)
 
 
 def _begins(item: GivenAcceptance, name: str) -> bool:

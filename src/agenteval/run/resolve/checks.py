@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from agenteval.compare.gate_failures import Required
 from agenteval.compare.policy import ComparePolicy, quarantine_warnings
 from agenteval.core.credentials import is_maskable
+from agenteval.core.documents.validation import did_you_mean
 from agenteval.core.errors import Problem
 from agenteval.core.text.redact import Redactor
 from agenteval.run.context import RunContext
 from agenteval.run.settings import Settings
 from agenteval.suite.formats.registry import conventional_places
-from agenteval.suite.model import Suite
+from agenteval.suite.model import OVERALL, Suite
 
 if TYPE_CHECKING:
     from agenteval.run.config.model import AddedMetric
@@ -142,7 +145,7 @@ def nothing_selected(selection: Selection) -> Problem:
 
 
 def gate_warnings(
-    settings: Settings, context: RunContext, suites: Sequence[Suite], policy: ComparePolicy
+    settings: Settings, context: RunContext, suites: Sequence[Suite], policy: ComparePolicy, required: Required
 ) -> tuple[str, ...]:
     """Return a warning for each option of the gate without effect.
 
@@ -151,12 +154,28 @@ def gate_warnings(
         context: finds the baseline, in the action.
         suites: the suites whose cases are known; cases of recorded traces are unknown until the traces are read.
         policy: the comparison policy.
+        required: the cases that fail the gate whenever they fail.
     """
     today = datetime.now(UTC).date()
     warnings: tuple[str, ...] = ()
-    if suites and policy.quarantine:
+    if suites:
         cases = {(case.id, case.name) for suite in suites for case in suite.cases}
         warnings += quarantine_warnings(policy.quarantine, cases, today)
+        warnings += tuple(_unmatched(suites, policy, required))
     if settings.control and not ((settings.baseline or context.baseline) and policy.confirms_beside_base):
         warnings += ("--control has no effect without --baseline and `gate: {confirm: against-base}`",)
     return warnings
+
+
+def _unmatched(suites: Sequence[Suite], policy: ComparePolicy, required: Required) -> Iterator[str]:
+    """Yield a warning for each name of the gate that matches nothing: what it should protect is not protected."""
+    names = sorted({name for suite in suites for case in suite.cases for name in (case.id, case.name)})
+    for pattern in required.patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            yield f"`must_pass` of the gate: {pattern!r} matches no case{did_you_mean(pattern, names)}"
+    every = (metric.id for suite in suites for case in suite.cases for metric in case.all_metrics)
+    overall = {OVERALL} if any(suite.aggregate for suite in suites) else set()
+    metrics = sorted({*every, *(metric.id for suite in suites for metric in suite.metrics), *overall})
+    for name in policy.gating:
+        if name not in metrics:
+            yield f"`metrics` of the gate: {name!r} is no metric of the suites{did_you_mean(name, metrics)}"

@@ -120,7 +120,7 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
             *context.warnings,
             *configs.warnings,
             *(text for suite in suites for text in suite.warnings),
-            *gate_warnings(settings, context, known, config.compare),
+            *gate_warnings(settings, context, known, config.compare, config.gate.required),
             *_metrics_without_cases(found),
             *unused_keep_going(settings, found.traces),
             *search.warnings,

@@ -73,6 +73,8 @@ def test_an_accepted_mean_covers_no_further_fall(accepted_mean: str, verdict: st
     assert comparison.verdict == verdict
     note = "the mean of numeric (1.00 → 0.90) was accepted: shorter answers"
     assert (note in comparison.notes) is (verdict == "unchanged")
+    lower = "the mean of numeric is 0.90, and only 0.9600 was accepted"
+    assert (lower in comparison.notes) is (verdict == "regressed")
 
 
 def test_a_renamed_case_keeps_its_history() -> None:

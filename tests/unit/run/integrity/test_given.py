@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from tests.unit.runs import case, results
 
 from agenteval.compare.integrity.accepted import Accepted, accepted_of, settled
 from agenteval.compare.integrity.integrity import Integrity
@@ -73,6 +74,37 @@ def test_only_the_change_that_the_case_has_is_accepted() -> None:
     assert accepted_of(entries, "removed", "agent.yaml::night train", "any content") is None
 
 
-def test_an_accepted_mean_may_fall_by_any_amount_in_this_commit() -> None:
-    entry = Accepted("regressed", "x", date.max, metric="equality", for_commit=True)
-    assert Integrity(accepted=(entry,)).accepted_metrics({"equality": 0.0, "other": 0.0}, 0.0) == {"equality": entry}
+def test_a_mean_is_accepted_down_to_a_limit() -> None:
+    baseline = results(case("c0", scores=[{"equality": 1.0}]))
+    rows = [
+        # What was written, the reason of a label, the limit, the reason, the problem.
+        ("equality 0.85 prices changed", "", "0.85", "prices changed", ""),
+        ("equality: 0.85, prices changed", "", "0.85", "prices changed", ""),
+        ("equality .5: prices changed", "", ".5", "prices changed", ""),
+        ("equality 0 nothing matters", "", "0", "nothing matters", ""),
+        ("equality 0.85", "a label", "0.85", "a label", ""),
+        ("equality 0.85", "", "", "", "gives no reason"),
+        ("equality", "a label", "", "", "write the lowest mean that is right"),
+        ("equality prices changed", "", "", "", "write the lowest mean that is right"),
+        ("equality 85 prices changed", "", "", "", "write the lowest mean that is right"),
+        ("equality -0.1 prices changed", "", "", "", "write the lowest mean that is right"),
+        ("equality nan prices changed", "", "", "", "write the lowest mean that is right"),
+        ("equality 1e-9 prices changed", "", "", "", "write the lowest mean that is right"),
+        ("equality 0.85x prices changed", "", "", "", "write the lowest mean that is right"),
+    ]
+    wrong = []
+    for words, label, limit, reason, said in rows:
+        found = named(Given((GivenAcceptance(words, "ada", label),)), [], baseline, Redactor(()))
+        entries = [(entry.metric, entry.after, entry.reason) for entry in found.entries]
+        expected = [] if said else [("equality", limit, reason)]
+        if entries != expected or said not in "".join(found.warnings) or (not said and found.warnings):
+            wrong.append((words, entries, found.warnings))
+    assert not wrong
+
+
+def test_a_mean_below_its_limit_is_not_accepted() -> None:
+    entry = Accepted("regressed", "x", date.max, metric="equality", after="0.85", for_commit=True)
+    rows = {1.0: True, 0.85: True, 0.81: True, 0.79: False, 0.0: False}
+    found = {mean: bool(Integrity(accepted=(entry,)).accepted_metrics({"equality": mean}, 0.05)) for mean in rows}
+    assert found == rows
+    assert Integrity(accepted=(entry,)).accepted_metrics({"other": 0.9}, 0.05) == {}

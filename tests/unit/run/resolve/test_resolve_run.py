@@ -331,3 +331,24 @@ def test_a_suite_without_cases_is_a_problem_beside_the_configuration(folder: Pat
     with pytest.raises(ConfigError) as raised:
         resolve_run(Settings(suites=(SUITE,)))
     assert [problem.file for problem in raised.value.problems] == ["agenteval.yaml", "agent.yaml"]
+
+
+def test_names_of_the_gate_that_match_nothing_are_told(folder: Path) -> None:
+    suite(folder, "refund", "refund-late", "night")
+    configure(
+        folder,
+        gate={
+            "must_pass": ["refund*", "agent.yaml::night", "*", "rfund-late", "day*"],
+            "metrics": {"equality": {"gating": True}, "equalty": {"gating": False}},
+            "quarantine": [{"case": name, "until": "2999-01-01"} for name in ("night", "nihgt", "elsewhere")],
+        },
+    )
+    for only in (None, "refund-late"):
+        # Also the cases that are not selected are known.
+        assert resolve_run(Settings(suites=(SUITE,), filter=only)).warnings == (
+            "the quarantine of 'nihgt' matches no case; did you mean 'night'?",
+            "the quarantine of 'elsewhere' matches no case",
+            "`must_pass` of the gate: 'rfund-late' matches no case; did you mean 'refund-late'?",
+            "`must_pass` of the gate: 'day*' matches no case",
+            "`metrics` of the gate: 'equalty' is no metric of the suites; did you mean 'equality'?",
+        )

@@ -2,7 +2,7 @@
 
 Everything here is bound to a person by GitHub, and to the commit that is evaluated:
 
-* a review records its author and the commit that was the head;
+* a review records its author and the commit that was the head; it counts unless it asks for changes;
 * the event of a label records who set it and when, which must be after the commit was pushed;
 * a commit's message proves nobody, because anybody can choose its author. It counts if somebody approved this head.
 
@@ -11,7 +11,6 @@ The description of a pull request belongs to no commit, so it does not count.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +19,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from agenteval.ci.github.acceptances.lines import accepting_lines, written_lines
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.api.permissions import may_write
 from agenteval.ci.github.api.pull_request import (
@@ -28,6 +28,7 @@ from agenteval.ci.github.api.pull_request import (
     LabelEvent,
     Review,
     commits_of,
+    label_key,
     newest_label_events,
     reviews_of,
 )
@@ -38,8 +39,8 @@ from agenteval.run.integrity.given import Given, GivenAcceptance
 
 #: A label that names a case begins with this.
 LABEL: Final = "agenteval: accept "
-_LINE = re.compile(r"^[ \t]*Agenteval-Accept:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
-_COUNTING = frozenset({"APPROVED", "COMMENTED", "CHANGES_REQUESTED"})
+_OBJECTING = "CHANGES_REQUESTED"
+_COUNTING = frozenset({"APPROVED", "COMMENTED", _OBJECTING})
 _DECIDING = frozenset({"APPROVED", "CHANGES_REQUESTED", "DISMISSED"})
 _SHORT = 7
 # Characters.
@@ -48,6 +49,8 @@ _LONGEST_LINE = 300
 # Strangers can write reviews.
 _MOST_WARNINGS = 5
 _MOST_PEOPLE = 20
+# GitHub lists no more commits of a pull request.
+_MOST_COMMITS = 250
 _UNREAD = "it is unknown whether somebody accepted changes of this pull request"
 _INSTEAD = f"set the label `{LABEL}CASE`, or write a review with the line `Agenteval-Accept: CASE REASON`"
 
@@ -107,20 +110,24 @@ class _Reading:
     def of_reviews(self) -> Iterator[GivenAcceptance]:
         """Yield the lines of reviews of the commit by people with write access."""
         for review in self.reviews:
-            lines = _lines(review.body) if review.state in _COUNTING else []
-            for words in lines:
-                what = f"`{words}` in a review by {review.by or 'an unknown user'}"
-                if review.commit_id != self.asked.commit:
-                    self._warn(f"{what} is of an earlier commit and does not count; write it again for this one")
-                elif not self._may_write(review.by):
-                    self._warn(f"{what} does not count: {self._no_access}")
-                else:
+            written = written_lines(review.body or "") if review.state in _COUNTING else []
+            if not written:
+                continue
+            what = f"`{_short(written[0])}` in a review by {review.by or 'an unknown user'}"
+            if review.commit_id != self.asked.commit:
+                self._warn(f"{what} is of an earlier commit and does not count; write it again for this one")
+            elif not self._may_write(review.by):
+                self._warn(f"{what} does not count: {self._no_access}")
+            elif review.state == _OBJECTING:
+                self._warn(f"{what} does not count: the review asks for changes; write it in a review that does not")
+            else:
+                for words in self._said(review.body or "", f"in a review by {review.by}"):
                     yield GivenAcceptance(words, review.by)
 
     def of_commits(self) -> Iterator[GivenAcceptance]:
         """Yield the lines of commit messages, if somebody with write access approved the commit that is evaluated."""
         for commit in self._until_head():
-            for words in _lines(commit.commit.message):
+            for words in self._said(commit.commit.message, f"in commit {commit.sha[:_SHORT]}"):
                 if self._approver:
                     yield GivenAcceptance(words, self._approver)
                 else:
@@ -130,8 +137,9 @@ class _Reading:
 
     def of_labels(self) -> Iterator[GivenAcceptance]:
         """Yield the labels that somebody with write access set after the commit was pushed."""
-        for name, event in self.labels.items():
-            if not event.is_set or not name.startswith(LABEL):
+        for event in self.labels.values():
+            name = event.label_name
+            if not event.is_set or not label_key(name).startswith(LABEL):
                 continue
             what = f"the label `{_short(name)}`, which {event.by or 'an unknown user'} set,"
             if not self._may_write(event.by):
@@ -139,11 +147,24 @@ class _Reading:
             elif not self._is_of_head(name, event):
                 self._warn(f"{what} is older than this commit and does not count; set it again")
             else:
-                yield GivenAcceptance(_short(name.removeprefix(LABEL)), event.by, "by a label of the pull request")
+                yield GivenAcceptance(_short(name[len(LABEL) :]), event.by, "by a label of the pull request")
+
+    def _said(self, text: str, where: str) -> Sequence[str]:
+        """Return the lines that the author of a text says, and warn about the others."""
+        said = accepting_lines(text)
+        for words in written_lines(text):
+            if words not in said:
+                why = "it is in code, a comment or a quote; write it as a line of text"
+                self._warn(f"`{_short(words)}` {where} does not count: {why}")
+        return list(map(_short, said))
 
     def _until_head(self) -> Sequence[Commit]:
         """Return the commits up to the one that is evaluated; none if it is gone."""
         shas = [commit.sha for commit in self.commits]
+        if self.asked.commit not in shas and len(shas) >= _MOST_COMMITS:
+            self._warn(
+                f"the pull request has more than {len(shas)} commits, so their messages accept nothing; {_INSTEAD}"
+            )
         return self.commits[: shas.index(self.asked.commit) + 1] if self.asked.commit in shas else ()
 
     @cached_property
@@ -159,7 +180,7 @@ class _Reading:
 
     def _is_of_head(self, name: str, event: LabelEvent) -> bool:
         """Return whether the commit was the head when a label was set."""
-        if name == self.asked.new_label:
+        if label_key(name) == label_key(self.asked.new_label):
             return True
         return self._since is not None and event.created_at >= self._since
 
@@ -183,10 +204,6 @@ class _Reading:
 
     def _warn(self, text: str) -> None:
         self.warnings.append(shortened(text, _LONGEST_WARNING))
-
-
-def _lines(text: str | None) -> list[str]:
-    return [_short(found.strip()) for found in _LINE.findall(text or "")]
 
 
 def _short(text: str) -> str:

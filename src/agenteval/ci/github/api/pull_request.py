@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, TypeAdapter
 
+from agenteval.ci.github.api.client import GithubError
+
 if TYPE_CHECKING:
     from github import Github
 
 PERMISSIONS = ("pull-requests: read",)
 _PER_PAGE = 100
-_PAGES = 10
+_PAGES = 30
 
 
 class _Named(BaseModel):
@@ -36,6 +38,11 @@ class LabelEvent(BaseModel):
     def by(self) -> str:
         """Login of the person; empty for a deleted account."""
         return self.actor.login if self.actor else ""
+
+    @property
+    def label_name(self) -> str:
+        """Name of the label as it is written; empty for other events."""
+        return (self.label.name if self.label else None) or ""
 
     @property
     def is_set(self) -> bool:
@@ -69,7 +76,7 @@ class Commit(BaseModel):
 
 
 def newest_label_events(api: Github, repository: str, number: int) -> dict[str, LabelEvent]:
-    """Return for each label of a pull request the last time that it was set or removed.
+    """Return for each label of a pull request the last time that it was set or removed, by the label's key.
 
     Args:
         api: an open connection.
@@ -78,14 +85,20 @@ def newest_label_events(api: Github, repository: str, number: int) -> dict[str, 
 
     Raises:
         GithubException: GitHub refuses.
+        GithubError: there are too many events to read the newest one.
         ValidationError: the response does not match GitHub's documentation.
     """
     found: dict[str, LabelEvent] = {}
     for page in _pages(api, f"/repos/{repository}/issues/{number}/events"):
         for event in TypeAdapter(list[LabelEvent]).validate_python(page):
             if event.label is not None and event.label.name and event.event in {"labeled", "unlabeled"}:
-                found[event.label.name] = event
+                found[label_key(event.label.name)] = event
     return found
+
+
+def label_key(name: str) -> str:
+    """Return what tells a label from others: on GitHub, capitals do not."""
+    return name.casefold()
 
 
 def reviews_of(api: Github, repository: str, number: int) -> list[Review]:
@@ -108,3 +121,5 @@ def _pages(api: Github, path: str) -> Iterator[list[Any]]:
         yield items
         if len(items) < _PER_PAGE:
             return
+    # The newest items are the last ones, and one of them can withdraw what is known.
+    raise GithubError(f"{path} lists more than {_PAGES * _PER_PAGE:,} items, which are too many to read all of them")

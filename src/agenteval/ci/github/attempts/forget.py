@@ -7,7 +7,7 @@ from datetime import datetime
 
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.api.permissions import may_write
-from agenteval.ci.github.api.pull_request import PERMISSIONS, newest_label_events
+from agenteval.ci.github.api.pull_request import PERMISSIONS, label_key, newest_label_events
 
 FORGET = "agenteval: forget"
 
@@ -40,7 +40,7 @@ def forgetting(client: Client, repository: str, number: int) -> Forgetting | Non
         ValidationError: the response does not match GitHub's documentation.
     """
     with client.open(f"read the labels of pull request #{number}", PERMISSIONS) as api:
-        newest = newest_label_events(api, repository, number).get(FORGET)
+        newest = newest_label_events(api, repository, number).get(label_key(FORGET))
     if newest is None or not newest.is_set:
         return None
     return Forgetting(newest.by or "an unknown user", newest.created_at, may_write(client, repository, newest.by))
