@@ -210,7 +210,7 @@ def test_the_command_line_does_what_the_action_does(runner: Runner) -> None:
     assert results_in(runner.workspace).run.commit == "a" * 40
     assert TOKEN not in by_command.written(runner.workspace)
 
-    refused = (
+    refused: tuple[tuple[list[str], dict[str, str], str], ...] = (
         (["--github"], {"GITHUB_ACTIONS": ""}, "--github needs a job of a GitHub workflow"),
         (["--github", "--resume"], {}, "--resume has no effect with --github"),
         (["--comment", "always", "--check-name", "x"], {}, "--comment, --check-name needs --github"),
