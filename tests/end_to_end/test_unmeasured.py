@@ -241,10 +241,10 @@ def test_a_model_agent_is_asked_again_unless_its_answers_may_be_cached(
     turn = case.iterations[0].turns[0]
     assert (ended.status, results.summary.usage.cached_calls, turn.cached) == (1 - cached, cached, bool(cached))
     assert (turn.latency_ms is None) is bool(cached)
-    assert ("1 model call answered from the cache" in ended.out) is bool(cached)
+    assert ("1 of 1 model call from the cache" in ended.out) is bool(cached)
     for report in ("comment.md", "summary.md"):
         text = Path("agenteval-report", report).read_text(encoding="utf-8")
-        assert ("1 model call answered from the cache" in text) is bool(cached)
+        assert ("1 of 1 model call from the cache" in text) is bool(cached)
 
 
 EVALUATORS = "evaluators: [{{name: a, type: rule_based, {}, rules: [{{check: output_not_empty}}]}}]\n"

@@ -124,6 +124,21 @@ class TestCache:
 
         assert within(cached(tmp_path, limits=Limits(max_calls=0, max_cost_usd=0)), work) == (0, 0, 0, 0.0)
 
+    def test_what_the_cache_saved_is_the_cost_of_the_first_calls(self, server: ModelServer, tmp_path: Path) -> None:
+        calls = [Call(server.model(), question) for question in ("Is it?", "Is it not?", "Is it?")]
+
+        async def work(gateway: Gateway) -> tuple[int, float, float]:
+            for call in calls:
+                await gateway.complete(call)
+            return gateway.cached_calls, gateway.budget.cost_usd, gateway.saved_usd
+
+        cached_first, cost, saved_first = within(cached(tmp_path), work)
+        cached_then, nothing, saved_then = within(cached(tmp_path), work)
+
+        assert (cached_first, cached_then, nothing) == (1, 3, 0.0)
+        assert cost > 0
+        assert (saved_first, saved_then) == (pytest.approx(cost / 2), pytest.approx(cost * 1.5))
+
     def test_without_a_cache_every_call_is_sent(self, server: ModelServer) -> None:
         call = Call(server.model(), "Is it?")
         ask(no_waits(), call, call)

@@ -13,6 +13,10 @@ from tests.support import Answer, HangUp, Service, agent_spec, answer, ask, free
 
 from agenteval.agents.base import Reply
 from agenteval.core.errors import AgentError, ConfigError
+from agenteval.core.llm.calls import Call
+from agenteval.core.llm.errors import LlmError
+from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.llm.spec import ModelSpec
 from agenteval.results.case import Usage
 from agenteval.suite.model import AgentSpec
 
@@ -191,6 +195,20 @@ def test_says_that_nobody_listens(tmp_path: Path) -> None:
     spec = agent_spec("http", f"http://127.0.0.1:{free_port()}/", tmp_path)
     with pytest.raises(AgentError, match=r"the agent at http://127\.0\.0\.1:\d+/ cannot be reached"):
         answer(spec)
+
+
+def test_says_whose_localhost_it_is_in_the_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    seen = {}
+    for variable in ("", "1"):
+        monkeypatch.setenv("AGENTEVAL_CONTAINER", variable)
+        model = ModelSpec("ollama", "llama3", endpoint=f"http://localhost:{port}")
+        with pytest.raises(AgentError) as agent:
+            answer(agent_spec("http", f"http://127.0.0.1:{port}/", tmp_path))
+        with pytest.raises(LlmError) as judge:
+            asyncio.run(Gateway(LlmSettings(retries=0)).complete(Call(model, "Is it?")))
+        seen[variable] = ["localhost is its container" in str(error.value) for error in (agent, judge)]
+    assert seen == {"": [False, False], "1": [True, True]}
 
 
 def test_says_that_the_service_hung_up(tmp_path: Path) -> None:

@@ -211,8 +211,8 @@ def _totals(results: Results) -> str:
     usage = summary.usage
     if tokens := usage.input_tokens + usage.output_tokens:
         totals += f", {view.count(tokens, 'token')}"
-    if usage.cached_calls:
-        totals += f", {view.count(usage.cached_calls, 'model call')} answered from the cache"
+    if cached := view.from_cache(usage):
+        totals += f", {cached}"
     return f"{totals}, {view.money(usage.cost_usd)}" if usage.cost_usd else totals
 
 

@@ -9,7 +9,11 @@ from agenteval.results.values import ResultsModel
 
 
 class RunUsage(ResultsModel):
-    """Sums over a run, including judges. ``cached_calls`` were answered from a cache; the other sums omit them."""
+    """Sums over a run, including judges.
+
+    ``cached_calls`` were answered from a cache; the other sums omit them. ``saved_usd`` is what they would have cost,
+    as far as the prices are known.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -17,6 +21,7 @@ class RunUsage(ResultsModel):
     cost_usd: float = 0.0
     # Omitted if there were none.
     cached_calls: int = Field(default=0, exclude_if=lambda value: not value)
+    saved_usd: float = Field(default=0.0, exclude_if=lambda value: not value)
 
     def plus(self, other: RunUsage) -> RunUsage:
         """Return the sums of two parts of a run."""
@@ -26,6 +31,7 @@ class RunUsage(ResultsModel):
             llm_calls=self.llm_calls + other.llm_calls,
             cost_usd=self.cost_usd + other.cost_usd,
             cached_calls=self.cached_calls + other.cached_calls,
+            saved_usd=self.saved_usd + other.saved_usd,
         )
 
 

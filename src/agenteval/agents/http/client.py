@@ -21,6 +21,7 @@ from aiohttp.http import HttpProcessingError
 from agenteval.agents.http.address import Address
 from agenteval.agents.http.body import Body, too_large
 from agenteval.agents.http.response import MAX_BYTES, TRANSIENT_STATUSES, HttpError, HttpResponse
+from agenteval.core.image import localhost_hint
 from agenteval.core.masking import shortened
 from agenteval.core.runtime import in_thread
 
@@ -111,7 +112,8 @@ class Client:
             ) from None
         except (aiohttp.ClientError, OSError) as error:
             if not progress.is_connected:
-                raise self._unreachable(_reason(error)) from None
+                failure = self._unreachable(_reason(error))
+                raise HttpError(f"{failure}{localhost_hint(str(url))}", is_transient=True) from None
             if isinstance(error, aiohttp.ClientConnectionError):
                 raise _UnansweredError(_unanswered(error), is_transient=True) from None
             raise _broken_off(_reason(error)) from None

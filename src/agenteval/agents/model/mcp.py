@@ -21,6 +21,7 @@ from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, TextConten
 from agenteval.agents.model.mcp_program import ServerProgram
 from agenteval.agents.model.tools import Tool
 from agenteval.core.errors import AgentError
+from agenteval.core.image import localhost_hint
 from agenteval.core.masking import shortened
 from agenteval.core.process.access import check_access
 from agenteval.core.process.child import find_program
@@ -103,7 +104,8 @@ class McpConnection:
                 ready.set_exception(AgentError(f"{message}: {said}" if said else message))
 
     def _failure(self, error: BaseException) -> str:
-        return self._program.problem or _cause(error)
+        hint = localhost_hint(self._server.url or "") if isinstance(_first(error), httpx2.ConnectError) else ""
+        return self._program.problem or f"{_cause(error)}{hint}"
 
     @contextlib.asynccontextmanager
     async def _transport(self) -> AsyncIterator[AbstractAsyncContextManager[Any]]:
@@ -186,10 +188,16 @@ def _block_text(block: Any) -> str:
     return f"[{getattr(block, 'mime_type', None) or 'binary content'}]"
 
 
-def _cause(error: BaseException) -> str:
-    """Return the text of the first error in nested exception groups."""
+def _first(error: BaseException) -> BaseException:
+    """Return the first error in nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    return error
+
+
+def _cause(error: BaseException) -> str:
+    """Return the text of the first error in nested exception groups."""
+    error = _first(error)
     if isinstance(error, httpx2.HTTPStatusError):
         # Its own text has the address, which may contain secrets.
         shown, reply = display_url(str(error.request.url)), error.response

@@ -99,6 +99,11 @@ class Spent(Protocol):
         """Calls that a cache answered."""
         ...
 
+    @property
+    def saved_usd(self) -> float:
+        """What these would have cost in US dollars."""
+        ...
+
 
 class Gateway:
     """The model calls of a run; created inside its event loop."""
@@ -114,6 +119,7 @@ class Gateway:
         self.input_tokens = 0
         self.output_tokens = 0
         self.cached_calls = 0
+        self.saved_usd = 0.0
         self.unpriced: set[str] = set()
         self.estimated: set[str] = set()
 
@@ -122,6 +128,7 @@ class Gateway:
         self.input_tokens += spent.input_tokens
         self.output_tokens += spent.output_tokens
         self.cached_calls += spent.cached_calls
+        self.saved_usd += spent.saved_usd
         self.budget.calls += spent.llm_calls
         self.budget.cost_usd += spent.cost_usd
 
@@ -165,12 +172,12 @@ class Gateway:
         found = cache.get(exchange.key)
         # An unusable cached answer is damaged or from an older version, so the question is sent again.
         if found is not None and _accepted(found, accept):
-            self.cached_calls += 1
+            self._record_cached(exchange.model, found)
             return found
         while (running := self._under_way.get(exchange.key)) is not None:
             with contextlib.suppress(_AbandonedError):
                 shared = await asyncio.shield(running)
-                self.cached_calls += 1
+                self._record_cached(exchange.model, shared)
                 return replace(shared, cost_usd=0.0, cached=True)
         return await self._first(exchange, accept, cache)
 
@@ -189,6 +196,10 @@ class Gateway:
         """Close every provider's connections."""
         await asyncio.gather(*(provider.close() for provider in self._providers.values()))
         self._providers.clear()
+
+    def _record_cached(self, model: ModelSpec, completion: Completion) -> None:
+        self.cached_calls += 1
+        self.saved_usd += cost_usd(model, completion.input_tokens, completion.output_tokens) or 0.0
 
     async def _first(self, exchange: Exchange, accept: Accept, cache: ResponseCache) -> Completion:
         """Send a question, for all callers that wait for the same answer."""

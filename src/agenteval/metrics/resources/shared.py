@@ -34,6 +34,7 @@ class RunResources:
             llm_calls=self.gateway.budget.calls,
             cost_usd=self.gateway.budget.cost_usd,
             cached_calls=self.gateway.cached_calls,
+            saved_usd=self.gateway.saved_usd,
         )
 
     @property

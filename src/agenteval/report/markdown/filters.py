@@ -111,6 +111,7 @@ _WRITTEN: Mapping[str, Callable[..., str]] = {
     "commit": _commit,
     "integer": lambda value: f"{value:,d}",
     "money": lambda dollars: escape.markdown_inline(view.money(dollars)),
+    "from_cache": lambda usage: escape.markdown_inline(view.from_cache(usage)),
     "duration": view.duration,
     "values": lambda score: escape.markdown_inline(view.score_values(score)),
     "icon": lambda verdict: _VERDICTS[verdict],

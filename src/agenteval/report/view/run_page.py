@@ -174,8 +174,8 @@ def _figures(results: Results) -> list[Figure]:
     asked = [f"{tokens:,} tokens"] if tokens else []
     if usage.llm_calls:
         asked.append(count(usage.llm_calls, "model call"))
-    if usage.cached_calls:
-        asked.append(f"{usage.cached_calls:,} answered from the cache")
+    if cached := view.from_cache(usage):
+        asked.append(cached)
     found.append(Figure("Cost", cost, ", ".join(asked)))
     found.append(Figure("Duration", view.duration(results.run.duration_s)))
     return found

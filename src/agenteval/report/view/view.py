@@ -15,6 +15,7 @@ from typing import Self, TypeVar
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results
+from agenteval.results.summary import RunUsage
 from agenteval.results.verdict import Gate, Verdict
 
 T = TypeVar("T")
@@ -196,6 +197,15 @@ def count(amount: int, noun: str, plural: str | None = None) -> str:
 def money(dollars: float) -> str:
     """Return an amount of US dollars; small ones with four decimals."""
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
+
+
+def from_cache(usage: RunUsage) -> str:
+    """Return ``312 of 340 model calls from the cache, about $1.90 saved``; empty if the cache answered none."""
+    if not usage.cached_calls:
+        return ""
+    calls = count(usage.cached_calls + usage.llm_calls, "model call")
+    saved = f", about {money(usage.saved_usd)} saved" if usage.saved_usd else ""
+    return f"{usage.cached_calls:,} of {calls} from the cache{saved}"
 
 
 def duration(seconds: float) -> str:

@@ -308,6 +308,10 @@ class TestNumbers:
         assert (view.count(1, "case"), view.count(2_000, "case")) == ("1 case", "2,000 cases")
         assert view.count(2, "case was", "cases were") == "2 cases were"
         assert (view.money(0.01234), view.money(1234.5)) == ("$0.0123", "$1,234.50")
+        usage = RunUsage(llm_calls=28, cached_calls=312, saved_usd=1.9)
+        assert view.from_cache(usage) == "312 of 340 model calls from the cache, about $1.90 saved"
+        assert view.from_cache(RunUsage(cached_calls=1)) == "1 of 1 model call from the cache"
+        assert view.from_cache(RunUsage(llm_calls=1)) == ""
 
     def test_the_change_of_the_score_needs_every_case(self) -> None:
         results = samples.regressed().results

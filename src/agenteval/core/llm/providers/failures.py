@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
+from agenteval.core.image import localhost_hint
 from agenteval.core.llm.errors import LlmError, OptionRefusedError
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.core.masking import shortened
@@ -18,6 +19,17 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TRANSIENT_STATUSES = frozenset({408, 409, 429})
 _WRONG_REQUEST = frozenset({400, 422})
 _SHOWN = 300
+
+
+def unreachable_error(model: ModelSpec, address: object, reason: object) -> LlmError:
+    """Return the error for a server without an answer; it is transient.
+
+    Args:
+        model: the model.
+        address: the address of its server.
+        reason: the failure.
+    """
+    return LlmError(f"{model.label} cannot be reached: {reason}{localhost_hint(str(address))}", transient=True)
 
 
 def status_error(model: ModelSpec, status: int, body: object, headers: Mapping[str, str]) -> LlmError:

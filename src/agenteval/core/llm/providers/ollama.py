@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Awaitable, Mapping, Sequence
 from json import JSONDecodeError
 from typing import Any, TypeVar
@@ -13,10 +14,11 @@ from pydantic import ValidationError
 
 from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.errors import LlmError
-from agenteval.core.llm.providers.failures import status_error
+from agenteval.core.llm.providers.failures import status_error, unreachable_error
 from agenteval.core.llm.spec import ModelSpec
 
 Reply = TypeVar("Reply")
+_DEFAULT = "http://localhost:11434"
 
 
 class OllamaProvider:
@@ -66,7 +68,8 @@ class OllamaProvider:
         except ollama.ResponseError as error:
             raise status_error(self._model, error.status_code, error.error, _headers(error)) from None
         except (ConnectionError, httpx.HTTPError) as error:
-            raise LlmError(f"{self._model.label} cannot be reached: {error}", transient=True) from None
+            address = self._model.endpoint or os.environ.get("OLLAMA_HOST") or _DEFAULT
+            raise unreachable_error(self._model, address, error) from None
         except (ValueError, TypeError) as error:
             what = "is not JSON" if isinstance(error, JSONDecodeError) else "does not have Ollama's format"
             raise LlmError(f"{self._model.label} sent a reply that {what}", transient=True) from None

@@ -11,7 +11,7 @@ import openai
 
 from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.errors import LlmError
-from agenteval.core.llm.providers.failures import refusal, status_error
+from agenteval.core.llm.providers.failures import refusal, status_error, unreachable_error
 from agenteval.core.llm.schema import strict_schema
 from agenteval.core.llm.spec import ModelSpec
 
@@ -85,9 +85,7 @@ class OpenAIProvider:
         try:
             return await request
         except openai.APIConnectionError as error:
-            raise LlmError(
-                f"{self._model.label} cannot be reached: {error.__cause__ or error}", transient=True
-            ) from None
+            raise unreachable_error(self._model, self._client.base_url, error.__cause__ or error) from None
         except openai.APIStatusError as error:
             refused = refusal(self._model, error.status_code, error.body, options)
             if refused is not None:
