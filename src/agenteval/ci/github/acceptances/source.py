@@ -38,8 +38,11 @@ from agenteval.run.integrity.given import Given, GivenAcceptance
 
 #: A label that names a case begins with this.
 LABEL: Final = "agenteval: accept "
+#: The label that accepts the results of a fork's job. It names no case.
+RESULTS_LABEL: Final = f"{LABEL}results"
 _LINE = re.compile(r"^[ \t]*Agenteval-Accept:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 _COUNTING = frozenset({"APPROVED", "COMMENTED", "CHANGES_REQUESTED"})
+_BY_LABEL = "by a label of the pull request"
 _DECIDING = frozenset({"APPROVED", "CHANGES_REQUESTED", "DISMISSED"})
 _SHORT = 7
 # Characters.
@@ -91,6 +94,19 @@ class RemoteAcceptances:
             return Given(warnings=(f"{_UNREAD}: {error}",))
         return Given(entries, tuple(dict.fromkeys(found.warnings))[:_MOST_WARNINGS])
 
+    def results_accepted(self) -> Given:
+        """Return who accepted the results of the commit as a whole, by a label; nobody if GitHub does not tell it."""
+        try:
+            with self.client().open(f"read the labels of pull request #{self.pull_request}", PERMISSIONS) as api:
+                labels = newest_label_events(api, self.repository, self.pull_request)
+                found = _Reading(self, self.client(), labels, (), ())
+            entries = tuple(found.of_results())
+        except ValidationError:
+            return Given(warnings=(f"{_UNREAD}: GitHub's response is invalid",))
+        except AgentEvalError as error:
+            return Given(warnings=(f"{_UNREAD}: {error}",))
+        return Given(entries, tuple(found.warnings))
+
 
 @dataclass
 class _Reading:
@@ -131,15 +147,27 @@ class _Reading:
     def of_labels(self) -> Iterator[GivenAcceptance]:
         """Yield the labels that somebody with write access set after the commit was pushed."""
         for name, event in self.labels.items():
-            if not event.is_set or not name.startswith(LABEL):
-                continue
-            what = f"the label `{_short(name)}`, which {event.by or 'an unknown user'} set,"
-            if not self._may_write(event.by):
-                self._warn(f"{what} does not count: {self._no_access}")
-            elif not self._is_of_head(name, event):
-                self._warn(f"{what} is older than this commit and does not count; set it again")
-            else:
-                yield GivenAcceptance(_short(name.removeprefix(LABEL)), event.by, "by a label of the pull request")
+            if name.startswith(LABEL) and name != RESULTS_LABEL and self._counts(name, event):
+                yield GivenAcceptance(_short(name.removeprefix(LABEL)), event.by, _BY_LABEL)
+
+    def of_results(self) -> Iterator[GivenAcceptance]:
+        """Yield the label that accepts all results, if somebody with write access set it for the commit."""
+        event = self.labels.get(RESULTS_LABEL)
+        if event is not None and self._counts(RESULTS_LABEL, event):
+            yield GivenAcceptance(RESULTS_LABEL, event.by, _BY_LABEL)
+
+    def _counts(self, name: str, event: LabelEvent) -> bool:
+        """Return whether somebody with write access set a label after the commit was pushed."""
+        if not event.is_set:
+            return False
+        what = f"the label `{_short(name)}`, which {event.by or 'an unknown user'} set,"
+        if not self._may_write(event.by):
+            self._warn(f"{what} does not count: {self._no_access}")
+            return False
+        if not self._is_of_head(name, event):
+            self._warn(f"{what} is older than this commit and does not count; set it again")
+            return False
+        return True
 
     def _until_head(self) -> Sequence[Commit]:
         """Return the commits up to the one that is evaluated; none if it is gone."""
