@@ -203,3 +203,16 @@ def test_a_fork_has_no_attempts_in_shards(pull: PullRequest) -> None:
     assert pull.calls == CASES
     assert results_in(pull.workspace).memory is None
     assert not pull.github.proxy.called("GET", "/artifacts")
+
+
+def test_another_configuration_or_setup_is_another_attempt(pull: PullRequest) -> None:
+    for name in ("lax", "strict"):
+        (pull.workspace / f"{name}.yaml").write_text("gate: {fail_on: [errors]}\n", encoding="utf-8")
+    pull.push_agent(right=True)
+    asked = []
+    for inputs in ({"config": "lax.yaml"}, {"config": "lax.yaml"}, {"config": "strict.yaml"}, {"setup": "true"}):
+        step = pull.run(**inputs)
+        assert step.status == 0, step.log
+        pull.upload()
+        asked.append(pull.calls)
+    assert asked == [CASES, 0, CASES, CASES]
