@@ -267,13 +267,25 @@ def test_results_that_the_base_commit_has_not_judged_are_unproven(proposal: Prop
     )
 
 
-def test_results_of_another_commit_are_refused(proposal: Proposal) -> None:
+@pytest.mark.parametrize("event", ["pull_request", "merge_group"])
+def test_results_of_another_commit_are_refused(proposal: Proposal, event: str) -> None:
+    proposal.event = event
     proposal.change()
     context = proposal.proposed()
     with pytest.raises(
         ConfigError, match=r"these results are of commit \w+, and this run is for \w+; evaluate it first"
     ):
         merge_files([Path("../base")], Path("../decided"), Settings(), context)
+
+
+def test_results_of_another_repository_are_refused(proposal: Proposal) -> None:
+    proposal.change()
+    known = proposal.proposed()
+    assert known.provenance is not None
+    of = {name: replace(known.provenance, repository=name) for name in ("acme/widgets", "mallory/widgets")}
+    run(Settings(quiet=True, out=Path("../own")), RunContext(of["mallory/widgets"]))
+    with pytest.raises(ConfigError, match="are of repository mallory/widgets, and this run is for acme/widgets"):
+        merge_files([Path("../own")], Path("../decided"), Settings(), replace(known, provenance=of["acme/widgets"]))
 
 
 @pytest.mark.parametrize("event", ["pull_request", "merge_group"])

@@ -93,6 +93,19 @@ def test_the_first_attempt_has_none_before_it(github: GithubService) -> None:
     assert recalled(github, workflow="new.yml") == Recollection()
 
 
+def test_runs_that_were_not_searched_are_told(github: GithubService) -> None:
+    uploaded(github, attempt(1))
+    for _ in range(19):
+        # Cancelled by the next push, before the upload.
+        run(github, conclusion="cancelled")
+    assert recalled(github).newest is not None
+    for _ in range(3):
+        run(github, conclusion="cancelled")
+    found = recalled(github)
+    assert found.newest is None
+    assert "contain no attempt, and 3 older ones were not read" in found.warnings[0]
+
+
 def test_a_run_that_is_repeated_finds_its_own_attempts(github: GithubService) -> None:
     again = run(github, status="in_progress", conclusion=None)
     for number in (1, 2):

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from tests.peers.github_emulator import OWNER
 from tests.peers.github_service import GithubService
-from tests.peers.pull_request import CASES, NUMBER, PullRequest
+from tests.peers.pull_request import CASES, NUMBER, SHARDS, PullRequest
 from tests.support import open_folder, results_in
 
 pytestmark = pytest.mark.peer
@@ -157,6 +157,35 @@ def test_a_red_commit_stays_red_in_shards_without_a_call(pull: PullRequest) -> N
     assert (pull.memory.attempt, pull.memory.means, pull.memory.cases) == (2, [], [])
 
 
+def test_shards_that_did_not_run_are_believed_for_their_commit_alone(pull: PullRequest) -> None:
+    pull.push_agent(right=True)
+    pull.attempt_shards()
+    *_, again = pull.attempt_shards()
+    assert (again.status, pull.calls) == (0, 0)
+    # The next commit finds what a step has left behind.
+    pull.push_agent(right=False)
+    stale = pull.run(mode="gate")
+    assert stale.status == 2, stale.log
+    assert "did not run, because its attempt was decided before: it is of another commit" in stale.log
+
+
+def test_a_whole_run_that_repeats_a_verdict_is_decided_by_its_own_files(pull: PullRequest) -> None:
+    pull.push_agent(right=False)
+    pull.attempt()
+    assert pull.attempt().status == 1
+    kept = results_in(pull.workspace)
+    assert kept.memory is not None
+    assert kept.memory.repeats
+    forged = kept.gate.model_copy(update={"verdict": "passed", "exit_status": 0}) if kept.gate else None
+    folder = pull.workspace / SHARDS
+    folder.mkdir()
+    text = kept.model_copy(update={"gate": forged}).model_dump_json()
+    (folder / "results.json").write_text(text, encoding="utf-8")
+    pull.github.actions.clear()
+    step = pull.run(mode="gate")
+    assert step.status == 1, step.log
+
+
 def test_a_fork_has_no_attempts_in_shards(pull: PullRequest) -> None:
     pull.push_agent(right=False)
     pull.attempt_shards()
@@ -174,3 +203,16 @@ def test_a_fork_has_no_attempts_in_shards(pull: PullRequest) -> None:
     assert pull.calls == CASES
     assert results_in(pull.workspace).memory is None
     assert not pull.github.proxy.called("GET", "/artifacts")
+
+
+def test_another_configuration_or_setup_is_another_attempt(pull: PullRequest) -> None:
+    for name in ("lax", "strict"):
+        (pull.workspace / f"{name}.yaml").write_text("gate: {fail_on: [errors]}\n", encoding="utf-8")
+    pull.push_agent(right=True)
+    asked = []
+    for inputs in ({"config": "lax.yaml"}, {"config": "lax.yaml"}, {"config": "strict.yaml"}, {"setup": "true"}):
+        step = pull.run(**inputs)
+        assert step.status == 0, step.log
+        pull.upload()
+        asked.append(pull.calls)
+    assert asked == [CASES, 0, CASES, CASES]

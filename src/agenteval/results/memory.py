@@ -41,6 +41,7 @@ class Memory(ResultsModel):
         means: drops that this attempt or an earlier one has proven and none has refuted.
         cases: the same for falls of single cases.
         repeats: whether this run repeats the verdict of the attempt and called nothing.
+        left_out_for: commit for which a shard did not run, because the attempt had decided.
         forgotten_by: who made this attempt the first one, by the label ``agenteval: forget``.
     """
 
@@ -51,4 +52,5 @@ class Memory(ResultsModel):
     means: list[ProvenMean] = Field(default=[], max_length=_MOST_FINDINGS)
     cases: list[ProvenCase] = Field(default=[], max_length=_MOST_FINDINGS)
     repeats: bool = False
+    left_out_for: str | None = Field(default=None, pattern=f"^{COMMIT.pattern}$")
     forgotten_by: Text | None = Field(default=None, max_length=_LONGEST_NAME)

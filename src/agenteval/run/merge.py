@@ -40,6 +40,9 @@ from agenteval.run.runner.execution import RunExecution
 from agenteval.run.settings import Settings
 from agenteval.suite.model import Suite
 
+# Characters.
+_LONGEST_NAME = 100
+
 
 def merge_files(
     files: Sequence[Path],
@@ -70,6 +73,7 @@ def merge_files(
     merged = Merged(decided, {}) if decided is not None else merge(parts)
     for part in parts:
         _check_evaluated_here(part, context)
+        _check_repository(part, context)
         if decided is None:
             _check_commit(part, context)
     merged = replace(merged, results=_of(context.provenance, merged.results), warnings=(*merged.warnings, *notes))
@@ -124,13 +128,15 @@ def _check_evaluated_here(part: Part, context: RunContext) -> None:
 
 
 def _check_commit(part: Part, context: RunContext) -> None:
-    """Check that results are of the commit that a pull request proposes.
+    """Check that results are of the commit that a pull request or a merge group proposes.
 
     Raises:
         ConfigError: they are of another one, for instance because a step has left an old file.
     """
     rule, commit = context.control.rule, part.run.commit
-    if rule.kind != "pull-request" or context.provenance is None or commit is None:
+    if context.provenance is None or commit is None:
+        return
+    if rule.kind != "pull-request" and not is_judged_by_base_alone(rule, context.provenance.ref):
         return
     head = context.provenance.commit
     if commit not in {head, rule.merge}:
@@ -138,6 +144,19 @@ def _check_commit(part: Part, context: RunContext) -> None:
             f"these results are of commit {commit[:12]}, and this run is for {str(head)[:12]}; evaluate it first"
         )
         raise ConfigError(Problem(message, file=part.file))
+
+
+def _check_repository(part: Part, context: RunContext) -> None:
+    """Check that results are of the repository of the workflow.
+
+    Raises:
+        ConfigError: they are of another one.
+    """
+    here = context.provenance.repository if context.provenance is not None else None
+    there = part.run.repository
+    if here is not None and there is not None and there.casefold() != here.casefold():
+        message = f"these results are of repository {there[:_LONGEST_NAME]}, and this run is for {here}"
+        raise ConfigError(Problem(f"{message}; evaluate it first", file=part.file))
 
 
 def _of(provenance: Provenance | None, results: Results) -> Results:

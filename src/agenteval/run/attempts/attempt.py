@@ -97,7 +97,7 @@ def _after(earlier: EarlierAttempt, first: Memory, policy: GatePolicy) -> Attemp
     is_same = known.whole == first.whole
     stays_red = known.key == first.key and not _is_green(earlier)
     # Only the run that was forgotten for tells by whom.
-    same = known.model_copy(update={"forgotten_by": None, "repeats": False})
+    same = known.model_copy(update={"forgotten_by": None, "repeats": False, "left_out_for": None})
     if (is_same or stays_red) and is_decided(earlier.results, policy.required, out):
         return Attempt(same, shown=earlier.results)
     if not is_same:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from agenteval.compare.gate import GatePolicy
 from agenteval.core.errors import AgentEvalError
 from agenteval.core.paths import working_directory
 from agenteval.core.version import __version__
@@ -38,6 +37,7 @@ def identity_of_run(spec: RunSpec) -> Identity:
 
     All shards of a run have the same one. What fails the job is decided where they are merged.
     """
+    conditions: Mapping[str, object]
     if spec.shard is not None:
         conditions = {
             # Only a baseline with durations divides the cases.
@@ -46,8 +46,11 @@ def identity_of_run(spec: RunSpec) -> Identity:
             "iterations": spec.coverage.iterations,
             "shards": spec.shard.count,
         }
-        return _identified(spec, spec.control_host, conditions)
-    return identity_of_results(spec, spec.control_host, ((item.case.id, item.iterations) for item in spec.cases))
+    else:
+        conditions = _of_whole_run(spec, ((item.case.id, item.iterations) for item in spec.cases))
+    # The workflow can choose them without a change of a file.
+    chosen = {"config": spec.of_run.name, "setup": spec.setup.commands}
+    return _identified(spec, spec.control_host, {**conditions, **chosen})
 
 
 def identity_of_results(spec: GateSpec, host: ControlHost, cases: Iterable[tuple[str, int]]) -> Identity:
@@ -58,18 +61,16 @@ def identity_of_results(spec: GateSpec, host: ControlHost, cases: Iterable[tuple
         host: what is known about the control.
         cases: id and number of iterations of each case.
     """
-    conditions = {
+    return _identified(spec, host, _of_whole_run(spec, cases))
+
+
+def _of_whole_run(spec: GateSpec, cases: Iterable[tuple[str, int]]) -> Mapping[str, object]:
+    required = spec.gate.required
+    return {
         "compared": spec.baseline is not None,
         "cases": [list(item) for item in cases],
-        **_of_gate(spec.gate),
-    }
-    return _identified(spec, host, conditions)
-
-
-def _of_gate(policy: GatePolicy) -> Mapping[str, object]:
-    return {
-        "fail_on": sorted(policy.fail_on),
-        "required": [policy.required.strict, *policy.required.patterns],
+        "fail_on": sorted(spec.gate.fail_on),
+        "required": [required.strict, *required.patterns],
     }
 
 

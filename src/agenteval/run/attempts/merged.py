@@ -27,7 +27,7 @@ def decided_before(parts: Sequence[Part], context: RunContext) -> Results | None
         context: additions of the environment; only a run that may have attempts believes such a shard.
 
     Raises:
-        ConfigError: a shard did not run, and must not be believed or is of other files.
+        ConfigError: a shard did not run, and must not be believed, or is of other files or another commit.
     """
     records = [part.results.memory for part in parts]
     left_out = [
@@ -38,18 +38,27 @@ def decided_before(parts: Sequence[Part], context: RunContext) -> Results | None
     if not left_out:
         return None
     keys = {(record.key, record.whole) if record is not None else None for record in records}
-    if context.attempts is None or len(keys) > 1:
-        why = (
-            "the other shards are of other files; run all shards again"
-            if len(keys) > 1
-            else "only the workflow of its pull request can show the verdict again"
-        )
+    head = context.provenance.commit if context.provenance is not None else None
+    why = ""
+    if context.attempts is None:
+        why = "only the workflow of its pull request can show the verdict again"
+    elif len(keys) > 1:
+        why = "the other shards are of other files; run all shards again"
+    elif head is None or any(_left_out_for(part) != head for part in left_out):
+        why = "it is of another commit, for instance because a step has left an old file; run all shards again"
+    if why:
         raise ConfigError(
             Problem(f"this shard did not run, because its attempt was decided before: {why}", file=part.file)
             for part in left_out
         )
     first = left_out[0].results
-    return first.model_copy(update={"run": first.run.model_copy(update={"shard": None})})
+    memory = first.memory.model_copy(update={"left_out_for": None}) if first.memory is not None else None
+    return first.model_copy(update={"run": first.run.model_copy(update={"shard": None}), "memory": memory})
+
+
+def _left_out_for(part: Part) -> str | None:
+    """Return the commit for which a shard did not run."""
+    return part.results.memory.left_out_for if part.results.memory is not None else None
 
 
 def begin_merged_attempt(
@@ -64,7 +73,8 @@ def begin_merged_attempt(
         context: additions of the environment.
     """
     memory = results.memory
-    if memory is not None and memory.repeats:
+    # A whole run that repeats a verdict is decided like any other.
+    if memory is not None and memory.repeats and parts[0].run.shard is not None:
         return Attempt(memory, shown=results)
     if context.attempts is None:
         return None

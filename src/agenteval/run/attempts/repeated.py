@@ -74,7 +74,7 @@ def left_out(results: Results, memory: Memory, spec: RunSpec, shard: RunShard) -
         "agenteval merge shows the verdict again"
     )
     gate = Gate(verdict="unproven", exit_status=0, headline=headline)
-    record = memory.model_copy(update={"repeats": True})
+    record = memory.model_copy(update={"repeats": True, "left_out_for": spec.provenance.commit})
     run = results.run.model_copy(update={"shard": shard})
     return RunOutcome(
         results=results.model_copy(update={"gate": gate, "memory": record, "run": run}),

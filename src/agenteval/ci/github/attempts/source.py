@@ -95,7 +95,7 @@ class RemoteAttempts:
     def _newest(self, client: Client, notes: list[str]) -> tuple[EarlierAttempt, _Kept] | None:
         """Return the newest attempt that can be used; ``notes`` get the problems of newer ones."""
         begun = time.monotonic()
-        kept_all = self._kept(client)
+        kept_all, older = self._kept(client)
         for tried, kept in enumerate(kept_all):
             if tried >= self.limits.downloads or time.monotonic() - begun > self.limits.total_s:
                 notes.append(f"{_UNREAD}: {len(kept_all) - tried} more artifacts of its branch were not read")
@@ -107,10 +107,13 @@ class RemoteAttempts:
             except UnusableArtifactError as error:
                 where = f"artifact {kept.artifact.name} of workflow run {kept.run_id} cannot be used"
                 notes.append(shortened(f"{where}: {error.reason}", _MAX_NOTE))
+        if older:
+            newest = f"the newest {self.limits.runs} workflow runs of its branch contain no attempt"
+            notes.append(f"{_UNREAD}: {newest}, and {older} older ones were not read")
         return None
 
-    def _kept(self, client: Client) -> list[_Kept]:
-        """Return the artifacts of the newest runs of the branch, newest first."""
+    def _kept(self, client: Client) -> tuple[list[_Kept], int]:
+        """Return the artifacts of the newest runs of the branch, newest first, and the number of older runs."""
         purpose = f"look for earlier runs of pull request #{self.pull_request}"
         try:
             with client.open(purpose, PERMISSIONS) as api:
@@ -123,9 +126,10 @@ class RemoteAttempts:
         except GithubError as error:
             # A workflow that the pull request adds has never run.
             if error.status == _NOT_FOUND:
-                return []
+                return [], 0
             raise
-        return sorted(found, key=lambda kept: (kept.created_at, kept.artifact.id), reverse=True)
+        newest_first = sorted(found, key=lambda kept: (kept.created_at, kept.artifact.id), reverse=True)
+        return newest_first, max(0, len(runs) - self.limits.runs)
 
     def _attempt(self, client: Client, artifact: Artifact) -> EarlierAttempt:
         """Return the attempt in an artifact.
