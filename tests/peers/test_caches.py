@@ -112,7 +112,7 @@ def test_a_cache_of_another_run_is_believed_with_its_key_only(workspace: Path, s
 
     def calls(**given: str) -> int:
         before = len(server.asked)
-        step = run(as_process, workspace, server, AGENTEVAL_CACHE=CACHE, **given)
+        step = run(as_process, workspace, server, **{"AGENTEVAL_CACHE": CACHE, **given})
         assert (step.status, step.outputs["verdict"]) == (1, "failed"), step.log
         return len(server.asked) - before
 
@@ -121,6 +121,10 @@ def test_a_cache_of_another_run_is_believed_with_its_key_only(workspace: Path, s
     assert calls(AGENTEVAL_CACHE_KEY=KEY) == 0
     # Later steps of the job can keep the folder.
     assert {path.stat().st_uid for path in (workspace / CACHE).rglob("*")} == {OWNER}
+    # The input names it too, and git does not see it.
+    assert calls(INPUT_CACHE_DIR=CACHE, AGENTEVAL_CACHE="elsewhere", INPUT_CACHE_KEY=KEY) == 0
+    assert (workspace / CACHE / ".gitignore").read_text(encoding="utf-8") == "*\n"
+    assert not (workspace / "elsewhere").exists()
     kept = workspace.parent / "kept"
     shutil.copytree(workspace / CACHE, kept)
     for other in ({"INPUT_CACHE_KEY": "the key of another repository"}, {}):
@@ -140,6 +144,14 @@ def test_no_file_of_the_repository_can_name_the_key(workspace: Path, server: Mod
     everything = [path.read_text(encoding="utf-8") for path in (workspace / "agenteval-report").rglob("*.json*")]
     assert [text for text in (step.log, step.summary, *everything) if forging_agent.SECRET in text] == []
     assert "GIVEN=***" not in step.log + "".join(everything)
+
+
+def test_a_cache_outside_of_the_workspace_is_refused(workspace: Path, server: ModelServer) -> None:
+    step = run(as_process, workspace, server, INPUT_CACHE_KEY=KEY, INPUT_CACHE_DIR="../cache")
+
+    assert (step.status, server.asked) == (2, [])
+    assert "input cache-dir: " in step.log
+    assert not (workspace.parent / "cache").exists()
 
 
 def test_a_key_that_is_too_short_is_refused(workspace: Path, server: ModelServer) -> None:

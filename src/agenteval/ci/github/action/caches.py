@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from agenteval.ci.github.action.inputs import Inputs, variables_of
-from agenteval.ci.github.action.outputs import warn
+from agenteval.ci.github.action.outputs import say
 from agenteval.core.authentic import CACHE_KEY, Seal, sealed
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import AgentEvalError, ConfigError, Problem
 from agenteval.core.files.boundary import also_inside, outside_problem
+from agenteval.core.files.writing import give_to_owner, make_directory, write_file
 from agenteval.core.llm.cache import CACHE_DIRECTORY, default_directory, files_directory
 
 
@@ -54,5 +56,15 @@ def _directory(inputs: Inputs, workspace: Path) -> str:
     if problem := outside_problem(directory):
         raise ConfigError(Problem(problem, path="input cache-dir"))
     if not inputs.cache_key:
-        warn(["cache-dir without cache-key: replies of earlier runs are not used; set cache-key"])
+        say("agenteval: cache-dir without cache-key: replies of earlier runs are not used; set cache-key")
+    _hide_from_git(directory)
     return str(directory)
+
+
+def _hide_from_git(directory: Path) -> None:
+    """Write a .gitignore: new files of the workspace would make an attempt another one."""
+    with contextlib.suppress(OSError, AgentEvalError):
+        if not (directory / ".gitignore").exists():
+            make_directory(directory)
+            write_file(directory, ".gitignore", ["*\n"])
+            give_to_owner(directory)
