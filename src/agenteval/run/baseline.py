@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from agenteval.compare.rescored import Rescored
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.text.redact import Redactor
 from agenteval.results.case import CaseResult
@@ -28,11 +29,13 @@ class FoundBaseline:
         results: the run.
         notes: messages about omitted parts.
         distance: number of commits between the evaluated commit and the start of the search.
+        rescored: what the run was before metrics scored its stored answers again; ``None`` if none did.
     """
 
     results: Results
     notes: tuple[str, ...] = ()
     distance: int | None = None
+    rescored: Rescored | None = None
 
 
 @dataclass(frozen=True)
