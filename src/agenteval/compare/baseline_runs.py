@@ -56,17 +56,31 @@ def comparable_runs(current: Results, own: Scores, pool: Pool) -> EarlierRuns:
 
 @dataclass
 class _Changes:
-    """Cases whose question changed since the baseline runs, and changed metrics with the ids of their cases."""
+    """What changed since the baseline runs.
+
+    Attributes:
+        questions: ids of the cases whose question changed.
+        metrics: the runs with another configuration of a metric: metric → case id → run ids.
+        same: the cases of which a run has the same configuration: metric → case ids.
+    """
 
     questions: set[str] = field(default_factory=set)
-    metrics: dict[str, set[str]] = field(default_factory=dict)
+    metrics: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    same: dict[str, set[str]] = field(default_factory=dict)
 
     def notes(self) -> Iterator[str]:
         """Yield a message for each kind of change."""
         if self.questions:
             yield f"{_count(len(self.questions), 'case')} changed since the baseline runs (question): not compared"
+        older: dict[str, set[str]] = {}
         for name, cases in sorted(self.metrics.items()):
-            yield f"{name} changed since the baseline runs in {_count(len(cases), 'case')} (metric): not compared"
+            if never := cases.keys() - self.same.get(name, set()):
+                yield f"{name} changed since the baseline runs in {_count(len(never), 'case')} (metric): not compared"
+            if runs := {run for case_id in cases.keys() - never for run in cases[case_id]}:
+                older[name] = runs
+        if older:
+            number = _count(len(set[str]().union(*older.values())), "older run")
+            yield f"{', '.join(older)} changed after {number}, of which only scores are kept: not compared with these"
 
 
 def _comparable_cases(
@@ -82,7 +96,9 @@ def _comparable_cases(
             changes.questions.add(case_id)
             continue
         for name in match.changed:
-            changes.metrics.setdefault(name, set()).add(case_id)
+            changes.metrics.setdefault(name, {}).setdefault(case_id, set()).add(entry.run_id)
+        for name in match.kept or ():
+            changes.same.setdefault(name, set()).add(case_id)
         found[case_id] = {
             name: (*case.scores.get(name, ()), *[None] * case.lost.get(name, 0))
             for name in {**case.scores, **case.lost}

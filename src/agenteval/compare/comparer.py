@@ -20,6 +20,7 @@ from agenteval.compare.paired_runs import PairedRuns
 from agenteval.compare.pairing import Pairing, pair_cases
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.regression.model import Burden
+from agenteval.compare.rescored import Rescored
 from agenteval.compare.resources import compare_resources
 from agenteval.compare.simple_rules import simple_rule_verdict
 from agenteval.compare.unpaired import continues_branch, unpaired
@@ -27,6 +28,7 @@ from agenteval.results.case import CaseResult
 from agenteval.results.comparison import BaselineInfo, Comparison, PoolEntry
 from agenteval.results.epoch import Epoch, EpochBegin
 from agenteval.results.model import Results
+from agenteval.results.verdict import Unproven
 
 if TYPE_CHECKING:
     from agenteval.compare.driving import Answering, Deciding
@@ -59,6 +61,7 @@ class Comparer:
         unrelated: commits whose runs do not count, because they are not ancestors of the control.
         integrity: how suites and rules differ from those of the base commit, and what was accepted.
         parts: the runs that the current run was merged from, if they are runs of the same cases.
+        rescored: what the baseline was before metrics scored its stored answers again; ``None`` if none did.
     """
 
     current: Results
@@ -74,6 +77,7 @@ class Comparer:
     burden: Burden = field(default_factory=Burden)
     integrity: Integrity = field(default_factory=Integrity)
     parts: Sequence[PoolEntry] = ()
+    rescored: Rescored | None = None
 
     @property
     def needs_runs(self) -> bool:
@@ -165,7 +169,7 @@ class Comparer:
 
     @cached_property
     def _accepted_cases(self) -> Mapping[str, Accepted]:
-        return self.integrity.accepted_cases(self.current, self.baseline)
+        return self.integrity.accepted_cases(self.current, self._stored)
 
     @cached_property
     def _accepted_metrics(self) -> Mapping[str, Accepted]:
@@ -186,6 +190,37 @@ class Comparer:
     @cached_property
     def _pairing(self) -> Pairing:
         return pair_cases(self.current, self.baseline, self.known, self.gone, self.integrity.removed)
+
+    @property
+    def _stored(self) -> Results:
+        """The baseline with the scores that it was made with."""
+        return self.baseline if self.rescored is None else self.rescored.stored
+
+    @property
+    def _withdrawn(self) -> list[Unproven]:
+        """What the change withdraws from the comparison.
+
+        New scores of stored answers withdraw nothing less, unless the base commit has chosen their configuration.
+        """
+        chosen_by_base = self.rescored is None or self.integrity.base_cases is not None
+        baseline = self.baseline if chosen_by_base else self._stored
+        removed = self.integrity.removed
+        return unpaired(
+            PairedRuns(
+                current=self.current,
+                baseline=baseline,
+                pairing=self._pairing
+                if chosen_by_base
+                else pair_cases(self.current, baseline, self.known, self.gone, removed),
+                quarantined=self._quarantined,
+                not_gating=self._not_gating,
+                failures_are_scores=self._is_statistical,
+            )
+        )
+
+    @property
+    def _not_gating(self) -> set[str]:
+        return {name for name, gates in self.policy.gating.items() if not gates}
 
     def _not_run(self) -> Iterator[str]:
         """Yield the suites of the baseline that this run does not contain."""
@@ -227,18 +262,8 @@ class Comparer:
         run, policy = self.baseline.run, self.policy
         counting = {case.id for case in self._pairing.compared} - self._quarantined
         resources = compare_resources(self.current, self.baseline, counting, policy)
-        not_gating = {name for name, gates in policy.gating.items() if not gates}
-        lost = [*_without_scores(self.current, self.baseline, not_gating)]
-        withdrawn = unpaired(
-            PairedRuns(
-                current=self.current,
-                baseline=self.baseline,
-                pairing=self._pairing,
-                quarantined=self._quarantined,
-                not_gating=not_gating,
-                failures_are_scores=self._is_statistical,
-            )
-        )
+        lost = [*_without_scores(self.current, self.baseline, self._not_gating)]
+        withdrawn = self._withdrawn
         rules = list(unproven_changes(self.integrity.differences))
         unproven = [*rules, *withdrawn, *concluded.unproven]
         is_unproven = bool(unproven) and concluded.verdict != "regressed"
@@ -261,6 +286,7 @@ class Comparer:
             cases=with_acceptances(concluded.cases, self._accepted_cases),
             **concluded.proof,
             begins=begins,
+            rescored=[] if self.rescored is None else list(self.rescored.metrics),
             policy={
                 **concluded.details,
                 "headline": headline,

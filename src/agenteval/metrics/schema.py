@@ -46,7 +46,7 @@ class Schema:
     requires: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        if any(text.strategy == "similar" for text in _texts(self.schema)):
+        if has_reference_texts(self.schema):
             self.resources.embeddings.check(self.model)
 
     @property
@@ -267,6 +267,11 @@ def _comparable(value: Any) -> Any:
 def _described(value: Any) -> str:
     names = {dict: "dict", list: "list", str: "str", bool: "bool", int: "int", float: "float"}
     return "null" if value is None else f"{names[type(value)]} {shown(value)}"
+
+
+def has_reference_texts(spec: FieldSpec) -> bool:
+    """Return whether a schema compares texts with references by their embeddings."""
+    return any(text.strategy == "similar" for text in _texts(spec))
 
 
 def _texts(spec: FieldSpec) -> Iterator[TextMatch]:

@@ -294,6 +294,18 @@ class ComparedCase(ResultsModel):
     history: History | None = None
 
 
+class RescoredMetric(ResultsModel):
+    """A metric that scored stored answers of the baseline again, because its configuration changed.
+
+    Attributes:
+        id: the metric; ``score`` is the aggregated score of a suite.
+        cases: ids of the cases.
+    """
+
+    id: str
+    cases: list[str]
+
+
 class Comparison(ResultsModel):
     """The comparison of this run with a baseline.
 
@@ -307,6 +319,7 @@ class Comparison(ResultsModel):
         cost: what was run again; ``None`` if nothing was.
         begins: why an epoch begins without a proof; ``None`` if none does.
         long_look: the long look of a run of the base branch; ``None`` if none was due.
+        rescored: the metrics whose baseline scores are new scores of the baseline's stored answers.
         policy: the rule with its settings and reasons, and also ``resources`` and ``notes``.
     """
 
@@ -324,6 +337,7 @@ class Comparison(ResultsModel):
     cost: ConfirmationCost | None = Field(default=None, exclude_if=lambda value: value is None)
     begins: EpochBegin | None = Field(default=None, exclude_if=lambda value: value is None)
     long_look: LongLook | None = Field(default=None, exclude_if=lambda value: value is None)
+    rescored: list[RescoredMetric] = Field(default=[], exclude_if=lambda value: not value)
     policy: Annotated[dict[str, Any], AfterValidator(clean_json)]
 
     @property

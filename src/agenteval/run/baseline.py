@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from agenteval.compare.rescored import Rescored
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.text.redact import Redactor
 from agenteval.results.case import CaseResult
@@ -29,12 +30,14 @@ class FoundBaseline:
         notes: messages about omitted parts.
         distance: number of commits between the evaluated commit and the start of the search.
         between: these commits, newest first, as far as they are known.
+        rescored: what the run was before metrics scored its stored answers again; ``None`` if none did.
     """
 
     results: Results
     notes: tuple[str, ...] = ()
     distance: int | None = None
     between: tuple[str, ...] = ()
+    rescored: Rescored | None = None
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,7 @@ def _comparer(
         unrelated=frozenset() if control is None or isinstance(control, AgentEvalError) else control.unrelated,
         integrity=spec.integrity,
         parts=parts,
+        rescored=baseline.rescored,
     )
 
 

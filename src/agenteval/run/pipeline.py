@@ -106,6 +106,7 @@ def _planned(spec: RunSpec, attempt: Attempt | None) -> tuple[RunSpec, Plan]:
 def _run(spec: RunSpec, control: PreparedControl | AgentEvalError | None, attempt: Attempt | None) -> RunOutcome:
     """Run the cases, compare and report; then confirm suspected regressions and report again."""
     spec, plan = _planned(spec, attempt)
+    spec = _rescored(spec, plan)
     execution = execute(plan)
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, execution, control)
@@ -118,6 +119,16 @@ def _run(spec: RunSpec, control: PreparedControl | AgentEvalError | None, attemp
     confirmed = confirm_and_compare(first, spec, execution, control)
     outcome = _recorded(decide(confirmed, spec, execution, warnings), attempt, confirmed.decision)
     return _reported(outcome, outcome.report(spec.earlier), spec.out)
+
+
+def _rescored(spec: RunSpec, plan: Plan) -> RunSpec:
+    """Return the specification with new scores of the baseline's answers, where only metrics changed."""
+    if spec.baseline is None:
+        return spec
+    # Imported here: most runs have no baseline.
+    from agenteval.run.rescore import with_rescored_baseline
+
+    return replace(spec, baseline=with_rescored_baseline(spec.baseline, plan))
 
 
 def _recorded(outcome: RunOutcome, attempt: Attempt | None, decision: Decision | None) -> RunOutcome:

@@ -97,12 +97,14 @@ def _cases(file: Path) -> Iterator[CaseResult]:
 
 def _recorded(case: CaseResult) -> RecordedCase:
     return {
-        iteration.index: {turn.index: recorded for turn in iteration.turns if (recorded := _turn(turn)) is not None}
+        iteration.index: {
+            turn.index: recorded for turn in iteration.turns if (recorded := recorded_turn(turn)) is not None
+        }
         for iteration in case.iterations
     }
 
 
-def _turn(turn: TurnResult) -> RecordedTurn | None:
+def recorded_turn(turn: TurnResult) -> RecordedTurn | None:
     """Return the recorded turn; ``None`` if the agent was not called."""
     if turn.error is not None:
         return RecordedTurn(turn.error, turn.input)

@@ -55,7 +55,7 @@ class RuleBased:
     requires: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        if any(map(_needs_model, self.rules)):
+        if any(map(needs_model, self.rules)):
             self.resources.embeddings.check(None)
 
     @property
@@ -66,14 +66,14 @@ class RuleBased:
     def measure(self, observation: Observation) -> Outcome | Awaitable[Outcome]:
         """Check every rule; asynchronous only with similarity by embeddings."""
         record = record_of(observation)
-        if any(map(_needs_model, self.rules)):
+        if any(map(needs_model, self.rules)):
             return self._measure_with_model(record)
         return _outcome(self.rules, [_check(record, rule) for rule in self.rules])
 
     async def _measure_with_model(self, record: Record) -> Outcome:
         scores = [
             await meaning(record, self.resources, **_parameters(rule, "method"))
-            if _needs_model(rule)
+            if needs_model(rule)
             else await asyncio.to_thread(_check, record, rule)
             for rule in self.rules
         ]
@@ -88,7 +88,8 @@ def _parameters(rule: Mapping[str, Any], *without: str) -> dict[str, Any]:
     return {name: value for name, value in rule.items() if name not in {"check", *without}}
 
 
-def _needs_model(rule: Mapping[str, Any]) -> bool:
+def needs_model(rule: Mapping[str, Any]) -> bool:
+    """Return whether a rule compares texts by their embeddings."""
     return rule["check"] == "similarity" and rule.get("method") == _EMBEDDING
 
 

@@ -29,7 +29,7 @@ async def rate_iteration(
     unjudged: NotAskedError | None = None,
 ) -> IterationResult:
     """Return one iteration with the scores of its turns; `unjudged` is as for `score_turn`."""
-    return _rated(case, index, [await _turn_result(case, exchange, catalog, unjudged) for exchange in exchanges])
+    return rated(case, index, [await _turn_result(case, exchange, catalog, unjudged) for exchange in exchanges])
 
 
 def missing_iteration(case: Case, index: int, reason: str, not_asked: NotAsked) -> IterationResult:
@@ -45,7 +45,7 @@ def missing_iteration(case: Case, index: int, reason: str, not_asked: NotAsked) 
         )
         for number, turn in enumerate(case.turns)
     ]
-    return _rated(case, index, turns)
+    return rated(case, index, turns)
 
 
 async def rate_case(
@@ -120,11 +120,11 @@ def _last_answer(case: Case, iteration: IterationResult) -> Observation:
 def _with_score(case: Case, iteration: IterationResult, score: Score) -> IterationResult:
     last = iteration.turns[-1]
     turns = [*iteration.turns[:-1], last.model_copy(update={"scores": [*last.scores, score]})]
-    return _rated(case, iteration.index, turns)
+    return rated(case, iteration.index, turns)
 
 
-def _rated(case: Case, index: int, turns: list[TurnResult]) -> IterationResult:
-    """Return an iteration with status and score computed from the scores of its turns."""
+def rated(case: Case, index: int, turns: list[TurnResult]) -> IterationResult:
+    """Return an iteration with status and score, computed from the scores of its turns."""
     if case.aggregate is None:
         broken = any(score.status == "error" for turn in turns for score in turn.scores)
         status, score = iteration_status(turns, _fatal_metrics(case) if broken else ()), mean_score(turns)

@@ -1,0 +1,292 @@
+"""Scores the stored answers of the baseline again with the metrics of which only the configuration changed.
+
+The answers are as untrusted as those of an agent: the metrics check them within the same limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from agenteval.agents.base import Reply, Request
+from agenteval.agents.replay.results import recorded_turn
+from agenteval.compare.pairing import Match, own_cases
+from agenteval.compare.phrases import count
+from agenteval.compare.rescored import Rescored
+from agenteval.compare.run_scores import pool_case, scores_of
+from agenteval.core.errors import ConfigError
+from agenteval.core.text.redact import MASK
+from agenteval.metrics.scoring import MetricCatalog
+from agenteval.metrics.stored_answers import scores_stored_answers
+from agenteval.results.case import CaseResult, IterationResult, SuiteResult, TurnResult
+from agenteval.results.comparison import PoolCase, PoolEntry, RescoredMetric
+from agenteval.results.model import OWN_NAME, Results
+from agenteval.results.rollup import summarise
+from agenteval.results.shortening import ANSWER_FIELDS
+from agenteval.run.baseline import FoundBaseline
+from agenteval.run.plan import Plan
+from agenteval.run.runner.attempts import Answer
+from agenteval.run.runner.conversation import Exchange
+from agenteval.run.runner.scoring import case_of, rate_case, rate_iteration, rated
+from agenteval.suite.model import OVERALL, Case, Fingerprints
+
+# Seconds for all cases together. Metrics of texts need milliseconds.
+_LONGEST_S = 300.0
+_MISSING = "stored answers are missing"
+_SHORTENED = "stored answers are shortened (`max_answer_bytes`)"
+_MASKED = "stored answers contain masked secrets"
+_LATE = "the time limit was reached"
+_UNSCORED = "not every answer has a score"
+
+
+def with_rescored_baseline(baseline: FoundBaseline, plan: Plan) -> FoundBaseline:
+    """Return a baseline with new scores of the metrics whose configuration or expected answer changed.
+
+    A case keeps its old scores if its question changed, or its answers are not whole. A metric keeps them if it needs
+    more than the answer, such as a judge, or if it does not score every answer again.
+
+    Args:
+        baseline: the baseline; its results contain the answers of its newest run.
+        plan: the run that is compared with it.
+    """
+    cases = plan.known_cases
+    then = own_cases(baseline.results)
+    if cases is None or not then or baseline.results.tool.name != OWN_NAME:
+        return baseline
+    wanted = {
+        item.case.id: _Wanted(item.case, names, MetricCatalog(plan.suites[item.suite.path].catalog.resources))
+        for item in cases
+        if (names := rescorable(item.case, then.get(item.case.id)))
+    }
+    if not wanted:
+        return baseline
+    limit_s = min(_LONGEST_S, plan.limits.run_s if plan.limits.run_s is not None else _LONGEST_S)
+    rescoring = _Rescoring(wanted, time.monotonic() + limit_s)
+    asyncio.run(rescoring.run(baseline.results))
+    return rescoring.applied(baseline)
+
+
+def rescorable(case: Case, then: PoolCase | None) -> frozenset[str]:
+    """Return the metrics that can score the stored answers of a case again, because their fingerprint changed.
+
+    Args:
+        case: the case of this run.
+        then: the case of the baseline's run; ``None`` if it is new.
+    """
+    if then is None or not then.fingerprint:
+        return frozenset()
+    match = Match.of(pool_case(case.fingerprints, {}), then)
+    if not match.question:
+        return frozenset()
+    other = {metric.id for metric in case.all_metrics if not scores_stored_answers(metric)}
+    names = match.changed - other
+    # The aggregated score needs the scores of all metrics.
+    is_whole = match.changed == names and not match.unmatched
+    return names if is_whole else names - {OVERALL}
+
+
+def why_not_whole(case: Case, stored: CaseResult) -> str | None:
+    """Return why the stored answers of a case cannot be scored again; ``None`` if they can."""
+    numbers = [iteration.index for iteration in stored.iterations]
+    if not numbers or len(set(numbers)) < len(numbers):
+        return _MISSING
+    for iteration in stored.iterations:
+        if [turn.index for turn in iteration.turns] != list(range(len(case.turns))):
+            return _MISSING
+        for turn in iteration.turns:
+            if turn.error is None and turn.response is None:
+                return _MISSING
+            if any(name in turn.shortened for name in ANSWER_FIELDS):
+                return _SHORTENED
+            if MASK in turn.model_dump_json(include=set(ANSWER_FIELDS)):
+                return _MASKED
+    return None
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A case whose stored answers are to be scored again, and by which metrics."""
+
+    case: Case
+    names: frozenset[str]
+    catalog: MetricCatalog = field(repr=False)
+
+
+@dataclass
+class _Rescoring:
+    """Scores stored answers, and keeps what it finds.
+
+    Attributes:
+        wanted: what to score, by case id.
+        until: the time limit, in seconds of the monotonic clock.
+        scored: the cases with new scores, by case id.
+        names: the metrics that scored them, by case id.
+        why_not: why answers were not scored again: reason → metric → case ids.
+    """
+
+    wanted: Mapping[str, _Wanted]
+    until: float
+    scored: dict[str, CaseResult] = field(default_factory=dict)
+    names: dict[str, frozenset[str]] = field(default_factory=dict)
+    why_not: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+    async def run(self, baseline: Results) -> None:
+        """Score every wanted case."""
+        for _, stored in baseline.cases():
+            item = self.wanted.get(stored.id)
+            if item is None:
+                continue
+            why = why_not_whole(item.case, stored)
+            if why is None and time.monotonic() >= self.until:
+                why = _LATE
+            found = await _scored_again(item, stored) if why is None else None
+            if found is None:
+                self._leave(item, item.names, why or _UNSCORED)
+            else:
+                self.scored[stored.id], self.names[stored.id] = found
+                self._leave(item, item.names - found[1], _UNSCORED)
+
+    def _leave(self, item: _Wanted, names: Collection[str], why: str) -> None:
+        for name in sorted(names):
+            self.why_not.setdefault(why, {}).setdefault(name, []).append(item.case.id)
+
+    def applied(self, baseline: FoundBaseline) -> FoundBaseline:
+        """Return the baseline with the new scores, and with notes about them."""
+        notes = (*baseline.notes, *self._notes(baseline.results.run.id))
+        if not self.scored:
+            return replace(baseline, notes=notes)
+        stored = baseline.results
+        suites = [_with_cases(suite, self.scored) for suite in stored.suites]
+        own = [self._entry(entry, suites) if entry.run_id == stored.run.id else entry for entry in stored.pool]
+        metrics = summarise(case for suite in suites for case in suite.cases).metrics
+        summary = stored.summary.model_copy(update={"metrics": metrics})
+        results = stored.model_copy(update={"suites": suites, "pool": own, "summary": summary})
+        return replace(baseline, results=results, notes=notes, rescored=Rescored(stored, self._metrics))
+
+    @property
+    def _metrics(self) -> tuple[RescoredMetric, ...]:
+        found: dict[str, list[str]] = {}
+        for case_id, names in self.names.items():
+            for name in sorted(names):
+                found.setdefault(name, []).append(case_id)
+        return tuple(RescoredMetric(id=name, cases=found[name]) for name in sorted(found))
+
+    def _entry(self, entry: PoolEntry, suites: Collection[SuiteResult]) -> PoolEntry:
+        """Return the baseline's entry in its pool with the new scores and fingerprints."""
+        cases = dict(entry.cases)
+        for suite in suites:
+            for case in suite.cases:
+                if case.id in self.scored:
+                    cases[case.id] = self._pooled(cases[case.id], case, suite.threshold)
+        return entry.model_copy(update={"cases": cases})
+
+    def _pooled(self, then: PoolCase, case: CaseResult, threshold: float | None) -> PoolCase:
+        names = self.names[case.id]
+        now = self.wanted[case.id].case.fingerprints.metrics
+        prints = Fingerprints(then.fingerprint, {name: now[name] for name in names})
+        scores = scores_of(case, threshold, names)
+        new = pool_case(prints, {name: scores[name] for name in names if name in scores})
+        kept = {name: value for name, value in then.scores.items() if name not in names}
+        lost = {name: value for name, value in then.lost.items() if name not in names}
+        return then.model_copy(
+            update={
+                "metrics": {**then.metrics, **new.metrics},
+                "scores": {**kept, **new.scores},
+                "lost": {**lost, **new.lost},
+            }
+        )
+
+    def _notes(self, run_id: str) -> Iterator[str]:
+        for metric in self._metrics:
+            cases = count(len(metric.cases), "case")
+            yield f"{metric.id} was scored again for the answers of run {run_id}, since it changed in {cases}"
+        for why, metrics in sorted(self.why_not.items()):
+            for name, ids in metrics.items():
+                cases = count(len(ids), "case")
+                yield f"{name} was not scored again for the answers of run {run_id} in {cases}: {why}"
+
+
+def _with_cases(suite: SuiteResult, scored: Mapping[str, CaseResult]) -> SuiteResult:
+    return suite.model_copy(update={"cases": [scored.get(case.id, case) for case in suite.cases]})
+
+
+async def _scored_again(item: _Wanted, stored: CaseResult) -> tuple[CaseResult, frozenset[str]] | None:
+    """Return a case with new scores, and the metrics that scored each of its answers; ``None`` without any."""
+    case = _with_metrics(item.case, item.names)
+    try:
+        iterations = [
+            await rate_iteration(case, iteration.index, _exchanges(case, iteration), item.catalog)
+            for iteration in stored.iterations
+        ]
+        found = await rate_case(case, iterations, item.catalog)
+    except ConfigError:
+        # A requirement of a metric is missing; the run itself reports that.
+        return None
+    if any(turn.error and not old.error for turn, old in zip(found.turns, _turns_in_order(stored), strict=True)):
+        # A hostile answer broke the scoring of its turn.
+        return None
+    unscored = {score.id for score in found.scores if score.status != "scored"}
+    names = item.names - unscored
+    if unscored:
+        # Without these scores, the aggregated one is another.
+        names -= {OVERALL}
+    if not names:
+        return None
+    new = {iteration.index: iteration for iteration in found.iterations}
+    merged = [_merged(item.case, iteration, new[iteration.index], names) for iteration in stored.iterations]
+    result = case_of(item.case, merged)
+    changed = {"status": result.status, "score": result.score, "iterations": result.iterations}
+    return stored.model_copy(update=changed), names
+
+
+def _turns_in_order(case: CaseResult) -> list[TurnResult]:
+    iterations = sorted(case.iterations, key=lambda iteration: iteration.index)
+    return [turn for iteration in iterations for turn in iteration.turns]
+
+
+def _with_metrics(case: Case, names: Collection[str]) -> Case:
+    """Return a case with some of its metrics."""
+    turns = tuple(
+        replace(turn, metrics=tuple(metric for metric in turn.metrics if metric.id in names)) for turn in case.turns
+    )
+    return replace(case, turns=turns, metrics=tuple(metric for metric in case.metrics if metric.id in names))
+
+
+def _exchanges(case: Case, iteration: IterationResult) -> list[Exchange]:
+    return [_exchange(case, iteration.index, turn) for turn in iteration.turns]
+
+
+def _exchange(case: Case, iteration: int, stored: TurnResult) -> Exchange:
+    """Return a stored turn as the exchange with an agent that was replayed."""
+    asked = case.turns[stored.index]
+    request = Request(
+        input=asked.input,
+        case=case.name,
+        case_id=case.id,
+        turn=stored.index,
+        iteration=iteration,
+        session=f"{case.id}#{iteration}",
+    )
+    recorded = recorded_turn(stored)
+    if recorded is None or not isinstance(recorded.answer, Reply):
+        return Exchange(request, Answer(error=stored.error or "no answer"))
+    passages = asked.retrieval_context or recorded.answer.retrieval_context
+    return Exchange(request, Answer(recorded.answer), passages)
+
+
+def _merged(case: Case, stored: IterationResult, new: IterationResult, names: Collection[str]) -> IterationResult:
+    """Return an iteration with the new scores of some metrics, and the stored ones of the others."""
+    turns = [
+        old.model_copy(
+            update={
+                "scores": [
+                    *(score for score in old.scores if score.id not in names),
+                    *(score for score in turn.scores if score.id in names),
+                ]
+            }
+        )
+        for old, turn in zip(stored.turns, new.turns, strict=True)
+    ]
+    return rated(case, stored.index, turns)
