@@ -23,7 +23,7 @@ from agenteval.core.renamed import RENAMED
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Results, RunShard
 from agenteval.results.partial import is_interrupted
-from agenteval.results.verdict import Gate, Unproven, Verdict
+from agenteval.results.verdict import Gate, Rules, Unproven, Verdict
 
 FailOn = Literal["failures", "regressions", "unproven", "errors"]
 FAIL_ON: tuple[FailOn, ...] = ("failures", "regressions", "unproven", "errors")
@@ -167,6 +167,17 @@ def quarantined(results: Results, policy: GatePolicy, today: date | None = None)
         return frozenset()
     day = today or datetime.now(UTC).date()
     return frozenset(case.id for _, case in results.cases() if not policy.counts(case, day))
+
+
+def rules_of(policy: GatePolicy, out: Collection[str]) -> Rules:
+    """Return the rules of a decision, for its record.
+
+    Args:
+        policy: the policy of the gate.
+        out: ids of the quarantined cases.
+    """
+    fail_on = tuple(word for word in FAIL_ON if word in policy.fail_on)
+    return Rules(fail_on=fail_on, max_error_rate=policy.max_error_rate, quarantine=tuple(sorted(out)))
 
 
 def is_quarantined_by_name(policy: GatePolicy, case: CaseResult) -> bool:

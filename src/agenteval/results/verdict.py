@@ -31,6 +31,20 @@ class Unproven(ResultsModel):
     mended_by: MendedBy
 
 
+class Rules(ResultsModel):
+    """The rules of a decision. In a file that somebody else wrote, they are only a claim.
+
+    Attributes:
+        fail_on: the kinds of problems that failed the gate.
+        max_error_rate: share of cases that could end in an error.
+        quarantine: ids of the cases that did not count.
+    """
+
+    fail_on: tuple[str, ...]
+    max_error_rate: float
+    quarantine: tuple[Text, ...] = ()
+
+
 class Gate(ResultsModel):
     """The gate's decision on a run.
 
@@ -39,12 +53,14 @@ class Gate(ResultsModel):
         exit_status: the command's: 0, 1 or 3; 2 if no metric applies to any case; above 128 for a signal.
         headline: the decision in one phrase.
         reasons: every reason, the most important first; empty for a passed gate.
+        rules: the rules that it followed.
     """
 
     verdict: Verdict
     exit_status: int
     headline: Text
     reasons: tuple[Text, ...] = ()
+    rules: Rules | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @property
     def passed(self) -> bool:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agenteval.compare.gate import decide_gate, quarantined
+from agenteval.compare.gate import decide_gate, quarantined, rules_of
 from agenteval.core.errors import ConfigError
 from agenteval.core.files.lock import locked
 from agenteval.core.files.writing import make_directory
@@ -78,6 +78,8 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
     if execution.nothing_to_check and results.run.shard is None and gate.exit_status < _SIGNALS:
         gate = _uncheckable(gate, [spec.redact(text) for text in execution.warnings])
         of_execution = ()
+    out = quarantined(results, spec.gate)
+    gate = gate.model_copy(update={"rules": rules_of(spec.gate, out)})
     results = results.model_copy(update={"gate": gate})
     warnings = (*spec.warnings, *of_execution, *further, *compared.warnings)
     view = GateView.of(gate, tuple(spec.redact(text) for text in warnings))
@@ -87,7 +89,7 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
         view=view,
         exit_status=gate.exit_status,
         archive=execution.archive,
-        quarantined=quarantined(results, spec.gate),
+        quarantined=out,
         presentation=spec.presentation,
     )
 

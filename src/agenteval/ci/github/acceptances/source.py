@@ -39,6 +39,9 @@ from agenteval.run.integrity.given import Given, GivenAcceptance
 
 #: A label that names a case begins with this.
 LABEL: Final = "agenteval: accept "
+#: The label that accepts the results of a fork's job. It names no case.
+RESULTS_LABEL: Final = f"{LABEL}results"
+_BY_LABEL = "by a label of the pull request"
 _OBJECTING = "CHANGES_REQUESTED"
 _COUNTING = frozenset({"APPROVED", "COMMENTED", _OBJECTING})
 _DECIDING = frozenset({"APPROVED", "CHANGES_REQUESTED", "DISMISSED"})
@@ -94,6 +97,19 @@ class RemoteAcceptances:
             return Given(warnings=(f"{_UNREAD}: {error}",))
         return Given(entries, tuple(dict.fromkeys(found.warnings))[:_MOST_WARNINGS])
 
+    def results_accepted(self) -> Given:
+        """Return who accepted the results of the commit as a whole, by a label; nobody if GitHub does not tell it."""
+        try:
+            with self.client().open(f"read the labels of pull request #{self.pull_request}", PERMISSIONS) as api:
+                labels = newest_label_events(api, self.repository, self.pull_request)
+                found = _Reading(self, self.client(), labels, (), ())
+            entries = tuple(found.of_results())
+        except ValidationError:
+            return Given(warnings=(f"{_UNREAD}: GitHub's response is invalid",))
+        except AgentEvalError as error:
+            return Given(warnings=(f"{_UNREAD}: {error}",))
+        return Given(entries, tuple(found.warnings))
+
 
 @dataclass
 class _Reading:
@@ -139,15 +155,28 @@ class _Reading:
         """Yield the labels that somebody with write access set after the commit was pushed."""
         for event in self.labels.values():
             name = event.label_name
-            if not event.is_set or not label_key(name).startswith(LABEL):
-                continue
-            what = f"the label `{_short(name)}`, which {event.by or 'an unknown user'} set,"
-            if not self._may_write(event.by):
-                self._warn(f"{what} does not count: {self._no_access}")
-            elif not self._is_of_head(name, event):
-                self._warn(f"{what} is older than this commit and does not count; set it again")
-            else:
-                yield GivenAcceptance(_short(name[len(LABEL) :]), event.by, "by a label of the pull request")
+            key = label_key(name)
+            if key.startswith(LABEL) and key != label_key(RESULTS_LABEL) and self._counts(name, event):
+                yield GivenAcceptance(_short(name[len(LABEL) :]), event.by, _BY_LABEL)
+
+    def of_results(self) -> Iterator[GivenAcceptance]:
+        """Yield the label that accepts all results, if somebody with write access set it for the commit."""
+        event = self.labels.get(label_key(RESULTS_LABEL))
+        if event is not None and self._counts(RESULTS_LABEL, event):
+            yield GivenAcceptance(RESULTS_LABEL, event.by, _BY_LABEL)
+
+    def _counts(self, name: str, event: LabelEvent) -> bool:
+        """Return whether somebody with write access set a label after the commit was pushed."""
+        if not event.is_set:
+            return False
+        what = f"the label `{_short(name)}`, which {event.by or 'an unknown user'} set,"
+        if not self._may_write(event.by):
+            self._warn(f"{what} does not count: {self._no_access}")
+            return False
+        if not self._is_of_head(name, event):
+            self._warn(f"{what} is older than this commit and does not count; set it again")
+            return False
+        return True
 
     def _said(self, text: str, where: str) -> Sequence[str]:
         """Return the lines that the author of a text says, and warn about the others."""

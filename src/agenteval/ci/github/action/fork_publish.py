@@ -1,22 +1,27 @@
 """Publishes the results of a fork's run, from a second workflow.
 
 The first workflow evaluated the pull request without any permissions. The second one has permissions and therefore
-trusts nothing: it reads the results, validates them against their schema, and renders the reports again.
+trusts nothing: it validates the results, decides by the rules of the base branch, and renders the reports again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agenteval.ci.github.acceptances.source import RESULTS_LABEL, RemoteAcceptances
 from agenteval.ci.github.action.context import Context
 from agenteval.ci.github.action.outputs import say
 from agenteval.ci.github.api.artifacts import PERMISSIONS, UnusableArtifactError
 from agenteval.ci.github.api.client import Client
-from agenteval.ci.github.api.fork_run import FirstStage, first_stage
+from agenteval.ci.github.api.fork_run import FirstStage, OpenPullRequest, first_stage
 from agenteval.ci.github.api.workflow_runs import artifacts_named
+from agenteval.ci.github.checks.check_run import Conclusion
 from agenteval.ci.github.downloaded_report import DownloadedReport
+from agenteval.ci.github.publish.base_copy import BaseCommitFiles
 from agenteval.ci.github.publish.publisher import Content, PublicationTarget, Publisher, revision_of
-from agenteval.ci.github.publish.saved_results import judged_content, send
+from agenteval.ci.github.publish.saved_results import send
+from agenteval.ci.github.publish.second_stage import SecondStage
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.masking import shortened
 from agenteval.core.text.escape import markdown_inline
@@ -26,6 +31,8 @@ from agenteval.results.store import parse_results
 from agenteval.results.verdict import Verdict
 
 _REASON_LIMIT = 300
+# Of several pull requests with one head, the worst decides the check run of the commit.
+_WORST: tuple[Conclusion, ...] = ("failure", "action_required", "neutral", "success")
 
 
 @dataclass(frozen=True)
@@ -35,18 +42,23 @@ class Published:
     Attributes:
         content: the texts of the run.
         verdict: the gate's verdict; ``error`` if the run left no results.
+        contradiction: why the verdict is worse than that of the job that evaluated; empty if it is not.
         comment_url: address of the comment; empty without one.
         done: the completed steps, as text.
     """
 
     content: Content
     verdict: Verdict
+    contradiction: str
     comment_url: str
     done: tuple[str, ...]
 
 
-def publish_first_stage(context: Context) -> Published | None:
-    """Publish the workflow run of the event; return ``None`` if its pull request has a newer commit.
+def publish_first_stage(context: Context) -> tuple[Published, ...]:
+    """Publish the workflow run of the event to its pull requests, the worst verdict first.
+
+    Returns:
+        Nothing if no open pull request has the commit as its head any more.
 
     Raises:
         ConfigError: the event has no workflow run of a pull request, or the configuration is invalid.
@@ -58,36 +70,85 @@ def publish_first_stage(context: Context) -> Published | None:
         raise ConfigError(Problem(message, path="mode"))
     client = context.client()
     stage = first_stage(client, event.repository, event.first_stage)
-    if stage.pull_request is None:
+    if not stage.pull_requests:
         say(f"agenteval: nothing to publish: no open pull request has {stage.commit} as its head")
-        return None
-    place = PublicationTarget(
-        repository=event.repository,
-        commit=stage.commit,
-        run_url=stage.url,
-        step=context.step,
-        revision=revision_of(str(stage.run_id), str(stage.attempt)),
-        pull_request=stage.pull_request,
-        jobs=context.jobs,
-    )
-    publisher = Publisher(client, place, context.options)
+        return ()
+    second = _SecondStage(context, client, event.repository, stage)
     try:
         results = _results(client, event.repository, stage, inputs.baseline_artifact)
     except UnusableArtifactError as error:
-        content = _without_results(stage, error, context.step.title)
+        found = [(pull, second.without_results(error), "") for pull in stage.pull_requests]
     else:
-        content = judged_content(
-            results, context.options, inputs.settings_of_reports(), context.environment, name=context.step.title
+        found = [(pull, *second.judged(results, pull)) for pull in _proposing(stage, results)]
+    found.sort(key=lambda item: _WORST.index(item[1].conclusion))
+    return tuple(second.publish(*item, checks=number == 0) for number, item in enumerate(found))
+
+
+@dataclass(frozen=True)
+class _SecondStage:
+    context: Context
+    client: Client
+    repository: str
+    stage: FirstStage
+
+    def without_results(self, error: UnusableArtifactError) -> Content:
+        reason, stage = shortened(error.reason, _REASON_LIMIT), self.stage
+        text = render_nothing_left(stage.commit, stage.url, markdown_inline(reason), self.context.step.title)
+        return Content(f"no results: {reason}", text, text, "failure")
+
+    def judged(self, results: Results, pull: OpenPullRequest) -> tuple[Content, str]:
+        """Return the texts for a pull request, and why they contradict the job that evaluated."""
+        inputs, context = self.context.inputs, self.context
+        rules = SecondStage(
+            context.options,
+            inputs.settings_of_reports(),
+            inputs.working_directory,
+            context.environment,
+            context.step.title,
         )
-    # The author of the pull request can have forged the results.
-    url = send(publisher, content.untrusted() if stage.from_fork else content)
-    return Published(content, content.verdict, url, tuple(publisher.done))
+        content, decision = rules.judge(results, BaseCommitFiles(self.client, self.repository, pull.base))
+        if self.stage.from_fork and inputs.fork_results == "label":
+            content = self._with_acceptance(content, pull)
+        return content, decision.contradiction
+
+    def publish(self, pull: OpenPullRequest, content: Content, contradiction: str, *, checks: bool) -> Published:
+        stage, context = self.stage, self.context
+        place = PublicationTarget(
+            repository=self.repository,
+            commit=stage.commit,
+            run_url=stage.url,
+            step=context.step,
+            revision=revision_of(str(stage.run_id), str(stage.attempt)),
+            pull_request=pull.number,
+            takes_checks=checks,
+            jobs=context.jobs,
+        )
+        publisher = Publisher(self.client, place, context.options)
+        url = send(publisher, content)
+        return Published(content, content.verdict, contradiction, url, tuple(publisher.done))
+
+    def _with_acceptance(self, content: Content, pull: OpenPullRequest) -> Content:
+        """Return the texts with who accepted them; without anybody, no rule is satisfied."""
+        stage = self.stage
+        given = RemoteAcceptances(
+            lambda: self.client, self.repository, stage.workflow, pull.number, stage.commit
+        ).results_accepted()
+        for accepted in given.entries:
+            return content.accepted(f"Results of a fork's job, accepted by {markdown_inline(accepted.author)}.")
+        why = "; ".join(given.warnings) or f"the label {RESULTS_LABEL} is not set"
+        say(f"agenteval: nobody has accepted the results of pull request #{pull.number}: {why}")
+        set_label = f"sets the label `{RESULTS_LABEL}` and runs the job again that published this"
+        reasons = "".join(f" {markdown_inline(warning)}." for warning in given.warnings)
+        return content.awaiting_acceptance(
+            "⚠️ A job of a fork has made these results, and its author can have written them. After a review, a "
+            f"person with write access {set_label}.{reasons}"
+        )
 
 
-def _without_results(stage: FirstStage, error: UnusableArtifactError, name: str) -> Content:
-    reason = shortened(error.reason, _REASON_LIMIT)
-    text = render_nothing_left(stage.commit, stage.url, markdown_inline(reason), name)
-    return Content(f"no results: {reason}", text, text, "failure")
+def _proposing(stage: FirstStage, results: Results) -> Sequence[OpenPullRequest]:
+    """Return the pull requests that results are for: the one that they name, if it has the commit as its head."""
+    named = [pull for pull in stage.pull_requests if results.run.ref == f"refs/pull/{pull.number}/merge"]
+    return named or stage.pull_requests
 
 
 def _results(client: Client, repository: str, stage: FirstStage, name: str) -> Results:

@@ -23,6 +23,8 @@ from agenteval.run.settings import Settings
 from agenteval.run.shard import Shard
 
 Mode = Literal["run", "gate", "publish"]
+#: Who accepts the results of a fork's job: a label of the pull request, or the reviewers of the job's environment.
+ForkResults = Literal["label", "accepted"]
 
 NAMES = (
     "suite",
@@ -48,6 +50,7 @@ NAMES = (
     "comment",
     "comment-id",
     "check-name",
+    "fork-results",
     "annotations",
     "report-dir",
     "comment-template",
@@ -60,6 +63,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "comment": ("always", "changes", "failures", "never"),
     "on-missing-baseline": ("pass", "warn", "fail"),
     "annotations": ("true", "false"),
+    "fork-results": ("label", "accepted"),
 }
 _DEFAULTS = {
     "mode": "run",
@@ -68,6 +72,7 @@ _DEFAULTS = {
     "comment": "always",
     "on-missing-baseline": "warn",
     "annotations": "true",
+    "fork-results": "label",
     "report-dir": "agenteval-report",
 }
 
@@ -101,6 +106,7 @@ class Inputs:
     comment: CommentMode = "always"
     comment_id: str = ""
     check_name: str = ""
+    fork_results: ForkResults = "label"
     annotations: bool = True
     report_dir: str = "agenteval-report"
     comment_template: str = ""
@@ -200,6 +206,7 @@ class _Reader:
             comment=self._choice("comment"),
             comment_id=self._text("comment-id"),
             check_name=self._text("check-name"),
+            fork_results=self._choice("fork-results"),
             annotations=self._choice("annotations") == "true",
             report_dir=self._text("report-dir"),
             comment_template=self._text("comment-template"),

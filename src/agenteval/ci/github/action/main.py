@@ -122,9 +122,9 @@ def _end(number: int, _frame: object) -> NoReturn:
 def _act(context: Context, files: RunnerFiles) -> int:
     if context.event.refused:
         raise ConfigError(Problem(f"refused: {context.event.refused}"))
-    context.enter()
     if context.inputs.mode == "publish":
         return _publish_first_stage(context, files)
+    context.enter()
     check_report_directory(Path(context.inputs.report_dir))
     runs = context.runs
     # User code can rename the working directory. Its path is where later steps look for the reports.
@@ -237,17 +237,20 @@ def _publish(context: Context, files: RunnerFiles, content: Content) -> None:
 
 
 def _publish_first_stage(context: Context, files: RunnerFiles) -> int:
-    """Publish another workflow run; the exit status tells whether publishing worked, not the gate."""
+    """Publish another workflow run; the exit status tells whether publishing worked, and both stages agree."""
     from agenteval.ci.github.action.fork_publish import publish_first_stage
 
-    published = publish_first_stage(context)
-    if published is None:
-        return 0
-    files.summary(published.content.markdown)
-    files.outputs({"comment-url": published.comment_url, "verdict": published.verdict})
-    for line in published.done:
-        say(f"agenteval: {line}")
-    return 0
+    every = publish_first_stage(context)
+    for published in every:
+        files.summary("\n\n".join(published.content.parts))
+        for line in published.done:
+            say(f"agenteval: {line}")
+    for worst in every[:1]:
+        files.outputs({"comment-url": worst.comment_url, "verdict": worst.verdict})
+    contradictions = dict.fromkeys(published.contradiction for published in every if published.contradiction)
+    for contradiction in contradictions:
+        say(annotation("error", contradiction, title="agenteval"))
+    return 1 if contradictions else 0
 
 
 def _parts(places: tuple[str, ...]) -> list[Path]:

@@ -1,6 +1,6 @@
-"""Finds the fork's workflow run to publish, and its pull request.
+"""Finds the fork's workflow run to publish, and its pull requests.
 
-The fork's run had no permissions, and everything it produced is untrusted. The pull request therefore comes from
+The fork's run had no permissions, and everything it produced is untrusted. The pull requests therefore come from
 GitHub, never from an event or a file, and only validated results are read.
 """
 
@@ -22,6 +22,14 @@ PERMISSIONS = ("actions: read", "contents: read", "pull-requests: read")
 
 
 @dataclass(frozen=True, slots=True)
+class OpenPullRequest:
+    """A pull request that is open; ``base`` is the commit of the base branch that GitHub records for it."""
+
+    number: int
+    base: str
+
+
+@dataclass(frozen=True, slots=True)
 class FirstStage:
     """The fork's workflow run.
 
@@ -31,7 +39,8 @@ class FirstStage:
         url: its address.
         commit: the head commit it ran for.
         from_fork: whether the commit is in another repository.
-        pull_request: the open pull request with this head commit; ``None`` without one.
+        workflow: file name of its workflow.
+        pull_requests: the open pull requests with this head commit.
     """
 
     run_id: int
@@ -39,7 +48,8 @@ class FirstStage:
     url: str
     commit: str
     from_fork: bool
-    pull_request: int | None
+    workflow: str
+    pull_requests: tuple[OpenPullRequest, ...]
 
 
 def first_stage(client: Client, repository: str, run_id: int) -> FirstStage:
@@ -60,14 +70,15 @@ def first_stage(client: Client, repository: str, run_id: int) -> FirstStage:
         if run.event != "pull_request":
             raise ConfigError(Problem(f"workflow run {run_id} is of the event {run.event!r}, not of a pull request"))
         head = run.head_repository.full_name if run.head_repository else None
-        pull = next(_pull_requests(place, run), None)
+        pulls = tuple(OpenPullRequest(pull.number, pull.base.sha) for pull in _pull_requests(place, run))
         return FirstStage(
             run_id=run.id,
             attempt=run.run_attempt or 1,
             url=run.html_url,
             commit=run.head_sha,
             from_fork=head is None or head.casefold() != repository.casefold(),
-            pull_request=pull.number if pull else None,
+            workflow=(run.path or "").partition("@")[0].rpartition("/")[2],
+            pull_requests=pulls,
         )
 
 

@@ -97,6 +97,7 @@ class Content:
         verdict: the gate's verdict; ``error`` also without results.
         is_change: whether any case got better or worse.
         annotations: annotations of the suite files.
+        note: what the texts say below the numbers, as Markdown.
     """
 
     title: str
@@ -106,21 +107,30 @@ class Content:
     verdict: Verdict = "error"
     is_change: bool = False
     annotations: tuple[Annotation, ...] = ()
+    note: str = ""
 
     @property
     def parts(self) -> tuple[str, str]:
         """Return the part that always stays, and the rest."""
         verdict, _, rest = self.markdown.strip().partition("\n\n")
         numbers, _, detail = rest.partition("\n\n")
-        return f"{verdict}\n\n{numbers}".strip(), detail.strip()
+        return "\n\n".join(filter(None, (verdict, numbers, self.note))).strip(), detail.strip()
 
-    def untrusted(self) -> Self:
-        """Return the content without a success, because a branch rule may require one."""
-        return replace(self, conclusion="neutral") if self.conclusion == "success" else self
+    def accepted(self, note: str) -> Self:
+        """Return the content with who accepted it."""
+        return replace(self, note=note)
+
+    def awaiting_acceptance(self, note: str) -> Self:
+        """Return the content as long as nobody has accepted it: its check run satisfies no rule that requires it.
+
+        ``neutral`` and ``skipped`` would satisfy one, as ``success`` does.
+        """
+        satisfies = self.conclusion in {"success", "neutral", "skipped"}
+        return replace(self, conclusion="action_required" if satisfies else self.conclusion, note=note)
 
     def calls_for(self, mode: CommentMode) -> bool:
         """Return whether to create a missing comment."""
-        failed = self.conclusion in {"failure", "action_required"}
+        failed = self.conclusion == "failure" or (self.conclusion == "action_required" and self.verdict != "passed")
         return (
             mode == "always" or (mode == "changes" and (self.is_change or failed)) or (mode == "failures" and failed)
         )

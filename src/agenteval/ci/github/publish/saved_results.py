@@ -1,4 +1,4 @@
-"""Publishes saved results: of a file, or of a fork's workflow run."""
+"""Publishes the results in a file."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def send(publisher: Publisher, content: Content) -> str:
 
 
 def judged_content(
-    results: Results, options: PublishOptions, settings: Settings, environment: Mapping[str, str], *, name: str = ""
+    results: Results, options: PublishOptions, settings: Settings, environment: Mapping[str, str]
 ) -> Content:
     """Return the texts of saved results.
 
@@ -110,7 +110,6 @@ def judged_content(
         options: options of the publication.
         settings: configuration, gate and templates.
         environment: environment variables of the runner; links point only to its repository.
-        name: the name of the job, for the heading.
 
     Raises:
         ConfigError: the configuration is invalid.
@@ -118,7 +117,7 @@ def judged_content(
     spec = resolve_saved(results, settings, environment)
     gate = decide_gate(results, spec.gate)
     view, counted_out = view_of(gate, results), quarantined(results, spec.gate)
-    return content_of(results, view, options, InMemory(), counted_out, name=name, presentation=spec.presentation)
+    return content_of(results, view, options, InMemory(), counted_out, presentation=spec.presentation)
 
 
 def _place(results: Results, target: Target, environment: Mapping[str, str]) -> PublicationTarget:

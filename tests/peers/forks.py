@@ -1,0 +1,50 @@
+"""Pull requests from forks, and the workflow runs that evaluate them without any permissions."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from github.PullRequest import PullRequest
+from tests.peers.github_emulator import REPOSITORY, STRANGER, STRANGER_TOKEN
+from tests.peers.github_service import GithubService
+
+FORK = f"{STRANGER}/widgets"
+
+
+def packed(directory: Path) -> bytes:
+    """The directory as the upload action packs it."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(directory.rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(directory).as_posix())
+    return buffer.getvalue()
+
+
+def fork_pull_request(github: GithubService) -> PullRequest:
+    """An open pull request of somebody who may not write."""
+    stranger = github.emulator.api(STRANGER_TOKEN)
+    forks = [repository for repository in stranger.get_user().get_repos() if repository.full_name == FORK]
+    fork = forks[0] if forks else stranger.get_repo(REPOSITORY).create_fork()
+    branch = f"change-{fork.get_branches().totalCount}"
+    fork.create_git_ref(f"refs/heads/{branch}", fork.get_branch("main").commit.sha)
+    fork.create_file(f"{branch}.txt", "Change", "text", branch=branch)
+    pulls = stranger.get_repo(REPOSITORY)
+    return pulls.create_pull(base="main", head=f"{STRANGER}:{branch}", title=branch, body="")
+
+
+def first_stage(
+    github: GithubService, pull: PullRequest, data: bytes | None, head_repository: str = FORK
+) -> dict[str, Any]:
+    """The run of the first stage, and the event that tells the second one of it."""
+    run = github.actions.run(
+        REPOSITORY, pull.head.sha, branch=pull.head.ref, event="pull_request", head_repository=head_repository
+    )
+    if data is not None:
+        github.actions.artifact(run, "agenteval", data)
+    # What the event claims beyond the id must not matter.
+    claims = {"id": run.id, "event": "pull_request", "head_sha": "0" * 40, "pull_requests": [{"number": 1}]}
+    return {"action": "completed", "workflow_run": claims, "repository": {"full_name": REPOSITORY}}

@@ -1,0 +1,262 @@
+"""The second stage judges a fork's results by the base branch, and waits for somebody who accepts them."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from github.PullRequest import PullRequest
+from tests.peers.forks import FORK, first_stage, fork_pull_request
+from tests.peers.github_emulator import OWNER, OWNER_TOKEN, REPOSITORY, STRANGER, STRANGER_TOKEN
+from tests.peers.github_service import GithubService
+from tests.support import agenteval, case, write_suite
+
+from agenteval.ci.github.acceptances.source import RESULTS_LABEL
+from agenteval.ci.github.action.context import Context
+from agenteval.ci.github.action.fork_publish import Published, publish_first_stage
+
+pytestmark = pytest.mark.peer
+
+_NUMBERS = count(1)
+# Runs of the store begin on this day.
+LATER = datetime(2026, 3, 2, tzinfo=UTC)
+EARLIER = LATER - timedelta(days=2)
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Json:
+    """A run in which one of three cases failed."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    cases = [case("fine"), case("also"), case("wrong", ground_truth="something else")]
+    write_suite(
+        folder, cases, agent={"command": ["python3", "-c", "import json, sys; print(json.load(sys.stdin)['input'])"]}
+    )
+    ran = agenteval("run", "--quiet", "--out", "report", cwd=folder)
+    assert ran.status == 1, ran.text
+    written: Json = json.loads((folder / "report" / "results.json").read_text(encoding="utf-8"))
+    return written
+
+
+@dataclass
+class Fork:
+    """A repository with rules, and a pull request from its fork."""
+
+    github: GithubService
+    folder: Path
+    results: Json
+    place: str
+
+    def rules(self, **files: Any) -> None:
+        """Write files beside the suite on the base branch; a mapping is ``agenteval.yaml``."""
+        repository = self.github.emulator.api().get_repo(REPOSITORY)
+        for name, content in files.items():
+            text = content if isinstance(content, str) else yaml.safe_dump(content)
+            repository.create_file(f"{self.place}/{name.replace('__', '.')}", "Rules", text, branch="main")
+
+    def artifact(self, pull: PullRequest, gate: Json | None = None, ref: str | None = None) -> bytes:
+        """The results of the first stage, which decided as ``gate`` says, or as it did."""
+        changed = json.loads(json.dumps(self.results))
+        changed["run"] |= {"commit": pull.head.sha, "ref": ref}
+        changed["suites"][0]["path"] = f"{self.place}/agent.yaml"
+        changed["gate"] |= gate or {}
+        data = io.BytesIO()
+        with zipfile.ZipFile(data, "w") as archive:
+            archive.writestr("results.json", json.dumps(changed))
+        return data.getvalue()
+
+    def publish(self, event: Json, **inputs: str) -> tuple[Published, ...]:
+        path = self.folder / "event.json"
+        path.write_text(json.dumps(event), encoding="utf-8")
+        context = Context.read(
+            {
+                "GITHUB_EVENT_NAME": "workflow_run",
+                "GITHUB_EVENT_PATH": str(path),
+                "GITHUB_REPOSITORY": REPOSITORY,
+                "GITHUB_API_URL": self.github.url,
+                "GITHUB_WORKFLOW": "agenteval comment",
+                "GITHUB_JOB": "publish",
+                "INPUT_MODE": "publish",
+                "INPUT_CHECK-NAME": "agent evaluation",
+                "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
+                **{f"INPUT_{name.upper().replace('_', '-')}": text for name, text in inputs.items()},
+            }
+        )
+        return publish_first_stage(context)
+
+    @property
+    def conclusion(self) -> str:
+        """The conclusion of the only check run."""
+        [made] = self.github.proxy.called("POST", "/check-runs")
+        assert json.loads(made.body)["name"] == "agent evaluation"
+        return str(json.loads(self.github.proxy.called("PATCH", "/check-runs/")[-1].body)["conclusion"])
+
+
+@pytest.fixture
+def fork(github: GithubService, tmp_path: Path, results: Json) -> Fork:
+    return Fork(github, tmp_path, results, f"forks/{next(_NUMBERS)}")
+
+
+def comment_of(pull: PullRequest) -> str:
+    [comment] = list(pull.get_issue_comments())
+    return str(comment.body)
+
+
+GREEN = {"verdict": "passed", "exit_status": 0, "headline": "passed", "reasons": []}
+LAX = {"fail_on": [], "max_error_rate": 0.1, "quarantine": []}
+Make = Callable[[GithubService, int], None]
+
+
+def label(by: str, at: datetime, kind: str = "labeled", name: str = RESULTS_LABEL) -> Make:
+    return lambda github, number: github.labels.event(number, kind, name, by, at)
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs", "conclusion", "said"),
+    [
+        (lambda *_: None, {}, "action_required", "and runs the job again that published this"),
+        (label(OWNER, LATER), {}, "success", f"accepted by {OWNER}"),
+        (label(STRANGER, LATER), {}, "action_required", "does not count: this needs write access"),
+        (label(OWNER, EARLIER), {}, "action_required", "is older than this commit and does not count"),
+        (label(OWNER, LATER, name="agenteval: accept wrong"), {}, "action_required", "a person with write access"),
+        (lambda *_: None, {"fork_results": "accepted"}, "success", ""),
+    ],
+    ids=["nobody", "maintainer", "stranger", "before the push", "another label", "environment"],
+)
+def test_who_accepts_the_results_of_a_fork(
+    fork: Fork, make: Make, inputs: dict[str, str], conclusion: str, said: str
+) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork_pull_request(fork.github)
+    event = first_stage(fork.github, pull, fork.artifact(pull, GREEN))
+    make(fork.github, pull.number)
+
+    [published] = fork.publish(event, **inputs)
+
+    assert (published.verdict, published.contradiction) == ("passed", "")
+    assert fork.conclusion == conclusion
+    assert said in comment_of(pull).replace("\\", "")
+
+
+def test_an_acceptance_makes_no_failure_green(fork: Fork) -> None:
+    pull = fork_pull_request(fork.github)
+    event = first_stage(fork.github, pull, fork.artifact(pull))
+    label(OWNER, LATER)(fork.github, pull.number)
+
+    [published] = fork.publish(event)
+
+    assert (published.verdict, fork.conclusion) == ("failed", "failure")
+
+
+def test_a_branch_of_the_repository_needs_no_acceptance(fork: Fork) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY))
+
+    assert fork.conclusion == "success"
+    assert "a fork" not in comment_of(pull)
+
+
+@pytest.mark.parametrize(
+    ("rules", "claim", "verdict", "contradiction"),
+    [
+        # Both stages have the rules of the base branch, with variables that only the first one has.
+        (
+            {"judge": {"model": "openai/gpt-4o", "api_key": "${ONLY_THERE}"}, "gate": {"fail_on": ["none"]}},
+            GREEN,
+            "passed",
+            "",
+        ),
+        ({"gate": {"quarantine": [{"case": "wrong", "until": "2126-01-01"}]}}, GREEN, "passed", ""),
+        ({"gate": {}}, {}, "failed", ""),
+        # The first stage had other rules, or none that lead to its decision.
+        ({"gate": {}}, GREEN | {"rules": LAX}, "failed", "it failed on none, and the base branch fails on failures"),
+        (
+            {"gate": {}},
+            GREEN | {"rules": LAX | {"fail_on": ["failures"], "quarantine": ["wrong"]}},
+            "failed",
+            "it did not count wrong, which the base branch has not quarantined",
+        ),
+        ({}, GREEN | {"rules": None}, "failed", "its results do not support its decision"),
+        # The job was red.
+        ({"gate": {"fail_on": ["none"]}}, {}, "failed", ""),
+    ],
+    ids=["variables", "quarantine", "the same", "other kinds", "other quarantine", "forged", "a red job"],
+)
+def test_both_stages_agree(fork: Fork, rules: Json, claim: Json, verdict: str, contradiction: str) -> None:
+    fork.rules(agenteval__yaml=rules)
+    pull = fork_pull_request(fork.github)
+
+    [published] = fork.publish(first_stage(fork.github, pull, fork.artifact(pull, claim)))
+
+    assert published.verdict == verdict
+    assert contradiction in published.contradiction
+    assert bool(published.contradiction) == bool(contradiction)
+    assert f": {verdict}" in comment_of(pull)
+    assert contradiction in comment_of(pull).replace("\\", "")
+
+
+def test_templates_are_those_of_the_base_branch(fork: Fork) -> None:
+    fork.rules(
+        agenteval__yaml={"templates": {"comment": "own.md.j2"}},
+        own__md__j2='{% extends "comment.md.j2" %}{% block footer %}{% include "part.md.j2" %}{% endblock %}',
+        part__md__j2="A part of our own.\n",
+    )
+    pull = fork_pull_request(fork.github)
+
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull)))
+
+    assert "A part of our own." in comment_of(pull)
+
+
+def test_paths_in_results_lead_to_no_other_file(fork: Fork) -> None:
+    fork.place = "../../../../etc"
+    pull = fork_pull_request(fork.github)
+
+    [published] = fork.publish(first_stage(fork.github, pull, fork.artifact(pull)))
+
+    assert published.verdict == "failed"
+    assert [request.route for request in fork.github.proxy.called("GET", "/contents/")] == [
+        f"/repos/{REPOSITORY}/contents/agenteval.yaml"
+    ]
+
+
+def test_each_pull_request_with_the_head_gets_its_comment(fork: Fork) -> None:
+    pull = fork_pull_request(fork.github)
+    repository = fork.github.emulator.api().get_repo(REPOSITORY)
+    branch = f"release-{pull.number}"
+    repository.create_git_ref(f"refs/heads/{branch}", pull.base.sha)
+    stranger = fork.github.emulator.api(STRANGER_TOKEN).get_repo(REPOSITORY)
+    other = stranger.create_pull(base=branch, head=f"{STRANGER}:{pull.head.ref}", title="backport", body="")
+
+    published = fork.publish(first_stage(fork.github, pull, fork.artifact(pull)))
+
+    assert [found.verdict for found in published] == ["failed", "failed"]
+    assert "failed" in comment_of(pull)
+    assert "failed" in comment_of(other)
+    assert fork.conclusion == "failure"
+
+    [single] = fork.publish(
+        first_stage(fork.github, pull, fork.artifact(pull, ref=f"refs/pull/{other.number}/merge"))
+    )
+    assert single.comment_url == next(iter(other.get_issue_comments())).html_url
+
+
+def test_a_run_names_only_pull_requests_with_its_head(fork: Fork) -> None:
+    victim, pull = fork.github.emulator.pull_request(), fork_pull_request(fork.github)
+
+    fork.publish(first_stage(fork.github, pull, fork.artifact(pull, ref=f"refs/pull/{victim.number}/merge")))
+
+    assert list(victim.get_issue_comments()) == []
+    assert "failed" in comment_of(pull)
+    assert pull.head.repo.full_name == FORK
