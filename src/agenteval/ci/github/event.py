@@ -24,6 +24,27 @@ _TARGET_RUN = (
 )
 
 
+_NO_COMMAND = (
+    "only a new comment can ask for a run; its first line must be `/evaluate COMMIT`, with all characters of the id "
+    "of the reviewed commit"
+)
+# A short id can be forged: another commit can have the same beginning.
+_COMMAND = re.compile(r"/evaluate +([0-9a-f]{40}|[0-9a-f]{64})")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A comment on a pull request that asks for the evaluation of a commit. GitHub must confirm it.
+
+    Args:
+        by: login of the author.
+        commit: the commit that the comment names.
+    """
+
+    by: str
+    commit: str
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to evaluate, and what may be written. Unknown texts are ``None``.
@@ -46,6 +67,7 @@ class Plan:
         baseline_branch: branch whose runs can be the baseline; ``None`` if the event does not name it.
         first_stage: id of the workflow run to publish.
         pull_request: number of the pull request.
+        request: the comment that asks for this run.
         new_label: the label that was set and started this run.
         may_comment: whether to try to comment on the pull request.
         may_check: whether to try to write a check run.
@@ -68,6 +90,7 @@ class Plan:
     baseline_branch: str | None = None
     first_stage: int | None = None
     pull_request: int | None = None
+    request: Request | None = None
     new_label: str | None = None
     may_comment: bool = False
     may_check: bool = False
@@ -240,6 +263,35 @@ def _before(event: Mapping[str, Any]) -> str | None:
     return _sha(event.get("before"))
 
 
+def _issue_comment(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
+    """Plan a run that a comment on a pull request asks for; nothing may run or be written before it is confirmed."""
+    first_line = (_text(_at(event, "comment", "body")) or "").partition("\n")[0].rstrip("\r ")
+    if not _at(event, "issue", "pull_request") or first_line.split(" ")[0] != "/evaluate":
+        return start
+    number = _id(_at(event, "issue", "number"))
+    found = _COMMAND.fullmatch(first_line)
+    login = _text(_at(event, "comment", "user", "login"))
+    if number is None or found is None or login is None or event.get("action") != "created":
+        return replace(start, refused=_NO_COMMAND)
+    commit = found[1]
+    return replace(
+        start, commit=commit, ref=f"refs/pull/{number}/head", pull_request=number, request=Request(login, commit)
+    )
+
+
+def with_confirmed_request(planned: Plan, base_ref: str, base_commit: str) -> Plan:
+    """Return the plan of a run that a comment asked for, after GitHub confirmed who wrote it, and the commit."""
+    return replace(
+        planned,
+        base_ref=base_ref,
+        base_commit=base_commit,
+        baseline_branch=base_ref,
+        may_comment=True,
+        may_check=True,
+        reason=None,
+    )
+
+
 def _workflow_run(start: Plan, _environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
     # The payload's list of pull requests is empty for forks, and the first workflow controls its other values. So the
     # pull request must be requested from GitHub. The code that is checked out is the default branch's.
@@ -258,6 +310,7 @@ _REFINEMENTS: Mapping[str, Callable[[Plan, Mapping[str, str], Mapping[str, Any]]
     "schedule": _on_branch,
     "workflow_dispatch": _on_branch,
     "workflow_run": _workflow_run,
+    "issue_comment": _issue_comment,
 }
 
 

@@ -76,7 +76,7 @@ def _clone(here: Path, event: Plan) -> Clone | None:
 def _rule_of_event(event: Plan) -> ControlRule:
     """Return the rule that needs no knowledge about the commit that is checked out."""
     branch = event.base_ref or event.baseline_branch
-    if event.event == "pull_request":
+    if event.event == "pull_request" or event.request is not None:
         return ControlRule("pull-request", event.github_sha, event.base_commit, branch)
     if event.event == "merge_group":
         return ControlRule("previous", before=event.before, branch=branch)

@@ -49,7 +49,8 @@ class Context:
         """Read inputs and event.
 
         Raises:
-            ConfigError: an input or the event is invalid.
+            ConfigError: an input or the event is invalid, or a comment that asks for the run is refused.
+            GithubError: GitHub did not say whether the author of the comment may ask.
         """
         return cls.of(environment, read_inputs(environment))
 
@@ -63,6 +64,11 @@ class Context:
         event = plan(environment, read_event(environment))
         if inputs.baseline_branch:
             event = with_baseline_branch(event, inputs.baseline_branch)
+        if event.request is not None:
+            from agenteval.ci.github.api.requested import confirmed
+
+            client = Client.from_environment(inputs.github_token, environment)
+            event = confirmed(event, event.request, client, _workspace(environment))
         return cls(environment, inputs, event, given)
 
     @property
@@ -133,7 +139,7 @@ class Context:
     @property
     def workspace(self) -> Path:
         """The directory of the checkout."""
-        return Path(self.environment.get("GITHUB_WORKSPACE") or ".").resolve()
+        return _workspace(self.environment)
 
     @cached_property
     def publisher(self) -> Publisher | None:
@@ -256,3 +262,7 @@ class Context:
         )
         absence = Absence(inputs.on_missing_baseline, lambda line: say(f"agenteval: {line}"))
         return RemoteBaseline(self.client, search, absence, self.lineage.clone)
+
+
+def _workspace(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("GITHUB_WORKSPACE") or ".").resolve()

@@ -1,0 +1,108 @@
+"""A comment that asks for the evaluation of a fork's commit, with the secrets of the repository."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from github.PullRequest import PullRequest
+from tests.peers.action_step import as_process
+from tests.peers.forks import fork_pull_request
+from tests.peers.github_emulator import OWNER, OWNER_TOKEN, REPOSITORY, STRANGER
+from tests.peers.github_service import GithubService
+
+from agenteval.ci.github.action.context import Context
+from agenteval.core.errors import ConfigError
+
+pytestmark = pytest.mark.peer
+
+
+@pytest.fixture(scope="module")
+def pull(github_behind_proxy: GithubService) -> PullRequest:
+    return fork_pull_request(github_behind_proxy)
+
+
+def environment(github: GithubService, folder: Path, pull: PullRequest, event: dict[str, Any]) -> dict[str, str]:
+    """The environment of a job that a comment starts, with the head of the pull request checked out."""
+    (folder / "checkout" / ".git").mkdir(parents=True, exist_ok=True)
+    (folder / "checkout" / ".git" / "HEAD").write_text(f"{pull.head.sha}\n", encoding="utf-8")
+    (folder / "event.json").write_text(json.dumps(event), encoding="utf-8")
+    return {
+        "GITHUB_EVENT_NAME": "issue_comment",
+        "GITHUB_EVENT_PATH": str(folder / "event.json"),
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_API_URL": github.url,
+        "GITHUB_SHA": pull.base.sha,
+        "GITHUB_REF": "refs/heads/main",
+        "GITHUB_WORKSPACE": str(folder / "checkout"),
+        "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
+    }
+
+
+def comment(pull: PullRequest, text: str, by: str = OWNER, action: str = "created") -> dict[str, Any]:
+    body = text.replace("HEAD", pull.head.sha).replace("BASE", pull.base.sha)
+    issue = {"number": pull.number, "pull_request": {"url": pull.url}}
+    return {"action": action, "issue": issue, "comment": {"body": body, "user": {"login": by}}}
+
+
+@pytest.mark.parametrize("text", ["/evaluate HEAD", "/evaluate   HEAD  \r\nI have read it."])
+def test_a_maintainer_asks_for_the_reviewed_head(
+    github: GithubService, tmp_path: Path, pull: PullRequest, text: str
+) -> None:
+    context = Context.read(environment(github, tmp_path, pull, comment(pull, text)))
+
+    event = context.event
+    assert not event.refused
+    assert (event.commit, event.base_commit, event.base_ref) == (pull.head.sha, pull.base.sha, "main")
+    assert event.is_proposed
+    assert context.publisher is not None
+    place = context.publisher.place
+    assert (place.commit, place.pull_request, place.takes_checks) == (pull.head.sha, pull.number, True)
+
+
+def test_github_must_confirm_the_request(github: GithubService, tmp_path: Path, pull: PullRequest) -> None:
+    for text, by, said in (
+        ("/evaluate HEAD", STRANGER, f"{STRANGER} may not write to {REPOSITORY}"),
+        ("/evaluate BASE", OWNER, "is not the head of the open pull request"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            Context.read(environment(github, tmp_path, pull, comment(pull, text, by)))
+
+
+def test_another_checkout_is_refused(github: GithubService, tmp_path: Path, pull: PullRequest) -> None:
+    asked = environment(github, tmp_path, pull, comment(pull, "/evaluate HEAD"))
+    for head in ("ref: refs/heads/main\n", f"{pull.base.sha}\n"):
+        (tmp_path / "checkout" / ".git" / "HEAD").write_text(head, encoding="utf-8")
+        with pytest.raises(ConfigError, match="the workspace does not contain"):
+            Context.read(asked)
+
+
+def test_a_closed_pull_request_is_refused(github: GithubService, tmp_path: Path) -> None:
+    closed = fork_pull_request(github)
+    closed.edit(state="closed")
+    with pytest.raises(ConfigError, match="is not the head of the open pull request"):
+        Context.read(environment(github, tmp_path, closed, comment(closed, "/evaluate HEAD")))
+
+
+def test_nothing_runs_and_nothing_is_asked_without_the_command(
+    github: GithubService, workspace: Path, tmp_path: Path, pull: PullRequest
+) -> None:
+    for text, action in {
+        "/evaluate": "created",
+        f"/evaluate {pull.head.sha[:12]}": "created",
+        "/evaluate HEAD now": "created",
+        "/evaluate HEAD": "edited",
+    }.items():
+        event = comment(pull, text, action=action)
+        assert Context.read(environment(github, tmp_path, pull, event)).event.refused, text
+    assert github.proxy.requests == []
+
+    asked = environment(github, tmp_path, pull, comment(pull, "/evaluate HEAD", STRANGER))
+    step = as_process(workspace, asked | {"GITHUB_WORKSPACE": str(workspace)}, tmp_path / "event.json")
+
+    assert step.status == 2, step.log
+    assert f"{STRANGER} may not write" in step.log
+    assert not (workspace / "agenteval-report").exists()
+    assert list(pull.get_issue_comments()) == []
