@@ -35,9 +35,9 @@ def test_every_registered_metric() -> None:
 @pytest.mark.parametrize(
     ("metric", "scores"),
     [
-        (config("schema", schema=FieldSpec(text=TextMatch("similar", "x"))), False),
-        (config("schema", schema=FieldSpec(fields={"a": FieldSpec(text=TextMatch("similar", "x"))})), False),
-        (config("schema", schema=FieldSpec(items=FieldSpec(text=TextMatch("match", "x")))), True),
+        (config("schema", schema=FieldSpec(text=TextMatch("similar", ("x",)))), False),
+        (config("schema", schema=FieldSpec(fields={"a": FieldSpec(text=TextMatch("similar", ("x",)))})), False),
+        (config("schema", schema=FieldSpec(items=FieldSpec(text=TextMatch("match", ("x",))))), True),
         (
             config("rules", rules=[{"check": "similarity", "method": "embedding", "expected_path": "expected.a"}]),
             False,
