@@ -82,9 +82,26 @@ def _kind(case: CaseResult, compared: ComparedCase | None, comparison: Compariso
         return "accepted"
     if compared.change == "regressed" or compared.status_before not in _DECIDED or required.names(case):
         return "counting"
+    if compared.status_before == "passed" and _broke_with_a_mean(comparison, case.id):
+        return "counting"
     if compared.status_before == "failed":
         return "known"
     return "not_proven" if was_repeated(comparison, case.id) else "not_repeated"
+
+
+def _broke_with_a_mean(comparison: Comparison, case_id: str) -> bool:
+    """Return whether a case always failed, and never failed on the base, in the runs that prove the drop of a mean.
+
+    No case is proven on its own once a mean is.
+    """
+    sides = (
+        (move.current_failures, move.baseline_failures)
+        for metric in comparison.metrics
+        if metric.gating and metric.verdict == "regressed"
+        for move in metric.moved
+        if move.id == case_id
+    )
+    return any(now and before and now.failed == now.of and not before.failed for now, before in sides)
 
 
 def was_repeated(comparison: Comparison, case_id: str) -> bool:

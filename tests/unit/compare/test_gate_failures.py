@@ -13,11 +13,14 @@ from agenteval.results.case import CaseStatus
 from agenteval.results.comparison import (
     BaselineInfo,
     CaseChange,
+    CaseMove,
     CaseNote,
     CaseProof,
     ComparedCase,
+    ComparedMetric,
     Comparison,
     FailedOf,
+    RunVerdict,
     Stage,
 )
 from agenteval.results.model import Results
@@ -101,6 +104,28 @@ def test_a_failing_case_counts_if_it_is_new_or_proven_broken(run: Results, kind:
 def test_a_required_case_fails_the_gate_whatever_the_baseline_says(required: Required, status: int) -> None:
     gate = decide_gate(failing("unchanged", "failed"), GatePolicy(required=required))
     assert gate.exit_status == status
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "verdict", "kind"),
+    [
+        (3, 0, "regressed", "counting"),
+        (2, 0, "regressed", "not_proven"),
+        (3, 1, "regressed", "not_proven"),
+        (3, 0, "unchanged", "not_proven"),
+    ],
+)
+def test_a_case_that_breaks_with_a_proven_mean_counts(now: int, before: int, verdict: RunVerdict, kind: str) -> None:
+    run = failing("unchanged")
+    assert run.comparison is not None
+    sides = {"baseline_failures": FailedOf(failed=before, of=3), "current_failures": FailedOf(failed=now, of=3)}
+    moved = [CaseMove.model_validate({"id": "agent.yaml::b", "baseline": 1.0, "current": 0.0, **sides})]
+    metric = ComparedMetric(
+        id="m", n=2, baseline=1.0, current=0.5, difference=-0.5, verdict=verdict, moved=moved, reason=""
+    )
+    comparison = run.comparison.model_copy(update={"metrics": [metric]})
+    found = failures_of(run.model_copy(update={"comparison": comparison}), Required(), ())
+    assert found == Failures(**{kind: ("b",)})
 
 
 def test_without_a_comparison_every_failing_case_fails_the_gate() -> None:
