@@ -517,6 +517,7 @@ class TestTheAccount:
             "llm_calls": 0,
             "cost_usd": 0,
             "cached_calls": 4,
+            "saved_usd": pytest.approx(first.results.summary.usage.cost_usd),
         }
 
     @pytest.mark.parametrize(

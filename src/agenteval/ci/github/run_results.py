@@ -78,7 +78,9 @@ def results_of_run(wanted: ReportArtifact, environment: Mapping[str, str], here:
     try:
         return _results(client, repository, artifacts[0], run)
     except UnusableArtifactError as error:
-        raise _wrong(wanted, f"has an artifact {wanted.name} that cannot be used: {error.reason}") from None
+        raise _wrong(
+            wanted, f"has an artifact {wanted.name} that cannot be used: {error.reason}; run the workflow again"
+        ) from None
 
 
 def repository_of_git(environment: Mapping[str, str], here: Path) -> str:
