@@ -29,7 +29,7 @@ from agenteval.suite.formats.registry import load_suites
 
 YAML = [(block, yaml.safe_load(block.text)) for block in blocks("yaml")]
 # What the documentation says to write into the files of other programs.
-FOREIGN = {"foreign: exporters"}
+FOREIGN = {"foreign: exporters", "foreign: environment, steps"}
 MAKE_TARGETS = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
 OTHER_PROGRAMS = {"echo", "export", "gh", "git", "python", "docker", "sed"}
 CONSOLE = blocks("console")

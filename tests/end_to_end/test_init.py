@@ -212,7 +212,7 @@ def test_the_workflow_is_that_of_the_readme(tmp_path: Path, command: Command) ->
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = yaml.safe_load(readme.partition("`.github/workflows/agenteval.yml`:\n\n```yaml\n")[2].partition("```")[0])
     # What is left to the files.
-    assert steps_of(shown)[1]["with"].pop("suite") == "agent.yaml"
+    assert steps_of(shown)[2]["with"].pop("suite") == "agent.yaml"
     assert written == shown
 
 
@@ -312,7 +312,7 @@ def test_the_workflow_of_a_subdirectory_is_at_the_root(tmp_path: Path, command: 
 
     def paths(name: str) -> tuple[str, str | None, str]:
         workflow = yaml.safe_load((tmp_path / WORKFLOW).with_name(name).read_text(encoding="utf-8"))
-        _, ours, upload = steps_of(workflow)
+        *_, ours, upload = steps_of(workflow)
         return workflow["name"], ours["with"].get("working-directory"), upload["with"]["path"]
 
     assert sorted(file.name for file in (tmp_path / WORKFLOW).parent.iterdir()) == [
@@ -333,7 +333,7 @@ def test_the_workflow_of_a_subdirectory_finds_its_suite(tmp_path: Path) -> None:
         assert "wrote .github/workflows/agenteval-bots-shop.yml\n" in started.out
         assert "git add --all . ../../.github/workflows/agenteval-bots-shop.yml && git commit" in started.out
         file = runner.workspace / ".github" / "workflows" / "agenteval-bots-shop.yml"
-        _, ours, upload = steps_of(yaml.safe_load(file.read_text(encoding="utf-8")))
+        *_, ours, upload = steps_of(yaml.safe_load(file.read_text(encoding="utf-8")))
         inputs = {**ours["with"], "runs": "", "baseline": "none"}
 
         # The agent is started as python3, by another user.

@@ -11,6 +11,7 @@ from typing import TextIO
 
 from agenteval.compare.run_scores import pool_entry
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.masking import shortened
 from agenteval.report.write import print_table, write_reports
 from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.archive import InMemory
@@ -155,7 +156,7 @@ def _check_repository(part: Part, context: RunContext) -> None:
     here = context.provenance.repository if context.provenance is not None else None
     there = part.run.repository
     if here is not None and there is not None and there.casefold() != here.casefold():
-        message = f"these results are of repository {there[:_LONGEST_NAME]}, and this run is for {here}"
+        message = f"these results are of repository {shortened(there, _LONGEST_NAME)}, and this run is for {here}"
         raise ConfigError(Problem(f"{message}; evaluate it first", file=part.file))
 
 

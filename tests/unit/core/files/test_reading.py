@@ -36,6 +36,8 @@ ALLOWED = {
     "testing.py": "examples of a test",
     "ci/github/api": "opens connections and members of archives in memory",
     "ci/github/checks": "opens connections",
+    "ci/github/history.py": "opens connections",
+    "ci/github/publish/base_copy.py": "files of the base commit, in a new directory",
     "ci/github/comment": "opens connections",
     "ci/github/acceptances": "opens connections",
     "ci/github/issue": "opens connections",

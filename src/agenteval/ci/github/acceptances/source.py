@@ -153,9 +153,10 @@ class _Reading:
 
     def of_labels(self) -> Iterator[GivenAcceptance]:
         """Yield the labels that somebody with write access set after the commit was pushed."""
+        start = len(LABEL)
         for name, event in self.labels.items():
             if name.startswith(LABEL) and name != RESULTS_LABEL and self._counts(event):
-                yield GivenAcceptance(_short(event.label_name[len(LABEL) :]), event.by, _BY_LABEL)
+                yield GivenAcceptance(_short(event.label_name[start:]), event.by, _BY_LABEL)
 
     def of_results(self) -> Iterator[GivenAcceptance]:
         """Yield the label that accepts all results, if somebody with write access set it for the commit."""

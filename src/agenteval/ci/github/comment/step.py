@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.ci.github.comment.sections import section_key
+from agenteval.core.masking import shortened
 
 # The runner numbers the steps of one action that have no id: __owner_action, __owner_action_2.
 _UNNAMED = re.compile(r"__.*?(?:_(\d{1,4}))?", re.DOTALL)
-_LONGEST_TITLE = 100
+_LONGEST_TITLE = 99
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class StepName:
         """Return the name for headings: ``evaluate (ubuntu, 3.12)``; empty if the job is unknown."""
         leg = f" ({', '.join(self.leg)})" if self.leg else ""
         step = f" · {self._step}" if self._step else ""
-        return f"{self.job}{leg}{step}".strip()[:_LONGEST_TITLE]
+        return shortened(f"{self.job}{leg}{step}".strip(), _LONGEST_TITLE)
 
     @property
     def _step(self) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from agenteval.results.verdict import Gate, Rules, Verdict
 
 _ORDER: tuple[Verdict, ...] = ("passed", "unproven", "failed", "error")
-_SHOWN = 5
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -61,5 +61,5 @@ def _other_rules(own: Rules, claim: Rules) -> Iterator[str]:
         theirs, ours = (f"{rules.max_error_rate:g}" for rules in (claim, own))
         yield f"its `max_error_rate` was {theirs}, and that of the base branch is {ours}"
     if extra := sorted(set(claim.quarantine) - set(own.quarantine)):
-        more = f" and {len(extra) - _SHOWN} more" if len(extra) > _SHOWN else ""
-        yield f"it did not count {', '.join(extra[:_SHOWN])}{more}, which the base branch has not quarantined"
+        more = f" and {len(extra) - _NAMED} more" if len(extra) > _NAMED else ""
+        yield f"it did not count {', '.join(extra[:_NAMED])}{more}, which the base branch has not quarantined"
