@@ -101,7 +101,7 @@ def _broke_with_a_mean(comparison: Comparison, case_id: str) -> bool:
         for move in metric.moved
         if move.id == case_id
     )
-    return any(now and before and now.failed == now.of and not before.failed for now, before in sides)
+    return any(new and old and new.failed == new.of and not old.failed for new, old in sides)
 
 
 def was_repeated(comparison: Comparison, case_id: str) -> bool:

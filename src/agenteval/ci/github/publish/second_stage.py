@@ -65,4 +65,4 @@ def _base_names(results: Results) -> BaseNames:
     """Return id and name in the base commit of the cases that the change renamed, as the results tell them."""
     renamed = {item.after: item.before for item in results.run.integrity if item.kind == "renamed"}
     names = {case.id: renamed.get(case.id) for _, case in results.cases()}
-    return {now: (before, before.rpartition("::")[2]) for now, before in names.items() if before}
+    return {current: (base, base.rpartition("::")[2]) for current, base in names.items() if base}
