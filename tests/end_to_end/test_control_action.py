@@ -30,6 +30,8 @@ line = {{"case": request["case"], "session": request["session"], "run": os.envir
         "uid": os.getuid(), "directory": os.getcwd(), "version": {version!r}}}
 with open(os.path.join({log!r}, "order"), "a") as file:
     file.write(json.dumps(line) + "\\n")
+if {version!r} == "broken":
+    raise SystemExit("no model answers")
 print(request["input"] if {version!r} == "good" else "wrong")
 """
 
@@ -129,6 +131,8 @@ def proposed(
     version: str,
     gate: dict[str, Any] | None = None,
     change: Callable[[Path], None] = lambda _: None,
+    *,
+    base_version: str = "good",
 ) -> PullRequest:
     """A pull request whose agent is of a version, with another change, checked out with depth 1."""
     log, work, bare = home / "log", home / "work", home / "served" / "org" / "bot"
@@ -137,7 +141,7 @@ def proposed(
     log.chmod(0o1777)
     (log / "order").touch()
     git(work, "init", "--quiet", "--initial-branch", "main")
-    write(work, log, "good", gate)
+    write(work, log, base_version, gate)
     commit(work)
     git(work, "checkout", "--quiet", "-b", "feature")
     write(work, log, version, gate)
@@ -147,7 +151,7 @@ def proposed(
     (work / "notes.txt").write_text("main goes on", encoding="utf-8")
     base = commit(work)
     ran = agenteval("run", "--quiet", "--out", str(home / "base"), cwd=work, env=environment())
-    assert ran.status == 0, ran.text
+    assert (ran.status == 0) is (base_version == "good"), ran.text
     merge = mirror_pull_request(work, bare)
     workspace = home / "workspace"
     workspace.mkdir()
@@ -303,6 +307,21 @@ def test_without_a_control_the_input_decides(
     assert "there is no baseline to compare with" in ended.text
     assert "cannot make a baseline: `max_confirmation: {runs: 0}` ended the confirmation" in ended.text
     assert {item.side for item in pull_request.asked()} == {"first"}
+
+
+@pytest.mark.parametrize(("on_missing", "status"), [("warn", 0), ("fail", 2)])
+def test_a_base_commits_agent_that_answers_nothing_is_no_baseline(
+    home: Path, server: GitServer, nothing_there: str, on_missing: str, status: int
+) -> None:
+    pull_request = proposed(home, server, "good", base_version="broken")
+    asked_for = {"baseline": "auto", "on-missing-baseline": on_missing}
+    ended = pull_request.run(asked_for, GITHUB_API_URL=nothing_there, **WORKFLOW)
+    assert ended.status == status, ended.text
+    assert (
+        f"cannot make a baseline: none of its cases was evaluated: of {CASES}, {CASES} ended in an error: "
+        in ended.text
+    )
+    assert "this is the baseline" not in ended.text
 
 
 def test_whoever_wants_no_baseline_pays_for_none(home: Path, server: GitServer) -> None:

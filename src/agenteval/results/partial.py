@@ -23,7 +23,7 @@ def why_no_baseline(results: Results) -> str:
 
     A baseline may have some cases that ended in an error. They have no scores, so the comparison leaves them out.
     """
-    return why_partial(results.run) or _why_not_evaluated(results.summary)
+    return why_partial(results.run) or why_not_evaluated(results.summary)
 
 
 def why_partial(run: Run) -> str:
@@ -42,7 +42,8 @@ def why_partial(run: Run) -> str:
     return f"it is partial: {note}" if covered is not None and (note := covered.selection_note) else ""
 
 
-def _why_not_evaluated(summary: Summary) -> str:
+def why_not_evaluated(summary: Summary) -> str:
+    """Return why a run evaluated too little to compare with; empty if at least half of what ended was evaluated."""
     evaluated = summary.passed + summary.failed
     if evaluated and evaluated >= summary.errors:
         return ""

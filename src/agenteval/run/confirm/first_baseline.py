@@ -8,8 +8,11 @@ from datetime import UTC, datetime
 from agenteval.compare.phrases import count
 from agenteval.compare.regression.model import Request, Unavailable
 from agenteval.compare.run_scores import pool_entry
+from agenteval.core.text.escape import one_line
+from agenteval.results.agent_errors import agent_errors
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Results
+from agenteval.results.partial import why_not_evaluated
 from agenteval.results.rollup import summarise
 from agenteval.run.baseline import FoundBaseline
 from agenteval.run.confirm.requests import FinishedRuns
@@ -17,6 +20,7 @@ from agenteval.run.confirm.runs import ConfirmingRuns
 from agenteval.suite.model import Fingerprints
 
 _COMMIT = 7
+_LONGEST_ERROR = 300
 
 
 def first_baseline(results: Results, runs: ConfirmingRuns) -> FoundBaseline | Unavailable:
@@ -40,6 +44,8 @@ def first_baseline(results: Results, runs: ConfirmingRuns) -> FoundBaseline | Un
     if finished.unavailable is not None:
         return finished.unavailable
     made = _results_of(finished, results, runs)
+    if why := why_not_evaluated(made.summary):
+        return Unavailable("control", f"{why}{_first_error(made)}")
     where = f"the base commit {made.run.commit[:_COMMIT]}" if made.run.commit else "the deployment of the base commit"
     calls = sum(wanted[case.id] for _, case in made.cases())
     missing = runs.spec.missing_baseline
@@ -47,6 +53,11 @@ def first_baseline(results: Results, runs: ConfirmingRuns) -> FoundBaseline | Un
     *notes, reason = (missing.reasons if missing is not None else ()) or ("no earlier run was found",)
     made_now = f"so the suite ran once at {where} ({count(calls, 'call')}), and this is the baseline"
     return FoundBaseline(made, (*notes, f"{reason}; {made_now}"))
+
+
+def _first_error(made: Results) -> str:
+    errors = sorted(text for _, case in made.cases() for text in agent_errors(case))
+    return f": {one_line(errors[0], _LONGEST_ERROR)}" if errors else ""
 
 
 def _results_of(finished: FinishedRuns, results: Results, runs: ConfirmingRuns) -> Results:
