@@ -3,31 +3,37 @@ ARG PYTHON=3.11
 # The time of all files, so that the same inputs give the same layers.
 ARG SOURCE_DATE_EPOCH=1577836800
 
-# This stage builds the virtual environment. The image gets only /opt/agenteval from it.
-FROM python:${PYTHON}-slim-bookworm AS build
+# This stage builds the virtual environment without agenteval. The image gets only /opt/agenteval from it.
+FROM python:${PYTHON}-slim-bookworm AS libraries
 ARG SOURCE_DATE_EPOCH
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1
 WORKDIR /src
 COPY requirements/build.lock requirements/runtime.lock requirements/
-# Wheels are built in a separate environment, so that the image contains no build tool.
+# Wheels are built in a separate environment, so that the image contains no build tool. Omitted: tests of packages, and
+# what only a C compiler reads.
 RUN python -m venv /opt/build \
  && /opt/build/bin/python -m pip install --require-hashes --requirement requirements/build.lock \
- && /opt/build/bin/python -m pip wheel --no-build-isolation --require-hashes --requirement requirements/runtime.lock --wheel-dir /wheels
-COPY requirements/unused.txt requirements/
-COPY pyproject.toml README.md LICENSE ./
-COPY src src
-COPY templates templates
-# Omitted: packages that agenteval does not import, tests and tools of packages, and a second copy of onnxruntime for C.
-RUN grep -v '^#' requirements/unused.txt | while read -r name; do rm /wheels/"$name"-[0-9]*.whl || exit; done \
- && /opt/build/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir /wheels . \
+ && /opt/build/bin/python -m pip wheel --no-build-isolation --no-deps --require-hashes --requirement requirements/runtime.lock --wheel-dir /wheels \
  && python -m venv --without-pip /opt/agenteval \
  && python -m pip --python /opt/agenteval/bin/python install --no-compile --no-index --no-deps /wheels/*.whl \
  && cd /opt/agenteval/lib/python*/site-packages \
  && find . -depth -type d \( -name tests -o -path ./nltk/test -o -path ./joblib/test \) -exec rm -r {} + \
- && find . -type f \( -name '*.py[ix]' -o -name '*.pxd' -o -name 'libonnxruntime.so.*' \) -delete \
- && rm -r onnxruntime/quantization onnxruntime/tools onnxruntime/transformers \
+ && find . -type f \( -name '*.py[ix]' -o -name '*.pxd' -o -name '*.h' -o -name '*.a' \) -delete \
  && /opt/agenteval/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/agenteval/lib \
  && find /opt/agenteval -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+
+# This stage adds agenteval.
+FROM libraries AS build
+ARG SOURCE_DATE_EPOCH
+COPY pyproject.toml README.md LICENSE ./
+COPY src src
+COPY templates templates
+COPY examples/quickstart examples/quickstart
+RUN touch /tmp/before \
+ && /opt/build/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir /own . \
+ && python -m pip --python /opt/agenteval/bin/python install --no-compile --no-index --no-deps /own/*.whl \
+ && /opt/agenteval/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/agenteval/lib/python*/site-packages/agenteval \
+ && find /opt/agenteval -newer /tmp/before -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 
 FROM python:${PYTHON}-slim-bookworm
 ARG PYTHON
@@ -60,9 +66,12 @@ RUN touch /tmp/before \
         -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} + \
  && rm /tmp/before \
  && touch --date="@$SOURCE_DATE_EPOCH" /tmp
-# COPY would set the time of the directory to the time of the build, so cp is used.
-RUN --mount=type=bind,from=build,source=/opt,target=/mnt \
+# COPY would set the time of the directory to the time of the build, so cp is used. A new version of agenteval with the
+# same libraries changes only the second of these layers.
+RUN --mount=type=bind,from=libraries,source=/opt,target=/mnt \
     cp --archive /mnt/agenteval /opt/ && touch --date="@$SOURCE_DATE_EPOCH" /opt
+RUN --mount=type=bind,from=build,source=/opt,target=/mnt \
+    cp --archive --update /mnt/agenteval /opt/ && touch --date="@$SOURCE_DATE_EPOCH" /opt
 # The job's library paths refer to files that this image does not contain.
 ENV AGENTEVAL_CONTAINER=1
 # Isolated mode: neither the job's PYTHONPATH nor the workspace can change what agenteval imports.

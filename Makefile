@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation
 
-.PHONY: demo help test test-peers peers bench bench-gate bench-reliability schemas reference pictures actions prose docs changelog dist lock fuzz \
-  licences audit clean
+.PHONY: demo help test checks tests test-peers test-frameworks peers peers-holodeck bench bench-cold bench-gate bench-reliability schemas reference pictures actions prose docs changelog dist lock fuzz \
+  mutation licences audit clean
 
 # Evaluate the quickstart example and write its reports to agenteval-report/.
 demo: $(VENV)/.runtime
+	@echo "Evaluating examples/quickstart/agent.yaml:"
 	$(BIN)/agenteval run examples/quickstart/agent.yaml --out agenteval-report
 	@echo
 	@echo "Reports are in agenteval-report/: open summary.md, comment.md, junit.xml or results.json."
@@ -22,25 +23,49 @@ help:
 	@awk '/^# / {if (!text) text = substr($$0, 3); next} /^[a-z-]+:/ {if (text) {sub(/:.*/, ""); sub(/\. .*/, ".", text); printf "%-18s %s\n", $$0, text}} {text = ""}' Makefile
 
 # The quick unit tests, without those of the repository's files.
-FAST_TESTS := tests/unit --ignore=tests/unit/repository -m "not slow" --hypothesis-profile=fast
+FAST_TESTS := tests/unit --ignore=tests/unit/repository -m "not slow and not long" --hypothesis-profile=fast
 
-# Check lint, formatting, types, imports and prose, then run the unit, integration and end-to-end tests. FAST=1 runs only
-# the quick unit tests, in less than a minute.
+# Check lint, formatting, types, imports and prose, beside the unit, integration and end-to-end tests. LONG=1 adds the long
+# tests, which the scheduled workflow runs. FAST=1 runs only the quick unit tests, in less than a minute.
 test: $(VENV)/.dev
+	@$(MAKE) --no-print-directory --jobs 2 checks tests
+
+# Check lint, formatting, types, imports and prose.
+checks: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(if $(FAST),,$(BIN)/python -m scripts.prose)
-	$(BIN)/python -m pytest -n auto $(if $(FAST),$(FAST_TESTS))
+
+tests: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=15 --durations-min=5 $(if $(FAST),$(FAST_TESTS),$(if $(LONG),--hypothesis-profile=long,-m "not long"))
 
 # Run the tests against independent programs. Needs npm, and Debian's cmark-gfm and Chromium. With AGENTEVAL_IMAGE, tests the
 # built image too.
 test-peers: $(VENV)/.dev peers
-	$(BIN)/python -m pytest -n auto tests/peers
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=30 --durations-min=3 tests/peers
+
+FRAMEWORKS := $(basename $(notdir $(wildcard requirements/frameworks/*.in)))
+# Run AgentCI suites on agents of the really installed frameworks, each in an environment below .venv-frameworks.
+test-frameworks: $(VENV)/.dev $(FRAMEWORKS:%=.venv-frameworks/%/.done)
+	$(BIN)/python -m pytest -n auto --durations=10 tests/frameworks
+
+.venv-frameworks/%/.done: requirements/frameworks/%.txt $(VENV)/.dev
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
+	$(BIN)/uv pip install --quiet --python $(@D) --require-hashes -r $<
+	@touch $@
 
 # Install the programs that test-peers runs against.
 peers: tests/peers/node_modules/.done
+
+# Install HoloDeck for tests/peers/test_holodeck.py: 1.7 GB, some minutes. Without it the test is skipped.
+peers-holodeck: tests/peers/holodeck/.venv/.done
+
+tests/peers/holodeck/.venv/.done: tests/peers/holodeck/requirements.txt
+	python3 -m venv tests/peers/holodeck/.venv
+	tests/peers/holodeck/.venv/bin/pip install --quiet -r tests/peers/holodeck/requirements.txt
+	touch $@
 
 tests/peers/node_modules/.done: tests/peers/package-lock.json
 	npm ci --prefix tests/peers --no-audit --no-fund --loglevel error
@@ -56,6 +81,10 @@ bench: $(VENV)/.dev
 bench-gate: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.gate $(ARGS)
 
+# Measure the way from nothing to the first case, beside promptfoo and deepeval, and the sizes. Needs uv and npm.
+bench-cold: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.cold $(ARGS)
+
 # Kill a run at random moments, then run ten thousand cases against a faulty agent.
 bench-reliability: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.reliability kills
@@ -69,7 +98,7 @@ schemas: $(VENV)/.dev
 reference: $(VENV)/.dev
 	$(BIN)/python -m scripts.reference
 
-# Draw the pictures of the documentation by the gate's own arithmetic.
+# Draw the pictures of the documentation from real runs, the tests' golden files and the gate's own arithmetic.
 pictures: $(VENV)/.dev
 	$(BIN)/python -m scripts.pictures
 
@@ -101,6 +130,18 @@ $(VENV)-fuzz/.done: requirements/build.lock requirements/dev.lock requirements/f
 	$(VENV)-fuzz/bin/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
 
+# Change the gate, the rollup and the escaping in small ways, and print what no test notices. ARGS: gate, rollup, escape.
+mutation: $(VENV)-mutation/.done
+	$(VENV)-mutation/bin/python -m scripts.mutation $(ARGS)
+
+$(VENV)-mutation/.done: requirements/build.lock requirements/dev.lock requirements/mutation.lock
+	$(PYTHON) -m venv $(VENV)-mutation
+	$(VENV)-mutation/bin/python -m pip install --disable-pip-version-check --quiet --require-hashes -r requirements/build.lock
+	$(VENV)-mutation/bin/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps --require-hashes -r requirements/dev.lock
+	$(VENV)-mutation/bin/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps --require-hashes -r requirements/mutation.lock
+	$(VENV)-mutation/bin/python -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
 # Compare the licences of runtime dependencies with requirements/licences.toml.
 licences: $(VENV)/.runtime
 	$(BIN)/python -m scripts.licences
@@ -124,6 +165,7 @@ dist: $(VENV)/.build
 	rm -rf dist
 	$(BIN)/python -m hatchling build
 
+UNUSED := $(shell grep -v "^\#" requirements/unused.txt)
 SPEED_PEERS := $(basename $(wildcard benchmarks/speed/requirements/*.in))
 # Write the hash-pinned lock files. Needs uv and npm.
 lock:
@@ -131,22 +173,28 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/docs.in -o requirements/docs.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/fuzz.in -o requirements/fuzz.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/audit.in -o requirements/audit.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra dev --extra files --extra azure --extra local -c requirements/constraints.in pyproject.toml -o requirements/dev.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra files -c requirements/dev.lock -c requirements/constraints.in pyproject.toml -o requirements/runtime.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/mutation.in -c requirements/dev.lock -o requirements/mutation.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra dev --extra files --extra azure --extra local pyproject.toml -o requirements/dev.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra files -c requirements/dev.lock $(addprefix --no-emit-package ,$(UNUSED)) pyproject.toml -o requirements/runtime.lock
 	for peer in $(SPEED_PEERS); do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header $$peer.in -o $$peer.txt || exit; done
+	for framework in $(FRAMEWORKS); do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/frameworks/$$framework.in -o requirements/frameworks/$$framework.txt || exit; done
 	npm install --prefix benchmarks/speed/promptfoo --package-lock-only --loglevel error
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("agenteval needs Python 3.11 or newer, not " + sys.version.split()[0] + ": set PYTHON=") if sys.version_info < (3, 11) else None'
+	@echo "Creating the environment $(VENV)"
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.build: $(VENV)/bin/python requirements/build.lock
+	@echo "Installing build tools into $(VENV)"
 	$(PIP_INSTALL) --require-hashes -r requirements/build.lock
 	@touch $@
 
 $(VENV)/.runtime: $(VENV)/.build requirements/runtime.lock pyproject.toml
-	$(PIP_INSTALL) --require-hashes -r requirements/runtime.lock
+	@echo "Installing agenteval and its $$(grep -c == requirements/runtime.lock) locked packages into $(VENV): half a minute, once"
+	$(PIP_INSTALL) --require-hashes --no-deps -r requirements/runtime.lock
 	$(PIP_INSTALL) --no-deps --editable .
+	$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements/dev.lock
@@ -155,4 +203,4 @@ $(VENV)/.dev: $(VENV)/.runtime requirements/dev.lock
 
 # Remove virtual environments, reports and build results.
 clean:
-	rm -rf $(VENV) $(VENV)-docs $(VENV)-fuzz $(VENV)-audit tests/fuzz/found agenteval-report dist site
+	rm -rf $(VENV) $(VENV)-docs $(VENV)-fuzz $(VENV)-audit $(VENV)-mutation tests/fuzz/found agenteval-report dist site

@@ -18,7 +18,8 @@ install() {
 
 # Some dependencies are built from source, by tools of the lock.
 install --require-hashes --requirement requirements/build.lock
-install --require-hashes --requirement requirements/runtime.lock
+# Without the packages of requirements/unused.txt, which others require.
+install --require-hashes --no-deps --requirement requirements/runtime.lock
 if [[ -f native/release.lock ]]; then
   install --no-deps --require-hashes --requirement native/release.lock
 else

@@ -1,4 +1,8 @@
-"""MkDocs hook: points links to files outside ``docs/`` at the repository, so they work on GitHub and on the site."""
+"""MkDocs hook: links and pictures that work on GitHub work on the site, too.
+
+Links to files outside ``docs/`` lead to the repository. Paths in HTML, which MkDocs does not convert, lead from the
+directory of the page.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,11 @@ import re
 from typing import Any
 
 _OUTSIDE = re.compile(r"\]\((\.\./[^)\s]+)\)")
+_PICTURE = re.compile(r'((?:src|srcset)=")(pictures/)')
 
 
 def on_page_markdown(markdown: str, *, config: Any, page: Any, **_: Any) -> str:
-    """Return the page with absolute links to files outside ``docs/``.
+    """Return the page with links and paths as the site needs them.
 
     Args:
         markdown: text of the page.
@@ -27,4 +32,6 @@ def on_page_markdown(markdown: str, *, config: Any, page: Any, **_: Any) -> str:
         kind = "blob" if "." in posixpath.basename(path) else "tree"
         return f"]({config['repo_url']}/{kind}/main/{target}{mark}{anchor})"
 
-    return _OUTSIDE.sub(absolute, markdown)
+    # Each page but the first has a separate directory.
+    above = "" if posixpath.basename(page.file.src_uri) == "index.md" else "../"
+    return _PICTURE.sub(rf"\1{above}\2", _OUTSIDE.sub(absolute, markdown))

@@ -9,19 +9,23 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from agenteval.ci.github.action.inputs import variables_of
+from agenteval.cli.config_keys import ConfigMapping, config_mappings
 from agenteval.cli.main import command_line
-from agenteval.cli.schema import schema
 from agenteval.metrics.registry import METRICS
+from agenteval.results.glossary import WORDS, WordKind
 
 ROOT = Path(__file__).parents[1]
 _ACTION = ROOT / "action.yml"
+# Words that are values in files and outputs.
+_VALUES = frozenset({"comparison", "status", "verdict"})
 
 
 def inputs() -> str:
@@ -46,14 +50,11 @@ def outputs() -> str:
 
 def configuration() -> str:
     """Return a table for each part of ``agenteval.yaml``, from its JSON Schema."""
-    root = schema("config")
-    parts = ["## At the top", *_table(root, root)]
-    places: dict[str, list[str]] = {}
-    for place, name in _nested(root, root, ""):
-        places.setdefault(name, []).append(place)
-    for name, where in places.items():
-        heading = ", ".join(f"`{place}`" for place in dict.fromkeys(where))
-        parts += ["", f"## {heading}", "", _says(root["$defs"][name]), *_table(root["$defs"][name], root)]
+    whole, *others = config_mappings()
+    parts = ["## At the top", *_table(whole)]
+    for mapping in others:
+        heading = ", ".join(f"`{place}`" for place in mapping.places)
+        parts += ["", f"## {heading}", "", mapping.meaning, *_table(mapping)]
     return "\n".join(parts)
 
 
@@ -79,6 +80,16 @@ def metrics() -> str:
         needs = "by its options" if item.requires is None else _names(sorted(item.requires))
         cells = (f"`{item.name}`", item.kind, _cell(item.summary), needs, _names(item.options))
         lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def words(kind: WordKind, title: str) -> str:
+    """Return the table of the words of a kind."""
+    lines = [f"| {title} | meaning |", "|---|---|"]
+    for word in WORDS:
+        if word.kind == kind:
+            names = _names([word.name]) if kind in _VALUES else ", ".join((word.name, *word.also))
+            lines.append(f"| {names} | {_cell(word.meaning)} |")
     return "\n".join(lines)
 
 
@@ -108,7 +119,13 @@ SECTIONS: Mapping[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "docs/action.md": (("inputs", inputs), ("outputs", outputs)),
     "docs/configuration.md": (("configuration", configuration),),
     "docs/command-line.md": (("commands", commands),),
-    "docs/metrics.md": (("metrics", metrics),),
+    "docs/gate.md": (
+        ("comparisons", partial(words, "comparison", "comparison")),
+        ("verdicts", partial(words, "verdict", "verdict")),
+        ("words-for-cases", partial(words, "case", "a case is")),
+        ("terms", partial(words, "term", "term")),
+    ),
+    "docs/metrics.md": (("statuses", partial(words, "status", "status")), ("metrics", metrics)),
     "native/action.yml": (("inputs", native_inputs), ("outputs", native_outputs), ("variables", native_variables)),
 }
 
@@ -140,82 +157,12 @@ def _action() -> dict[str, Any]:
     return loaded
 
 
-def _table(model: Mapping[str, Any], root: Mapping[str, Any]) -> list[str]:
+def _table(mapping: ConfigMapping) -> list[str]:
     lines = ["", "| key | | default | |", "|---|---|---|---|"]
-    for key, value in model["properties"].items():
-        default = value.get("default")
-        shown = "" if default in (None, "", []) or isinstance(default, dict) else f"`{_yaml(default)}`"
-        lines.append(f"| `{key}` | {_type(value, root)} | {shown} | {_cell(_says(value, root))} |")
+    for key in mapping.keys:
+        default = f"`{key.default}`" if key.default else ""
+        lines.append(f"| `{key.name}` | {_escaped(key.values)} | {default} | {_cell(key.meaning)} |")
     return lines
-
-
-def _yaml(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False).replace('"', "") if not isinstance(value, str) else value
-
-
-def _says(value: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> str:
-    """Return the description of a schema, or of the schema that it refers to."""
-    text = str(value.get("description", ""))
-    if not text and root is not None and "$ref" in value:
-        text = str(root["$defs"][_name(value)].get("description", ""))
-    # The first paragraph of a docstring has doubled code markers and begins with the key.
-    first = " ".join(text.partition("\n\n")[0].replace("``", "`").split())
-    return re.sub(r"^`\w+:` - (\w)", lambda match: match[1].upper(), first)
-
-
-def _type(value: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    if alternatives := _alternatives(value):
-        return " or ".join(dict.fromkeys(filter(None, (_type(member, root) for member in alternatives))))
-    if "$ref" in value:
-        return "mapping"
-    if "enum" in value:
-        return " \\| ".join(f"`{_yaml(item)}`" for item in value["enum"])
-    kind = value.get("type")
-    if kind == "array":
-        inner = _type(value["items"], root) if value.get("items") else ""
-        return f"list of {inner}" if inner else "list"
-    if kind == "object":
-        return "mapping"
-    if isinstance(kind, list):
-        return "list or text"
-    names = {"string": "text", "integer": "whole number", "boolean": "true or false", "null": "", "number": "number"}
-    return names.get(str(kind), "") + _limits(value)
-
-
-def _limits(value: Mapping[str, Any]) -> str:
-    signs = (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"), ("exclusiveMaximum", "<"))
-    limits = [f"{sign} {value[key]:g}" for key, sign in signs if key in value]
-    return f" {', '.join(limits)}" if limits else ""
-
-
-def _nested(model: Mapping[str, Any], root: Mapping[str, Any], at: str) -> Iterator[tuple[str, str]]:
-    """Yield every mapping below a mapping: its place, and its name among the schema's definitions."""
-    for key, value in model.get("properties", {}).items():
-        for suffix, member in _members(value):
-            name = _name(member)
-            place = f"{at}{key}{suffix}"
-            yield place, name
-            yield from _nested(root["$defs"][name], root, f"{place}.")
-
-
-def _members(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if "$ref" in value:
-        yield "", value
-    for member in _alternatives(value):
-        yield from _members(member)
-    for key, suffix in (("items", "[]"), ("additionalProperties", ".NAME")):
-        if isinstance(value.get(key), dict):
-            for inner, member in _members(value[key]):
-                yield f"{suffix}{inner}", member
-
-
-def _alternatives(value: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = value.get("anyOf") or value.get("oneOf") or ()
-    return found
-
-
-def _name(value: Mapping[str, Any]) -> str:
-    return str(value["$ref"]).rpartition("/")[2]
 
 
 def _placeholder(action: argparse.Action) -> str:
@@ -246,8 +193,12 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
+    return _escaped(text).replace("<", "&lt;")
 
 
 def main() -> None:

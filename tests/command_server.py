@@ -15,6 +15,8 @@ import json
 import os
 import pkgutil
 import runpy
+import select
+import signal
 import socket
 import sys
 import threading
@@ -46,33 +48,55 @@ def _import_most() -> None:
 
 def _next_command(requests: socket.socket) -> dict[str, Any] | None:
     """Return the command that this copy has to run; ``None`` in the first process, at its end."""
+    running: dict[int, socket.socket] = {}
+    ended, ended_end = socket.socketpair()
+    ended_end.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(ended_end.fileno())
     while True:
+        ready, _, _ = select.select([requests, ended], [], [])
+        if ended in ready:
+            ended.recv(4096)
+            _tell_ended(running)
+        if requests not in ready:
+            continue
         message, streams, _, _ = socket.recv_fds(requests, 1, 4)
         if not message:
             return None
-        if os.fork() == 0:
-            requests.close()
-            return _in_copy(socket.socket(fileno=streams.pop()), streams)
+        asked = socket.socket(fileno=streams.pop())
+        copy = os.fork()
+        if copy == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for other in (requests, ended, ended_end, *running.values()):
+                other.close()
+            return _in_copy(asked, streams)
         for stream in streams:
             os.close(stream)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+        running[copy] = asked
+        _tell(asked, copy)
+
+
+def _tell_ended(running: dict[int, socket.socket]) -> None:
+    """Tell the exit status of each copy that has ended."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            copy, status = os.waitpid(-1, os.WNOHANG)
+            if not copy:
+                return
+            with running.pop(copy) as asked:
+                _tell(asked, os.waitstatus_to_exitcode(status))
+
+
+def _tell(asked: socket.socket, number: int) -> None:
+    with contextlib.suppress(OSError):
+        asked.sendall(b"%d\n" % number)
 
 
 def _in_copy(asked: socket.socket, streams: list[int]) -> dict[str, Any]:
-    """Return the command in a second copy; the first one waits for it."""
-    with asked.makefile("rb") as file:
+    """Return the command; its streams become those of this copy."""
+    with asked, asked.makefile("rb") as file:
         command: dict[str, Any] = json.load(file)
-    copy = os.fork()
-    if copy:
-        for stream in (*streams, 0, 1, 2):
-            os.close(stream)
-        asked.sendall(b"%d\n" % copy)
-        ended = os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
-        asked.sendall(b"%d\n" % ended)
-        os._exit(0)
-    asked.close()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)

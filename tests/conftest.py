@@ -1,11 +1,26 @@
 """Settings of all tests."""
 
+import os
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+# Tests replace an agent within a second. If its size stays the same too, Python takes the bytecode of the old one.
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
 # No test may depend on the load of the machine, or on chance: `make test` tries the same examples every time.
-settings.register_profile("agenteval", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "agenteval", deadline=None, max_examples=50, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+# `make test LONG=1` tries many more.
+settings.register_profile("long", settings.get_profile("agenteval"), max_examples=400)
 # `pytest --hypothesis-profile=explore` tries new examples.
-settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", settings.get_profile("agenteval"), max_examples=400, derandomize=False)
 # `make test FAST=1` tries the first of these examples.
 settings.register_profile("fast", settings.get_profile("agenteval"), max_examples=10)
 settings.load_profile("agenteval")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add an option to see each row of a parametrised unit test as a test."""
+    parser.addoption("--each-row", action="store_true", help="run each row of parametrised unit tests as a test")

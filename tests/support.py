@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -42,7 +43,7 @@ AGENTEVAL = Path(sys.executable).with_name("agenteval")
 EQUALITY = {"type": "standard", "metric": "equality"}
 
 # Seconds; anything slower is a defect, even on a slow machine.
-PATIENCE_S = 60
+PATIENCE_S = 300
 FOREIGN_VARIABLES = ("GITHUB_", "INPUT_", "ACTIONS_", "RUNNER_", "AGENTEVAL_", "QUICKSTART_", "COVERAGE_", "PYTEST_")
 
 # An AgentCI suite without cases, which a judge scores from 1 to 10
@@ -57,6 +58,19 @@ targets.tools = []
 model = "gpt-4.1"
 prompt = "Does the answer help? 1 to 10 points."
 """
+
+
+_VERDICT_LINE = re.compile(r"^(passed|FAILED|UNPROVEN|ERROR)  (.*(?:\n  \S.*)*)", re.MULTILINE)
+_TOTALS = re.compile(
+    r"(?:^|\s{3,}|\n  )(?:[\d,]+ of [\d,]+ pass · )?(?:\$[\d.,]+ · )?[\d.]+ (?:s|min|h)(?: \d+ \w+)?$"
+)
+
+
+def verdict_of(printed: str) -> str:
+    """Return the verdict at the end of a printed result, as ``failed: 1 of 2 cases failed``."""
+    *_, (word, rest) = _VERDICT_LINE.findall(printed)
+    headline = " ".join(_TOTALS.sub("", rest).split())
+    return f"{word.lower()}: {headline}" if headline else word.lower()
 
 
 @contextlib.contextmanager

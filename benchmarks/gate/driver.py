@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 from benchmarks.gate.worlds import Agent, Arrays, Day, World, make_run
 
+from agenteval.compare.driving import driven
 from agenteval.compare.regression.decide import decide
 from agenteval.compare.regression.model import (
     Answer,
@@ -89,13 +90,7 @@ def maker(world: World, sides: dict[Side, Agent], day: Day, generator: np.random
 
 def drive(gate: Generator[Request, Answer | Unavailable, T], make: Make) -> T:
     """Answer all requests of a part of the gate, and return its result."""
-    try:
-        request = next(gate)
-        while True:
-            request = gate.send(_answer(request, make))
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
+    return driven(gate, lambda request: _answer(request, make))
 
 
 def _answer(request: Request, make: Make) -> Answer:

@@ -1,1 +1,1 @@
-"""The pictures of the documentation, drawn from the product's own arithmetic."""
+"""The pictures of the documentation: what the product itself computes, writes and prints, without a browser."""

@@ -124,7 +124,7 @@ def _end(found: PullRequest) -> str:
         return "blocked by mistake"
     if decision.looks:
         return "2 to 8 runs"
-    if decision.cost.runs:
+    if any(finding.suspicious for finding in decision.metrics):
         return "up to a run"
     return "a few calls" if decision.cost.calls else "nothing more"
 

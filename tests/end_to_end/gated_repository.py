@@ -24,6 +24,12 @@ MAIN = "refs/heads/main"
 BAD, GOOD = "first-match", "bm25"
 GATE = {"fail_on": ["regressions", "unproven", "errors"]}
 NOISE = "0.1"
+_AGENT = """
+agent:
+  python: "agent:reply"
+  config:
+    ranking: bm25
+"""
 
 
 @dataclass
@@ -54,6 +60,9 @@ class Repository:
         shutil.copytree(
             ROOT / "examples" / "quickstart", folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
         )
+        # The suite names the agent, so that configurations can differ in their gate alone.
+        with (folder / "agent.yaml").open("a", encoding="utf-8") as suite:
+            suite.write(_AGENT)
         (folder / ".gitignore").write_text("__pycache__\nreports\n", encoding="utf-8")
         git(folder, "init", "--quiet", "--initial-branch", "main")
         patch.chdir(folder)

@@ -11,6 +11,7 @@ import yaml
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.judged_repository import Repository, made_repository
 from tests.git_server import commit, git
+from tests.mistakes import shown
 from tests.support import Ended
 
 FILE = ".agenteval/accepted.yaml"
@@ -150,7 +151,7 @@ def test_mistakes(repository: Repository, arguments: list[str], said: str) -> No
     repository.compared()
     ended = repository.command("accept", *arguments)
     assert ended.status == 2
-    assert said in ended.text
+    assert any(mistake.says(said) for mistake in shown(ended.err)), ended.text
     assert not (repository.folder / FILE).exists()
 
 

@@ -9,6 +9,7 @@ import yaml
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.judged_repository import Repository, made_repository
 from tests.git_server import commit, git
+from tests.mistakes import shown
 from tests.support import Ended, python_agent, results_in, statuses
 
 ACCEPTED = ".agenteval/accepted.yaml"
@@ -156,8 +157,9 @@ def test_an_answer_that_is_not_certain_is_refused_with_its_line(
     repository.run("--fail-on", "none")
     done = update(repository, "c0")
     assert done.status == 2, done.text
-    assert f"agent.yaml:{before.splitlines().index(at) + 1}: " in done.err
-    assert said in done.err
+    (mistake,) = shown(done.err)
+    assert mistake.place == f"agent.yaml:{before.splitlines().index(at) + 1}"
+    assert mistake.says(said), done.err
     assert suite_text(repository) == before
     assert not (repository.folder / ACCEPTED).exists()
 
@@ -171,7 +173,8 @@ def test_of_several_cases_none_is_written_if_one_cannot_be(repository: Repositor
     done = update(repository)
     assert done.status == 2, done.text
     line = next(number for number, text in enumerate(anchored.splitlines(), 1) if "&five" in text)
-    assert f"agent.yaml:{line}: test_cases[5].ground_truth: depends on the anchor 'five'" in done.err
+    (mistake,) = shown(done.err)
+    assert mistake.says(f"agent.yaml:{line}: test_cases[5].ground_truth: depends on the anchor 'five'"), done.err
     assert suite_text(repository) == anchored
     assert not (repository.folder / ACCEPTED).exists()
 
@@ -183,7 +186,8 @@ def test_a_case_that_asks_something_else_now_is_refused(repository: Repository) 
     (repository.folder / "agent.yaml").write_text(text, encoding="utf-8")
     done = update(repository, "c0")
     assert done.status == 2, done.text
-    assert "c0: asks something else than in the results; run it again" in done.err
+    (mistake,) = shown(done.err)
+    assert mistake.says("c0: asks something else than in the results; run it again"), done.err
 
 
 def test_a_failure_while_writing_restores_the_suites(repository: Repository) -> None:
@@ -245,7 +249,8 @@ def test_exact_outputs_of_agentci_are_updated(agentci: Path, command: Command) -
     assert statuses(results_in(agentci)) == {"one": "passed", "two": "passed", "three": "failed"}
     done = command("accept", "three", "--update", "--reason", "x")
     assert done.status == 2, done.text
-    assert ".agentci/evals/prices.toml:14: three: expects no whole text" in done.err
+    (mistake,) = shown(done.err)
+    assert mistake.says(".agentci/evals/prices.toml:14: three: expects no whole text"), done.err
 
 
 def test_an_output_that_two_targets_share_is_updated_for_both_or_not_at_all(agentci: Path, command: Command) -> None:
@@ -255,7 +260,8 @@ def test_an_output_that_two_targets_share_is_updated_for_both_or_not_at_all(agen
     assert len(ids) == 2
     done = command("accept", ids[0], "--update", "--reason", "x")
     assert done.status == 2, done.text
-    assert f"{file}:6: one [other]: has the same expected answer; name it too" in done.err
+    (mistake,) = shown(done.err)
+    assert mistake.says(f"{file}:6: one [other]: has the same expected answer; name it too"), done.err
     done = command("accept", *ids, "--update", "--reason", "x")
     assert done.status == 0, done.text
     assert "output = 'now one'   # the price" in (agentci / file).read_text(encoding="utf-8")

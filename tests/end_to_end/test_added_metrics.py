@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.mistakes import shown
 from tests.support import ROOT, Ended, agenteval, environment
 
 SCORERS = """
@@ -204,16 +205,18 @@ def test_a_packaged_metric_runs_in_the_worker(tmp_path: Path) -> None:
 WRONG: Mapping[str, str] = {
     "{type: rouje}": "agenteval.yaml:3: metrics[0].type: no metric 'rouje'; did you mean 'rouge'?",
     "{type: rouge, varient: rouge1}": "unknown key; did you mean 'variant'?",
-    "{type: rouge, variant: rouge9}": "Input should be 'rouge1', 'rouge2' or 'rougeL'",
+    "{type: rouge, variant: rouge9}": (
+        "'rouge9' is not allowed; did you mean 'rougeL'?; allowed: rouge1, rouge2, rougeL"
+    ),
     "{python: 'evals/none.py:x'}": "agenteval.yaml:3: metrics[0].python: file 'evals/none.py' does not exist",
     "{python: 'evals/scorers.py'}": "must be `path.py:name` or `module:name`",
     "{python: 'evals/scorers.py:brevty'}": "agenteval.yaml:3: python: the python 'evals/scorers.py:brevty' cannot be",
     "{python: 'evals/scorers.py:brevity', wrds: 3}": "unexpected keyword argument 'wrds'",
     "{type: rouge, python: 'a:b'}": "needs exactly one of `python` and `type`",
     "{type: geval, criteria: Kind?}": "geval needs `model`, here or as `judge:` of this file",
-    "{type: rouge, threshold: 2}": "metrics[0].threshold",
+    "{type: rouge, threshold: 2}": "metrics[].threshold",
     "{type: acme.toxicty}": "did you mean 'acme.toxicity'?",
-    "{type: rag, metric_type: faith, model: openai/gpt-4o}": "metrics[0].metric_type",
+    "{type: rag, metric_type: faith, model: openai/gpt-4o}": "metrics[].metric_type",
 }
 
 
@@ -224,7 +227,7 @@ def test_mistakes_are_named_before_an_agent_is_asked(tmp_path: Path, entry: str)
     variables = {"PYTHONPATH": str(plugin(tmp_path / "site"))} if "acme" in entry else {}
     ended = run(folder, "agent.yaml", **variables)
     assert ended.status == 2, ended.text
-    assert WRONG[entry] in ended.err
+    assert any(mistake.says(WRONG[entry]) or WRONG[entry] in mistake.text for mistake in shown(ended.err)), ended.err
     assert "Traceback" not in ended.err
 
 
@@ -284,7 +287,8 @@ def test_validate_and_run_refuse_the_same_python_metrics(tmp_path: Path, entry: 
     status = 3 if "imports.py" in entry else 2
     for ended in (validated, ran):
         assert (ended.status, problem in ended.text) == (status, True), ended
-        assert "agenteval.yaml:3: metrics[0]" in ended.text or "agenteval.yaml:3: python" in ended.text
+        (mistake,) = shown(ended.err)
+        assert mistake.place == "agenteval.yaml:3"
 
 
 def test_metrics_without_effect_on_recorded_traces_are_warnings(tmp_path: Path) -> None:

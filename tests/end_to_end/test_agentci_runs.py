@@ -15,6 +15,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from tests.end_to_end.conftest import Command
 from tests.integration.model_server import KEY
+from tests.mistakes import shown
 from tests.support import ROOT, Answer, Ended, agenteval, results_in, serving
 
 from agenteval.agents.frameworks.scan import Discovered, discover_targets
@@ -266,14 +267,14 @@ def test_a_star_is_all_tools(repository: Repository) -> None:
             'agents = ["eco"]',
             (
                 "a.toml:4: eval.targets.agents: no agent is called 'eco'; did you mean 'echo'? ",
-                "(known: echo, table); ",
+                "known: echo, table",
                 "define it in agenteval.yaml:\n    agents:\n      eco:\n        command: [python, agent.py]\n",
             ),
         ),
         (
             'tools = ["send-mail"]',
             (
-                "a.toml:4: eval.targets.tools: no tool is called 'send-mail' (known: weather, shout, ",
+                "a.toml:4: eval.targets.tools: no tool is called 'send-mail'; known: weather, shout, ",
                 "    tools:\n      send-mail:\n        python: my_tools:send_mail\n",
             ),
         ),
@@ -288,8 +289,8 @@ def test_undefined_targets(repository: Repository, targets: str, parts: tuple[st
     for name in ("run", "validate"):
         ended = repository.call(name)
         assert ended.status == 2
-        for part in parts:
-            assert part in ended.err
+        found = shown(ended.err)
+        assert [part for part in parts if not any(mistake.says(part) for mistake in found)] == []
 
 
 def test_all_undefined_targets_at_once(repository: Repository) -> None:
@@ -299,7 +300,7 @@ def test_all_undefined_targets_at_once(repository: Repository) -> None:
 
     assert ended.status == 2
     assert [name for name in ("x1", "x2", "x3", "x4") if f"is called '{name}'" not in ended.err] == []
-    assert "4 problems; nothing was run" in ended.err
+    assert "4 mistakes; nothing was run" in ended.err
 
 
 @pytest.mark.parametrize(("targets", "kind"), [('agents = ["*"]', "agent"), ('tools = ["*"]', "tool")])
@@ -309,8 +310,9 @@ def test_a_star_without_anything(repository: Repository, targets: str, kind: str
     ended = repository.call("run")
 
     assert ended.status == 2
-    assert f'a.toml:4: eval.targets.{kind}s: ["*"] means all {kind}s, but no {kind} is known: ' in ended.err
-    assert f"define one in agenteval.yaml:\n    {kind}s:\n" in ended.err
+    (mistake,) = shown(ended.err)
+    assert mistake.says(f'a.toml:4: eval.targets.{kind}s: ["*"] means all {kind}s, but no {kind} is known: ')
+    assert f"define one in agenteval.yaml:\n        {kind}s:\n" in ended.err
 
 
 def test_without_configuration_validate_reports_unknown_names_as_run_does(repository: Repository) -> None:
@@ -348,13 +350,9 @@ def test_filter_and_tag(repository: Repository) -> None:
     assert len(repository.cases("--tag", "safety", "--tag", "accuracy")) == 3
     assert len(repository.cases("--tag", "accuracy", "--filter", "paris")) == 1
     nothing = repository.call("run", "--tag", "custom")
-    assert (nothing.status, nothing.err.splitlines()) == (
-        2,
-        [
-            "agenteval: the reports in agenteval-report/ are those of an earlier run",
-            "agenteval: no case matches --tag custom",
-        ],
-    )
+    first = "agenteval: the reports in agenteval-report/ are those of an earlier run"
+    assert (nothing.status, nothing.err.splitlines()[0]) == (2, first)
+    assert shown(nothing.err.partition("\n")[2])[0].says("no case matches --tag custom")
 
 
 @pytest.mark.parametrize("given", ["app", "app/.agentci", "app/.agentci/evals", "app/.agentci/evals/a.toml"])
@@ -655,7 +653,7 @@ def test_a_tool_that_is_not_there(repository: Repository, tool: dict[str, Any], 
     ended = repository.call("run")
 
     assert ended.status == 2
-    assert ended.err.startswith("agenteval: agenteval.yaml:2: ")
+    assert shown(ended.err)[0].place == "agenteval.yaml:2"
     assert said in ended.err
 
 
@@ -851,11 +849,11 @@ def test_without_an_embedding_model_it_says_what_to_do(
     ended = repository.call("run")
 
     assert ended.status == 2
-    assert ended.err.startswith(f"agenteval: .agentci/evals/a.toml:{line}: similarity needs an embedding model, ")
+    (mistake,) = shown(ended.err)
+    assert mistake.says(f".agentci/evals/a.toml:{line}: similarity needs an embedding model, ")
     assert "set OPENAI_API_KEY" in ended.err
     assert "embeddings: ollama/nomic-embed-text\n" in ended.err
     assert "pip install 'agenteval-action[local]'" in ended.err
-    assert ended.err.count("agenteval: ") == 1
     assert not (repository.folder / "agenteval-report" / "results.json").exists()
 
 
@@ -871,7 +869,9 @@ def test_a_model_that_cannot_be_is_named_with_its_line(repository: Repository) -
     repository.suite("a", "consistency", case, rest="iterations = 2")
     ended = repository.call("validate")
     assert ended.status == 2
-    assert "a.toml:9: eval.consistency.model: anthropic has no embedding models; use openai/…" in ended.err
+    assert shown(ended.err)[0].says(
+        "a.toml:9: eval.consistency.model: anthropic has no embedding models; use openai/…"
+    )
 
 
 # Functions of the user
@@ -1031,7 +1031,7 @@ def test_a_function_that_is_not_there(repository: Repository, function: str, sai
     problem = f".agentci/evals/a.toml:12: function: the function 'checks.own:{function}' cannot be used: "
     ended = repository.call("run")
     assert ended.status == 2
-    assert ended.err.startswith(f"agenteval: {problem}")
+    assert shown(ended.err)[0].says(problem)
     assert said in ended.err
     checked = repository.call("validate")
     assert (checked.status, checked.err) == (2, ended.err)
@@ -1144,7 +1144,8 @@ def test_an_unknown_template(repository: Repository) -> None:
     repository.suite("a", "safety", "", rest='template = "prompt_injections"')
     ended = repository.call("validate")
     assert ended.status == 2
-    assert "a.toml:5: eval.template: no template is called 'prompt_injections'; did you mean 'prompt_inj" in ended.err
+    wrong = "a.toml:5: eval.template: no template is called 'prompt_injections'; did you mean 'prompt_inj"
+    assert shown(ended.err)[0].says(wrong)
 
 
 # Agents and tools of a framework
@@ -1247,11 +1248,11 @@ def test_a_name_that_no_framework_defines(with_framework: Repository) -> None:
     with_framework.suite("a", "accuracy", ECHO, 'agents = ["suport-bot"]')
     ended = with_framework.call("run")
     assert ended.status == 2
-    assert "no agent is called 'suport-bot'; did you mean 'support_bot'? (known: sales_bot, support_bot" in (
-        ended.err.replace("support_bot, sales_bot", "sales_bot, support_bot")
-    )
+    assert "no agent is called 'suport-bot'; did you mean 'support_bot'?" in ended.err
+    assert "sales_bot" in ended.err
 
 
+@pytest.mark.long
 def test_agents_of_a_framework_that_needs_no_description(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1327,7 +1328,10 @@ def test_a_broken_description_is_named_once(with_framework: Repository) -> None:
     ended = with_framework.call("run")
 
     assert ended.status == 2
-    assert ended.err.count("homemade.toml:13: tool: unknown key; did you mean 'tools'?") == 1
+    found = [
+        mistake.says("homemade.toml:13: tool: unknown key; did you mean 'tools'?") for mistake in shown(ended.err)
+    ]
+    assert found.count(True) == 1
 
 
 def test_an_agent_that_cannot_be_imported(with_framework: Repository) -> None:
@@ -1335,7 +1339,7 @@ def test_an_agent_that_cannot_be_imported(with_framework: Repository) -> None:
     with_framework.suite("a", "accuracy", ECHO, 'agents = ["support-bot"]')
     ended = with_framework.call("run")
     assert ended.status == 3
-    assert "shop/app.py:4: " in ended.err
+    assert shown(ended.err)[0].place.endswith("shop/app.py:4")
     assert "RuntimeError: no key" in ended.err
 
 
@@ -1347,7 +1351,7 @@ def test_a_judge_without_a_key(repository: Repository) -> None:
     repository.suite("a", "llm", case)
     ended = repository.call("run")
     assert ended.status == 2
-    assert "a.toml:8: no API key for openai/gpt-4: set OPENAI_API_KEY" in ended.err
+    assert shown(ended.err)[0].says("a.toml:8: no API key for openai/gpt-4: set OPENAI_API_KEY")
 
 
 def test_a_judge_that_cannot_be_reached(repository: Repository) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import unescape
 from pathlib import Path
 
 import pytest
 from tests.end_to_end.conftest import Command
+from tests.mistakes import shown
 from tests.support import agenteval
 
-from agenteval.results.store import read_results
+from agenteval.core.version import DOCUMENTATION
 
 AGENT = "agent: {command: [cat]}"
 METRICS = "evaluations: {metrics: [{type: standard, metric: equality}]}"
@@ -63,7 +63,7 @@ def config(text: str) -> Mistake:
 SUITE = {
     # Keys
     "misspelt-key-of-the-file": Mistake(
-        ["agent.yaml:3: test_case: unknown key; did you mean 'test_cases'?; allowed: "],
+        ["agent.yaml:3: test_case: unknown key; did you mean 'test_cases'?"],
         f"{AGENT}\n{METRICS}\ntest_case: []\n",
     ),
     "misspelt-key-of-evaluations": Mistake(
@@ -112,10 +112,14 @@ SUITE = {
     # Metrics
     "unknown-metric": Mistake(
         [
-            "agent.yaml:4: evaluations.metrics[0].metric: 'f1_scores' is not allowed; did you mean 'f1_score'?; ",
-            "allowed: equality, numeric, f1_score, ",
+            "agent.yaml:4: evaluations.metrics[0].metric: 'f1_scores' is not allowed; did you mean 'f1_score'?",
+            "error: metric 'f1_scores' is not allowed; did you mean 'f1_score'?\n",
         ],
         metric("{type: standard, metric: f1_scores}"),
+    ),
+    "unknown-metric-like-none": Mistake(
+        ["agent.yaml:4: evaluations.metrics[0].metric: 'zzz' is not allowed", " = nearest: "],
+        metric("{type: standard, metric: zzz}"),
     ),
     "unknown-type-of-metric": Mistake(
         [
@@ -184,9 +188,9 @@ SUITE = {
         ["agent.yaml:4: test_cases[0]: with `turns`, these keys belong into the turns: input"],
         one_case("{name: a, input: hi, turns: [{input: hi}]}"),
     ),
-    "names-given-twice": Mistake(
-        ["agent.yaml:5: test_cases: the name 'a' is given twice (first in line 4)"],
-        one_case("{name: a, input: hi, ground_truth: x}\n  - {name: a, input: ho, ground_truth: x}"),
+    "ground-truth-is-no-number": Mistake(
+        ["agent.yaml:4: test_cases[0].ground_truth: numeric compares numbers, and 'about 5' is not a number"],
+        one_case("{name: a, input: hi, ground_truth: about 5, evaluations: [{metric: numeric}]}"),
     ),
     "case-metric-without-ground-truth": Mistake(
         ["agent.yaml:4: test_cases[0]: equality compares with `ground_truth`, and this case has none; add one"],
@@ -261,11 +265,11 @@ AGENTS = {
     ),
     "agent-is-empty": Mistake(["agent.yaml: no agent to run"], agent("")),
     "agent-without-a-kind": Mistake(
-        ["agent.yaml:3: agent: exactly one of command, http, python, replay, kind is needed, none given"],
+        ["agent.yaml:3: agent: exactly one of command, http, python, replay, holodeck, kind is needed, none given"],
         agent("{timeout: 5}"),
     ),
     "agent-of-two-kinds": Mistake(
-        ["agent.yaml:3: agent: exactly one of command, http, python, replay, kind is needed, 2 given"],
+        ["agent.yaml:3: agent: exactly one of command, http, python, replay, holodeck, kind is needed, 2 given"],
         agent("{command: [cat], http: 'http://localhost'}"),
     ),
     "unknown-name": Mistake(
@@ -399,6 +403,19 @@ OPTIONS = {
     ),
     "filter-that-matches-nothing": Mistake(["no case matches --filter 'zzz'"], arguments=("run", "-k", "zzz")),
     "tag-that-matches-nothing": Mistake(["no case matches --tag zzz"], arguments=("run", "--tag", "zzz")),
+    "case-that-does-not-exist": Mistake(
+        ["--case: no case is named 'catt'; did you mean 'cat'?"],
+        one_case("{name: cat, input: hi, ground_truth: hi}"),
+        arguments=("run", "--case", "catt"),
+    ),
+    "failed-without-an-earlier-run": Mistake(
+        ["agenteval-report: no such results file; --failed and --failed-in take the cases of an earlier run"],
+        arguments=("run", "--failed"),
+    ),
+    "failed-of-a-resumed-run": Mistake(
+        ["--resume: the run to finish may have replaced the reports that --failed reads"],
+        arguments=("run", "--failed", "--resume"),
+    ),
     "fail-on-unknown": Mistake(
         ["--fail-on: 'failure' is not allowed; allowed: failures, regressions, unproven, errors, or none alone"],
         arguments=("run", "--fail-on", "failure"),
@@ -442,7 +459,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 # Options that `validate` does not have.
-OF_RUN = {"--out", "--shard", "--fail-on", "--resume"}
+OF_RUN = {"--out", "--shard", "--fail-on", "--failed", "--resume"}
 
 
 def check(mistake: Mistake, folder: Path, command: Command) -> None:
@@ -451,15 +468,14 @@ def check(mistake: Mistake, folder: Path, command: Command) -> None:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     ended = command(*mistake.arguments)
-    begin, *further = mistake.says
-    assert ended.err.startswith("agenteval: " + begin.replace("{}", str(folder))), ended.err
-    for part in further:
-        assert part in ended.err
+    first, *others = said = shown(ended.err)
+    begin, *further = (text.replace("{}", str(folder)) for text in mistake.says)
+    assert first.says(begin), ended.err
+    assert [part for part in further if not (part in ended.err or any(item.says(part) for item in said))] == []
     assert ended.status == 2
-    told = [line for line in ended.err.splitlines() if line.startswith("agenteval: ")]
-    if mistake.problems > 1:
-        assert told.pop() == f"agenteval: {mistake.problems} problems; nothing was run"
-    assert len(told) == mistake.problems
+    assert len(said) + sum(item.more for item in said) == mistake.problems, ended.err
+    last = "nothing was run (exit status 2)"
+    assert ended.err.splitlines()[-1].endswith(f"; {last}" if others or first.more else last)
     assert "Traceback" not in ended.err
     # A run that could not start has no results; the reports of an earlier one are left alone.
     assert not (folder / "agenteval-report" / "results.json").exists()
@@ -492,26 +508,29 @@ def test_in_the_options(mistake: Mistake, folder: Path, command: Command) -> Non
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "the following arguments are required: COMMAND"),
-        (["rnu"], "invalid choice: 'rnu' (choose from "),
-        (["vaildate"], "; did you mean 'validate'?"),
-        (["run", "--iterations", "0"], "argument --iterations: "),
-        (["run", "--iterations", "many"], "argument --iterations: "),
-        (["run", "--concurrency", "-1"], "argument --concurrency: "),
-        (["run", "--baseline"], "argument --baseline: expected one argument"),
-        (["run", "--iteration", "3"], "agenteval run: error: unrecognized arguments: --iteration"),
-        (["run", "agent.yaml", "--quite"], "unrecognized arguments: --quite; did you mean '--quiet'?"),
-        (["run", "--contrl=old"], "unrecognized arguments: --contrl=old; did you mean '--control'?"),
-        (["compare", "a", "b", "c"], "agenteval compare: error: unrecognized arguments: c"),
-        (["schema", "result"], "invalid choice: 'result' (choose from "),
+        ([], "no command is given"),
+        (["rnu"], "no command 'rnu'; did you mean 'run'?"),
+        (["vaildate"], "no command 'vaildate'; did you mean 'validate'?"),
+        (["run", "--iterations", "0"], "--iterations: '0' is not a whole number above 0"),
+        (["run", "--iterations", "many"], "--iterations: 'many' is not a whole number above 0"),
+        (["run", "--concurrency", "-1"], "--concurrency: '-1' is not a whole number above 0"),
+        (["run", "--baseline"], "--baseline: expected one argument"),
+        (["run", "--iteration", "3"], "unknown option '--iteration'; did you mean '--iterations'?"),
+        (["run", "agent.yaml", "--quite"], "unknown option '--quite'; did you mean '--quiet'?"),
+        (["run", "--contrl=old"], "unknown option '--contrl'; did you mean '--control'?"),
+        (["compare", "a", "b", "c"], "unexpected argument 'c'"),
+        (["schema", "result"], "NAME: 'result' is not allowed; did you mean 'results'?"),
     ],
 )
 def test_in_the_command_line(arguments: Sequence[str], said: str, folder: Path, command: Command) -> None:
     (folder / "agent.yaml").write_text(GOOD, encoding="utf-8")
     ended = command(*arguments)
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith("usage: agenteval")
-    assert said in ended.err
+    (mistake,) = shown(ended.err)
+    assert mistake.title == said
+    # The usage would hide the message.
+    assert "usage: " not in ended.err
+    assert "--help`" in ended.err
 
 
 def test_no_suite_at_all(folder: Path, command: Command) -> None:
@@ -531,11 +550,14 @@ def test_nothing_to_validate(folder: Path, command: Command) -> None:
 @pytest.mark.parametrize(
     ("suite", "what"),
     [
-        (f"{AGENT}\n{METRICS}\ntest_cases: [{{name: a, input: hi}}]\n", "has no `ground_truth` for its metrics"),
-        (f"{AGENT}\n{CASES}\n", "has no enabled metric"),
+        (
+            f"{AGENT}\n{METRICS}\ntest_cases: [{{name: a, input: hi}}]\n",
+            "no case has a `ground_truth` for the metrics",
+        ),
+        (f"{AGENT}\n{CASES}\n", "no case has an enabled metric"),
         (
             f"{AGENT}\nevaluations: {{metrics: [{{type: standard, metric: bleu, enabled: false}}]}}\n{CASES}\n",
-            "has no enabled metric",
+            "no case has an enabled metric",
         ),
     ],
     ids=["no-ground-truth", "no-metric", "metric-disabled"],
@@ -547,20 +569,13 @@ def test_a_suite_in_which_nothing_can_be_checked(
     (folder / "agent.yaml").write_text(suite, encoding="utf-8")
     ended = command("run", "--fail-on", fail_on)
     assert ended.status == 2
-    line = 2 if "evaluations" not in suite else 3
-    headline = f"nothing was checked: agent.yaml:{line}: case 'a' {what}"
-    assert "; nothing was run" in ended.out
-    assert f"agenteval: error: {headline}" in " ".join(ended.out.split())
-    gate = read_results(folder / "agenteval-report").gate
-    assert gate is not None
-    assert (gate.verdict, gate.exit_status) == ("error", 2)
-    assert gate.headline.startswith(headline)
-    for report in ("comment.md", "summary.md"):
-        text = (folder / "agenteval-report" / report).read_text(encoding="utf-8")
-        assert f"error: {headline}" in unescape(text.splitlines()[0])
+    (mistake,) = shown(ended.err)
+    assert mistake.title.startswith(what)
+    assert mistake.place == f"agent.yaml:{2 if 'evaluations' not in suite else 3}"
+    # Nothing was run, so there is no report.
+    assert (ended.out, (folder / "agenteval-report" / "results.json").exists()) == ("", False)
     checked = command("validate")
-    assert (checked.status, checked.out) == (2, "")
-    assert f"case 'a' {what}" in checked.err
+    assert (checked.status, checked.out, checked.err) == (2, "", ended.err)
 
 
 def test_reports_of_an_earlier_run_are_not_taken_for_those_of_this_one(folder: Path, command: Command) -> None:
@@ -583,7 +598,8 @@ def test_one_of_several_suites_in_which_nothing_can_be_checked(folder: Path, com
         (folder / name / "agent.yaml").write_text(suite, encoding="utf-8")
     ended = command(verb, "fine", "off")
     assert ended.status == 2
-    assert "off/agent.yaml:2: case 'a' has no enabled metric, and neither has any other case" in ended.err
+    (mistake,) = shown(ended.err)
+    assert (mistake.place, mistake.title) == ("off/agent.yaml:2", "no case has an enabled metric")
 
 
 def test_every_problem_of_every_file_in_one_run(folder: Path, command: Command) -> None:
@@ -598,14 +614,14 @@ def test_every_problem_of_every_file_in_one_run(folder: Path, command: Command) 
     ended = command("run", *suites, "--baseline", "old.json")
     assert (ended.status, ended.out) == (2, "")
     for begin in (
-        "agenteval: one/agent.yaml:4: nmae: ",
-        "agenteval: two/agent.yaml:4: test_cases[0].inptu: ",
-        "agenteval: three/agent.yaml:",
-        "agenteval: gone/agent.yaml: no such suite file",
-        "agenteval: agenteval.yaml:1: gates: ",
-        "agenteval: old.json: --baseline: ",
+        "one/agent.yaml:4: nmae: ",
+        "two/agent.yaml:4: test_cases[0].inptu: ",
+        "three/agent.yaml:",
+        "gone/agent.yaml: no such suite file",
+        "agenteval.yaml:1: gates: ",
+        "old.json: --baseline: ",
     ):
-        assert any(line.startswith(begin) for line in ended.err.splitlines()), begin
+        assert any(mistake.says(begin) for mistake in shown(ended.err)), begin
 
 
 def test_every_agent_that_cannot_start_in_one_run(folder: Path, command: Command) -> None:
@@ -614,8 +630,9 @@ def test_every_agent_that_cannot_start_in_one_run(folder: Path, command: Command
         (folder / name / "agent.yaml").write_text(agent(written), encoding="utf-8")
     ended = command("run", "one", "two")
     assert (ended.status, ended.out) == (2, "")
-    assert "agenteval: one/agent.yaml:3: agent: the program 'no-such-program' does not exist" in ended.err
-    assert "agenteval: two/agent.yaml:3: agent: recording " in ended.err
+    one, two = shown(ended.err)
+    assert one.says("one/agent.yaml:3: agent: the program 'no-such-program' does not exist")
+    assert two.says("two/agent.yaml:3: agent: recording ")
     assert command("validate", "one", "two") == ended
 
 
@@ -627,7 +644,9 @@ def test_reports_that_cannot_be_written(out: str, folder: Path, command: Command
     # Not a mistake in the suite, so not 2; and nothing was paid for.
     assert (ended.status, ended.out) == (3, "")
     why = "it is a file, not a directory; remove it, or name another directory"
-    assert ended.err == f"agenteval: {folder / 'taken'}: {why}\n"
+    (mistake,) = shown(ended.err)
+    assert mistake.says(f"{folder / 'taken'}: {why}")
+    assert "nothing was run" not in ended.err
 
 
 def test_hostile_text_in_a_message_commands_nobody(folder: Path, command: Command) -> None:
@@ -654,5 +673,13 @@ def test_the_installed_command_says_the_same(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_text(f"{GOOD}nmae: x\n", encoding="utf-8")
     ended = agenteval("run", cwd=tmp_path)
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith("agenteval: agent.yaml:4: nmae: unknown key; did you mean 'name'?; allowed: ")
-    assert len(ended.err.splitlines()) == 1
+    assert ended.err.splitlines() == [
+        "error: unknown key 'nmae'; did you mean 'name'?",
+        " --> agent.yaml:4",
+        "  |",
+        "4 | nmae: x",
+        "  | ^^^^ nmae",
+        f"  = see: {DOCUMENTATION}/troubleshooting.md#unknown-key",
+        "",
+        "nothing was run (exit status 2)",
+    ]

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.support import ROOT, case, python_program, write_suite
 
 PROGRAM = ROOT / "tests" / "consumer" / "program.py"
 
 
+@pytest.mark.long
 def test_its_types_are_right(tmp_path: Path) -> None:
     # Elsewhere, and without the settings of this repository: as for a user, `py.typed` makes the types count.
     program = shutil.copy(PROGRAM, tmp_path)

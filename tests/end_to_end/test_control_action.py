@@ -174,6 +174,7 @@ def server(home: Path) -> Iterator[GitServer]:
         yield found
 
 
+@pytest.mark.long
 def test_a_regression_is_proven_beside_the_first_parent(home: Path, server: GitServer) -> None:
     pull_request = proposed(home, server, "bad")
     ended = pull_request.run()
@@ -236,6 +237,7 @@ def test_what_cannot_be_confirmed_is_told_in_one_line(home: Path, server: GitSer
     assert {item.side for item in pull_request.asked()} == sides
 
 
+@pytest.mark.long
 def test_a_base_commit_whose_setup_fails_is_told_with_the_command(home: Path, server: GitServer) -> None:
     def with_requirements(folder: Path) -> None:
         (folder / "requirements.txt").write_text("", encoding="utf-8")
@@ -274,6 +276,7 @@ def nothing_there() -> Iterator[str]:
 WORKFLOW = {"GITHUB_WORKFLOW_REF": "org/bot/.github/workflows/agenteval.yml@refs/pull/7/merge"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("version", "status"), [("good", 0), ("bad", 1)])
 def test_without_a_baseline_the_base_commits_agent_makes_it(
     home: Path, server: GitServer, nothing_there: str, version: str, status: int
@@ -296,7 +299,7 @@ def test_without_a_baseline_the_base_commits_agent_makes_it(
     assert len({item.session for item in asked}) == len(asked)
 
 
-@pytest.mark.parametrize(("on_missing", "status"), [("warn", 1), ("fail", 2)])
+@pytest.mark.parametrize(("on_missing", "status"), [("warn", 1), ("fail", 1)])
 def test_without_a_control_the_input_decides(
     home: Path, server: GitServer, nothing_there: str, on_missing: str, status: int
 ) -> None:
@@ -309,7 +312,8 @@ def test_without_a_control_the_input_decides(
     assert {item.side for item in pull_request.asked()} == {"first"}
 
 
-@pytest.mark.parametrize(("on_missing", "status"), [("warn", 0), ("fail", 2)])
+@pytest.mark.long
+@pytest.mark.parametrize(("on_missing", "status"), [("warn", 0), ("fail", 3)])
 def test_a_base_commits_agent_that_answers_nothing_is_no_baseline(
     home: Path, server: GitServer, nothing_there: str, on_missing: str, status: int
 ) -> None:
@@ -351,6 +355,7 @@ def test_a_base_commit_that_cannot_be_fetched_leaves_no_rules_to_the_change(home
     assert any("give the job `contents: read`" in reason for reason in results.gate.reasons)
 
 
+@pytest.mark.long
 def test_a_pull_request_cannot_loosen_the_rules_that_judge_it(home: Path, server: GitServer) -> None:
     pull_request = proposed(home, server, "bad", change=that_passes_everything)
     ended = pull_request.run()

@@ -20,6 +20,7 @@ from tests.end_to_end.documentation import Block, as_workflow, blocks, inputs_of
 from tests.git_server import GIT_NAMES, commit, git
 from tests.support import AGENTEVAL, PATIENCE_S, ROOT, environment
 
+from agenteval.ci.github.api.connection import WITHOUT
 from agenteval.cli import main as cli
 from agenteval.cli.init import write_starter
 from agenteval.cli.schema import schema
@@ -48,10 +49,23 @@ def test_it_is_known_what_each_block_is() -> None:
         if kind not in {"workflow", "config", "accepted", "suite", *FOREIGN}
     } == {}
     assert {"workflow", "config", "suite"} <= set(kinds.values())
-    known = {"console", "yaml", "toml", "json", "python", "jinja", "markdown"}
-    assert [str(block) for block in blocks(*known)] == [
-        str(block) for block in blocks(*known, "sh", "bash", "text", "yml")
-    ]
+    known = {"console", "yaml", "toml", "json", "python", "jinja", "markdown", "diff", "text"}
+    assert [str(block) for block in blocks(*known)] == [str(block) for block in blocks(*known, "sh", "bash", "yml")]
+
+
+def test_texts_are_output_and_hide_no_command_or_data() -> None:
+    programs = {"agenteval", "pipx", "make", "pip", "$", *OTHER_PROGRAMS}
+    words = {(str(block), line.split()[0]) for block in blocks("text") for line in block.text.splitlines() if line}
+    assert {place: word for place, word in words if word in programs} == {}
+    assert [str(block) for block in blocks("text") if _is_data(block.text)] == []
+
+
+def _is_data(text: str) -> bool:
+    """Whether a text is YAML or JSON, which are checked in blocks of their own languages."""
+    try:
+        return not isinstance(yaml.safe_load(text), str)
+    except yaml.YAMLError:
+        return False
 
 
 def _provide(document: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,10 +213,14 @@ def test_commands_exist_with_these_options(block: Block) -> None:
         if program == "agenteval":
             # Exits with a message if there is something that it does not know.
             assert cli._arguments(words[1:]).command
+        elif program == "pipx":
+            assert words[1:3] == ["run", "agenteval-action"]
+            assert cli._arguments(words[3:]).command
         elif program == "make":
             assert set(words[1:]) <= MAKE_TARGETS
         elif program == "pip":
-            assert words[1:] == ["install", "agenteval-action"]
+            holodeck = ["holodeck-ai[openai-agents]", "exceptiongroup"]
+            assert words[1:] in (["install", "agenteval-action"], ["install", *holodeck])
         else:
             assert program in OTHER_PROGRAMS | functions or words[0].endswith("()"), words
 
@@ -239,6 +257,33 @@ def test_what_can_be_run_does_what_it_says(block: Block, tmp_path: Path) -> None
 
 def test_some_of_it_can_be_run() -> None:
     assert {block.page.name for block in RUNNABLE} >= {"README.md", "index.md", "gate.md", "configuration.md"}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/github.md"])
+def test_permissions_are_explained_as_the_program_does(page: str) -> None:
+    table = (ROOT / page).read_text(encoding="utf-8").partition("| permission | without it |")[2].partition("\n\n")[0]
+    assert dict(re.findall(r"(?m)^\| `([\w: -]+)`[^|]* \| (.+) \|$", table)) == WITHOUT
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub makes of the headings of a page."""
+    headings = re.findall(r"(?m)^#+ (.+)$", re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8")))
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+# MkDocs checks those of docs/, which `make docs` builds.
+@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")), ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"(?ms)^```.*?^```$|`[^`\n]*`", "", page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", text)
+    broken = []
+    for link in map("".join, links):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if "://" not in link and not (target.exists() and (not anchor or anchor in anchors(target))):
+            broken.append(link)
+    assert broken == []
 
 
 def test_messages_in_troubleshooting_are_those_of_the_program() -> None:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support import ROOT, agenteval
+from tests.support import ROOT, agenteval, verdict_of
 
 EXAMPLES = ROOT / "examples"
 
@@ -30,7 +30,8 @@ def test_agentci(example: Path) -> None:
 def test_fluxloop(example: Path) -> None:
     done = agenteval("run", "configs/evaluation.yaml", "--traces", "traces", "--quiet", cwd=example)
     assert done.status == 1
-    assert "5 passed, 1 failed" in done.out
+    assert verdict_of(done.out) == "failed: 1 of 6 cases failed"
+    assert "  5 of 6 pass · " in done.out
     report = (example / "agenteval-report" / "evaluation" / "report.md").read_text(encoding="utf-8")
     assert "Travellers get a useful answer, fast." in report
     assert "How do I get a refund?" in report

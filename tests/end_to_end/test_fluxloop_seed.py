@@ -53,6 +53,7 @@ from tests.end_to_end.fluxloop_known import (
     tokens_under,
 )
 from tests.integration.model_server import KEY, ModelServer, RecordedQuestion, says, serving
+from tests.mistakes import shown
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "fluxloop"
 CONFIG = Path("configs/evaluation.yaml")
@@ -200,6 +201,7 @@ def test_calls_at_once_are_counted_all_the_same(evaluate: Evaluate) -> None:
     assert {trace_id for _, trace_id in asked} <= sampled(PLANS["standard"], traces)
 
 
+@pytest.mark.long
 def test_the_production_example_as_a_whole(evaluate: Evaluate) -> None:
     plan, earlier, traces = PLANS["production"], make_traces(5), make_traces(4)
     before, now = score_all(plan, earlier), score_all(plan, traces)
@@ -235,6 +237,7 @@ def test_the_production_example_as_a_whole(evaluate: Evaluate) -> None:
         }
 
 
+@pytest.mark.long
 def test_a_baseline_that_fluxloop_wrote(evaluate: Evaluate) -> None:
     traces = make_traces(1)
     rows = score_all(PLANS["production"], traces)
@@ -361,7 +364,7 @@ def test_the_gate_fails_where_every_trace_passes_but_a_criterion_is_not_met(
     [
         ('{"trace_id": "trace-016", "input": ', "not JSON: Expecting value at column 35"),
         ('["input", "output"]', "must be a JSON object with `input` and `output`, not a list"),
-        ('{"input": "How?"}', "`output` is missing"),
+        ('{"output": "So."}', "`input` is missing"),
     ],
 )
 def test_a_line_that_is_no_trace_is_named_and_the_rest_is_scored_if_that_is_wanted(
@@ -377,7 +380,8 @@ def test_a_line_that_is_no_trace_is_named_and_the_rest_is_scored_if_that_is_want
     options = ("run", CONFIG, "--traces", "traces.jsonl", "--concurrency", "1", "--quiet", "--out")
     refused = command(*options, "refused")
     assert refused.status == 2
-    assert f"traces.jsonl:17: {message}" in refused.err
+    (mistake,) = shown(refused.err)
+    assert mistake.says(f"traces.jsonl:17: {message}"), refused.err
     assert not Path("refused", "results.json").exists()
     assert not judges.asked
     kept = Done(command(*options, "kept", "--keep-going"), Path("kept"))
@@ -387,6 +391,7 @@ def test_a_line_that_is_no_trace_is_named_and_the_rest_is_scored_if_that_is_want
     check_everything(kept, plan, rows)
 
 
+@pytest.mark.long
 def test_judgements_outlive_the_reports(evaluate: Evaluate, judges: ModelServer) -> None:
     traces, plan = make_traces(7), PLANS["production"]
     rows = score_all(plan, traces)
@@ -425,7 +430,8 @@ def test_an_endless_line_is_named_and_not_kept_in_memory(evaluate: Evaluate, com
     message = "traces.jsonl:4: the line is longer than 10 MB"
     refused = command(*options, "refused")
     assert refused.status == 2
-    assert message in refused.err
+    (mistake,) = shown(refused.err)
+    assert mistake.says(message), refused.err
     tracemalloc.start()
     kept = Done(command(*options, "kept", "--keep-going"), Path("kept"))
     _, peak = tracemalloc.get_traced_memory()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.mistakes import shown
 from tests.support import (
     Ended,
     agenteval,
@@ -159,15 +160,16 @@ def test_a_mapping_without_tool_calls_is_said_once_with_the_right_one(tmp_path: 
 def test_an_unreachable_agent_is_said_once_with_the_number_of_cases(tmp_path: Path) -> None:
     ended = run(tmp_path, CHAT.replace("    config:", "    retries: 0\n    config:"), free_port())
     assert ended.status == 3
-    rows = [line for line in ended.out.splitlines() if line.startswith("error ")]
-    assert [row.split("  ")[1].strip() for row in rows] == ["bolt and 1 more case"]
+    rows = [line for line in ended.out.splitlines() if line.startswith("! ")]
+    assert len(rows) == 1
+    assert rows[0].startswith("! bolt, ")
     assert ended.out.count("2 of 2 cases have the same error: the agent at http://127.0.0.1:") == 1
 
 
 def test_probe_shows_request_reply_and_what_is_understood(tmp_path: Path, port: int) -> None:
     ended = run(tmp_path, CHAT, port, "probe", "-k", "nut")
     assert ended.status == 0, ended.text
-    for shown in (
+    for line in (
         f"agent: http http://127.0.0.1:{port}/chat (agenteval.yaml:3)",
         "case: nut (agent.yaml)",
         f"  POST http://127.0.0.1:{port}/chat",
@@ -179,7 +181,7 @@ def test_probe_shows_request_reply_and_what_is_understood(tmp_path: Path, port: 
         '    {"name": "price_of", "args": {"item": "nut"}}',
         '  usage: {"input_tokens": 10, "output_tokens": 1}',
     ):
-        assert shown in ended.out
+        assert line in ended.out
     assert "0123456789abcdef" not in ended.text
 
 
@@ -210,7 +212,8 @@ def test_secrets_of_a_request_are_not_shown(tmp_path: Path, port: int) -> None:
     for command in ("probe", "validate", "run"):
         ended = agenteval(command, cwd=tmp_path, env=variables)
         assert ended.status == 2
-        assert "agents.default.body.api_key: environment variable SHOP_TOKEN has the name of a secret" in ended.err
+        line = "agents.default.body.api_key: environment variable SHOP_TOKEN has the name of a secret"
+        assert any(mistake.says(line) for mistake in shown(ended.err)), ended.err
 
 
 class Endless(BaseHTTPRequestHandler):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import site
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from lxml import etree
+from tests.mistakes import shown
 from tests.support import EQUALITY, agenteval, case, error_of, results_in, statuses, write_suite
 
 # A command line tool that knows nothing of agenteval.
@@ -168,8 +170,10 @@ def test_broken_code_is_not_a_wrong_setting(tmp_path: Path, code: str, target: s
     write_suite(tmp_path, [case("a")])
     ended = agenteval("run", cwd=tmp_path)
     assert ended.status == status, ended.text
-    assert "agenteval.yaml:2: agent: " in ended.text
-    assert said in ended.text
+    (mistake,) = shown(ended.err)
+    assert mistake.place == "agenteval.yaml:2"
+    assert mistake.title.startswith("agent: ")
+    assert said in mistake.title
     assert "Traceback" not in ended.text
     assert said in agenteval("validate", cwd=tmp_path).text
 
@@ -186,7 +190,10 @@ def test_a_broken_grader_is_not_a_wrong_setting(tmp_path: Path, code: str, statu
     for command in ("run", "validate"):
         ended = agenteval(command, cwd=tmp_path)
         assert (ended.status, said in ended.text) == (status, True), ended.text
-        assert "agent.yaml:3: grader: the grader 'grade:check' cannot be used" in ended.text
+        (mistake,) = shown(ended.err)
+        assert re.fullmatch(r"(?:.*/)?agent\.yaml:3", mistake.place), mistake
+        assert mistake.title.startswith("the grader 'grade:check' cannot be used")
+        assert "^ grader\n" in mistake.text
 
 
 def test_cases_of_personas_and_repeated_cases_are_distinguishable_in_every_report(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.gated_repository import BAD, GATE, GOOD, Repository
 from tests.git_server import commit, git
+from tests.support import verdict_of
 
 from agenteval.results.comparison import ComparedMetric
 
@@ -32,6 +33,7 @@ def good(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> R
 # A merged improvement is not taken back unnoticed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_proven", [True, False], ids=["proven", "not proven"])
 @pytest.mark.parametrize("old_runs", [1, 3, 10])
 def test_taking_a_merged_improvement_back_is_red(bad: Repository, old_runs: int, is_proven: bool) -> None:
@@ -105,7 +107,7 @@ def test_a_suspicion_that_a_limit_leaves_open_is_unproven(
     assert (point.what, point.mended_by) == ("confirmation", "outside")
     assert point.details[-1].endswith(f"{why}; raise it to finish")
     assert "looked worse" in point.text
-    assert ended.out.splitlines()[-1].startswith("agenteval: unproven: ")
+    assert verdict_of(ended.out).startswith("unproven: ")
     for outlet in (ended.out, _report(good, "comment.md"), _report(good, "summary.md")):
         assert why in outlet
 
@@ -132,6 +134,7 @@ def _in_a_shallow_clone(repository: Repository) -> str:
     return "is not in this clone"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", [1, 3])
 @pytest.mark.parametrize("kill", [_without_git, _with_an_ignored_file, _in_a_shallow_clone])
 def test_without_the_base_commits_agent_earlier_runs_decide_or_nothing_does(
@@ -209,12 +212,14 @@ def test_numbers_and_words_agree_in_every_outlet(good: Repository, outcome: str)
         change = next(item.change for item in found.cases if item.id == proof.id)
         assert (change == verdict) == proof.proven
     assert any(proof.proven for proof in found.proofs) == (outcome == "case")
-    line = f"agenteval: {results.gate.verdict}: {results.gate.headline}"
-    assert line.startswith(ended.out.splitlines()[-1].removesuffix("…"))
-    for name in ("comment.md", "summary.md"):
-        text = _report(good, name, out)
-        assert text.splitlines()[0].removesuffix("…") in f"### {'❌' if status else '✅'} {line}"
-        assert ("no regressions" in text) == (verdict != "regressed")
+    said = f"{results.gate.verdict}: {results.gate.headline}"
+    assert said.startswith(verdict_of(ended.out).removesuffix("…"))
+    icon = "❌" if status else "✅"
+    summary, comment = (_report(good, name, out) for name in ("summary.md", "comment.md"))
+    assert summary.startswith(f"### {icon} ")
+    assert ("#### Why the gate fails" in summary) == bool(status)
+    assert comment.startswith(f"### {icon} ")
+    assert ("Merging is blocked" in comment) == bool(status)
 
 
 def _agrees(metric: ComparedMetric, verdict: str, reason: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.conftest import Command
-from tests.support import Ended, case, python_agent, write_suite
+from tests.support import Ended, case, python_agent, verdict_of, write_suite
 
 from agenteval.results.comparison import Comparison
 from agenteval.results.store import read_results
@@ -48,7 +48,27 @@ def test_one_run_each(
         run(command, monkeypatch, count, "--iterations", iterations, "--out", out)
     ended = command("compare", "now", "before", "--fail-on", "regressions,unproven,errors")
     assert ended.status == int(status), ended.text
-    assert ended.out.splitlines()[-1].startswith(f"agenteval: {verdict}: ")
+    assert verdict_of(ended.out).startswith(f"{verdict}: ")
+
+
+@pytest.mark.parametrize("older", ["before", "now"])
+@pytest.mark.parametrize("outcome", ["0 0", "10 3"])
+def test_results_of_schema_version_1_only_raise_suspicions(
+    suite: Path, command: Command, monkeypatch: pytest.MonkeyPatch, older: str, outcome: str
+) -> None:
+    broken, status = map(int, outcome.split())
+    for out, count in (("before", 0), ("now", broken)):
+        run(command, monkeypatch, count, "--iterations", "3", "--out", out)
+    as_version_1(suite / older)
+    ended = command("compare", "now", "before", "--fail-on", "regressions,unproven,errors")
+    assert ended.status == status, ended.text
+    assert ("results of an earlier version of agenteval may only raise suspicions" in ended.text) == bool(broken)
+
+
+def as_version_1(out: Path) -> None:
+    file = out / "results.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**content, "schema_version": 1}), encoding="utf-8")
 
 
 def test_merged_shards(suite: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +80,8 @@ def test_merged_shards(suite: Path, command: Command, monkeypatch: pytest.Monkey
     assert ended.status == 1, ended.text
     found = comparison(suite / "merged")
     assert (found.verdict, found.stage) == ("regressed", "files")
-    assert "equality fell: it scored 50 points less" in ended.out
+    assert verdict_of(ended.out) == "failed: equality fell by 50 points"
+    assert "sure?  equality fell by 50 points. Without a change, that has a probability of 0.049 %" in ended.out
 
 
 # Results of another tool

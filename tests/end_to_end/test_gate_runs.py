@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support import FOREIGN_VARIABLES, ROOT
+from tests.support import FOREIGN_VARIABLES, ROOT, verdict_of
 
 from agenteval.cli import main as cli
 from agenteval.results.comparison import Comparison
@@ -62,6 +62,7 @@ def statuses(place: Path) -> list[int]:
     return ended
 
 
+@pytest.mark.long
 def test_chance_raises_no_alarm(place: Path, statuses: list[int]) -> None:
     assert statuses == [0] * RUNS
     runs = [read_results(place / str(number)) for number in range(1, RUNS + 1)]
@@ -85,6 +86,7 @@ def test_flips_are_shown_as_suspects_and_wavering_cases_with_their_history(place
     assert all(case.history and case.history.iterations >= RUNS and case.history.pass_rate < 1 for case in flaky)
 
 
+@pytest.mark.long
 def test_a_worse_agent_is_caught(place: Path, statuses: list[int]) -> None:
     assert statuses[3] == 0
     assert evaluate(place, 99, place / "worse", place / "4", QUICKSTART_RANKING="first-match") == 1
@@ -95,6 +97,7 @@ def test_a_worse_agent_is_caught(place: Path, statuses: list[int]) -> None:
     assert "no-cash" not in regressed(place / "worse")
 
 
+@pytest.mark.long
 def test_comparing_its_file_alone_finds_an_unmistakable_drop(
     place: Path, statuses: list[int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,5 +124,6 @@ def test_a_single_broken_case_is_caught_by_name(
     found = comparison(tmp_path / "report")
     assert [metric.runs for metric in found.metrics] == [3] * 5
     said = capsys.readouterr().out
-    assert "'no-cash' fails " in said
-    assert said.splitlines()[-1] == "agenteval: failed: 'no-cash' got worse"
+    assert "✗ no-cash  baseline 9/9 → here 0/3" in said
+    assert "It failed 3 of 3 re-runs here, 0 of 9 iterations in the earlier runs." in " ".join(said.split())
+    assert verdict_of(said) == "failed: 'no-cash' got worse"

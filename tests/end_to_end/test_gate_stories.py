@@ -23,6 +23,7 @@ def propose_note(repository: Repository, number: int) -> None:
     repository.propose()
 
 
+@pytest.mark.long
 def test_thirty_merges(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Harmless changes are merged, the worse one is blocked, and the better one begins an epoch."""
     repository = Repository.create(tmp_path / "bot", command, monkeypatch, ranking=BAD)

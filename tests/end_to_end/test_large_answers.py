@@ -123,6 +123,7 @@ def test_a_recording_that_is_not_whole_is_refused_and_not_scored(tmp_path: Path)
         assert "max_answer_bytes" in (turn.error or "")
 
 
+@pytest.mark.long
 def test_runs_are_compared_merged_and_resumed(tmp_path: Path) -> None:
     with project(tmp_path, "python"):
         first = agenteval("run", "--quiet", "--out", "first", cwd=tmp_path)

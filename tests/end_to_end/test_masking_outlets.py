@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.end_to_end.test_action import Runner
+from tests.mistakes import shown
 from tests.support import agenteval, case, environment, open_folder, python_agent, results_in, write_suite
 
 KEY = "sk-Qz7vJ2mXw9LtBn4cRy8K"
@@ -175,6 +176,7 @@ def check_action(runner: Runner) -> None:
     assert broken.ended.status == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("event", "inputs"),
     [
@@ -266,7 +268,9 @@ def test_ids_that_differ_only_in_secrets_are_a_problem(tmp_path: Path) -> None:
     write_suite(tmp_path, [case(KEY), case("48291377")], agent={"command": ["cat"]})
     ended = agenteval("run", "agent.yaml", cwd=tmp_path, env=environment(**variables()))
     assert ended.status == 2
-    assert "several cases have the id 'agent.yaml::***'; give each case of a run its own id" in ended.err
+    (mistake,) = shown(ended.err)
+    assert mistake.says("several cases have the id 'agent.yaml::***'; give each case of a run its own id")
+    assert found_in(ended.text) == set()
 
 
 def test_a_basic_header_hides_no_password(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import yaml
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.test_action import Runner
 from tests.git_server import commit, git
+from tests.mistakes import shown
 from tests.support import PYTHON, ROOT, agenteval, open_folder, results_in
 
 from agenteval.results.model import Results
@@ -99,7 +100,7 @@ def test_a_pattern_without_a_suite(pattern: str, said: str, tmp_path: Path, comm
 
     ended = command("run", pattern)
 
-    assert (ended.status, ended.err.splitlines()[0]) == (2, f"agenteval: {said}")
+    assert (ended.status, shown(ended.err)[0].says(said)) == (2, True)
 
 
 def test_the_list_has_every_suite(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +148,7 @@ def test_a_repository_without_a_suite(tmp_path: Path, command: Command) -> None:
     ended = command("list", "--json")
 
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith("agenteval: there is no suite in this directory or below (looked for agent.yaml,")
+    assert shown(ended.err)[0].says("there is no suite in this directory or below (looked for agent.yaml,")
 
 
 def test_names_that_differ_only_in_their_signs_have_different_ids(tmp_path: Path, command: Command) -> None:
@@ -182,6 +183,7 @@ def test_the_workflow_with_one_job(runner: Runner) -> None:
     assert signatures(read_results(runner.workspace / upload["with"]["path"])) == EXPECTED
 
 
+@pytest.mark.long
 def test_the_workflow_with_a_job_for_each_suite(runner: Runner) -> None:
     signed_monorepo(runner.workspace)
     listed = json.loads(agenteval("list", "--json", "agents/*", cwd=runner.workspace).out)

@@ -194,6 +194,7 @@ CHOICES: dict[str, tuple[Change, Change, tuple[str, ...], str, tuple[str, str | 
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CHOICES)
 def test_a_change_does_not_choose(repository: Repository, name: str) -> None:
     prepare, change, arguments, verdict, listed = CHOICES[name]

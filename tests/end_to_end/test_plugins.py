@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.mistakes import shown
 from tests.support import Ended, agenteval, case, environment, results_in, statuses, write_suite
 
 FORMAT = """
@@ -151,14 +152,20 @@ class TestFormats:
     def test_one_that_is_not_named_never_runs(self, project: Path, site: Path) -> None:
         ended = run(project, site, "validate", "sums.lines")
         assert ended.status == 2
-        assert "sums.lines: not a suite file of a known format (holodeck, agentci, fluxloop)" in ended.err
+        (mistake,) = shown(ended.err)
+        assert mistake.says("sums.lines: not a suite file of a known format (holodeck, agentci, fluxloop)"), ended.err
 
     def test_its_problems_have_their_places(self, project: Path, site: Path) -> None:
         (project / "sums.lines").write_text("1+1=2\nwhat\nwhy\n", encoding="utf-8")
         ended = run(project, site, "validate", plugins="acme.lines")
         assert ended.status == 2
-        assert "sums.lines:2: needs `question=answer`" in ended.err
-        assert "sums.lines:3: needs `question=answer`" in ended.err
+        (mistake,) = shown(ended.err)
+        assert mistake.says("sums.lines:2: needs `question=answer`"), ended.err
+        # The other place is that of the third line.
+        assert mistake.more == 1
+        (project / "sums.lines").write_text("1+1=2\n2+2=4\nwhy\n", encoding="utf-8")
+        (mistake,) = shown(run(project, site, "validate", plugins="acme.lines").err)
+        assert mistake.says("sums.lines:3: needs `question=answer`")
 
     def test_its_schema_is_printed(self, project: Path, site: Path) -> None:
         ended = run(project, site, "schema", "acme.lines", plugins="acme.lines")
@@ -178,7 +185,8 @@ class TestFormats:
     def test_mistakes(self, project: Path, site: Path, plugins: str, problem: str) -> None:
         ended = run(project, site, "validate", "sums.lines", plugins=plugins)
         assert ended.status == 2
-        assert problem in ended.err
+        (mistake,) = shown(ended.err)
+        assert mistake.says(problem), ended.err
         assert "Traceback" not in ended.err
 
     def test_of_two_distributions_none_is_chosen(self, project: Path, site: Path) -> None:
@@ -225,8 +233,9 @@ class TestAgents:
         write_config(project, **agent)
         ended = run(project, site, "run")
         assert ended.status == 2, ended.text
-        assert "agenteval.yaml:" in ended.err
-        assert problem in ended.err
+        (mistake,) = shown(ended.err)
+        assert mistake.place.startswith("agenteval.yaml:")
+        assert mistake.says(problem), ended.err
         assert "Traceback" not in ended.err
 
     def test_a_kind_that_cannot_be_imported_is_a_defect_of_the_setup(self, project: Path, site: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.test_action import Runner, pull_request
+from tests.mistakes import shown
 from tests.support import case, open_folder, results_in, write_suite
 
 from agenteval.results.store import read_results
@@ -91,7 +92,9 @@ def test_parts_make_no_baseline(option: list[str], said: str, tmp_path: Path, co
     ended = command("run", "--runs", "2", *option)
 
     assert (ended.status, asked.exists()) == (2, False)
-    assert f"agenteval: runs: several runs make a baseline of whole runs, so they cannot be of {said};" in ended.err
+    (mistake,) = shown(ended.err)
+    assert mistake.title == f"several runs make a baseline of whole runs, so they cannot be of {said}"
+    assert "\n  = help: use one run\n" in mistake.text
 
 
 @pytest.fixture
@@ -108,9 +111,10 @@ def test_one_step_makes_the_pool(runner: Runner) -> None:
     assert step.ended.status == 0, step.ended.text
     assert len(results_in(runner.workspace).pool) == 3
     assert step.outputs["verdict"] == "passed"
-    assert step.summary.count("agenteval: passed") == 1
+    assert step.summary.count("Verdict: passed") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("event", "inputs", "said"),
     [

@@ -54,10 +54,14 @@ def test_a_dry_run_prints_every_call_with_its_body(report: Path, command: Comman
         "DELETE /repos/acme/widgets/issues/comments/{id}",
     ]
     assert "<!-- agenteval:comment id=default -->" in ended.out
-    assert "agenteval: failed: 11 of " in ended.out
+    assert "\n### ❌ lindensee-cycles-support: 11 of 19 cases failed — 3 for the same reason\n" in ended.out
     bodies = re.findall(r"(?ms)^PATCH /repos/acme/widgets/check-runs/\{id\}\n(\{.*?^\})$", ended.out)
     annotated, completed = map(json.loads, bodies)
-    assert len(annotated["output"]["annotations"]) == 11
+    titles = [annotation["title"] for annotation in annotated["output"]["annotations"]]
+    alike = [re.search(r" and (\d+) like it$", title) for title in titles]
+    # One for each cause, which together are of all failed cases.
+    assert len(titles) == 6
+    assert sum(1 + int(found[1] if found else 0) for found in alike) == 11
     assert (completed["status"], completed["conclusion"]) == ("completed", "failure")
 
 
@@ -117,6 +121,7 @@ def test_a_missing_file(command: Command) -> None:
     assert "no such results file" in ended.err
 
 
+@pytest.mark.long
 def test_a_github_that_cannot_be_reached(report: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     of_a_pull_request(report)
     monkeypatch.setenv("GITHUB_TOKEN", "ghp_0123456789abcdef")

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support import AGENTEVAL, Ended, agenteval, environment, results_in, said
+from tests.mistakes import shown
+from tests.support import AGENTEVAL, Ended, agenteval, environment, results_in, said, verdict_of
 
 SPELLINGS = (("--traces", "{}"), ("--agent", "replay:{}"))
 RULES = [{"check": "output_not_empty"}]
@@ -48,28 +49,36 @@ def outcome(folder: Path, ended: Ended) -> dict[str, Any]:
     files = sorted(file for file in directory.rglob("*") if file.is_file())
     traces = {file.name: file.read_text(encoding="utf-8") for file in files if file.name == "per_trace.jsonl"}
     results = said(results_in(folder)) if directory / "results.json" in files else None
-    said_last = [line for line in ended.err.splitlines() if line.startswith(("agenteval:", "warning:"))]
+    messages = [line for line in ended.err.splitlines() if line.startswith("warning:")]
+    messages += [mistake.text for mistake in shown(ended.err)]
     shutil.rmtree(directory, ignore_errors=True)
-    return {"status": ended.status, "files": files, "traces": traces, "results": results, "messages": said_last}
+    return {
+        "status": ended.status,
+        "files": files,
+        "traces": traces,
+        "results": results,
+        "messages": messages,
+    }
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--agent", "replay:"), "replay: needs a file or a folder with recorded answers"),
-        (("--traces", ""), "argument --traces: needs a file or a folder"),
+        (("--traces", ""), "--traces: needs a file or a folder"),
         (("--traces", "experiment", "--agent", "replay:experiment"), "remove --agent or --traces"),
     ],
 )
 def test_options_that_name_no_recording_are_errors(folder: Path, options: tuple[str, ...], message: str) -> None:
     ended = agenteval("run", "evaluation.yaml", *options, cwd=folder)
-    assert (ended.status, message in ended.err) == (2, True), ended.text
+    assert (ended.status, any(mistake.says(message) for mistake in shown(ended.err))) == (2, True), ended.text
 
 
 def test_validate_says_that_a_suite_without_inputs_needs_traces(folder: Path) -> None:
     ended = agenteval("validate", "evaluation.yaml", cwd=folder)
     assert ended.status == 2
-    assert "the suite has no cases: it names no inputs; give recorded traces with --traces PATH" in ended.err
+    (mistake,) = shown(ended.err)
+    assert mistake.says("the suite has no cases: it names no inputs; give recorded traces with --traces PATH")
     ended = agenteval("validate", "evaluation.yaml", "--traces", "experiment", cwd=folder)
     assert (ended.status, ended.err) == (0, "")
 
@@ -117,7 +126,7 @@ def test_a_run_of_one_spelling_is_resumed_by_the_other(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "status", "message"),
     [
-        ("\n".join(lines()), 1, "12 cases: 8 passed"),
+        ("\n".join(lines()), 1, "failed: 4 of 12 cases failed"),
         ("\n".join(["no trace", *lines()]), 2, "/dev/stdin:1: not JSON"),
         ("", 2, "/dev/stdin: there are no traces in this file"),
     ],
@@ -130,7 +139,12 @@ def test_traces_may_come_from_a_pipe(
     ended = subprocess.run(
         command, cwd=folder, env=environment(), input=content, capture_output=True, encoding="utf-8", check=False
     )
-    assert (ended.returncode, message in ended.stdout + ended.stderr) == (status, True), ended.stderr
+    assert ended.returncode == status, ended.stderr
+    if status == 1:
+        assert verdict_of(ended.stdout) == message
+    else:
+        (mistake,) = shown(ended.stderr)
+        assert mistake.says(message), ended.stderr
 
 
 def test_a_recording_of_traces_is_a_valid_agent(folder: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.mistakes import shown
 
 _SUITE = """\
 name: greeter
@@ -113,8 +114,10 @@ def test_a_reporter_that_cannot_run_is_an_error_of_the_configuration(
 ) -> None:
     done = run(reports, allowed)
     assert done.returncode == 2
-    assert message in done.stderr
-    assert "agenteval.yaml:2: reports[0]: " in done.stderr
+    (mistake,) = shown(done.stderr)
+    assert mistake.says(message), done.stderr
+    assert mistake.place == "agenteval.yaml:2"
+    assert "^ reports[]\n" in mistake.text
     assert not (tmp_path / "project" / "out" / "results.json").exists()
 
 
@@ -129,7 +132,7 @@ def test_reporters_that_fail_lose_no_other_report(run: Run, tmp_path: Path) -> N
         "reports: acme.text: it yields str instead of ReportFile",
         "reports: acme.leave: SystemExit: 0",
     ):
-        assert line in done.stderr
+        assert any(mistake.says(line) for mistake in shown(done.stderr)), done.stderr
     assert "Traceback" not in done.stderr
     out = tmp_path / "project" / "out"
     assert {"results.json", "junit.xml", "comment.md", "summary.md", "badge.json", "trend.json", "ctrf.json"} <= {

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from tests.integration.model_server import ModelServer, says
 from tests.integration.model_server import serving as serving_models
+from tests.mistakes import shown
 from tests.support import (
     AGENTEVAL,
     PATIENCE_S,
@@ -91,6 +92,7 @@ def run_of(results: Results) -> tuple[Any, ...]:
     return said(results)["suites"], said(results)["summary"], results.run.seed, results.run.complete
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chance", range(2))
 def test_a_run_killed_at_random_moments_ends_like_one_that_was_not(tmp_path: Path, chance: int) -> None:
     project(tmp_path)
@@ -223,12 +225,14 @@ def test_what_would_be_another_run_is_refused(tmp_path: Path, change: Any, argum
     (tmp_path / "asked.log").unlink()
     refused = agenteval(*options(), *arguments, "--resume", cwd=tmp_path)
     assert refused.status == 2
-    assert f"agenteval-report/journal.jsonl: --resume: {reason}" in refused.err
-    assert "run without --resume to start a new run" in refused.err
+    found = shown(refused.err)
+    assert any(mistake.says(f"agenteval-report/journal.jsonl: --resume: {reason}") for mistake in found), refused.err
+    assert any(mistake.says("run without --resume to start a new run") for mistake in found), refused.err
     assert journal.read_bytes() == before
     assert not (tmp_path / "asked.log").exists()
 
 
+@pytest.mark.long
 def test_limits_and_gate_may_be_others(tmp_path: Path) -> None:
     project(tmp_path)
     assert kill_at(tmp_path, 5_000) == -9
@@ -237,6 +241,7 @@ def test_limits_and_gate_may_be_others(tmp_path: Path) -> None:
     assert resumed.status == 0, resumed.text
 
 
+@pytest.mark.long
 def test_a_run_may_be_finished_elsewhere(tmp_path: Path) -> None:
     project(tmp_path / "here")
     assert kill_at(tmp_path / "here", 5_000) == -9
@@ -253,14 +258,16 @@ def test_a_journal_without_a_head_is_refused(tmp_path: Path, content: bytes) -> 
     (tmp_path / "agenteval-report" / "journal.jsonl").write_bytes(content)
     refused = agenteval(*options(), "--resume", cwd=tmp_path)
     assert refused.status == 2
-    assert "journal.jsonl: --resume: the first line of the journal does not describe a run" in refused.err
+    (mistake,) = shown(refused.err)
+    assert mistake.says("journal.jsonl: --resume: the first line of the journal does not describe a run")
 
 
 def test_nothing_to_resume_is_told(tmp_path: Path) -> None:
     project(tmp_path)
     refused = agenteval(*options(), "--resume", cwd=tmp_path)
     assert refused.status == 2
-    assert "there is nothing to resume: no run left a journal here; run without --resume" in refused.err
+    (mistake,) = shown(refused.err)
+    assert mistake.says("there is nothing to resume: no run left a journal here; run without --resume")
 
 
 def traces_project(directory: Path, count: int) -> tuple[str, ...]:
@@ -307,6 +314,7 @@ def test_traces_are_selected_and_limited_in_time_like_cases(tmp_path: Path) -> N
 # What models cost
 
 
+@pytest.mark.long
 def test_a_budget_holds_for_both_parts_of_a_run(tmp_path: Path) -> None:
     judge = {"type": "geval", "name": "good", "criteria": "Is it good?", "evaluation_steps": ["Look."]}
     cases = [case(str(number), f"text {number}") for number in range(CASES)]

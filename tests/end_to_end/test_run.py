@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.end_to_end.conftest import Command
 from tests.git_server import commit, git
+from tests.mistakes import shown
 from tests.support import (
     AGENTEVAL,
     PATIENCE_S,
@@ -35,6 +36,7 @@ from tests.support import (
     results_in,
     serving,
     statuses,
+    verdict_of,
     write_suite,
 )
 
@@ -52,8 +54,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended, Ended]:
     git(folder, "init", "--quiet")
     commit(folder)
     first = agenteval("run", "agent.yaml", "--out", "before", cwd=folder)
-    suite = folder / "agent.yaml"
-    suite.write_text(suite.read_text("utf-8").replace("ranking: bm25", "ranking: first-match"), encoding="utf-8")
+    config = folder / "agenteval.yaml"
+    config.write_text(config.read_text("utf-8").replace("ranking: bm25", "ranking: first-match"), encoding="utf-8")
     arguments = ("--baseline", "before", "--out", "after")
     return folder, first, agenteval("run", "agent.yaml", *arguments, cwd=folder)
 
@@ -61,6 +63,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended, Ended]:
 class TestQuickstart:
     """The example that people try first, and what its switch does."""
 
+    @pytest.mark.long
     def test_passes(self, runs: tuple[Path, Ended, Ended]) -> None:
         folder, first, _ = runs
         assert first.status == 0, first.text
@@ -84,15 +87,16 @@ class TestQuickstart:
         comment = (folder / "after" / "comment.md").read_text(encoding="utf-8")
         failed = [case.name for _, case in after.cases() if case.status == "failed"]
         assert len(failed) == after.summary.failed > 0
-        for name in failed:
-            assert name in comment
-        assert "trekking-bike-two-days" in second.out
+        # Of each cause, the first two cases are named.
+        assert failed[0] in comment
+        assert f"only the {len(failed)} cases that did not pass" in comment
+        assert any(name in second.out for name in failed)
 
     def test_compare_and_report_need_no_agent(
         self, runs: tuple[Path, Ended, Ended], command: Command, tmp_path: Path
     ) -> None:
         folder, *_ = runs
-        compared = command("compare", folder / "after", folder / "before")
+        compared = command("compare", folder / "after", folder / "before", "-vv")
         assert compared.status == 1
         assert "points less than in 1 earlier run (p = " in compared.out
         assert command("compare", folder / "after", folder / "before", "--fail-on", "regressions").status == 1
@@ -104,12 +108,28 @@ class TestQuickstart:
         assert sorted(path.name for path in (tmp_path / "alone").iterdir()) == RENDERED
         for name in RENDERED:
             assert (tmp_path / "alone" / name).read_bytes() == (folder / "before" / name).read_bytes()
+        self.check_single_reports(folder / "before", command, tmp_path / "single")
+
+    def check_single_reports(self, reports: Path, command: Command, out: Path) -> None:
+        """Each format alone, by its name or by the name of the file, is the file of the whole report."""
+        expected = {"markdown": "summary.md", "html": "report.html", "junit": "junit.xml", "json": "results.json"}
+        for kind, name in expected.items():
+            assert command("report", reports, "--format", kind, "-o", out / kind / "any").status == 0
+            assert (out / kind / "any").read_bytes() == (reports / name).read_bytes(), kind
+            # Without a file, the report is on standard output.
+            assert command("report", reports, "--format", kind).out.encode() == (reports / name).read_bytes(), kind
+            assert command("report", reports, "-o", out / name).status == 0
+            assert (out / name).read_bytes() == (reports / name).read_bytes(), kind
+        both = command("report", reports, "--format", "json", "--out", out)
+        (mistake,) = shown(both.err)
+        assert (both.status, mistake.title) == (2, "--out is for all reports")
+        assert "\n  = help: give --out, or --format and --output\n" in mistake.text
 
     def test_validates(self) -> None:
         done = agenteval("validate", QUICKSTART, cwd=ROOT)
         assert (done.status, done.err) == (0, "")
         assert done.out.splitlines() == [
-            "examples/quickstart/agenteval.yaml: ok, 0 agents",
+            "examples/quickstart/agenteval.yaml: ok, 1 agent",
             "examples/quickstart/agent.yaml: ok, holodeck, 19 cases",
         ]
 
@@ -175,7 +195,11 @@ class TestExitStatus:
         obedient(tmp_path, cases)
         done = command("run", *arguments)
         assert done.status == status, done.text
-        assert ("agenteval: passed" in done.out.splitlines()[-1]) is (status == 0)
+        if status == 2:
+            # Nothing could be checked, so nothing was run.
+            assert (done.out, (tmp_path / "agenteval-report" / "results.json").exists()) == ("", False)
+            return
+        assert verdict_of(done.out).startswith("passed") is (status == 0)
         assert len(results_in(tmp_path).cases()) == len(cases)
 
     @pytest.mark.parametrize(
@@ -226,7 +250,7 @@ class TestExitStatus:
         monkeypatch.setenv("ANSWER", "wrong")
         done = command("run", "--baseline", "before", "--fail-on", fail_on)
         assert done.status == status, done.text
-        assert "got worse: 1 case" in done.out
+        assert "broke: 1 case" in done.out
 
     def test_when_one_run_of_a_small_suite_looks_worse(
         self, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
@@ -394,6 +418,7 @@ class TestRunning:
             ],
         ]
 
+    @pytest.mark.long
     def test_an_error_of_one_case_stops_no_other(self, tmp_path: Path) -> None:
         code = """
 import os, threading
@@ -504,26 +529,37 @@ class TestOutput:
     def test_a_log_gets_plain_lines(self, tmp_path: Path) -> None:
         write_suite(tmp_path, [case("a"), case("b", "x")], agent=echo_agent(tmp_path))
         done = agenteval("run", cwd=tmp_path)
-        first, last, reports = done.err.splitlines()
+        first, last = done.err.splitlines()
         assert first == "running 2 cases"
         assert last.startswith("2/2 cases, 1 passed, 1 failed, ")
-        assert reports == "reports: agenteval-report/"
+        assert done.out.splitlines()[-1] == "look   agenteval open          agenteval-report/report.html"
         assert "\x1b" not in done.text
-        assert done.out.splitlines()[-1] == "agenteval: failed: 1 of 2 cases failed"
+        assert verdict_of(done.out) == "failed: 1 of 2 cases failed"
 
     def test_quiet_leaves_the_result(self, tmp_path: Path) -> None:
         write_suite(tmp_path, [case("a")], agent=echo_agent(tmp_path))
         done = agenteval("run", "--quiet", cwd=tmp_path)
         assert (done.status, done.err) == (0, "")
-        assert done.out.splitlines()[-1] == "agenteval: passed: 1 of 1 case passed"
+        assert verdict_of(done.out) == "passed: 1 of 1 case passed"
+
+    def test_details_are_shown_on_demand(self, tmp_path: Path) -> None:
+        write_suite(tmp_path, [case("a"), case("b", "x")], agent=echo_agent(tmp_path))
+        plain = agenteval("run", cwd=tmp_path)
+        assert "✓ a" not in plain.out
+        assert plain.out.splitlines()[-2].startswith("again  agenteval run --failed")
+        again = agenteval("run", "--failed", "-v", cwd=tmp_path)
+        assert "    ✗ equality: 0.00 (threshold: " in again.out
+        assert [item.name for item in results_in(tmp_path).failed()] == ["b"]
+        report = agenteval("report", "agenteval-report", "--verbose", cwd=tmp_path)
+        assert "    ✗ equality: 0.00 (threshold: " in report.out
 
     def test_a_terminal_gets_a_bar_and_colours(self, tmp_path: Path) -> None:
         write_suite(tmp_path, [case("a"), case("b", "x")], agent=echo_agent(tmp_path))
         text = on_a_terminal([str(AGENTEVAL), "run"], tmp_path, environment(TERM="xterm-256color"))
-        assert "running" in text
+        assert " · 2 cases · " in text
         assert "2/2" in text
         assert "\x1b[" in text
-        assert "agenteval: failed" in text
+        assert "1 of 2 cases failed" in text
 
     def test_hostile_answers_do_nothing_to_the_terminal(self, tmp_path: Path) -> None:
         hostile = "\x1b]0;title\x07\x1b[31m[bold]\n::error::x\n##[group]y <!-- z -->"
@@ -564,7 +600,7 @@ class TestOutput:
         (suite,) = root.iter("testsuite")
         assert [suite.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["4", "1", "1", "1"]
         kinds: dict[str | None, Callable[[ElementTree.Element], bool]] = {
-            "pass": lambda item: len(item) == 0,
+            "pass": lambda item: [part.tag for part in item] == ["system-out"],
             "fail": lambda item: "equality 0.00" in (item[0].get("message") or ""),
             "crash": lambda item: "RuntimeError: no model" in (item[0].get("message") or ""),
             "skip": lambda item: item[0].tag == "skipped",
@@ -607,3 +643,22 @@ def on_a_terminal(argv: Sequence[str], directory: Path, env: Mapping[str, str]) 
         reader.join()
         os.close(ours)
     return shown.decode("utf-8", "replace")
+
+
+def test_failed_cases_run_again_until_none_is_left(tmp_path: Path, command: Command) -> None:
+    names = ("fine", "mended", "broken")
+    write_suite(tmp_path, [case(name, name, name) for name in names], agent={"command": ["ls", "{input}"]})
+    (tmp_path / "fine").touch()
+    assert command("run", "--out", "first").status != 0
+    (tmp_path / "mended").touch()
+
+    # From the first run to the report directory, and from there on to itself.
+    again = [command("run", "--failed-in", "first"), command("run", "--failed")]
+    (tmp_path / "broken").touch()
+    again += [command("run", "--failed"), command("run", "--failed")]
+
+    said = ["2 of 3 cases selected", "1 of 3 cases selected", "1 of 3 cases selected", ""]
+    assert [text for text, ended in zip(said, again, strict=True) if text in ended.out] == said, again
+    assert [ended.status for ended in again[2:]] == [0, 2]
+    assert "no case failed in this run, so none is to be run again" in again[-1].err
+    assert statuses(results_in(tmp_path)) == {"broken": "passed"}

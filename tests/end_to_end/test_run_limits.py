@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.end_to_end.conftest import Command
-from tests.support import Answer, case, python_agent, results_in, said, serving, statuses, write_suite
+from tests.support import Answer, case, python_agent, results_in, said, serving, statuses, verdict_of, write_suite
 
 from agenteval.results.store import read_results
 
@@ -37,7 +37,7 @@ def test_at_the_time_limit_the_reports_say_what_had_finished(
     project(tmp_path, "a", "slow", "b", **config)
     ended = command("run", *arguments)
     assert ended.status == 3, ended.text
-    assert "agenteval: unproven: interrupted: the time limit was reached: 1 of 3 cases did not finish" in ended.out
+    assert verdict_of(ended.out) == "unproven: interrupted: the time limit was reached: 1 of 3 cases did not finish"
     results = results_in(tmp_path)
     assert not results.run.complete
     assert statuses(results) == {"a": "passed", "slow": "error", "b": "passed"}

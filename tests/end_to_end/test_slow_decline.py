@@ -8,7 +8,7 @@ import pytest
 from tests.end_to_end.conftest import Command
 from tests.end_to_end.declining_repository import DecliningRepository
 from tests.git_server import git
-from tests.support import Ended
+from tests.support import Ended, verdict_of
 
 LOSS = 0.01
 MERGES = 16
@@ -34,6 +34,7 @@ def merge_until_red(repository: DecliningRepository, loss: float, merges: int) -
     return merges, ended
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_point_per_merge_is_found_before_it_has_cost_ten(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -48,7 +49,7 @@ def test_a_point_per_merge_is_found_before_it_has_cost_ten(
     assert (found.verdict, found.stage, look.verdict) == ("regressed", "long-look", "regressed")
     assert (look.commit, look.merges) == (first, merges)
     words = f"since {first[:7]} ({merges} merges) f1_score fell"
-    assert words in ended.out.splitlines()[-1]
+    assert words in verdict_of(ended.out)
     assert "no single pull request was proven to do it" in ended.out
     # The runs of every merge are listed, and the proof's numbers agree.
     assert len(look.runs) == 3 + merges
@@ -70,6 +71,7 @@ def test_a_point_per_merge_is_found_before_it_has_cost_ten(
     assert repository.base_job().status == 0
 
 
+@pytest.mark.long
 def test_a_branch_that_does_not_change_is_never_red(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +90,7 @@ def test_a_branch_that_does_not_change_is_never_red(
     assert epoch.merges < 10
 
 
+@pytest.mark.long
 def test_an_issue_instead_of_a_red_run(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = after_three_runs(tmp_path, command, monkeypatch, 1, long_look="issue")
     repository.merge_loss(0.06)
@@ -104,6 +107,7 @@ def test_an_issue_instead_of_a_red_run(tmp_path: Path, command: Command, monkeyp
     assert "the base branch declines slowly: since" in ended.out
 
 
+@pytest.mark.long
 def test_off_makes_no_long_look(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = after_three_runs(tmp_path, command, monkeypatch, 1, long_look="off")
     for _ in range(11):
@@ -112,6 +116,7 @@ def test_off_makes_no_long_look(tmp_path: Path, command: Command, monkeypatch: p
         assert repository.comparison(repository.baseline).long_look is None
 
 
+@pytest.mark.long
 def test_the_oldest_commit_whose_agent_runs_takes_the_place_of_one_that_does_not(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +146,7 @@ def test_the_oldest_commit_whose_agent_runs_takes_the_place_of_one_that_does_not
     assert "No module named 'missing'" in warnings[0]
 
 
+@pytest.mark.long
 def test_a_limit_leaves_the_long_look_due(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = after_three_runs(tmp_path, command, monkeypatch, 1, max_confirmation={"runs": 1})
     for _ in range(11):

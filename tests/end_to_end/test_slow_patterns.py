@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.mistakes import shown
 from tests.support import AGENTEVAL, PATIENCE_S, agenteval, environment, results_in
 
 from agenteval.results.case import CaseResult
@@ -28,6 +29,7 @@ def _errors(cases: list[CaseResult]) -> list[str]:
     return [str(score.error) for case in cases for score in case.iterations[0].turns[0].scores]
 
 
+@pytest.mark.long
 def test_one_pattern_of_many_cases_costs_three_searches(tmp_path: Path) -> None:
     _write(tmp_path, *[_SLOW] * 30)
     ended = agenteval("run", "--concurrency", "1", cwd=tmp_path)
@@ -61,5 +63,6 @@ def test_a_pattern_that_needs_all_memory_is_refused(tmp_path: Path, pattern: str
         check=False,
     )
     assert done.returncode == 2, done.stderr
-    assert ".agentci/evals/slow.toml:8: " in done.stderr
-    assert "at most 100,000 are allowed" in done.stderr
+    (mistake,) = shown(done.stderr)
+    assert mistake.place == ".agentci/evals/slow.toml:8"
+    assert "at most 100,000 are allowed" in mistake.title

@@ -31,6 +31,7 @@ def asked(results: Results) -> set[tuple[int, int]]:
     return {(len(case.iterations), case.unneeded) for _, case in results.cases()}
 
 
+@pytest.mark.long
 def test_a_pull_request_asks_settled_cases_once(repository: Repository) -> None:
     whole = repository.results(repository.baseline)
     assert (asked(whole), len(whole.pool)) == ({(ITERATIONS, 0)}, RUNS)
@@ -43,7 +44,7 @@ def test_a_pull_request_asks_settled_cases_once(repository: Repository) -> None:
     assert (done.status, asked(repository.results())) == (0, {(1, 2)})
     assert repository.comparison().verdict == "unchanged"
     comment = (repository.folder / "reports/pull-request/comment.md").read_text(encoding="utf-8")
-    assert f"{ITERATIONS} iterations ({2 * CASES} of {ITERATIONS * CASES} were not needed)" in comment
+    assert f"{CASES} cases × {ITERATIONS} ({2 * CASES} of {ITERATIONS * CASES} were not needed)" in comment
     again = repository.pull_request_job("--resume")
     assert (again.status, asked(repository.results())) == (0, {(1, 2)})
 
@@ -54,6 +55,7 @@ def test_a_pull_request_asks_settled_cases_once(repository: Repository) -> None:
     assert len({entry.epoch for entry in merged.pool}) == 1
 
 
+@pytest.mark.long
 def test_a_staged_run_finds_what_a_whole_one_finds(repository: Repository) -> None:
     repository.rank(BAD)
     repository.propose()
@@ -79,6 +81,7 @@ def test_a_staged_run_finds_what_a_whole_one_finds(repository: Repository) -> No
     assert merged.comparison.verdict == "regressed"
 
 
+@pytest.mark.long
 def test_the_base_commit_decides_whether_a_run_is_staged(repository: Repository) -> None:
     repository.configure(GATE)
     repository.propose()

@@ -51,6 +51,9 @@ _COMMANDS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "init": (("init", "started-{}"), 0),
     "schema": (("schema", "results"), 0),
     "plugins": (("plugins", "--json"), 0),
+    "explain": (("explain", "regressed"), 0),
+    "open": (("open", "good/report"), 0),
+    "demo": (("demo",), 0),
     "publish": (
         (
             "publish",
@@ -104,6 +107,7 @@ def test_every_command_is_in_the_table() -> None:
     assert {name.partition(":")[0] for name in _COMMANDS} == {*subcommands, "--help", "--version"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", _WHICH)
 @pytest.mark.parametrize("state", [_closed, _broken, _full])
 @pytest.mark.parametrize("name", _COMMANDS)
@@ -122,7 +126,8 @@ def test_the_exit_status_is_the_gates(name: str, state: Callable[..., object], w
 
 def _variables(name: str, runs: Path) -> dict[str, str]:
     if not name.startswith("action"):
-        return environment()
+        # `open` shows a page only where a window can be, and `demo` leaves a directory.
+        return environment(DISPLAY="", WAYLAND_DISPLAY="", BROWSER="", TMPDIR=str(runs))
     suite = "bad/agent.yaml" if name.endswith("fails") else "good/agent.yaml"
     return environment(GITHUB_WORKSPACE=str(runs), GITHUB_EVENT_NAME="push", INPUT_SUITE=suite)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.conftest import Command
+from tests.mistakes import shown
 
 CONFIG = """
 agent: {}
@@ -25,7 +26,7 @@ evaluations:
 test_cases:
   - {name: one, inptu: hello}
   - {name: two, input: hi}
-  - {name: two, input: hi again, ground_truth: "${NOT_SET_HERE}"}
+  - {name: two, input: hi again, files: [{path: none.txt, type: text}], ground_truth: "${NOT_SET_HERE}"}
   - {name: three, turns: []}
   - {name: four, input: x, expected_tools: [{name: pay, args: {sum: {regex: "("}}}]}
 """
@@ -57,7 +58,7 @@ agent.yaml:5: evaluations.metrics[0].metric: 'blue' is not allowed; did you mean
 agent.yaml:6: evaluations.metrics[1].criteria: this key is required
 agent.yaml:8: test_cases[0].inptu: unknown key; did you mean 'input'?
 agent.yaml:10: environment variable NOT_SET_HERE is not set
-agent.yaml:10: test_cases: the name 'two' is given twice (first in line 9)
+agent.yaml:10: test_cases[2].files[0].path: there is no file none.txt
 agent.yaml:11: test_cases[3].turns: must have at least 1 entry
 agent.yaml:12: test_cases[4].expected_tools[0].args: args.sum: '(' is not a regular expression
 .agentci/evals/a.toml:4: eval.type: 'acuracy' is not allowed; did you mean 'accuracy'?
@@ -79,10 +80,10 @@ def test_twenty_mistakes_in_four_files_are_named_at_once(tmp_path: Path, command
     ended = command("validate")
 
     assert (ended.status, ended.out) == (2, "")
-    lines = ended.err.splitlines()
-    assert [said for said in SAID if not any(line.startswith(f"agenteval: {said}") for line in lines)] == []
-    assert len(lines) == len(SAID) + 1
-    assert lines[-1] == f"agenteval: {len(SAID)} problems; nothing was run"
+    found = shown(ended.err)
+    assert [said for said in SAID if not any(mistake.says(said) for mistake in found)] == []
+    assert len(found) + sum(mistake.more for mistake in found) == len(SAID)
+    assert ended.err.endswith("; nothing was run (exit status 2)\n")
 
 
 def test_agents_that_no_case_uses_are_only_warned_about(tmp_path: Path, command: Command) -> None:
@@ -189,7 +190,7 @@ PROJECTS: dict[str, tuple[Mapping[str, str], Sequence[str], str]] = {
     "nothing-to-check": (
         {"agent.yaml": EQUAL.replace(", ground_truth: hi", ""), "agenteval.yaml": AGENT},
         (),
-        "has no",
+        "no case has a `ground_truth`",
     ),
     "only-a-configuration": ({"agenteval.yaml": AGENT}, (), "no suite given"),
 }
@@ -210,10 +211,9 @@ def test_validate_says_what_run_says(
     ended = command("run", "--quiet", *arguments)
     assert (checked.status == 2) == (ended.status == 2) == bool(said), (checked, ended)
     assert checked.status in {0, 2}
-    assert said in checked.err
-    if project != "nothing-to-check":
-        # A run without anything to check writes reports, which contain the reason.
-        assert checked.err == ended.err
+    assert not said or shown(checked.err)[0].says(said), checked.err
+    # A run that starts also shows why the agent failed.
+    assert checked.status == 0 or checked.err == ended.err
     assert not (checked.status == 2 and checked.out)
 
 

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.mistakes import shown
 from tests.support import AGENTEVAL, Ended, agenteval, case, environment, python_agent, results_in, write_suite
 
 REMOVES = "import shutil\ndef reply(request):\n    shutil.rmtree({place!r}, ignore_errors=True)\n    return 'hello'\n"
@@ -22,7 +23,7 @@ def run(directory: Path, place: Path, *options: str) -> Ended:
 
 def assert_told(ended: Ended, message: str) -> None:
     assert ended.status == 3, ended.text
-    assert [line for line in ended.err.splitlines() if line.startswith("agenteval: ")] == [f"agenteval: {message}"]
+    assert [mistake.title for mistake in shown(ended.err)] == [message]
     assert "Traceback" not in ended.text
 
 
@@ -51,7 +52,7 @@ def test_results_are_there_whole_or_not_at_all(tmp_path: Path, room: int) -> Non
         check=False,
     )
     assert done.returncode == 3, done.stderr
-    assert "agenteval: cannot write agenteval-report/" in done.stderr
+    assert "error: cannot write agenteval-report/" in done.stderr
     written = {path.name for path in (tmp_path / "agenteval-report").iterdir()}
     assert not {name for name in written if name.endswith(".tmp")}
     if "results.json" in written:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
@@ -11,8 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.end_to_end.test_action import Runner, Step, pull_request
-from tests.support import agenteval, case, echo_agent, environment, listening, open_folder, results_in, write_suite
+from tests.mistakes import shown
+from tests.support import (
+    EQUALITY,
+    agenteval,
+    case,
+    echo_agent,
+    environment,
+    listening,
+    open_folder,
+    results_in,
+    write_suite,
+)
 
 STOLEN = "${GITHUB_TOKEN} ${OPENAI_API_KEY} ${GITHUB_ENV} ${AGENTEVAL_CACHE:-x} ${ACTIONS_RUNTIME_TOKEN}"
 SECRETS = {
@@ -26,16 +37,19 @@ METRIC = (
     '{type: geval, name: "@", criteria: "@", evaluation_steps: ["@"], '
     'model: {provider: openai, name: "@", endpoint: "@"}}'
 )
-HOLODECK = f"""\
-name: "@"
+# What describes the agent, and counts unless the suite names another one
+HOLODECK_AGENT = """\
 description: "@"
-model: {{provider: openai, name: "@", endpoint: "@", api_version: "@"}}
-instructions: {{inline: "@"}}
-response_format: {{type: object, properties: {{a: {{description: "@"}}}}}}
+model: {provider: openai, name: "@", endpoint: "@", api_version: "@"}
+instructions: {inline: "@"}
+response_format: {type: object, properties: {a: {description: "@"}}}
 tools:
-- {{name: a, description: "@", type: prompt, template: "@", parameters: {{x: {{description: "@"}}}}}}
-- {{name: b, description: "@", type: mcp, command: "@", args: ["@"], config: {{api_key: "@"}}, encoding: "@"}}
-- {{name: c, description: d, type: mcp, transport: http, url: "https://example.org/@"}}
+- {name: a, description: "@", type: prompt, template: "@", parameters: {x: {description: "@"}}}
+- {name: b, description: "@", type: mcp, command: "@", args: ["@"], config: {api_key: "@"}, encoding: "@"}
+- {name: c, description: d, type: mcp, transport: http, url: "https://example.org/@"}
+"""
+HOLODECK_CASES = f"""\
+name: "@"
 agent:
   command: ["@"]
   config: {{api_key: "@"}}
@@ -91,7 +105,8 @@ metrics: [{type: contains, id: "@", suites: ["@"], options: {api_key: "@"}}]
 personas: {a: ["@"]}
 """
 FILES = {
-    "agent.yaml": {"agent.yaml": HOLODECK},
+    "agent.yaml": {"agent.yaml": HOLODECK_CASES},
+    "agent.yaml of an agent": {"agent.yaml": f"{HOLODECK_AGENT}test_cases: [{{input: hi, ground_truth: hi}}]\n"},
     "cases.yaml": {
         "agent.yaml": "agent: {command: [cat]}\ntest_cases_file: cases.yaml\n",
         "cases.yaml": '- {name: "@", input: "@", turns: [{input: "@"}]}\n',
@@ -117,9 +132,24 @@ def test_no_text_of_any_format_takes_a_secret(tmp_path: Path, name: str) -> None
             ended = agenteval(command, cwd=tmp_path, env=environment(**variables))
             assert ended.status == 2, ended.text
             assert "stolen" not in ended.text
-            told.append(sorted(re.findall(r"\S+: environment variable [A-Z_]+ \S+", ended.err)))
+            said = [mistake for mistake in shown(ended.err) if "environment variable " in mistake.title]
+            told.append(sorted((mistake.title, mistake.place, mistake.more) for mistake in said))
     assert told[0] == told[1] == told[2] == told[3]
-    assert len(told[0]) == expected
+    assert sum(1 + more for _, _, more in told[0]) == expected
+    for secret in SECRETS:
+        of_it = [more for title, _, more in told[0] if f"environment variable {secret} " in title]
+        assert len(of_it) + sum(of_it) == expected // len(SECRETS)
+
+
+def test_the_agent_of_a_file_takes_no_secret_where_another_agent_is_asked(tmp_path: Path) -> None:
+    rest = {"agent": echo_agent(tmp_path), "evaluations": {"metrics": [EQUALITY]}, "test_cases": [case("a")]}
+    text = f"name: a\n{HOLODECK_AGENT.replace('@', STOLEN)}{yaml.safe_dump(rest)}"
+    (tmp_path / "agent.yaml").write_text(text, encoding="utf-8")
+    ended = agenteval("run", cwd=tmp_path, env=environment(**SECRETS))
+    assert ended.status == 0, ended.text
+    assert "stolen" not in ended.text
+    for file in (tmp_path / "agenteval-report").rglob("*"):
+        assert file.is_dir() or b"stolen" not in file.read_bytes()
 
 
 CREDENTIALS = """\
@@ -140,10 +170,15 @@ def test_keys_for_credentials_take_them_but_never_a_command_file(tmp_path: Path)
     file.write_text(CREDENTIALS, encoding="utf-8")
     fine = agenteval("validate", cwd=tmp_path, env=environment(**SECRETS))
     assert fine.status == 0, fine.text
-    file.write_text(CREDENTIALS.replace("GITHUB_TOKEN", "GITHUB_ENV"), encoding="utf-8")
-    refused = agenteval("validate", cwd=tmp_path, env=environment(**SECRETS))
-    assert refused.status == 2
-    assert "agent.yaml:6: tools[1].headers.A: environment variable GITHUB_ENV belongs to the runner" in refused.err
+    line = next(line for line in CREDENTIALS.splitlines() if line.startswith("agent: "))
+    described = CREDENTIALS.replace("GITHUB_TOKEN", "GITHUB_ENV").replace(f"{line}\n", "")
+    commanded = CREDENTIALS.replace(line, line.replace("OPENAI_API_KEY", "GITHUB_ENV"))
+    for text, place in ((described, "agent.yaml:6: tools[1].headers.A"), (commanded, "agent.yaml:7: agent.env.KEY")):
+        file.write_text(text, encoding="utf-8")
+        refused = agenteval("validate", cwd=tmp_path, env=environment(**SECRETS))
+        assert refused.status == 2
+        (mistake,) = shown(refused.err)
+        assert mistake.says(f"{place}: environment variable GITHUB_ENV belongs to the runner"), refused.err
 
 
 @pytest.fixture
@@ -231,6 +266,7 @@ def test_no_request_unless_a_text_needs_it(runner: Runner) -> None:
     assert (step.ended.status, asked) == (0, []), step.ended.text
 
 
+@pytest.mark.long
 def test_a_push_has_one_list(runner: Runner) -> None:
     step = runner.step("push", variables={"SHOP_TOKEN": "tok-0123456789"})
     assert results_in(runner.workspace).cases()[0][1].iterations[0].turns[0].input == "hello ***", step.ended.text

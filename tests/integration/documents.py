@@ -6,7 +6,7 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 DATA = Path(__file__).parents[1] / "data" / "files"
 # Office 97, as nothing writes it here.
@@ -51,9 +51,9 @@ def pdf(*pages: str) -> bytes:
     return written.getvalue()
 
 
-def docx(*paragraphs: str) -> bytes:
-    """A Word document."""
-    text = "".join(f"<w:p><w:r><w:t>{paragraph}</w:t></w:r></w:p>" for paragraph in paragraphs)
+def docx(*paragraphs: str, body: str = "") -> bytes:
+    """A Word document; the body is XML."""
+    text = body or "".join(f"<w:p><w:r><w:t>{paragraph}</w:t></w:r></w:p>" for paragraph in paragraphs)
     document = f'<w:document xmlns:w="{_WORD_NAMESPACE}"><w:body>{text}</w:body></w:document>'
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as package:
@@ -87,6 +87,41 @@ def pptx(*slides: tuple[str, str]) -> bytes:
         assert slide.shapes.title is not None
         slide.shapes.title.text = title
         slide.placeholders[1].text = text
+    written = io.BytesIO()
+    presentation.save(written)
+    return written.getvalue()
+
+
+def full_pptx() -> bytes:
+    """A slide with a title, a table, a group, a chart, a picture, and notes, from top to bottom."""
+    from pptx import Presentation
+    from pptx.chart.data import CategoryChartData
+    from pptx.enum.chart import XL_CHART_TYPE
+    from pptx.util import Inches
+
+    presentation = Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[5])
+    shapes, left, size = slide.shapes, Inches(1), (Inches(4), Inches(1))
+    assert shapes.title is not None
+    picture = shapes.add_picture(io.BytesIO(png("bike")), left, Inches(6), *size)
+    picture._element._nvXxPr.cNvPr.set("descr", "A red\nbike")
+    # python-pptx has no types for it.
+    data: Any = cast("Any", CategoryChartData)()
+    data.categories = ["City", "E-bike"]
+    data.add_series("2025", (1, 3))
+    data.add_series("2026", (2, None))
+    chart: Any = shapes.add_chart(XL_CHART_TYPE.BAR_CLUSTERED, left, Inches(5), *size, data)
+    chart.chart.has_title = True
+    chart.chart.chart_title.text_frame.text = "Sales"
+    table = shapes.add_table(2, 2, left, Inches(2), *size).table
+    for row, texts in enumerate((("Bike", "Euro"), ("City", "a|b"))):
+        for column, text in enumerate(texts):
+            table.cell(row, column).text = text
+    shapes.add_group_shape().shapes.add_textbox(left, Inches(4), *size).text_frame.text = "in a group"
+    shapes.title.text = "Prices"
+    notes = slide.notes_slide.notes_text_frame
+    assert notes is not None
+    notes.text = "Say it slowly"
     written = io.BytesIO()
     presentation.save(written)
     return written.getvalue()

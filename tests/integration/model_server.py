@@ -160,6 +160,42 @@ def says(asked: RecordedQuestion, text: str | None, finish: str = "stop", **mess
     )
 
 
+def responds(asked: RecordedQuestion, *output: Mapping[str, Any] | str) -> Answer:
+    """An answer of OpenAI's Responses API: texts, and calls as ``{"name": …, "arguments": {…}}``."""
+    items: list[dict[str, Any]] = []
+    for index, item in enumerate(output):
+        if isinstance(item, str):
+            content = [{"type": "output_text", "text": item, "annotations": []}]
+            items.append({"type": "message", "id": f"m{index}", "role": "assistant", "content": content})
+        else:
+            arguments = json.dumps(item["arguments"])
+            call_id = f"call_{len(asked.body['input'])}_{index}"
+            items.append({"type": "function_call", "id": f"f{index}", "call_id": call_id, "name": item["name"]})
+            items[-1]["arguments"] = arguments
+        items[-1]["status"] = "completed"
+    usage = {
+        "input_tokens": INPUT_TOKENS,
+        "output_tokens": OUTPUT_TOKENS,
+        "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
+    return Answer(
+        {
+            "id": "resp_1",
+            "object": "response",
+            "created_at": 1,
+            "status": "completed",
+            "model": asked.body["model"],
+            "output": items,
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+            "usage": usage,
+        }
+    )
+
+
 def embeds(asked: RecordedQuestion, vector: Sequence[float]) -> Answer:
     """A vector, in the form of the provider whose path was asked."""
     if asked.path == "/api/embeddings":

@@ -17,6 +17,7 @@ import yaml
 from tests.integration.documents import docx, pdf, xlsx
 from tests.integration.model_server import serving as model_server
 from tests.integration.test_scheduler import EQUALITY, Scripted, echo, one_turn, run
+from tests.mistakes import shown
 from tests.support import PATIENCE_S, agenteval, case, environment, error_of, python_agent, results_in, statuses
 
 from agenteval.core.authentic import Seal
@@ -443,6 +444,7 @@ class TestTurns:
 
 
 class TestCommand:
+    @pytest.mark.long
     def test_a_suite_with_files(self, server: FileServer, tmp_path: Path) -> None:
         code = "def reply(request):\n    return open(request['files'][0]).read() if request['files'] else 'none'\n"
         here = {"path": "hours.txt", "type": "text"}
@@ -477,4 +479,8 @@ class TestCommand:
         )
         ended = agenteval("run", cwd=tmp_path)
         assert ended.status == 2
-        assert "agent.yaml:5: test_cases[0].files[0].path: there is no file hours.txt; paths start in" in ended.err
+        (mistake,) = shown(ended.err)
+        assert mistake.place == "agent.yaml:5"
+        assert mistake.title == "path: there is no file hours.txt"
+        assert "test_cases[].files[].path" in mistake.text
+        assert "= help: paths start in the directory of agent.yaml" in mistake.text

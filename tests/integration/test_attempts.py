@@ -296,6 +296,7 @@ def broken_agent(folder: Path, broken: Sequence[str]) -> None:
     commit(folder)
 
 
+@pytest.mark.long
 def test_a_proven_regression_must_be_refuted_by_a_change(folder: Path) -> None:
     write_suite(folder, [case(f"c{number}") for number in range(20)], agent=echo_agent(folder))
     (folder / "agenteval.yaml").write_text("gate: {fail_on: [regressions]}\niterations: 3\n", encoding="utf-8")

@@ -16,6 +16,7 @@ from tests.integration.model_server import INPUT_TOKENS, KEY, OUTPUT_TOKENS, Ans
 from tests.support import PATIENCE_S
 
 from agenteval.core.authentic import Seal
+from agenteval.core.extras import missing_extra
 from agenteval.core.llm.budget import Limits
 from agenteval.core.llm.cache import ResponseCache
 from agenteval.core.llm.gateway import Gateway, LlmSettings
@@ -29,7 +30,8 @@ from agenteval.metrics.scoring import MetricCatalog, score_turn
 from agenteval.results.case import Score
 from agenteval.suite.model import MetricConfig, Place
 
-pytest.importorskip("azure.ai.evaluation", reason="needs the extra azure", exc_type=ImportError)
+if missing_extra("azure"):
+    pytest.skip("needs the extra azure", allow_module_level=True)
 
 GOOD = json.dumps({"reason": "It follows.", "score": 4})
 ALL = Observation(

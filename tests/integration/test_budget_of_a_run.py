@@ -74,6 +74,7 @@ def kinds(server: ModelServer) -> Counter[str]:
     )
 
 
+@pytest.mark.long
 def test_without_a_limit(tmp_path: Path, server: ModelServer) -> None:
     project(tmp_path, server)
     ended = run(tmp_path)

@@ -14,7 +14,7 @@ import yaml
 from tests.end_to_end.conftest import Command
 from tests.integration.gated_suite import CASES, K, Project, names
 from tests.integration.model_server import Answer, ModelServer, RecordedQuestion, says, serving
-from tests.support import AGENTEVAL, PATIENCE_S, case, environment, eventually, write_suite
+from tests.support import AGENTEVAL, PATIENCE_S, case, environment, eventually, verdict_of, write_suite
 
 from agenteval.results.comparison import Comparison, ConfirmationCost
 from agenteval.results.model import Results
@@ -286,6 +286,7 @@ def model_calls(server: ModelServer) -> int:
     return count
 
 
+@pytest.mark.long
 def test_the_cache_of_the_first_run_does_not_answer_the_second(prompted: Project) -> None:
     (prompted.folder / "agenteval.yaml").write_text(
         yaml.safe_dump({"gate": {"fail_on": ["regressions"]}, "llm": {"cache": "kept", "cache_agents": True}}),
@@ -356,7 +357,7 @@ def test_a_signal_while_it_is_confirmed_loses_nothing(project: Project, number: 
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (status, "")
-    assert out.splitlines()[-1] == "agenteval: error: interrupted during the confirmation run"
+    assert verdict_of(out) == "error: interrupted during the confirmation run"
     assert (early.summary.cases, comparison_of(early).verdict) == (CASES, "unproven")
     results = project.results()
     assert results.run.complete

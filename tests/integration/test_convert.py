@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.documents import OLD_WORKBOOK, docx, pdf, png, pptx, xlsx
+from tests.integration.documents import OLD_WORKBOOK, docx, full_pptx, pdf, png, pptx, xlsx
 
-from agenteval.run.attachments.convert import ConversionError, load_libraries, read_file
+from agenteval.run.attachments.convert import load_libraries, read_file
+from agenteval.run.attachments.documents import ConversionError
 from agenteval.suite.model import FileKind, FileRef
 
 PRICES = (("Bike", "Euro", "Note"), ("City", 18, "a|b"), ("E-bike", 35.5, None))
@@ -57,6 +58,26 @@ class TestDocuments:
         document = docx("Opening hours", "From nine to six")
         assert text(tmp_path, "word", document) == "Opening hours\n\nFrom nine to six"
 
+    def test_word_keeps_what_a_reader_sees(self, tmp_path: Path) -> None:
+        math = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+
+        def equation(*parts: str) -> str:
+            return f'<m:oMath xmlns:m="{math}">{"".join(f"<m:r><m:t>{part}</m:t></m:r>" for part in parts)}</m:oMath>'
+
+        def run(text: str, style: str = "") -> str:
+            return f'<w:r>{style}<w:t xml:space="preserve">{text}</w:t></w:r>'
+
+        cells = "".join(f"<w:tc><w:p>{run(text)}</w:p></w:tc>" for text in ("City", "18"))
+        whole = (
+            f'<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr>{run("Prices")}</w:p>'
+            f"<w:p>{run('Bold', '<w:rPr><w:b/></w:rPr>')}{run(' and ')}{equation('a', '=b')}</w:p>"
+            f'<w:p><m:oMathPara xmlns:m="{math}">{equation("x")}{equation("y")}</m:oMathPara></w:p>'
+            f"<w:tbl><w:tr>{cells}</w:tr></w:tbl>"
+        )
+        found = text(tmp_path, "word", docx(body=whole))
+        assert found.split("\n\n")[:3] == ["# Prices", "**Bold** and a=b", "xy"]
+        assert "| City | 18 |" in found
+
     def test_pdf(self, tmp_path: Path) -> None:
         found = text(tmp_path, "pdf", pdf("The deposit is 50 euros", "Helmets are free"))
         assert "The deposit is 50 euros" in found
@@ -66,6 +87,31 @@ class TestDocuments:
         found = text(tmp_path, "powerpoint", pptx(("Prices", "A city bike is 18 euros"), ("Insurance", "Two euros")))
         assert "# Prices\nA city bike is 18 euros" in found
         assert "# Insurance\nTwo euros" in found
+
+    def test_powerpoint_keeps_what_a_reader_sees(self, tmp_path: Path) -> None:
+        found = text(tmp_path, "powerpoint", full_pptx())
+        assert found.splitlines() == [
+            "<!-- Slide number: 1 -->",
+            "# Prices",
+            "",
+            "| Bike | Euro |",
+            "| --- | --- |",
+            "| City | a\\|b |",
+            "",
+            "in a group",
+            "",
+            "### Chart: Sales",
+            "",
+            "| Category | 2025 | 2026 |",
+            "| --- | --- | --- |",
+            "| City | 1.0 | 2.0 |",
+            "| E-bike | 3.0 |  |",
+            "",
+            "![A red bike]()",
+            "",
+            "### Notes:",
+            "Say it slowly",
+        ]
 
     def test_excel(self, tmp_path: Path) -> None:
         found = text(tmp_path, "excel", xlsx(Prices=PRICES, Stock=STOCK))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.integration.model_server import says, serving
-from tests.support import Ended, agenteval, case, python_agent, results_in, write_suite
+from tests.support import Ended, agenteval, case, python_agent, results_in, verdict_of, write_suite
 
 AGENT = """
 import time
@@ -44,7 +45,7 @@ def run(directory: Path, *arguments: str) -> Ended:
 
 
 def last_line(ended: Ended) -> str:
-    return ended.out.splitlines()[-1]
+    return verdict_of(ended.out)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_a_selection(
 ) -> None:
     project(tmp_path, "refund 1", "refund 2", "hours", "gifts")
     ended = run(tmp_path, "--out", "first", *arguments)
-    assert (ended.status, last_line(ended)) == (0, f"agenteval: passed: {headline}")
+    assert (ended.status, last_line(ended)) == (0, f"passed: {headline}")
     written = json.loads((tmp_path / "first" / "results.json").read_text(encoding="utf-8"))
     assert written["run"]["coverage"] == WHOLE | covered
     assert {**written["gate"], "rules": None} == {
@@ -96,10 +97,10 @@ def test_shards_cover_their_part_and_the_merged_run_all(tmp_path: Path) -> None:
     for number in (1, 2):
         ended = run(tmp_path, "--shard", f"{number}/2", "--out", f"{number}", "-k", "::")
         assert ended.status == 0
-        assert last_line(ended) == f"agenteval: unproven: shard {number} of 2, 2 of 4 cases; agenteval merge decides"
+        assert last_line(ended) == f"unproven: shard {number} of 2, 2 of 4 cases; agenteval merge decides"
     assert NOT_A_BASELINE in run(tmp_path, "--baseline", "1").err
     merged = agenteval("merge", "1", "2", "-o", "agenteval-report", cwd=tmp_path)
-    assert (merged.status, last_line(merged)) == (0, "agenteval: passed: 4 of 4 cases passed")
+    assert (merged.status, last_line(merged)) == (0, "passed: 4 of 4 cases passed")
     coverage = results_in(tmp_path).run.coverage
     assert coverage is not None
     assert coverage.model_dump() == WHOLE | {"filter": "::"}
@@ -110,7 +111,7 @@ def test_a_time_limit(tmp_path: Path) -> None:
     project(tmp_path, "a", "b", "c", "slow")
     ended = run(tmp_path, "--time-limit", "3", "--out", "first")
     assert ended.status == 3, ended.text
-    expected = "agenteval: unproven: interrupted: the time limit was reached: 1 of 4 cases did not finish"
+    expected = "unproven: interrupted: the time limit was reached: 1 of 4 cases did not finish"
     assert last_line(ended) == expected
     assert f"{NOT_A_BASELINE}its time limit was reached" in run(tmp_path, "--baseline", "first").err
 
@@ -123,12 +124,12 @@ def test_a_budget_that_ends_judging(tmp_path: Path) -> None:
         project(tmp_path, "a", "b", "c", "d", evaluations={"model": model, "metrics": [judged]})
         enough = run(tmp_path, "--max-llm-calls", "4", "--out", "whole")
         ended = run(tmp_path, "--max-llm-calls", "3", "--out", "first", "--concurrency", "1")
-    assert (enough.status, last_line(enough)) == (0, "agenteval: passed: 4 of 4 cases passed")
+    assert (enough.status, last_line(enough)) == (0, "passed: 4 of 4 cases passed")
     assert ended.status == 3, ended.text
-    assert last_line(ended).startswith("agenteval: unproven: 1 of 4 cases not fully judged: ")
+    assert last_line(ended).startswith("unproven: 1 of 4 cases not fully judged: ")
     assert "judged 3 of 4 cases (budget of 3 calls)" in last_line(ended)
     comment = (tmp_path / "first" / "comment.md").read_text(encoding="utf-8")
-    assert comment.startswith("### ⚪ agenteval: unproven: 1 of 4 cases not fully judged: ")
+    assert re.match("### 🔌 .*: 1 of 4 cases not fully judged: ", comment)
     assert f"{NOT_A_BASELINE}its budget of model calls ended" in run(tmp_path, "--baseline", "first").err
 
 
@@ -139,12 +140,12 @@ def test_cases_that_the_change_removed(tmp_path: Path) -> None:
     ended = run(tmp_path, "--baseline", "before")
     assert ended.status == 1, ended.text
     lost = "1 of 4 cases of the baseline cannot be compared: 1 removed (d)"
-    assert last_line(ended) == f"agenteval: unproven: {lost}"
+    assert last_line(ended) == f"unproven: {lost}"
     comparison = results_in(tmp_path).comparison
     assert comparison is not None
     assert (comparison.verdict, [point.mended_by for point in comparison.unproven]) == ("unproven", ["change"])
     ended = run(tmp_path, "--baseline", "before", "--fail-on", "failures,regressions,errors")
-    assert (ended.status, last_line(ended)) == (0, f"agenteval: unproven: {lost}")
+    assert (ended.status, last_line(ended)) == (0, f"unproven: {lost}")
     # A filter removes nothing.
     project(tmp_path, "a", "b", "c", "d")
     assert run(tmp_path, "--baseline", "before", "-k", "::a").status == 0

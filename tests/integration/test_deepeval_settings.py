@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.mistakes import shown
 from tests.support import PATIENCE_S, ROOT, agenteval, case, environment, write_suite
 
 # What files and variables try to switch on; each would change a judge, send something or write something.
@@ -92,6 +93,7 @@ def _contents(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by_variables", [False, True])
 def test_nothing_configures_it(hostile: Path, tmp_path: Path, by_variables: bool) -> None:
     before, home = _contents(hostile), tmp_path / "home"
@@ -120,7 +122,9 @@ def test_a_variable_that_it_cannot_read_is_named(tmp_path: Path) -> None:
     write_suite(tmp_path, [case("one")], evaluations={"metrics": [metric]}, agent={"command": ["cat"]})
     ended = agenteval("run", cwd=tmp_path, env=environment(LOG_LEVEL="verbose"))
     assert ended.status == 2, ended.text
-    assert "does not accept the value of the environment variable LOG_LEVEL; set no such variable" in ended.err
+    (mistake,) = shown(ended.err)
+    assert mistake.title.endswith("does not accept the value of the environment variable LOG_LEVEL")
+    assert "= help: set no such variable" in mistake.text
     assert "Traceback" not in ended.text
 
 

@@ -37,7 +37,7 @@ from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.resources.shared import RunResources
 from agenteval.metrics.similarity import Consistency, Similar
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 PROVIDERS = ("openai", "azure_openai", "ollama")
 NAME = "text-embedding-3-small"
 ADDRESSES = {

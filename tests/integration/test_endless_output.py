@@ -108,6 +108,7 @@ def test_no_program_is_read_without_limit(tmp_path: Path, run: Callable[[Path], 
         run(tmp_path)
 
 
+@pytest.mark.long
 def test_a_server_is_read_no_faster_than_its_messages_are_taken(tmp_path: Path) -> None:
     code = "for _ in range(4_000):\n    print('x' * 50_000)\nopen('all-written', 'w').close()\n"
     (tmp_path / "server.py").write_text(code, encoding="utf-8")

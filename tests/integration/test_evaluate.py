@@ -239,8 +239,8 @@ def test_a_path_that_is_too_long_is_a_problem_of_its_argument() -> None:
 @pytest.mark.parametrize(
     ("kind", "target", "message"),
     [
-        ("comand", "x", "no kind 'comand'; did you mean 'command'?; known: command, "),
-        ("model_tool", "x", "no kind 'model_tool'; did you mean 'model'?; known: command, "),
+        ("comand", "x", "no kind 'comand'; did you mean 'command'?"),
+        ("model_tool", "x", "no kind 'model_tool'; did you mean 'model'?"),
         ("command", (), "an agent of kind 'command' needs a `target`"),
         ("model", "x", "an agent of kind 'model' needs the option 'agent'"),
         ("plugin", "x", "an agent of kind 'plugin' needs the option 'options'"),
@@ -554,6 +554,7 @@ def test_a_metric_that_does_not_apply_is_skipped() -> None:
     assert outcome.view.warnings == ()
 
 
+@pytest.mark.long
 def test_a_baseline_may_be_a_value_or_a_file(tmp_path: Path) -> None:
     cases = suite(*(f"text {number}" for number in range(20)))
     before = evaluate(cases, agent=echo, out=tmp_path)

@@ -182,6 +182,7 @@ PYDANTIC_AI = """\
     """
 
 
+@pytest.mark.long
 def test_asks_real_agents_of_pydantic_ai(tmp_path: Path) -> None:
     write(tmp_path, {"requirements.txt": "pydantic-ai-slim[openai]", "app.py": PYDANTIC_AI})
     reply = ask(tmp_path, sys.executable, agent(tmp_path, "bot"))
@@ -544,6 +545,38 @@ def test_arguments_that_do_not_fit_are_no_doing_of_the_tool(
         use(tmp_path, bare_python, found, context, prompt)
     assert "TypeError: the arguments do not fit" in str(caught.value)
     assert expected in str(caught.value)
+
+
+TOOLKIT = """\
+class Function:
+    def __init__(self, entrypoint):
+        self.entrypoint = entrypoint
+
+class Toolkit:
+    functions, async_functions = {}, {}
+
+class One(Toolkit):
+    def __init__(self):
+        self.functions = {"price": Function(self.price)}
+    def price(self, item):
+        return f"{item}: 3"
+
+class Two(Toolkit):
+    functions = {"a": Function(len), "b": Function(len)}
+
+class Nothing(Toolkit):
+    pass
+"""
+
+
+def test_calls_the_only_function_of_a_toolkit(tmp_path: Path, bare_python: str) -> None:
+    write(tmp_path, {"app.py": TOOLKIT})
+    called = use(tmp_path, bare_python, in_module("One", instantiate=True), {"item": "tea"})
+    assert called == {"value": "tea: 3"}
+    with pytest.raises(AgentError, match=r"app:Two, a Two, has several functions \(a, b\)"):
+        use(tmp_path, bare_python, in_module("Two", instantiate=True), {"item": "tea"})
+    with pytest.raises(AgentError, match="has no method '__call__'"):
+        use(tmp_path, bare_python, in_module("Nothing", instantiate=True), {"item": "tea"})
 
 
 def test_many_calls_run_at_once(tmp_path: Path, bare_python: str) -> None:

@@ -96,6 +96,7 @@ class Chain:
         return tuple(float(self.draw.random() < rate) for _ in range(count))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_chain_of_merges_with_a_gain_and_a_stopped_loss(seed: int) -> None:
     chain = Chain(random.Random(seed), WEAK)

@@ -41,7 +41,7 @@ from agenteval.core.llm.spec import ModelSpec
 from agenteval.metrics.base import MetricError
 from agenteval.run.runner.execution import budget_warnings
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
 
 Work = Callable[[Gateway], Awaitable[Any]]
@@ -398,11 +398,12 @@ class TestRepeats:
         assert (answer.text, waits) == ("yes", [])
 
     def test_the_waits_double_and_spread(self, server: ModelServer, waits: list[float], provider: str) -> None:
-        server.script(error(500, "oops"), error(502, "oops"), error(503, "oops"), error(529, "oops"), "yes")
-        (answer,) = ask(LlmSettings(backoff_s=1), Call(server.model(provider), "Is it?"))
+        server.script(error(500, "oops"), error(502, "oops"), error(529, "oops"), "yes")
+        (answer,) = ask(LlmSettings(), Call(server.model(provider), "Is it?"))
 
         assert answer.text == "yes"
-        assert [least <= wait <= 1.5 * least for wait, least in zip(waits, (1, 2, 4, 8), strict=True)] == [True] * 4
+        # HoloDeck's defaults.
+        assert [least <= wait <= 1.5 * least for wait, least in zip(waits, (2, 4, 8), strict=True)] == [True] * 3
 
     def test_no_wait_is_longer_than_a_minute(self, server: ModelServer, waits: list[float], provider: str) -> None:
         server.script(error(500, "oops"))

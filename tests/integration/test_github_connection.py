@@ -138,7 +138,10 @@ def test_a_missing_permission_is_not_asked_again(server: Scripted, method: str) 
 
     assert text == (
         f"cannot do it: GitHub answered 403 ({FORBIDDEN}). The token lacks a permission; give the job these:\n"
-        "\npermissions:\n  contents: read\n  checks: write"
+        "\npermissions:\n  contents: read\n  checks: write\n"
+        "\nWithout `contents: read`, private repositories are not checked out, and the base commit cannot be "
+        "fetched.\n"
+        "\nWithout `checks: write`, there is no check run; the job shows the first annotations."
     )
     assert server.requests == [method]
 

@@ -155,6 +155,7 @@ def test_a_swapped_working_directory_gets_the_true_reports(workspace: Path) -> N
     assert not (workspace / "moved" / "agenteval-report" / "results.json").exists()
 
 
+@pytest.mark.long
 @as_root
 def test_in_a_workspace_of_root_user_code_is_not_root(workspace: Path) -> None:
     write(workspace, "id -u >>ids; touch made; echo right")
@@ -178,6 +179,7 @@ echo right
 """
 
 
+@pytest.mark.long
 @as_root
 def test_temporary_files_are_not_in_a_folder_that_the_job_names(workspace: Path) -> None:
     temporary = workspace / "temporary"

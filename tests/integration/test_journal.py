@@ -115,7 +115,7 @@ def test_a_disk_that_fills_up_during_the_run_ends_it_with_a_message(tmp_path: Pa
         check=False,
     )
     assert (done.returncode, done.stdout) == (3, "")
-    assert "agenteval: cannot write agenteval-report/journal.jsonl: File too large" in done.stderr
+    assert "error: cannot write agenteval-report/journal.jsonl: File too large" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -220,6 +220,7 @@ def rows() -> Iterator[Row]:
             yield Row(event, events, checkout.strip("`").removeprefix("ref: "), start, control)
 
 
+@pytest.mark.long
 def test_the_table_of_events_holds_for_every_depth_of_the_checkout(origin: Origin) -> None:
     wrong, seen = [], 0
     for number, row in enumerate(rows()):
@@ -310,6 +311,67 @@ def test_another_branch_for_the_baseline_changes_no_base_of_a_pull_request(origi
     event = replace(pull_request(origin), base_ref="feature-below", baseline_branch="main")
     found = origin.lineage(event, there)
     assert (found.start, found.rule.branch) == (Start(origin.commits["tip"], "the base commit"), "feature-below")
+
+
+def test_an_event_judges_by_its_own_commit_what_it_did_not_bring(origin: Origin, tmp_path: Path) -> None:
+    """A job with secrets that checks out a change may use only what the change could not permit itself."""
+    tip, change = origin.commits["tip"], origin.commits["merge"]
+    fork = Origin.create(tmp_path)
+    git(fork.folder, "remote", "add", "origin", "https://github.example.org/mallory/bot.git")
+    there = origin.checkout(change, None, (), "a change")
+    own = origin.checkout(tip, "main", ("--depth=1",), "the commit of the event")
+    comment = {"issue": {"number": 7, "pull_request": {"url": "https://api.github.example.org/pulls/7"}}}
+    review = {"pull_request": {"number": 7, "base": {"sha": tip, "ref": "main"}}}
+    main, merge = "refs/heads/main", "refs/pull/7/merge"
+    table: list[tuple[str, str, str, dict[str, Any], Path, str | None]] = [
+        *((event, "tip", main, {}, there, tip) for event in ("repository_dispatch", "schedule", "workflow_run")),
+        *((event, "tip", main, {}, fork.folder, tip) for event in ("workflow_run", "workflow_dispatch", "push")),
+        ("workflow_dispatch", "tip", main, {}, own, None),
+        ("push", "tip", "refs/tags/v1", {}, own, None),
+        ("push", "merge", "refs/heads/feature", {}, there, None),
+        ("issue_comment", "tip", main, comment, there, tip),
+        ("issue_comment", "tip", main, comment, own, tip),
+        # The commit of these events is the change itself.
+        ("pull_request_review", "merge", merge, review, there, tip),
+        ("pull_request_review", "merge", merge, {}, there, None),
+    ]
+    for event, sha, ref, payload, here, base in table:
+        found = origin.lineage(planned(origin, event, sha, ref, payload), here)
+        assert found.base == base, (event, ref, here)
+    for here in (there, own, fork.folder, tmp_path):
+        assert origin.lineage(merge_group(origin), here).base == origin.commits["group"]
+
+
+@pytest.mark.long
+def test_a_checkout_without_the_commit_of_the_event_is_told(origin: Origin, tmp_path: Path) -> None:
+    commits = origin.commits
+    stepped = origin.checkout(commits["merge"], None, ("--depth=1",), "a step commits")
+    for number in range(2):
+        git(stepped, "commit", "--quiet", "--allow-empty", "--message", f"of a step {number}")
+    table = {
+        # The pull request has the head `feature`. A job can begin after GitHub made a newer merge.
+        "merge": (pull_request(origin), False),
+        "merge ": (pull_request(origin, "older merge"), False),
+        "feature": (pull_request(origin), False),
+        "group": (pull_request(origin), False),
+        "tip": (pull_request(origin), True),
+        "second": (pull_request(origin), True),
+        "left": (pull_request(origin), True),
+        "second group": (merge_group(origin), False),
+    }
+    table |= {f"{name} ": (merge_group(origin), True) for name in ("tip", "group", "second")}
+    main = "refs/heads/main"
+    table |= {
+        " feature": (planned(origin, "workflow_dispatch", "tip", main), True),
+        " tip": (planned(origin, "workflow_dispatch", "tip", main), False),
+        " merge": (planned(origin, "workflow_dispatch", "tip", main), False),
+    }
+    for depth, options in DEPTHS.items():
+        for name, (event, is_stray) in table.items():
+            there = origin.checkout(commits[name.strip()], None, options, f"{depth} of {name}.")
+            assert origin.lineage(event, there).is_stray is is_stray, (event.event, name, depth)
+    # What GitHub does not know is not certain.
+    assert not origin.lineage(pull_request(origin), stepped).is_stray
 
 
 # What is unknown is told

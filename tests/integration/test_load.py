@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 import yaml
 from tests.support import agenteval, case, results_in, write_suite
 
@@ -96,6 +97,7 @@ def troubled() -> Iterator[Troubled]:
         thread.join()
 
 
+@pytest.mark.long
 def test_nothing_is_lost_or_counted_twice(tmp_path: Path) -> None:
     names = [str(number) for number in range(CASES)]
     write_suite(tmp_path, [case(name) for name in names])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -46,7 +47,7 @@ from agenteval.report.report import Report
 from agenteval.report.view.annotations import annotate
 from agenteval.report.view.baseline_notes import repetitions
 from agenteval.report.view.view import GateView, metric_errors
-from agenteval.report.write import print_table, write_reports
+from agenteval.report.write import print_result, write_reports
 from agenteval.results.case import CaseResult, SuiteResult, Usage
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
@@ -149,11 +150,11 @@ def reports(directory: Path, kept: CaseStore, results: Results, policy: GatePoli
     view = GateView.of(gate, kept.retries.warnings)
     view = write_reports(Report(view, kept.archive), results, directory / "results.json").gate
     with (directory / "table.txt").open("w", encoding="utf-8") as table:
-        print_table(results, view, table)
+        print_result(results, view, table)
     files = {path.name: path.read_bytes() for path in directory.iterdir() if path.suffix != ".jsonl"}
     return {
         **files,
-        "annotations": annotate(results, kept.archive),
+        "annotations": annotate(results),
         "gate": gate,
         "quarantined": quarantined(results, policy, date(2026, 1, 1)),
         "broken metrics": metric_errors(results),
@@ -161,6 +162,7 @@ def reports(directory: Path, kept: CaseStore, results: Results, policy: GatePoli
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("most", [retention.MOST_SHOWN, 2])
 @settings(max_examples=40, deadline=None)
 @given(kinds=st.lists(st.sampled_from(sorted(KINDS)), max_size=40), chance=st.randoms(), split=st.integers(0, 40))
@@ -210,6 +212,7 @@ def test_what_no_report_lists_is_not_held(monkeypatch: pytest.MonkeyPatch) -> No
     assert {len(item.iterations) for item in found.values()} == {0, 1, 2}
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_what_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "MOST_SHOWN", 10)
     amount = 3_000
@@ -279,14 +282,15 @@ def held_and_streamed(directory: Path, *arguments: str) -> tuple[Results, Result
     held = agenteval(*command, "--out", "held", cwd=directory)
     streamed = long_run(*command, "--out", "streamed", cwd=directory)
     assert "Traceback" not in streamed.text, streamed.text
-    assert (held.status, _lines(held.out)) == (streamed.status, _lines(streamed.out))
+    assert (held.status, _lines(held.out, "held")) == (streamed.status, _lines(streamed.out, "streamed"))
     assert all((directory / "streamed" / name).stat().st_size for name in REPORTS)
     return read_results(directory / "held"), read_results(directory / "streamed")
 
 
-def _lines(text: str) -> list[str]:
-    """The lines without passed cases, of which not all are kept, and without the one that shows the duration."""
-    return [line for line in text.splitlines() if "cases:" not in line and not line.startswith(("passed", "… "))]
+def _lines(text: str, out: str) -> list[str]:
+    """The lines, with one name for the directory of the reports, and without the duration."""
+    lines = re.sub(rf"\b{out}\b", "OUT", text).splitlines()
+    return [re.sub(r"  +", "  ", re.sub(r" · [\d.]+ s$", "", line)) for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -303,6 +307,7 @@ def test_a_long_run_ends_like_a_short_one(tmp_path: Path, arguments: tuple[str, 
     assert streamed.run.complete
 
 
+@pytest.mark.long
 def test_long_shards_make_the_run(tmp_path: Path) -> None:
     project(tmp_path)
     whole, _ = held_and_streamed(tmp_path)
@@ -314,6 +319,7 @@ def test_long_shards_make_the_run(tmp_path: Path) -> None:
     assert said(read_results(tmp_path / "merged.json")) == said(whole)
 
 
+@pytest.mark.long
 def test_a_long_run_is_a_baseline_like_any_other(tmp_path: Path) -> None:
     project(tmp_path)
     held_and_streamed(tmp_path)
@@ -329,6 +335,7 @@ def test_a_long_run_is_a_baseline_like_any_other(tmp_path: Path) -> None:
     assert {change for _, change in outcomes[0][2]} == {"unchanged"}
 
 
+@pytest.mark.long
 def test_at_the_time_limit_unfinished_cases_are_told(tmp_path: Path) -> None:
     names = ["case 1", "hang 2", "case 3", "hang 5", "case 7", "case 9"]
     project(tmp_path, *names)
@@ -343,6 +350,7 @@ def test_at_the_time_limit_unfinished_cases_are_told(tmp_path: Path) -> None:
     assert "4 of 6 iterations are taken" in again.err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("resuming", [agenteval, long_run])
 def test_an_interrupted_run_reports_what_finished_and_goes_on(tmp_path: Path, resuming: Any) -> None:
     names = [f"case {number}" for number in range(1, 8) if number != 6]
@@ -387,6 +395,7 @@ def _conditions(directory: Path) -> dict[str, str]:
     return found
 
 
+@pytest.mark.long
 def test_a_resumed_long_run_shows_cases_where_the_suite_has_them_now(tmp_path: Path) -> None:
     project(tmp_path)
     assert long_run("run", "agent.yaml", cwd=tmp_path).status == 1
@@ -398,6 +407,7 @@ def test_a_resumed_long_run_shows_cases_where_the_suite_has_them_now(tmp_path: P
     assert after == {name: (line or 0) + 1 for name, line in before.items()}
 
 
+@pytest.mark.long
 def test_a_long_replay_says_the_same(tmp_path: Path) -> None:
     project(tmp_path)
     held, _ = held_and_streamed(tmp_path)

@@ -32,6 +32,13 @@ def outcomes(replies: list[Reply | BaseException]) -> list[str]:
     return [found.response if isinstance(found, Reply) else f"{type(found).__name__}: {found}" for found in replies]
 
 
+def test_an_agent_that_changes_within_a_second_is_read_again(tmp_path: Path) -> None:
+    for word in ("one", "two"):
+        found = agent(tmp_path, f"def reply(request):\n    return {word!r}\n")
+        os.utime(tmp_path / "agent.py", (1, 1))
+        assert answer(found).response == word
+
+
 # Replies
 
 

@@ -193,6 +193,7 @@ def release(pushed: Path, tmp_path: Path) -> Release:
     return Release(home, home / "repository", {"check": image, "index": {"digest": f"sha256:{DIGEST}"}})
 
 
+@pytest.mark.long
 def test_a_tag_becomes_a_release(release: Release) -> None:
     released = release.at(f"refs/tags/{TAG}")
     release.needs = {}

@@ -51,6 +51,7 @@ def comparison(folder: Path) -> Comparison:
     return found
 
 
+@pytest.mark.long
 def test_a_changed_metric_has_a_baseline_and_a_worse_answer_raises_a_suspicion(tmp_path: Path) -> None:
     first = ran(tmp_path, "first", EXACT, shouting)
     assert read_results(first).summary.metrics["equality"].mean == 0.0

@@ -50,6 +50,7 @@ def test_without_commands_nothing_is_made(tmp_path: Path, places: Path) -> None:
         assert list(places.iterdir()) == []
 
 
+@pytest.mark.long
 def test_commands_run_in_their_directory_with_a_virtual_environment(tmp_path: Path) -> None:
     commands = "pwd > where\npython -c 'import sys; print(sys.prefix)' > prefix\ncommand -v pip > pip"
 
@@ -62,6 +63,7 @@ def test_commands_run_in_their_directory_with_a_virtual_environment(tmp_path: Pa
         assert not Path(sys.prefix).samefile(venv)
 
 
+@pytest.mark.long
 def test_python_agents_use_what_was_installed(tmp_path: Path) -> None:
     commands = """
         site=$(python -c 'import site; print(site.getsitepackages()[0])')
@@ -136,6 +138,7 @@ def test_secrets_are_masked_in_what_failed(tmp_path: Path) -> None:
     assert "***" in str(caught.value).splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("quick")
 def test_a_line_without_end_and_an_endless_log_are_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with provisioned("head -c 9000000 /dev/zero | tr '\\0' x; seq 1 2000000", tmp_path, AS_IT_IS):

@@ -88,6 +88,11 @@ def read_fixtures(file: Path) -> Sequence[Fixture]:
     return fixtures
 
 
+def offer(name: str) -> Fixture:
+    """A fixture that answers nothing, but lets the server list a model as one that it has."""
+    return {"match": {"model": name, "userMessage": f"only lists {name}"}, "response": {"content": "-"}}
+
+
 @contextmanager
 def running_ag_ui(folder: Path, fixtures: Sequence[Fixture]) -> Iterator[str]:
     """Runs an AG-UI agent for the length of the block; yields its address."""

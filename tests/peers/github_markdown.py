@@ -8,15 +8,39 @@ from typing import Any
 
 from lxml import html
 
+from agenteval.core.version import DOCUMENTATION
+
 _CMARK = ["cmark-gfm", "--unsafe", "--github-pre-lang"]
 _EXTENSIONS = ["table", "strikethrough", "autolink", "tagfilter", "tasklist", "footnotes"]
 #: Elements that our templates contain.
-OURS = {"h1", "h2", "h3", "h4", "h5", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "pre", "code"}
+OURS = {
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "p",
+    "ul",
+    "ol",
+    "li",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "pre",
+    "code",
+}
 OURS |= {"details", "summary", "b", "i", "br", "sub", "span", "a", "del", "ins", "strong", "blockquote", "input"}
 # What rehype-sanitize, whose default schema follows GitHub, lets through of it; "open" is not among it.
 _ATTRIBUTES = {"a": {"href"}, "td": {"align"}, "th": {"align"}, "details": {"open"}, "pre": {"lang"}}
 _ATTRIBUTES |= {"input": {"type", "disabled"}}  # of a task list
-_LINK = re.compile(r"https://github\.com/acme/widgets/(?:blob/[0-9a-f]{40}/[^\s\"<>?]*|actions/runs/\d+)")
+_LINK = re.compile(
+    r"https://github\.com/acme/widgets/(?:blob/[0-9a-f]{40}/[^\s\"<>?]*|actions/runs/\d+(?:#artifacts)?)"
+    # The help of a mistake.
+    rf"|{re.escape(DOCUMENTATION)}/troubleshooting\.md#[a-z-]+"
+)
 # GitHub looks for references in the text of the rendered page, but not inside code.
 REFERENCE = re.compile(r"(?:^|\W)(?:@[a-z0-9]|[\w/-]{0,80}#\d|gh-\d|[0-9a-f]{7,40}\b)", re.IGNORECASE)
 

@@ -6,9 +6,11 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,7 @@ class NativeRunner:
     wheel: Path
     root: bool = False
     steps: dict[str, dict[str, str]] = field(default_factory=dict)
+    groups: list[int] = field(default_factory=list)
 
     @property
     def workspace(self) -> Path:
@@ -82,9 +85,7 @@ class NativeRunner:
 
     def run(self, inputs: Mapping[str, str], variables: Mapping[str, str]) -> tuple[bool, str, dict[str, str]]:
         """Run the steps; return whether all succeeded, the log, and the outputs of the action."""
-        if not self.root and os.geteuid() == 0:
-            for path in (self.home, *self.home.rglob("*")):
-                os.chown(path, RUNNER, RUNNER, follow_symlinks=False)
+        self._give_away()
         self.steps = {}
         given = {name: entry["default"] for name, entry in ACTION["inputs"].items()} | dict(inputs)
         failed, log = False, ""
@@ -104,6 +105,53 @@ class NativeRunner:
                 self._add_dependencies()
         outputs = {name: self._filled(entry["value"], {}) for name, entry in ACTION["outputs"].items()}
         return not failed, log, outputs
+
+    def earlier(self, script: str, variables: Mapping[str, str]) -> str:
+        """Run an earlier step of the job, whose processes stay until :meth:`end`; return its output."""
+        self._give_away()
+        log = self.home / "files" / "earlier.log"
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [*self._user(), *_BASH, "-c", script],
+                cwd=self.workspace,
+                env=self._environment(variables),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            self.groups.append(process.pid)
+            status = process.wait(PATIENCE_S)
+        text = log.read_text(encoding="utf-8")
+        assert status == 0, text
+        return text
+
+    def end(self) -> None:
+        """End the processes of earlier steps, as the end of a job does."""
+        for group in self.groups:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+
+    def _give_away(self) -> None:
+        if not self.root and os.geteuid() == 0:
+            for path in (self.home, *self.home.rglob("*")):
+                os.chown(path, RUNNER, RUNNER, follow_symlinks=False)
+
+    def _user(self) -> tuple[str, ...]:
+        if self.root or os.geteuid() != 0:
+            return ()
+        return ("setpriv", f"--reuid={RUNNER}", f"--regid={RUNNER}", "--clear-groups")
+
+    def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        return {
+            "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(self.home / "home"),
+            "RUNNER_OS": "Linux",
+            "RUNNER_TEMP": str(self.temporary),
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_ACTION_PATH": str(self.home / "checkout" / "native"),
+            "GITHUB_WORKSPACE": str(self.workspace),
+            **variables,
+        }
 
     def _is_due(self, condition: str, failed: bool) -> bool:
         if not condition:
@@ -140,26 +188,13 @@ class NativeRunner:
             if not self.root and os.geteuid() == 0:
                 os.chown(path, RUNNER, RUNNER)
         script.chmod(0o755)
-        env = {
-            "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin",
-            "HOME": str(self.home / "home"),
-            "RUNNER_OS": "Linux",
-            "RUNNER_TEMP": str(self.temporary),
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_ACTION_PATH": str(self.home / "checkout" / "native"),
-            "GITHUB_WORKSPACE": str(self.workspace),
-            "PIP_NO_INDEX": "1",
-            "UV_OFFLINE": "1",
-            **{f"{tool}_FIND_LINKS": str(self.wheel.parent) for tool in ("PIP", "UV")},
-            **files,
-            **variables,
-            **{name: self._filled(value, values) for name, value in step.get("env", {}).items()},
-        }
-        user = ("setpriv", f"--reuid={RUNNER}", f"--regid={RUNNER}", "--clear-groups")
+        own = {name: self._filled(value, values) for name, value in step.get("env", {}).items()}
+        offline = {"PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
+        offline |= {f"{tool}_FIND_LINKS": str(self.wheel.parent) for tool in ("PIP", "UV")}
         return subprocess.run(
-            [*(user if not self.root and os.geteuid() == 0 else ()), *_BASH, str(script)],
+            [*self._user(), *_BASH, str(script)],
             cwd=self.workspace,
-            env=env,
+            env=self._environment({**offline, **files, **variables, **own}),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.git_server import commit, git
+from tests.mistakes import shown
 from tests.peers.baselines import zipped
 from tests.peers.github_actions import StoredRun
 from tests.peers.github_emulator import OWNER_TOKEN, REPOSITORY
@@ -103,7 +104,9 @@ def test_without_a_repository_no_request_is_made(clone: Clone, remote: str | Non
     run = clone.uploaded()
     done = clone.accept(run.id)
     assert done.status == 2, done.text
-    assert "the remote `origin` names no repository of github.com; name it: --repository OWNER/NAME" in done.err
+    (mistake,) = shown(done.err)
+    assert mistake.title == "the remote `origin` names no repository of github.com"
+    assert " = help: name it: --repository OWNER/NAME\n" in mistake.text
     assert not clone.github.proxy.requests
     assert clone.accept(run.id, "--repository", REPOSITORY).status == 0
 
@@ -138,7 +141,8 @@ def test_what_cannot_be_accepted_is_said(clone: Clone, make: Any, said: str) -> 
     run = make(clone)
     done = clone.accept(run.id)
     assert done.status == 2, done.text
-    assert said in done.err
+    (mistake,) = shown(done.err)
+    assert mistake.says(said), done.err
     assert OWNER_TOKEN not in done.text
     assert not (clone.folder / FILE).exists()
 

@@ -73,8 +73,11 @@ def test_one_comment_is_created_and_then_edited(
     assert int(second.outputs["regressions"]) >= 3
     [edited] = list(pull.get_issue_comments())
     assert edited.id == created.id
-    assert "agenteval: failed: " in edited.body
+    assert "\n### ❌ lindensee-cycles-support: 11 of 19 cases broke — 3 for the same reason\n" in edited.body
+    assert "\nfailed: f1&#95;score and 4 more metrics fell, and 'battery-range-and-charging' and " in edited.body
     assert "trekking-bike-two-days" in edited.body
+    # Three metrics that fell too have no cases of their own.
+    assert "\n| | … and 3 other causes | | in <a href=" in edited.body
     assert "36.00" in edited.body
     assert "29.00" in edited.body
     assert OWNER_TOKEN not in first.log + second.log

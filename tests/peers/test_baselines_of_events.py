@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.peers.github_service import GithubService
@@ -94,8 +96,10 @@ def test_no_event_is_green_without_a_comparison_that_was_asked_for(here: LocalHi
     # The checks of the other events are the same; see the table of docs/github.md.
     for event, ref in {"release": "refs/tags/v1", "check_run": "refs/heads/main", "deployment": ""}.items():
         step = here.job(event, commit, ref, on_missing_baseline="fail")
-        assert step.status == 2, (event, step.log)
+        assert (step.status, step.outputs["verdict"]) == (3, "unproven"), (event, step.log)
         assert "there is no baseline to compare with" in step.summary, event
+        # What ran is the baseline of later runs: otherwise there would never be one.
+        assert (here.results.summary.passed, here.results.comparison) == (12, None), event
 
     warned = here.job("issue_comment", commit, "refs/heads/main")
     assert warned.status == 0, warned.log
@@ -183,3 +187,44 @@ def test_a_pull_request_on_top_of_another_one_is_compared_with_that_and_the_runs
 
     assert step.status == 1, step.log
     assert here.baseline() == (main, 1, [below])
+
+
+def test_no_change_permits_itself_a_secret_whatever_event_checks_it_out(here: LocalHistory) -> None:
+    base = here.commit(answer="right")
+    here.ref("heads/main", base)
+    suite = (here.work / "agent.yaml").read_text(encoding="utf-8")
+    (here.work / "agent.yaml").write_text(suite.replace("input: hello", "input: ${THE_TOKEN:-none}", 1))
+    (here.work / "agenteval.yaml").write_text("allow_env: [THE_TOKEN]\n", encoding="utf-8")
+    change = here.commit()
+    queue = "heads/gh-readonly-queue/main/pr-7"
+    here.ref(queue, change)
+    group = {"merge_group": {"base_ref": "refs/heads/main", "base_sha": base, "head_sha": change}}
+    jobs: list[tuple[str, str, str, dict[str, Any], str | None]] = [
+        ("merge_group", change, f"refs/{queue}", group, None),
+        ("repository_dispatch", base, "refs/heads/main", {}, change),
+    ]
+    for event, sha, ref, payload, checkout in jobs:
+        step = here.job(event, sha, ref, payload, checkout=checkout, depth=2)
+        assert step.status == 2, (event, step.log)
+        assert "allow_env of agenteval.yaml on the base branch must list it" in step.log, event
+
+
+def test_a_job_that_checks_out_something_else_says_nothing_about_a_change(here: LocalHistory) -> None:
+    base = here.commit(answer="right")
+    head = here.commit(base, broken="")
+    merge = here.commit(base, head)
+    here.ref("heads/main", base)
+
+    step = here.pull_request(merge, head, base, checkout=base)
+
+    assert step.status == 2, step.log
+    assert f"contains commit {base[:7]}, which is without commit {head[:7]} of the pull request" in step.log
+    assert step.outputs["verdict"] == "error"
+
+    # A check run is of the commit that was evaluated.
+    here.ref("heads/feature", head)
+    dispatched = here.job(
+        "workflow_dispatch", base, "refs/heads/main", checkout=head, check_name="agent evaluation", baseline="none"
+    )
+    [made] = here.github.proxy.called("POST", "/check-runs")
+    assert json.loads(made.body)["head_sha"] == head, dispatched.log

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.mistakes import shown
 from tests.peers import aimock
-from tests.peers.aimock import KEY, Aimock, read_fixtures
+from tests.peers.aimock import KEY, Aimock, offer, read_fixtures
 
 from agenteval.cli.main import main
 from agenteval.results.case import Score
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.peer
 EXAMPLES: list[dict[str, str]] = yaml.safe_load(
     (Path(__file__).parents[1] / "data" / "holodeck" / "documented.yaml").read_text(encoding="utf-8")
 )
-LEGACY = ("groundedness", "relevance", "coherence", "safety")
+LEGACY = ("groundedness", "relevance", "coherence")
 CASE = """
 test_cases:
   - name: sample
@@ -52,7 +53,9 @@ SUBTRACT = {"name": "subtract", "args": {"a": "60.94", "b": "25.14"}, "result": 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
     with aimock.running(tmp_path_factory.mktemp("aimock")) as server:
-        server.play(*read_fixtures(Path(__file__).parent / "fixtures" / "judges.json"))
+        fixtures = read_fixtures(Path(__file__).parent / "fixtures" / "judges.json")
+        # HoloDeck's default judge is asked only if Ollama has it.
+        server.play(*fixtures, offer("gpt-oss:20b"))
         yield server
 
 
@@ -105,19 +108,26 @@ def _is_legacy(example: dict[str, str]) -> bool:
 @pytest.mark.parametrize(
     "example", [item for item in EXAMPLES if not _is_legacy(item)], ids=lambda item: item["name"]
 )
-def test_it_runs(example: dict[str, str], folder: Path) -> None:
+def test_it_runs(example: dict[str, str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = _suite(example["text"])
     _recorded(suite)
 
     status = main(["run", "--agent", "replay:answers.jsonl", "--quiet", "--fail-on", "none"])
 
-    disabled = "enabled: false" in example["text"]
-    assert status == (2 if disabled else 0)
+    said = capsys.readouterr()
+    if "enabled: false" in example["text"]:
+        (mistake,) = shown(said.err)
+        assert (status, mistake.title) == (2, "no case has an enabled metric")
+        assert not Path("agenteval-report", "results.json").exists()
+        return
+    assert status == 0
+    # Azure's safety metric has no prompt, so G-Eval judges instead.
+    warned = "the metric safety is deprecated; use `type: geval`" in said.out
+    assert warned == ("metric: safety\n" in example["text"])
     scores = _scores()
-    assert {score.status for score in scores} <= {"scored"}, [
+    assert {score.status for score in scores} == {"scored"}, [
         (score.id, score.error or score.reason) for score in scores
     ]
-    assert bool(scores) != disabled
 
 
 @pytest.mark.parametrize("example", [item for item in EXAMPLES if _is_legacy(item)], ids=lambda item: item["name"])
@@ -129,6 +139,6 @@ def test_a_legacy_metric_says_what_it_needs(
     status = main(["run", "--agent", "replay:answers.jsonl", "--quiet"])
 
     assert status == 2
-    said = capsys.readouterr().err
-    assert "agent.yaml:" in said
-    assert "azure" in said.lower()
+    (mistake, *_) = shown(capsys.readouterr().err)
+    assert mistake.place.startswith("agent.yaml:")
+    assert "azure" in mistake.text.lower()

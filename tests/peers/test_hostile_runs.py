@@ -43,7 +43,6 @@ from agenteval.report.presentation import Presentation, Site
 from agenteval.report.view.view import GateView
 from agenteval.results.analysis.evaluate import evaluate
 from agenteval.results.analysis.result import AnalysedSuite
-from agenteval.results.archive import InMemory
 from agenteval.suite.evaluation import Analyses, Evaluation, EvaluationReport
 
 pytestmark = [
@@ -391,10 +390,9 @@ def test_a_check_run_gets_the_same_pages_in_its_limits(piece: str) -> None:
     texts = set()
     for original in _SAMPLES.values():
         sample = _Fields(str, piece).sample(original)
-        content = content_of(sample.results, sample.gate, PublishOptions(), InMemory(), (), presentation=_SITE)
-        head, _ = content.parts
-        bodies = updates(content.conclusion, content.title, head, content.details, content.annotations)
-        for note in (head, render_running(piece * 300, _URL)):
+        content = content_of(sample.results, sample.gate, PublishOptions(), presentation=_SITE)
+        bodies = updates(content.conclusion, content.title, content.summary, content.details, content.annotations)
+        for note in (content.summary, render_running(piece * 300, _URL)):
             bodies += [creation(_COMMIT, "agenteval", "", "id", note), abandonment(note)]
         for body in bodies:
             output = body["output"]

@@ -6,6 +6,7 @@ Needs Chromium on the path, or its path in ``AGENTEVAL_CHROMIUM``.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from tests.unit.report.html.test_html import PAYLOADS
 from tests.unit.report.samples import Sample, write_page
 
 from agenteval.results.case import ToolCall, Usage
-from agenteval.results.comparison import AnswerChange, ScoreChange
+from agenteval.results.comparison import AnswerChange, PoolCase, PoolEntry, ScoreChange
 from agenteval.results.summary import MetricSummary
 
 pytestmark = [
@@ -39,14 +40,17 @@ _OURS = {
     "html", "head", "meta", "title", "style", "body", "a", "header", "h1", "h2", "h3", "h4", "p", "span", "dl", "div",
     "dt", "dd", "main", "section", "ul", "li", "script", "table", "thead", "tbody", "tr", "th", "td", "figure",
     "figcaption", "svg", "path", "text", "rect", "circle", "details", "summary", "noscript", "footer", "label",
-    "input", "select", "option", "button", "nav", "pre", "bdi", "ins", "del",
+    "input", "select", "option", "button", "nav", "pre", "bdi", "ins", "del", "dialog", "kbd", "h5", "strong",
+    "code", "ol", "b",
 }  # fmt: skip
 _ATTRIBUTES = {
     "lang", "charset", "name", "content", "http-equiv", "class", "href", "aria-labelledby", "aria-label", "aria-sort",
     "aria-expanded", "aria-controls", "aria-pressed", "id", "role", "tabindex", "scope", "colspan", "type",
     "hidden", "disabled",
     "open", "value", "autocomplete", "spellcheck", "viewBox", "d", "x", "y", "cx", "cy", "r", "rx", "width", "height",
-    "text-anchor", "data-label",
+    "text-anchor", "data-label", "data-chip", "data-metric", "data-row", "style",
+    "title", "placeholder", "aria-hidden", "aria-selected",
+    "aria-posinset", "aria-setsize", "aria-activedescendant", "aria-current",
 }  # fmt: skip
 _ELEMENTS = """JSON.stringify([...document.querySelectorAll('*')].flatMap((element) => {
   const name = element.localName;
@@ -55,12 +59,11 @@ _ELEMENTS = """JSON.stringify([...document.querySelectorAll('*')].flatMap((eleme
 }))"""
 _OPEN_EVERYTHING = """(async () => {
   for (;;) {
-    const closed = [...document.querySelectorAll('.toggle[aria-expanded="false"]')];
     const folded = [...document.querySelectorAll('details:not([open])')];
     const buttons = [...document.querySelectorAll('button')];
     const cut = buttons.filter((button) => button.textContent.startsWith('Show all'));
-    if (!closed.length && !folded.length && !cut.length) return;
-    for (const button of [...closed, ...cut]) button.click();
+    if (!folded.length && !cut.length) return;
+    for (const button of cut) button.click();
     for (const element of folded) element.open = true;
     await new Promise((done) => { setTimeout(done); });
   }
@@ -70,8 +73,10 @@ _BEYOND_ITS_CARD = """JSON.stringify([...document.querySelectorAll('.compared, .
   const room = card.getBoundingClientRect().right - parseFloat(getComputedStyle(card).paddingRight);
   return element.checkVisibility() && !element.closest('thead') && element.getBoundingClientRect().right > room + 1;
 }).map((element) => element.textContent))"""
-_STATUS = "document.querySelector('[role=status]').textContent"
-_NAMES = "JSON.stringify([...document.querySelectorAll('.toggle')].map((button) => button.textContent))"
+_STATUS = "document.getElementById('count').textContent"
+_NAMES = "JSON.stringify([...document.querySelectorAll('#list .name')].map((name) => name.textContent))"
+_TITLE = "document.querySelector('#one-title bdi').textContent"
+_SECTIONS = ("cases", "metrics", "cost", "trend", "run")
 
 
 def _hostile() -> Sample:
@@ -116,27 +121,26 @@ def _seen(page: Page) -> tuple[set[str], set[str], set[str]]:
     )
 
 
-def test_no_hostile_text_comes_to_life(page: Page, tmp_path: Path) -> None:
+def test_no_hostile_text_comes_to_life_and_all_is_shown_as_it_is(page: Page, tmp_path: Path) -> None:
     page.open(write_page(_hostile(), tmp_path))
     assert page.run(_STATUS) == f"{len(_HOSTILE)} of {len(_HOSTILE)} cases"
-    page.run(_OPEN_EVERYTHING)
-    elements, attributes, links = _seen(page)
-    assert elements <= _OURS
-    assert attributes <= _ATTRIBUTES
-    assert all(link.startswith("#") for link in links)
+    page.call("Runtime.evaluate", expression="document.getElementById('list').focus()")
+    shown = ""
+    for _ in _HOSTILE:
+        page.run(_OPEN_EVERYTHING)
+        elements, attributes, links = _seen(page)
+        assert elements <= _OURS
+        assert attributes <= _ATTRIBUTES
+        assert all(link.startswith("#") for link in links)
+        shown += page.run("[...document.querySelectorAll('pre.text')].map((box) => box.textContent).join('\\n\\n')")
+        page.press("j", ord("J"), "j")
     assert page.run("document.querySelectorAll('script:not([type])').length") == 1
     assert page.run("document.createTreeWalker(document, NodeFilter.SHOW_COMMENT).nextNode() === null")
-    assert page.complaints == []
-    assert len(page.requests) == 1
-
-
-def test_hostile_text_is_shown_as_it_is(page: Page, tmp_path: Path) -> None:
-    page.open(write_page(_hostile(), tmp_path))
-    page.run(_OPEN_EVERYTHING)
-    shown = page.run("[...document.querySelectorAll('pre.text')].map((box) => box.textContent).join('\\n\\n')")
     for text in ("</script><script>alert(1)</script>", "<!--<script>", "' onmouseover=alert(1) x='", _LONG):
         assert text in shown
     assert "\u241b[31mred" in shown
+    assert page.complaints == []
+    assert len(page.requests) == 1
 
 
 def test_a_page_without_scripts_has_the_verdict_the_numbers_and_the_failures(page: Page, tmp_path: Path) -> None:
@@ -147,92 +151,226 @@ def test_a_page_without_scripts_has_the_verdict_the_numbers_and_the_failures(pag
         text = page.run("document.body.innerText")
     finally:
         page.call("Emulation.setScriptExecutionDisabled", value=False)
-    for part in ("2 cases got worse", "50%", "3 cases did not pass", "Refund total", "expected 37.5, found 42.49"):
+    for part in (
+        "failed support: 2 of 5 cases broke",
+        "50%",
+        "3 cases did not pass",
+        "Refund total",
+        "expected 37.5, found 42.49",
+    ):
         assert part in text
     assert "Search in everything" not in text
 
 
-def test_with_scripts_the_list_takes_the_place_of_the_table(page: Page, tmp_path: Path) -> None:
+def test_with_scripts_list_and_case_take_the_place_of_the_table(page: Page, tmp_path: Path) -> None:
     page.open(write_page(samples.regressed(), tmp_path))
     assert page.run("document.getElementById('static').checkVisibility()") is False
-    names = json.loads(page.run(_NAMES))
-    assert names[:2] == ["Refund total", "Return label"]
-    assert len(names) == 7
+    assert json.loads(page.run(_NAMES)) == ["Refund total", "Return label", "Fax number"]
+    groups = page.run("[...document.querySelectorAll('.group')].map((group) => group.innerText).join('|')")
+    assert "expected 37.5, found 42.49" in groups
+    assert page.run(_TITLE) == "Refund total"
+    assert page.run("document.getElementById('metrics').checkVisibility()") is False
 
 
 @pytest.mark.parametrize(
     ("fragment", "names"),
     [
-        ({"status": "not-passed"}, ["Refund total", "Return label", "Warranty"]),
-        ({"status": "passed", "change": "improved"}, ["Opening hours"]),
-        ({"change": "removed"}, ["Fax number"]),
-        ({"metric": "f1_score", "outcome": "worse", "sort": "score"}, ["Refund total", "Return label"]),
-        ({"metric": "numeric", "outcome": "failed"}, ["Refund total", "Warranty"]),
+        ({"kind": "all"}, 7),
+        ({"kind": "broke"}, ["Refund total", "Return label"]),
+        ({"kind": "improved"}, ["Opening hours"]),
+        ({"kind": "removed"}, ["Fax number"]),
+        ({"kind": "no-such-kind"}, []),
+        ({"kind": "all", "metric": "f1_score", "outcome": "worse"}, ["Refund total", "Return label"]),
+        ({"kind": "all", "metric": "numeric"}, ["Refund total", "Warranty"]),
         ({"q": "number 1009"}, ["Return label"]),
         ({"q": "42.49"}, ["Refund total"]),
         ({"q": "response"}, []),
-        ({"sort": "-name", "status": "failed"}, ["Warranty", "Return label", "Refund total"]),
+        ({"sort": "name"}, ["Fax number", "Refund total", "Return label"]),
+        ({"kind": "broke", "sort": "-name"}, ["Return label", "Refund total"]),
     ],
-)
-def test_a_view_can_be_linked(page: Page, tmp_path: Path, fragment: dict[str, str], names: list[str]) -> None:
+)  # fmt: skip
+def test_a_view_can_be_linked(page: Page, tmp_path: Path, fragment: dict[str, str], names: list[str] | int) -> None:
     page.open(write_page(samples.regressed(), tmp_path), f"#{urlencode(fragment)}")
-    page.wait_for(f"{_STATUS} === '{len(names)} of 7 cases'")
-    assert json.loads(page.run(_NAMES)) == names
+    amount = names if isinstance(names, int) else len(names)
+    page.wait_for(f"{_STATUS} === '{amount} of 7 cases'")
+    if not isinstance(names, int):
+        assert json.loads(page.run(_NAMES)) == names
 
 
-def test_filters_write_what_they_do_into_the_address(page: Page, tmp_path: Path) -> None:
+def test_chips_tell_how_many_cases_they_show_and_write_the_address(page: Page, tmp_path: Path) -> None:
     page.open(write_page(samples.regressed(), tmp_path))
+    chips = "JSON.stringify([...document.querySelectorAll('.chip')].map((chip) => chip.innerText))"
+    shown = json.loads(page.run(chips))
+    assert shown[0] == "needs attention 3"
+    assert {"✗ broke 2", "○ known failure 1", "− removed 1", "✓ passed 1", "all 7", "✗ numeric 1"} <= set(shown)
+    page.run("[...document.querySelectorAll('.chip')].find((chip) => chip.innerText === '✗ broke 2').click()")
+    assert page.run("document.activeElement.innerText") == "✗ broke 2"
+    page.run("[...document.querySelectorAll('.chip')].find((chip) => chip.innerText === '✗ numeric 1').click()")
     page.run("""(() => {
-      const labels = [...document.querySelectorAll('label')];
-      const select = labels.find((label) => label.textContent.startsWith('Status')).control;
-      select.value = 'error';
-      select.dispatchEvent(new Event('change'));
-      select.value = 'failed';
-      select.dispatchEvent(new Event('change'));
-      const box = document.querySelector('input[type=search]');
+      const box = document.getElementById('search');
       box.value = 'Order <1009';
       box.dispatchEvent(new Event('input'));
     })()""")
     page.wait_for(f"{_STATUS} === '0 of 7 cases'")
-    assert page.run("location.hash") == "#q=Order+%3C1009&status=failed"
+    assert page.run("location.hash") == "#kind=broke&q=Order+%3C1009&metric=numeric"
 
 
 def test_a_link_opens_its_case_whatever_is_filtered(page: Page, tmp_path: Path) -> None:
     case = f"{samples.SUITE}::Warranty"
-    page.open(write_page(samples.regressed(), tmp_path), f"#{urlencode({'case': case, 'status': 'passed'})}")
-    page.wait_for("document.querySelector('[aria-expanded=true]') !== null")
-    assert page.run("document.activeElement.textContent") == "Warranty"
+    page.open(write_page(samples.regressed(), tmp_path), f"#{urlencode({'case': case, 'kind': 'passed'})}")
+    page.wait_for(f"{_TITLE} === 'Warranty'")
+    assert page.run("document.activeElement.id") == "one-title"
     page.run("location.hash = 'case=' + encodeURIComponent('examples/support/agent.yaml::Gift cards')")
-    page.wait_for("document.activeElement.textContent === 'Gift cards'")
+    page.wait_for(f"{_TITLE} === 'Gift cards'")
 
 
-def test_a_case_opens_with_the_keyboard(page: Page, tmp_path: Path) -> None:
+def test_keys_move_choose_copy_and_turn(page: Page, tmp_path: Path) -> None:
+    page.open(write_page(samples.regressed(), tmp_path))
+    seen = []
+    for key in "jjknn":
+        page.press(key, ord(key.upper()), key)
+        seen.append(page.run(_TITLE))
+    assert seen == ["Return label", "Fax number", "Return label", "Refund total", "Return label"]
+    here = "[...document.querySelectorAll('.side.now h4')].at(-1).textContent"
+    assert page.run(here) == "here · iteration 1 of 3"
+    page.press("i", ord("I"), "i")
+    assert page.run(here) == "here · iteration 2 of 3"
+    page.press("e", ord("E"), "e")
+    assert page.run("[...document.querySelectorAll('.side.before h4')].at(-1).textContent") == "expected"
+    assert "iteration=2&view=expected" in page.run("location.hash")
+    page.press("c", ord("C"), "c")
+    command = f"agenteval run {samples.SUITE} --case 'Return label'"
+    page.wait_for(f"document.getElementById('said').textContent.includes({json.dumps(command)})")
+    page.press("/", 191, "/")
+    assert page.run("document.activeElement.id") == "search"
+    page.press("j", ord("J"), "j")
+    assert page.run(_TITLE) == "Return label"
+    page.press("Escape", 27)
+    assert page.run("document.activeElement.id") == "list"
+    page.press("?", 191, "?")
+    assert page.run("document.getElementById('keys').open")
+    page.run("document.getElementById('keys-switch').click()")
+    page.press("Escape", 27)
+    page.wait_for("!document.getElementById('keys').open")
+    before = page.run(_TITLE)
+    page.press("j", ord("J"), "j")
+    assert page.run(_TITLE) == before
+
+
+def test_the_list_is_one_stop_of_the_tabulator_and_moves_with_arrows(page: Page, tmp_path: Path) -> None:
     page.open(write_page(samples.regressed(), tmp_path))
     page.press("Tab", 9)
     assert page.run("document.activeElement.textContent") == "Skip to the cases"
     page.press("Enter", 13, "\r")
     for _ in range(30):
         page.press("Tab", 9)
-        if page.run("document.activeElement.classList.contains('toggle')"):
+        if page.run("document.activeElement.id === 'list'"):
             break
+    page.press("ArrowDown", 40)
+    assert page.run(_TITLE) == "Return label"
+    chosen = "document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))"
+    assert page.run(f"{chosen}.getAttribute('aria-selected')") == "true"
+    assert page.run(f"{chosen}.getAttribute('aria-posinset')") == "2"
+    page.press("End", 35)
+    assert page.run(_TITLE) == "Fax number"
     page.press("Enter", 13, "\r")
-    assert page.run("document.activeElement.getAttribute('aria-expanded')") == "true"
-    assert page.run("document.getElementById(document.activeElement.getAttribute('aria-controls')).checkVisibility()")
-    page.press("Enter", 13, "\r")
-    assert page.run("document.querySelector('td.full')") is None
+    assert page.run("document.activeElement.id") == "one-title"
 
 
-def test_answers_are_compared_word_by_word(page: Page, tmp_path: Path) -> None:
-    case = f"{samples.SUITE}::Return label"
-    page.open(write_page(samples.regressed(), tmp_path), f"#{urlencode({'case': case})}")
-    page.wait_for("document.querySelector('ins') !== null")
-    parts = json.loads(
-        page.run("""JSON.stringify([...document.querySelector('ins').parentNode.childNodes]
-      .map((node) => [node.nodeName.toLowerCase(), node.textContent]))""")
+@pytest.mark.parametrize(
+    ("before", "after", "marks"),
+    [
+        ("You get it within 30 days.", "You get it within 14 days.", ["30 ", "14 "]),
+        ("The label for order 1009 was sent to you.", "I cannot help with that.", []),
+        ("a b c d e", "a b x y z", ["c d e", "x y z"]),
+        ("a b c d e", "a w x y z", []),
+    ],
+)
+def test_words_are_marked_where_two_answers_have_enough_in_common(
+    page: Page, tmp_path: Path, before: str, after: str, marks: list[str]
+) -> None:
+    page.open(write_page(_answered(before, after), tmp_path))
+    found = "JSON.stringify([...document.querySelectorAll('del, ins')].map((mark) => mark.textContent))"
+    assert json.loads(page.run(found)) == marks
+    sides = json.loads(
+        page.run("JSON.stringify([...document.querySelectorAll('.side .text')].map((box) => box.textContent))")
     )
-    assert "".join(text for kind, text in parts if kind != "ins") == "The label for order 1009 was sent to you."
-    assert "".join(text for kind, text in parts if kind != "del") == "I cannot help with that."
-    assert ["#text", "."] in parts
+    assert sides == [before, after]
+    page.press("d", ord("D"), "d")
+    assert json.loads(page.run(found)) == []
+
+
+def _answered(before: str, after: str) -> Sample:
+    """The first case of a run alone, with two answers."""
+    sample = samples.regressed()
+    comparison = sample.results.comparison
+    assert comparison is not None
+    case = samples.failed_case("Refund total", "37.50", after)
+    answers = [AnswerChange(turn=0, input="q", before=before, after=after)]
+    compared = comparison.model_copy(
+        update={"cases": [comparison.cases[0].model_copy(update={"answers": answers, "metrics": []})]}
+    )
+    return Sample(samples.results(samples.suite(case), comparison=compared), sample.gate)
+
+
+def test_tool_calls_of_both_runs_are_one_timeline(page: Page, tmp_path: Path) -> None:
+    def call(name: str, **args: Any) -> dict[str, Any]:
+        return {"name": name, "args": args, "result": "ok", "duration_ms": 12.0}
+
+    before = [call("find", order=4711), call("cancel", order=4711), call("search", query="a refund", top=3)]
+    now = [call("find", order=4711), call("search", query="a return", top=3), call("mail", to="me")]
+    sample = _answered("done", "done")
+    (case,) = sample.results.suites[0].cases
+    turn = case.turns[0].model_copy(update={"tool_calls": [ToolCall.model_validate(each) for each in now]})
+    called = samples.case("Refund total", samples.iteration(turn, status="failed"), status="failed")
+    path = write_page(
+        Sample(samples.results(samples.suite(called), comparison=sample.results.comparison), sample.gate), tmp_path
+    )
+    earlier = json.dumps({"calls_before": before, "latency_before": 800.0})[1:-1]
+    path.write_text(path.read_text("utf-8").replace('"answers":[{', f'"answers":[{{{earlier},'), "utf-8")
+    page.open(path)
+    shown = """JSON.stringify([...document.querySelectorAll('.side.SIDE .call')].map((call) =>
+      [call.className, (call.querySelector('.line') ?? call).textContent]))"""
+    assert json.loads(page.run(shown.replace("SIDE", "before"))) == [
+        ["call same", "⚙ find(order: 4711) → ok"],
+        ["call gone", "⚙ cancel(order: 4711) → ok"],
+        ["call other", "⚙ search(query: a refund, top: 3) → ok"],
+    ]
+    assert json.loads(page.run(shown.replace("SIDE", "now"))) == [
+        ["call same", "⚙ find(order: 4711) → ok"],
+        ["call missing", "cancel was not called"],
+        ["call other", "⚙ search(query: a return, top: 3) → ok"],
+        ["call added", "⚙ mail(to: me) → ok"],
+    ]
+    marks = "JSON.stringify([...document.querySelectorAll('.call del, .call ins')].map((mark) => mark.textContent))"
+    assert json.loads(page.run(marks)) == ["refund", "return"]
+    assert page.run("document.querySelector('.side.before .scores').textContent") == "800 ms"
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("it's", "--case 'it'\\''s'"),
+        ("$(reboot)`x`", "--case '$(reboot)`x`'"),
+        ("plain-1", "--case plain-1"),
+        ("-x", "--case=-x"),
+        ("a\nb", ""),
+        ("a\x1bb", ""),
+    ],
+)
+def test_the_copied_command_names_one_case_and_nothing_else(
+    page: Page, tmp_path: Path, name: str, command: str
+) -> None:
+    sample = Sample(samples.results(samples.suite(samples.passed_case(name))), samples.green().gate)
+    page.open(write_page(sample, tmp_path))
+    page.press("c", ord("C"), "c")
+    said = "document.getElementById('said').textContent"
+    page.wait_for(f"{said} !== ''")
+    if command:
+        assert page.run(said).endswith(f"agenteval run {samples.SUITE} {command}")
+    else:
+        assert page.run(said) == "there is no command for this case"
+        assert page.run("document.querySelector('#one .link:not(.to-list)')") is None
 
 
 def test_everything_of_a_case_is_there(page: Page, tmp_path: Path) -> None:
@@ -253,33 +391,72 @@ def test_everything_of_a_case_is_there(page: Page, tmp_path: Path) -> None:
     )
     path = write_page(Sample(samples.results(samples.suite(case)), samples.broken().gate), tmp_path)
     page.open(path, f"#{urlencode({'case': case.id})}")
-    page.wait_for("document.querySelector('td.full') !== null")
     page.run(_OPEN_EVERYTHING)
-    text = page.run("document.querySelector('td.full').innerText")
+    text = page.run("document.getElementById('one').innerText")
     for part in (
-        "Iteration 1: failed", "Iteration 2: passed", "Turn 1", "Turn 2", "the question", "the expected",
-        "the answer", "search", '"query": "refund"', '"hits": 2', "the context", "the reason",
-        "1,234 input tokens", "$0.5000", "250 ms",
+        "iteration 1 of 2", "1 of 2 here", "Turn 1", "Turn 2", "the question", "the expected",
+        "the answer", "search(query: refund)", '"query": "refund"', '"hits": 2', "the context", "the reason",
+        "1,234 input tokens", "$0.5000", "250 ms", "numeric 0.20 < 1.00",
     ):  # fmt: skip
         assert part in text
 
 
-def test_long_lists_come_in_pages(page: Page, tmp_path: Path) -> None:
+def test_iterations_that_are_alike_are_shown_once(page: Page, tmp_path: Path) -> None:
+    turn = samples.turn("q", None, "a", samples.score())
+    alike = [
+        samples.iteration(turn.model_copy(update={"latency_ms": 10.0 * place}), index=place) for place in range(3)
+    ]
+    path = write_page(
+        Sample(samples.results(samples.suite(samples.case("c", *alike))), samples.green().gate), tmp_path
+    )
+    page.open(path)
+    assert page.run("document.querySelector('.side.now h4').textContent") == "here · 3 iterations, all alike"
+
+
+def test_of_a_long_list_only_the_visible_rows_are_drawn(page: Page, tmp_path: Path) -> None:
     page.open(write_page(samples.many(10_000), tmp_path))
     assert page.run(_STATUS) == "10,000 of 10,000 cases"
-    assert len(json.loads(page.run(_NAMES))) == 50
-    page.run("[...document.querySelectorAll('nav button')].at(-1).click()")
-    assert page.run("document.querySelector('nav p').textContent") == "Page 2 of 200"
-    assert json.loads(page.run(_NAMES))[0] == "Case 50"
+    drawn = json.loads(page.run(_NAMES))
+    assert drawn[0] == "Case 0"
+    assert len(drawn) < 100
+    page.run("document.getElementById('list').focus()")
+    page.press("End", 35)
+    page.wait_for(f"{_TITLE} === 'Case 9999'")
+    names = json.loads(page.run(_NAMES))
+    assert names[-1] == "Case 9999"
+    assert len(names) < 100
+    page.run("document.getElementById('list').scrollTop = 0")
+    page.wait_for(f"JSON.parse({_NAMES})[0] === 'Case 0'")
+
+
+def test_the_address_of_a_tab_opens_it(page: Page, tmp_path: Path) -> None:
+    file = write_page(samples.regressed(), tmp_path)
+    for name in ("metrics", "cost", "trend", "run"):
+        page.open(file, f"#{name}")
+        assert page.run(f"document.getElementById('{name}').checkVisibility()"), name
+        assert not page.run("document.getElementById('cases').checkVisibility()"), name
+
+
+def test_sections_are_tabs_with_scripts(page: Page, tmp_path: Path) -> None:
+    path = write_page(samples.regressed(), tmp_path)
+    for name in _SECTIONS:
+        page.open(path, f"#tab={name}" if name != "cases" else "")
+        seen = [each for each in _SECTIONS if page.run(f"document.getElementById('{each}').checkVisibility()")]
+        assert seen == [name]
+    page.run("document.querySelector('#tabs a[href=\"#metrics\"]').click()")
+    assert page.run("location.hash") == "#tab=metrics"
+    assert page.run("document.querySelector('#tabs [aria-current]').textContent") == "Metrics"
 
 
 @pytest.mark.parametrize("name", ["regressed", "hostile", "broken"])
 def test_a_narrow_screen_needs_no_scrolling_sideways(page: Page, tmp_path: Path, name: str) -> None:
     page.call("Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=True)
     try:
-        page.open(write_page(samples.SAMPLES[name](), tmp_path))
-        page.run(_OPEN_EVERYTHING)
-        assert page.run("document.documentElement.scrollWidth") <= 360
+        path = write_page(samples.SAMPLES[name](), tmp_path)
+        for section in _SECTIONS:
+            page.open(path, f"#tab={section}")
+            page.run(_OPEN_EVERYTHING)
+            assert page.run("document.documentElement.scrollWidth") <= 360, section
     finally:
         page.call("Emulation.clearDeviceMetricsOverride")
 
@@ -288,7 +465,7 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(page: Page, tmp_path: Path,
 def test_the_metrics_fit_their_card(page: Page, tmp_path: Path, width: int) -> None:
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
     try:
-        page.open(write_page(_thoroughly_compared(), tmp_path))
+        page.open(write_page(_thoroughly_compared(), tmp_path), "#tab=metrics")
         page.run(_OPEN_EVERYTHING)
         assert page.run("document.querySelectorAll('.compared td.change svg').length") == 3
         assert json.loads(page.run(_BEYOND_ITS_CARD)) == []
@@ -317,6 +494,62 @@ def _thoroughly_compared() -> Sample:
     )
     compared = comparison.model_copy(update={"metrics": metrics})
     return replace(sample, results=sample.results.model_copy(update={"comparison": compared, "summary": summary}))
+
+
+@pytest.mark.parametrize("make", [samples.green, lambda: Sample(samples.results(), samples.green().gate)])
+def test_head_and_cases_are_as_wide_as_the_window(page: Page, tmp_path: Path, make: Callable[[], Sample]) -> None:
+    page.open(write_page(make(), tmp_path))
+    widths = "JSON.stringify([...document.querySelectorAll('header, main')].map((part) => part.offsetWidth))"
+    assert set(json.loads(page.run(widths))) == {page.run("document.documentElement.clientWidth")}
+    assert page.run("document.documentElement.scrollHeight <= innerHeight")
+
+
+def test_the_past_of_a_case_has_a_square_for_each_iteration(page: Page, tmp_path: Path) -> None:
+    sample = samples.regressed()
+    case = sample.results.suites[0].cases[0]
+    scores: list[dict[str, list[float]]] = [
+        {"numeric": [1.0, 1.0], "f1_score": [0.9, 0.4]},
+        {"numeric": [1.0], "f1_score": [0.5]},
+        {"bleu": [0.1, 0.2]},
+    ]
+    pool = [
+        PoolEntry(commit="a" * 40, run_id=str(place), created_at=f"2026-11-1{place}",
+                  cases={case.id: PoolCase(fingerprint="f", scores=each)})
+        for place, each in enumerate(scores)
+    ]  # fmt: skip
+    results = sample.results.model_copy(update={"pool": pool})
+    page.open(write_page(replace(sample, results=results), tmp_path))
+    runs = "JSON.stringify([...document.querySelectorAll('.strip .run')].map((run) => run.textContent))"
+    assert json.loads(page.run(runs)) == ["✓✗", "✓", "✗"]
+    words = page.run("document.querySelector('.strip .words').textContent")
+    assert words == "passed 2 of 3 in the last 2 runs of main; 0 of 1 here"
+
+
+def test_cases_with_the_same_wrong_answer_are_one_group(page: Page, tmp_path: Path) -> None:
+    cases = [samples.failed_case(f"c{number}", f"{number} words", "Hello!") for number in range(3)]
+    cases.insert(1, samples.failed_case("other", "b", "c"))
+    path = write_page(Sample(samples.results(samples.suite(*cases)), samples.broken().gate), tmp_path)
+    page.open(path)
+    groups = "JSON.stringify([...document.querySelectorAll('.group')].map((group) => group.innerText))"
+    assert json.loads(page.run(groups)) == [
+        "! failed · 3 for one reason\nall give the same answer now: “Hello!”",
+        "! failed\nexpected b, found c",
+    ]
+    assert json.loads(page.run(_NAMES)) == ["c0", "c1", "c2", "other"]
+
+
+def test_numbers_lead_to_their_cases(page: Page, tmp_path: Path) -> None:
+    page.open(write_page(samples.regressed(), tmp_path), "#tab=metrics")
+    page.run(_OPEN_EVERYTHING)
+    links = "JSON.stringify([...document.querySelectorAll('[data-metric] a')].map((link) => link.textContent))"
+    assert "2 cases fell" in json.loads(page.run(links))
+    page.run("[...document.querySelectorAll('[data-metric] a')].find(({ text }) => text === '2 cases fell').click()")
+    page.wait_for(f"JSON.parse({_NAMES}).join() === 'Refund total,Return label'")
+    page.run("location.hash = 'tab=cost'")
+    page.wait_for("document.getElementById('cost').checkVisibility()")
+    slowest = page.run("document.querySelector('[data-row] a').textContent")
+    page.run("document.querySelector('[data-row] a').click()")
+    page.wait_for(f"document.getElementById('cases').checkVisibility() && {_TITLE} === {json.dumps(slowest)}")
 
 
 def test_every_control_has_a_name(page: Page, tmp_path: Path) -> None:

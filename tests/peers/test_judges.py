@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 import yaml
-from tests.peers.aimock import KEY, Aimock, Fixture, read_fixtures
+from tests.peers.aimock import KEY, Aimock, Fixture, offer, read_fixtures
 from tests.support import recorded_pauses
 
 from agenteval.cli.main import main
@@ -30,7 +30,7 @@ USAGE = {
     "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
 }
 ITERATIONS = 3
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 def fixture(said: Any, match: str = "", **fields: Any) -> Fixture:
@@ -275,6 +275,7 @@ class TestWhichModel:
 
     def test_without_any_it_is_ollamas(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OLLAMA_HOST", bench.mock.url)
+        bench.mock.play(*JUDGES, offer("gpt-oss:20b"))
         bench.write(SIX, None)
         ran = bench.run()
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.mistakes import shown
 from tests.peers.aimock import KEY, Aimock, Fixture
 from tests.support import PATIENCE_S, eventually, is_alive, number_in
 
@@ -351,13 +352,14 @@ async def forever(item):
         assert "the tool 'a' cannot be used: AttributeError: module" in said
         assert "the tool 'b' cannot be used: ModuleNotFoundError: No module named 'no_such_module'" in said
         assert "the program 'no-such-program' does not exist" in said
-        assert all(line.startswith("agenteval: agent.yaml:") for line in said.splitlines() if " agent: " in line)
+        assert [mistake.place for mistake in shown(said) if not mistake.place.startswith("agent.yaml:")] == []
+        assert len(shown(said)) == 4
 
     def test_documents_of_holodecks(self, bench: Bench) -> None:
         bench.write(tools=[{"name": "kb", "description": "d", "type": "vectorstore", "source": "data"}])
         said = bench.refused()
-        assert "tools of type vectorstore need HoloDeck's document index" in said
-        assert "is_retrieval: true" in said
+        assert "HoloDeck runs this agent, and " in said
+        assert "-m pip install 'holodeck-ai[openai-agents]' exceptiongroup" in said
 
 
 class TestPromptTools:

@@ -12,7 +12,8 @@ from tests.unit.report import samples
 from tests.unit.report.samples import HOSTILE_TEXTS, Sample
 from tests.unit.report.scenarios import SCENARIOS
 
-from agenteval.core.errors import Problem
+from agenteval.core.errors import Kind, Problem
+from agenteval.core.mistakes import page_of
 from agenteval.core.text import escape
 from agenteval.report.markdown.placeholders import render_problems
 from agenteval.report.markdown.render import render_comment, render_summary
@@ -21,6 +22,9 @@ pytestmark = [
     pytest.mark.peer,
     pytest.mark.skipif(shutil.which("cmark-gfm") is None, reason="needs cmark-gfm"),
 ]
+
+#: Where a problem whose kind is not given leads to.
+_HELP = page_of(Kind.VALUE)
 
 
 def _comment(sample: Sample) -> str:
@@ -69,7 +73,8 @@ def test_a_megabyte_in_every_place_stays_text(text: str, render: Callable[[Sampl
 def test_problems_stay_text(text: str) -> None:
     problems = [Problem(text, file=text, line=1, path=text), Problem("\n".join([text] * 3))]
     page = rendered(render_problems(problems), hardbreaks=True)
-    assert {element.tag for element in page.iter()} <= {"div", "h3", "ul", "li", "span"}
+    assert {element.tag for element in page.iter()} <= {"div", "h3", "ul", "li", "span", "a"}
+    assert [(link.text, dict(link.attrib)) for link in page.iter("a")] == [("help", {"href": _HELP})] * 2
     assert [part for part in texts_outside_code(page) if REFERENCE.search(part)] == []
 
 

@@ -112,6 +112,8 @@ def comment_of(pull: PullRequest) -> str:
 
 
 GREEN = {"verdict": "passed", "exit_status": 0, "headline": "passed", "reasons": []}
+# The sentence below the heading of a comment.
+DECISIONS = {"passed": "Merging is not blocked", "failed": "Merging is blocked"}
 LAX = {"fail_on": [], "max_error_rate": 0.1, "quarantine": []}
 Make = Callable[[GithubService, int], None]
 
@@ -202,7 +204,7 @@ def test_both_stages_agree(fork: Fork, rules: Json, claim: Json, verdict: str, c
     assert published.verdict == verdict
     assert contradiction in published.contradiction
     assert bool(published.contradiction) == bool(contradiction)
-    assert f": {verdict}" in comment_of(pull)
+    assert f"\n\n{DECISIONS[verdict]}" in comment_of(pull)
     assert contradiction in comment_of(pull).replace("\\", "")
 
 
@@ -242,14 +244,42 @@ def test_each_pull_request_with_the_head_gets_its_comment(fork: Fork) -> None:
     published = fork.publish(first_stage(fork.github, pull, fork.artifact(pull)))
 
     assert [found.verdict for found in published] == ["failed", "failed"]
-    assert "failed" in comment_of(pull)
-    assert "failed" in comment_of(other)
+    assert DECISIONS["failed"] in comment_of(pull)
+    assert DECISIONS["failed"] in comment_of(other)
     assert fork.conclusion == "failure"
 
-    [single] = fork.publish(
-        first_stage(fork.github, pull, fork.artifact(pull, ref=f"refs/pull/{other.number}/merge"))
+    before = comment_of(pull)
+    single = fork.publish(first_stage(fork.github, pull, fork.artifact(pull, ref=f"refs/pull/{other.number}/merge")))
+    assert [found.comment_url for found in single if found.comment_url] == [
+        next(iter(other.get_issue_comments())).html_url
+    ]
+    assert comment_of(pull) == before
+
+
+def test_a_fork_cannot_choose_the_rules_of_the_check_run(fork: Fork) -> None:
+    """A second pull request of the same commit goes to a branch with weaker rules, and the results name it."""
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["failures"]}})
+    pull = fork_pull_request(fork.github)
+    repository = fork.github.emulator.api().get_repo(REPOSITORY)
+    branch = f"sandbox-{pull.number}"
+    repository.create_git_ref(f"refs/heads/{branch}", repository.get_branch("main").commit.sha)
+    path = f"{fork.place}/agenteval.yaml"
+    weak = yaml.safe_dump({"gate": {"fail_on": ["none"]}})
+    strict = repository.get_contents(path, branch)
+    assert not isinstance(strict, list)
+    repository.update_file(path, "Weaker", weak, strict.sha, branch=branch)
+    stranger = fork.github.emulator.api(STRANGER_TOKEN).get_repo(REPOSITORY)
+    other = stranger.create_pull(base=branch, head=f"{STRANGER}:{pull.head.ref}", title="sandbox", body="")
+    label(OWNER, LATER)(fork.github, other.number)
+
+    published = fork.publish(
+        first_stage(fork.github, pull, fork.artifact(pull, GREEN, ref=f"refs/pull/{other.number}/merge"))
     )
-    assert single.comment_url == next(iter(other.get_issue_comments())).html_url
+
+    assert fork.conclusion == "failure"
+    assert DECISIONS["passed"] in comment_of(other)
+    assert list(pull.get_issue_comments()) == []
+    assert [found.verdict for found in published] == ["failed", "passed"]
 
 
 def test_a_run_names_only_pull_requests_with_its_head(fork: Fork) -> None:
@@ -258,5 +288,5 @@ def test_a_run_names_only_pull_requests_with_its_head(fork: Fork) -> None:
     fork.publish(first_stage(fork.github, pull, fork.artifact(pull, ref=f"refs/pull/{victim.number}/merge")))
 
     assert list(victim.get_issue_comments()) == []
-    assert "failed" in comment_of(pull)
+    assert DECISIONS["failed"] in comment_of(pull)
     assert pull.head.repo.full_name == FORK

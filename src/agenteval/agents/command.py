@@ -28,6 +28,10 @@ _LOG = (
     "the command prints further lines before its reply, which were ignored; "
     "print everything except the reply to standard error"
 )
+_NO_JSON = (
+    "a reply starts like JSON and is none ({}), so it was taken as text; print one whole JSON object, "
+    "or set `reply: text` if the answers are text"
+)
 _PRINT = "print the answer on standard output, only a line break for an empty one"
 _NO_HISTORY = (
     f"the command gets only the input of a turn ({INPUT}), so it does not know the earlier turns of a conversation; "
@@ -136,6 +140,7 @@ class CommandAgent:
         self._reader = OutputReader(ReplyForm.of(spec.options))
         self._takes_input = takes_input(spec.target[1:])
         self._remarks: dict[str, None] = {}
+        self._has_no_json = False
         self._calls = CallsElsewhere()
 
     async def start(self) -> None:
@@ -164,6 +169,10 @@ class CommandAgent:
         output = self._reader.read(ended.output.decode("utf-8", "replace"), request)
         if output.has_log:
             self._remarks[_LOG] = None
+        if output.no_json and not self._has_no_json:
+            # Once, although each reply can break off elsewhere.
+            self._has_no_json = True
+            self._remarks[_NO_JSON.format(output.no_json)] = None
         if not output.reply.tool_calls:
             self._calls.look_in([output.value])
         return output.reply

@@ -7,7 +7,7 @@ from typing import Any
 
 from agenteval.agents.base import Reply, Request, reply_from_json
 from agenteval.agents.worker.pool import WorkerPool
-from agenteval.core.errors import AgentError, ConfigError, UserCodeError, agent_problem
+from agenteval.core.errors import AgentError, ConfigError, Kind, UserCodeError, agent_problem
 from agenteval.suite.model import DEFAULT_TURN_TIMEOUT_S, AgentSpec
 
 _ASK = "agenteval.agents.worker.calls:ask"
@@ -83,4 +83,4 @@ async def load_target(workers: WorkerPool, spec: AgentSpec) -> None:
         await asyncio.wait_for(workers.load(str(spec.target)), timeout=limit_s)
     except TimeoutError:
         message = f"importing {str(spec.target)!r} took longer than {limit_s:g} s"
-        raise UserCodeError(agent_problem(spec.where, message)) from None
+        raise UserCodeError(agent_problem(spec.where, message, Kind.USER_CODE)) from None

@@ -20,11 +20,13 @@ class Output:
         reply: the reply.
         value: the JSON object that contained it, if it was one.
         has_log: whether the program printed further lines before it.
+        no_json: where a text that begins like a JSON object stops being one; empty for other texts.
     """
 
     reply: Reply
     value: Mapping[str, Any] | None = None
     has_log: bool = False
+    no_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class OutputReader:
             return Output(self.form.read([last], request), last, has_log=True)
         if self.form.paths is not None:
             raise AgentError(f"the agent's reply is not a JSON object, so {self.form.paths} cannot be read")
-        return Output(Reply(text))
+        return Output(Reply(text), no_json=_broken_at(text))
 
     def _is_reply(self, value: dict[str, Any]) -> bool:
         return self.form.paths is not None or "response" in value
@@ -76,6 +78,19 @@ def _object(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _broken_at(text: str) -> str:
+    """Return where a text that begins like a JSON object stops being one; empty for other texts."""
+    if not text.lstrip().startswith("{"):
+        return ""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno}, column {error.colno}"
+    except (ValueError, RecursionError):
+        pass
+    return ""
 
 
 def _split(text: str) -> tuple[str, dict[str, Any] | None]:

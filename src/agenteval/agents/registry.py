@@ -10,9 +10,9 @@ from typing import Any
 
 from agenteval.agents.base import Agent
 from agenteval.agents.listener import Listener, ignore
-from agenteval.core.documents.validation import did_you_mean, join_choices
 from agenteval.core.errors import ConfigError, Problem, UserCodeError, agent_problem
 from agenteval.core.llm.gateway import Gateway, LlmSettings
+from agenteval.core.text.choices import choices
 from agenteval.suite.agent_kinds import BY_NAME, TOOL_SUFFIX, AgentKind
 from agenteval.suite.model import AgentSpec
 
@@ -48,7 +48,7 @@ def _kind(spec: AgentSpec) -> AgentKind:
     kind = BY_NAME.get(spec.kind.removesuffix(TOOL_SUFFIX))
     if kind is None or (kind.tool is None and spec.kind.endswith(TOOL_SUFFIX)):
         known = [*BY_NAME, *(f"{name}{TOOL_SUFFIX}" for name, item in BY_NAME.items() if item.tool)]
-        message = f"no kind {spec.kind!r}{did_you_mean(spec.kind, known)}; known: {join_choices(known)}"
+        message = f"no kind {spec.kind!r}{choices(spec.kind, known, 'known')}"
         raise ConfigError(agent_problem(spec.where, message))
     return kind
 

@@ -9,23 +9,46 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 if TYPE_CHECKING:
     from agenteval.compare.gate import FailOn
 
 
+_CHOICE = re.compile(
+    r"(?:argument (?P<of>.+?): )?invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)$", re.DOTALL
+)
+_ARGUMENT = re.compile(r"argument (?P<of>.+?): (?P<problem>.*)", re.DOTALL)
+#: The name of the command in messages of argparse.
+COMMAND = "COMMAND"
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors suggest the command or value that was probably meant."""
+    """A parser that raises its errors, with the command or value that was probably meant."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit with status 2 and a message."""
-        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)$", message)
-        if wrong is not None:
-            from agenteval.core.documents.validation import did_you_mean
+        """Raise a mistake in the command line.
 
-            message += did_you_mean(wrong[1], re.findall(r"[\w.-]+", wrong[2]))
-        super().error(message)
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(Problem(f"{_explained(message)}; see `{self.prog} --help`", kind=Kind.OPTION))
+
+
+def _explained(message: str) -> str:
+    """Return a message of argparse, with a hint."""
+    from agenteval.core.text.choices import choices
+
+    if message.endswith(f"required: {COMMAND}"):
+        return "no command is given"
+    wrong = _CHOICE.match(message)
+    if wrong is not None:
+        names = re.findall(r"[\w.-]+", wrong["known"])
+        if wrong["of"] in {None, COMMAND}:
+            return f"no command {wrong['given']!r}{choices(wrong['given'], names, 'commands')}"
+        return f"{wrong['of']}: {wrong['given']!r} is not allowed{choices(wrong['given'], names)}"
+    argument = _ARGUMENT.match(message)
+    return f"{argument['of']}: {argument['problem']}" if argument is not None else message
 
 
 class Choices:
@@ -50,6 +73,12 @@ def add_command(
     )
     parser.set_defaults(command=function, parser=parser)
     return parser
+
+
+def add_verbosity(parser: argparse.ArgumentParser) -> None:
+    """Add the option for how much of the result is printed."""
+    text = "show every case with the result of each metric, and the means; -vv adds the statistics"
+    parser.add_argument("-v", "--verbose", dest="verbosity", action="count", default=0, help=text)
 
 
 def add_templates(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +115,7 @@ def fail_on(text: str | None) -> frozenset[FailOn] | None:
     try:
         return None if text is None else parse_fail_on(text)
     except ValueError as error:
-        raise ConfigError(Problem(f"--fail-on: {error}")) from None
+        raise ConfigError(Problem(f"--fail-on: {error}", kind=Kind.OPTION)) from None
 
 
 def not_empty(text: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agenteval.cli.gitignore import GITIGNORE, missing_patterns, read_gitignore, with_patterns
 from agenteval.cli.starter_workflow import SuitePlace, workflow, workflow_name
-from agenteval.core.errors import ConfigError, InfrastructureError, Problem
+from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Problem
 from agenteval.core.files.writing import make_directory, remove_file, write_bytes, write_new_file
 from agenteval.suite.agent_kinds import KINDS, AgentKind
 from agenteval.suite.formats.registry import formats
@@ -171,11 +171,11 @@ def _refuse_existing(files: Sequence[NewFile]) -> None:
     if existing:
         listed = ", ".join(map(str, existing))
         verb = "exists" if len(existing) == 1 else "exist"
-        raise ConfigError(Problem(f"{listed} {verb} already; nothing was written"))
+        raise ConfigError(Problem(f"{listed} {verb} already; nothing was written", kind=Kind.FILE))
     folders = dict.fromkeys(folder for file in files for folder in reversed(file.path.parents))
     blocked = [str(folder) for folder in folders if _blocks_directory(folder)]
     if blocked:
-        raise ConfigError(Problem(f"not a directory: {', '.join(blocked)}; nothing was written"))
+        raise ConfigError(Problem(f"not a directory: {', '.join(blocked)}; nothing was written", kind=Kind.FILE))
 
 
 def _blocks_directory(path: Path) -> bool:

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agenteval.cli.arguments import Parser
+from agenteval.cli.arguments import COMMAND, Parser
 from agenteval.cli.commands import accept, github, project, results, suites
 from agenteval.cli.streams import loss, protect_standard_streams
-from agenteval.core.errors import AgentEvalError, ConfigError, joined, problems_of, unexpected_error
+from agenteval.core.errors import AgentEvalError, unexpected_error
 from agenteval.core.renamed import RENAMED
 from agenteval.core.version import __version__
 
@@ -50,8 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _status(argv: Sequence[str] | None) -> int:
-    arguments = _arguments(argv)
+    try:
+        arguments = _arguments(argv)
+    except AgentEvalError as error:
+        return _failed(error)
     command: Callable[[argparse.Namespace], int] = arguments.command
+    # Imported here: `agenteval --version` and help need none of it.
     from agenteval.core.masking import masking
 
     with masking():
@@ -63,21 +67,32 @@ def _done(command: Callable[[argparse.Namespace], int], arguments: argparse.Name
     try:
         return command(arguments)
     except AgentEvalError as error:
-        return _fail(error)
+        return _failed(error)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except Exception as error:
         if os.environ.get("RUNNER_DEBUG") == "1":
             raise
-        return _fail(unexpected_error(error))
+        return _failed(unexpected_error(error))
+
+
+def _failed(error: AgentEvalError) -> int:
+    """Print an error, and return its exit status."""
+    # Imported here: most commands do not fail.
+    from agenteval.cli.failure import fail
+
+    return fail(error)
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    arguments, rest = command_line().parse_known_args(_in_new_spelling(sys.argv[1:] if argv is None else argv))
+    words = _in_new_spelling(sys.argv[1:] if argv is None else argv)
+    arguments, rest = command_line().parse_known_args(words)
+    arguments.words = words
     options = [item for item in rest if item.startswith("-")]
     if options or (rest and not hasattr(arguments, "suites")):
         hint = _similar_option(arguments.parser, options[0]) if options else ""
-        arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+        what = f"unknown option {options[0].partition('=')[0]!r}" if options else f"unexpected argument {rest[0]!r}"
+        arguments.parser.error(f"{what}{hint}")
     if rest:
         # argparse accepts suites only before the first option; users also write them after it.
         arguments.suites += rest
@@ -93,27 +108,9 @@ def _in_new_spelling(argv: Sequence[str]) -> list[str]:
 
 
 def _similar_option(parser: argparse.ArgumentParser, text: str) -> str:
-    from agenteval.core.documents.validation import did_you_mean
+    from agenteval.core.text.choices import did_you_mean
 
     return did_you_mean(text.partition("=")[0], re.findall(r"--[a-z-]+", parser.format_help()))
-
-
-def _fail(error: AgentEvalError) -> int:
-    from agenteval.core.masking import redactor
-    from agenteval.core.text.escape import terminal
-
-    redact = redactor()
-    places = tuple(dict.fromkeys(problems_of(error)))
-    problems = joined(places)
-    for problem in problems:
-        print(terminal(redact(f"agenteval: {problem}"), multiline=True), file=sys.stderr)
-    if len(places) > 1:
-        where = f" in {len(places)} places" if len(places) > len(problems) else ""
-        noun = "problem" if len(problems) == 1 else "problems"
-        print(f"agenteval: {len(problems)} {noun}{where}; nothing was run", file=sys.stderr)
-    if isinstance(error, ConfigError) and error.fine:
-        print(terminal(redact(f"agenteval: without problems: {', '.join(error.fine)}")), file=sys.stderr)
-    return error.exit_status
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -126,7 +123,7 @@ def command_line() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"agenteval {__version__}")
-    commands: Any = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands: Any = parser.add_subparsers(title="commands", metavar=COMMAND, required=True)
     for group in (suites, results, accept, project, github):
         group.add(commands)
     return parser

@@ -13,6 +13,8 @@ from agenteval.results.comparison import CaseChange, CaseNote, ComparedCase, His
 # A case is flaky if its pass rate is between 0.1 and 0.9 in at least so many iterations of the baseline.
 _FLAKY_RANGE = 0.4
 _FLAKY_ITERATIONS = 10
+# The changes whose answers reports show.
+_SHOWN = frozenset({"regressed", "improved"})
 
 
 def annotated(sides: Sides, cases: Iterable[ComparedCase], decision: Decision) -> list[ComparedCase]:
@@ -53,8 +55,17 @@ def _marked(case: ComparedCase, marks: _Marks, history: History | None) -> Compa
         notes.append("suspect")
     if history is not None and _is_flaky(history):
         notes.append("flaky")
-    worth_telling = notes or change == "regressed"
-    return case.model_copy(update={"change": change, "notes": notes, "history": history if worth_telling else None})
+    update = {
+        "change": change,
+        "notes": notes,
+        "history": history if notes or change == "regressed" or case.status_after != "passed" else None,
+        "answers": case.answers if change in _SHOWN or "suspect" in notes or _failed_now(case) else [],
+    }
+    return case.model_copy(update=update)
+
+
+def _failed_now(case: ComparedCase) -> bool:
+    return case.status_before == "passed" and case.status_after != "passed"
 
 
 def _is_flaky(history: History) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 from agenteval.compare.regression.decide import decide, decide_rise
 from agenteval.compare.regression.model import Answer, Burden, Cost, Decision, Evidence, Request, Unavailable
@@ -12,6 +13,7 @@ from agenteval.compare.regression.on_files import decide_on_files
 from agenteval.compare.sides import Sides
 from agenteval.compare.statistical import Decided
 
+T = TypeVar("T")
 #: Makes the runs of a request.
 Answering = Callable[[Request], Answer | Unavailable]
 
@@ -98,12 +100,12 @@ def _has_common_scores(evidence: Evidence) -> bool:
     return bool(evidence.first) and any(run for run in evidence.pool)
 
 
-def driven(asking: _Asking, answer: Answering) -> Decision:
-    """Answer every request of a decision, and return it."""
+def driven(asking: Generator[Request, Answer | Unavailable, T], answer: Answering) -> T:
+    """Answer every request of the gate, and return its result."""
     try:
         request = next(asking)
         while True:
             request = asking.send(answer(request))
     except StopIteration as ended:
-        decision: Decision = ended.value
-        return decision
+        result: T = ended.value
+        return result

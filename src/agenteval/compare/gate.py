@@ -12,6 +12,7 @@ from pydantic import Field
 from agenteval.compare.gate_counts import Counts, of_cases
 from agenteval.compare.gate_failures import Failures, Required, failures_of
 from agenteval.compare.gate_findings import (
+    UNCOMPARED,
     failures_and_regressions,
     unchecked,
     unjudged_cases,
@@ -20,6 +21,7 @@ from agenteval.compare.gate_findings import (
 from agenteval.compare.gate_words import broken, listed, passed_headline, with_coverage
 from agenteval.compare.policy import BaseNames, Quarantine
 from agenteval.core.renamed import RENAMED
+from agenteval.core.text.choices import choices
 from agenteval.results.case import CaseResult
 from agenteval.results.model import Results, RunShard
 from agenteval.results.partial import is_interrupted
@@ -47,6 +49,7 @@ class GatePolicy:
         on_unjudged: whether cases that a suite's limits left to no judge fail the gate.
         required: the cases that fail the gate whenever they fail, even if they fail in the baseline too.
         base_names: by which the quarantine knows renamed cases.
+        needs_baseline: whether a run that is compared with nothing is unproven and fails, unless nothing does.
     """
 
     fail_on: frozenset[FailOn] = DEFAULT_FAIL_ON
@@ -56,6 +59,7 @@ class GatePolicy:
     on_unjudged: OnMissing = "warn"
     required: Required = field(default_factory=Required)
     base_names: BaseNames = field(default_factory=dict)
+    needs_baseline: bool = False
 
     def counts(self, case: CaseResult, today: date) -> bool:
         """Return whether a case counts today."""
@@ -97,6 +101,8 @@ def _decided(
     results: Results, policy: GatePolicy, counts: Counts, failing: Failures | None, out: Collection[str]
 ) -> Gate:
     points = unproven_points(results, counts, policy.max_error_rate, out, failing)
+    if policy.needs_baseline and results.comparison is None:
+        points = (*points, UNCOMPARED)
     # A limit of the run ends cases with an error, but nothing broke.
     is_limited = any(point.what in {"time", "budget"} for point in points)
     # Without judgements, criteria have no data.
@@ -126,8 +132,8 @@ def _decided(
         return _gate("error", BROKEN, [*errors, *further, counts.score])
     if points:
         fails = errors_count or "unproven" in policy.fail_on
-        # A run that checked nothing fails, unless nothing fails the job.
-        fails |= bool(policy.fail_on) and any(point.what == "nothing" for point in points)
+        # A run that checked nothing, or not what was asked for, fails, unless nothing fails the job.
+        fails |= bool(policy.fail_on) and any(point.what in {"nothing", "baseline"} for point in points)
         return _gate("unproven", _status(points) if fails else PASSED, [*further, *errors, counts.score])
     tolerated = [finding.text for finding in findings if finding.kind != "warning"]
     words = [word for word in FAIL_ON if word in policy.fail_on]
@@ -198,6 +204,6 @@ def parse_fail_on(text: str) -> frozenset[FailOn]:
     unknown = [word for word in words if renamed.get(word, word) not in FAIL_ON]
     if unknown or not words:
         named = f"{unknown[0]!r} is" if unknown else "an empty list is"
-        raise ValueError(f"{named} not allowed; allowed: {', '.join(FAIL_ON)}, or none alone")
+        raise ValueError(f"{named} not allowed{choices(unknown[0] if unknown else '', FAIL_ON)}, or none alone")
     current = {renamed.get(word, word) for word in words}
     return frozenset(word for word in FAIL_ON if word in current)

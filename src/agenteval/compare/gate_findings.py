@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from agenteval.compare.gate_counts import Counts, of_cases, some
 from agenteval.compare.gate_failures import Failures
@@ -15,6 +15,12 @@ from agenteval.results.metric_use import is_undecided
 from agenteval.results.model import Results
 from agenteval.results.verdict import MendedBy, Unproven
 
+#: The point of a run that needs a baseline and has none. The reason is a warning of the run.
+UNCOMPARED: Final = Unproven(
+    what="baseline",
+    text="there is no baseline to compare with, and on-missing-baseline is fail",
+    mended_by="outside",
+)
 _RESOURCES = {"latency_ms": "the latency", "tokens": "the tokens of an answer", "cost_usd": "the cost of an answer"}
 
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, Shortened, TurnResult
-from agenteval.results.comparison import AnswerChange, CaseChange, ComparedCase, PoolCase, ScoreChange
+from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, Shortened, ToolCall, TurnResult
+from agenteval.results.comparison import (
+    AnswerChange,
+    CaseChange,
+    ComparedCase,
+    EarlierScore,
+    FailedOf,
+    PoolCase,
+    ScoreChange,
+)
 from agenteval.results.model import Results
 from agenteval.results.rollup import (
     aggregated_status,
@@ -15,7 +24,7 @@ from agenteval.results.rollup import (
     mean,
     strict_case_status,
 )
-from agenteval.results.shortening import same_answer, whole_answer
+from agenteval.results.shortening import whole_answer
 from agenteval.suite.model import OVERALL
 
 # Maximum length of an answer in the comparison. Answers are only shown, not compared.
@@ -118,8 +127,25 @@ def _compare(after: CaseResult, before: CaseResult | None, match: Match, thresho
         score_after=after.score,
         line=after.line,
         metrics=_score_changes(before, after, match) if compared and before else [],
-        answers=_answers(before, after) if before and change in {"regressed", "improved"} else [],
+        answers=_answers(before, after) if before and compared and _may_be_told(change, before, after) else [],
+        tries_before=_tries(before) if before and not _passed_in_both(before, after) else None,
     )
+
+
+def _may_be_told(change: CaseChange, before: CaseResult, after: CaseResult) -> bool:
+    """Return whether a case improved, or may have regressed: the statistics decide later."""
+    failed = any(iteration.status != "passed" for iteration in after.iterations)
+    return change != "unchanged" or (before.status == "passed" and failed)
+
+
+def _passed_in_both(before: CaseResult, after: CaseResult) -> bool:
+    return all(iteration.status == "passed" for case in (before, after) for iteration in case.iterations)
+
+
+def _tries(case: CaseResult) -> FailedOf:
+    """Return how many iterations of a case did not pass."""
+    statuses = [iteration.status for iteration in case.iterations]
+    return FailedOf(failed=len(statuses) - statuses.count("passed"), of=len(statuses))
 
 
 def _change(after: CaseResult, before: CaseResult | None, match: Match, threshold: float | None) -> CaseChange:
@@ -182,6 +208,7 @@ def _removed(case: CaseResult) -> ComparedCase:
         score_before=case.score,
         score_after=None,
         line=case.line,
+        tries_before=_tries(case),
     )
 
 
@@ -228,32 +255,47 @@ def _first_reason(scores: list[Score] | None) -> str | None:
 
 
 def _answers(before: CaseResult, after: CaseResult) -> list[AnswerChange]:
-    """Return the answers of the iterations that best show the change: one that passed, one that failed."""
-    old, new = _representative(before), _representative(after)
+    """Return the turns of the iterations that best show the change: one that passed, one that failed.
+
+    The case may have passed in both runs, and in the current one not always.
+    """
+    old, new = _representative(before), after.telling_iteration
     then = {turn.index: turn for turn in (old.turns if old else [])}
-    return [
-        AnswerChange(
-            turn=turn.index,
-            input=_cut(turn.input) or "",
-            before=_cut(then[turn.index].response) if turn.index in then else None,
-            after=_cut(turn.response),
-            shortened_before=_whole_if_cut(then.get(turn.index)),
-            shortened_after=_whole_if_cut(turn),
-        )
-        for turn in (new.turns if new else [])
-        if _differs(turn, then.get(turn.index))
-    ]
+    return [_answer(turn, then.get(turn.index)) for turn in (new.turns if new else [])]
+
+
+def _answer(turn: TurnResult, then: TurnResult | None) -> AnswerChange:
+    return AnswerChange(
+        turn=turn.index,
+        input=_cut(turn.input) or "",
+        before=_cut(then.response) if then else None,
+        after=_cut(turn.response),
+        calls_before=[_call(call) for call in then.tool_calls] if then else [],
+        scores_before=[_score(score) for score in then.scores if score.status != "skipped"] if then else [],
+        latency_before=then.latency_ms if then else None,
+        shortened_before=_whole_if_cut(then),
+        shortened_after=_whole_if_cut(turn),
+    )
+
+
+def _call(call: ToolCall) -> ToolCall:
+    """Return a call without its result, and without large arguments."""
+    args = call.args
+    if args is not None and len(text := json.dumps(args, ensure_ascii=False, default=str)) > _ANSWER_CHARACTERS:
+        args = _cut(text)
+    return ToolCall(name=call.name, args=args, error=_cut(call.error), duration_ms=call.duration_ms)
+
+
+def _score(score: Score) -> EarlierScore:
+    return EarlierScore(
+        id=score.id, score=score.score, threshold=score.threshold, passed=score.passed, status=score.status
+    )
 
 
 def _representative(case: CaseResult) -> IterationResult | None:
     """Return the first iteration with the status of the case."""
     matching = [iteration for iteration in case.iterations if iteration.status == case.status]
     return next(iter(matching or case.iterations), None)
-
-
-def _differs(after: TurnResult, before: TurnResult | None) -> bool:
-    failed = any(score.passed is False for score in after.scores)
-    return before is None or not same_answer(before, after) or failed
 
 
 def _whole_if_cut(turn: TurnResult | None) -> Shortened | None:

@@ -16,7 +16,7 @@ from agenteval.compare.regression.model import Evidence, GatingMetric, Scores
 from agenteval.compare.run_scores import case_scores
 from agenteval.results.case import CaseResult, Score, SuiteResult
 from agenteval.results.comparison import PoolCase, PoolEntry
-from agenteval.results.model import Results, Run
+from agenteval.results.model import SCHEMA_VERSION, Results, Run
 from agenteval.suite.model import OVERALL
 
 # Metric kinds that may call a model.
@@ -111,6 +111,7 @@ class Sides:
             repeats=self._repeats(first),
             iterations={case_id: self.cases[case_id][1].planned for case_id in first},
             is_staged=any(self.cases[case_id][1].unneeded for case_id in first),
+            proves_nothing=min(self.current.schema_version, self.baseline.schema_version) < SCHEMA_VERSION,
             seed=self._seed(first),
         )
 

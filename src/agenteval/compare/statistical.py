@@ -11,6 +11,7 @@ from agenteval.compare.blind import blind_notes
 from agenteval.compare.case_notes import annotated
 from agenteval.compare.compared import Compared
 from agenteval.compare.concluded import Concluded
+from agenteval.compare.drift import drift_notes
 from agenteval.compare.metric_words import metric_words
 from agenteval.compare.regression.model import Cost, Decision, Failures, MetricFinding, MovedCase
 from agenteval.compare.sides import Sides
@@ -94,6 +95,7 @@ def conclude(sides: Sides, cases: Sequence[ComparedCase], decided: Decided) -> C
             *sides.earlier.notes,
             *decided.notes,
             *blind_notes(sides.evidence, decision, sides.policy.settings),
+            *drift_notes(sides.evidence, decision, sides.policy.settings),
         ],
         proof=proof_of(decided),
     )

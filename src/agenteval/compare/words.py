@@ -13,6 +13,8 @@ from agenteval.compare.regression.model import CaseFinding, Decision, MetricFind
 
 # From so many earlier runs on, they decide where the base commit's agent cannot run.
 _RUNS_THAT_DECIDE = 3
+# Characters of a reason in a headline.
+_LONGEST_WHY = 200
 
 
 def words_of(decision: Decision, compared: Compared) -> dict[str, Any]:
@@ -67,7 +69,9 @@ def _unproven(decision: Decision, compared: Compared) -> str:
     suspects = [finding.metric for finding in decision.metrics if finding.suspicious]
     suspects += [compared.case(finding.case_id) for finding in _suspects(decision)]
     if not suspects:
-        return "the comparison with the base is not complete"
+        why = without_markup(decision.missing.why).partition(";")[0]
+        is_short = decision.missing.what == "runs" and len(why) <= _LONGEST_WHY
+        return why if is_short else "the comparison with the base is not complete"
     return f"{_few(suspects, 'suspicion')} looked worse, which was neither proven nor cleared"
 
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar, cast, get_args, get_origi
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.paths import is_too_long
 
 P = ParamSpec("P")
@@ -29,7 +29,7 @@ _CONFIG = ConfigDict(
     strict=True, arbitrary_types_allowed=True, allow_inf_nan=False, revalidate_instances="always", defer_build=True
 )
 # Types that public dataclasses import for type checkers alone; suites that were loaded bring them along.
-_UNCHECKED = ("Aggregate", "Evaluation", "Suite", "Document", "Problem")
+_UNCHECKED = ("Aggregate", "Document", "Evaluation", "HolodeckProject", "Problem", "Suite")
 # Kind of an error → what is expected instead.
 _EXPECTED = {
     "string_type": "a text",
@@ -98,7 +98,7 @@ def checked(
         try:
             bound = signature.bind(*args, **given)
         except TypeError as error:
-            raise raises([Problem(f"arguments: {error}")]) from None
+            raise raises([Problem(f"arguments: {error}", kind=Kind.OPTION)]) from None
         found: list[Problem] = []
         for name, hint in _hints(function).items():
             if name in bound.arguments:
@@ -142,7 +142,7 @@ def problems(value: object, hint: Any, name: str) -> list[Problem]:
     except ValidationError as error:
         return _problems(error.errors(include_url=False), name)
     except RecursionError:
-        return [Problem("is nested too deeply", path=name)]
+        return [Problem("is nested too deeply", path=name, kind=Kind.OPTION)]
     return []
 
 
@@ -154,9 +154,12 @@ def surrogates(value: object, name: str) -> list[Problem]:
         name: the first step of the path.
     """
     try:
-        return [Problem("must not contain a lone surrogate", path=path) for path in _surrogates(value, name)]
+        return [
+            Problem("must not contain a lone surrogate", path=path, kind=Kind.OPTION)
+            for path in _surrogates(value, name)
+        ]
     except RecursionError:
-        return [Problem("is nested too deeply", path=name)]
+        return [Problem("is nested too deeply", path=name, kind=Kind.OPTION)]
 
 
 def _surrogates(value: object, path: str) -> Iterator[str]:
@@ -215,7 +218,7 @@ def _problems(errors: Iterable[ErrorDetails], name: str) -> list[Problem]:
     for detail in errors:
         by_path.setdefault(_path(name, detail["loc"][1:]), []).append(detail)
     wrong = [path for path in by_path if not any(_is_inside(other, path) for other in by_path)]
-    return [Problem(_message(by_path[path]), path=path) for path in wrong]
+    return [Problem(_message(by_path[path]), path=path, kind=Kind.OPTION) for path in wrong]
 
 
 def _path(name: str, steps: Iterable[int | str]) -> str:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 CACHE_KEY = "AGENTEVAL_CACHE_KEY"
 # Codes can be read, so a short key could be found by trying all.
@@ -80,7 +80,7 @@ def seal() -> Seal:
     key = os.environ.get(CACHE_KEY, "").strip()
     problem = key_problem(key)
     if problem:
-        raise ConfigError(Problem(problem, path=CACHE_KEY))
+        raise ConfigError(Problem(problem, path=CACHE_KEY, kind=Kind.VARIABLE))
     return Seal(key or None)
 
 

@@ -28,7 +28,7 @@ _IN_FORCE: ContextVar[BaseCommit | None] = ContextVar("base commit", default=Non
 
 
 def base_commit() -> BaseCommit | None:
-    """Return the base commit; ``None`` if the run is not for a pull request in CI."""
+    """Return the base commit; ``None`` if the run evaluates no change that is not merged, or not in CI."""
     return _IN_FORCE.get()
 
 

@@ -3,27 +3,63 @@
 from __future__ import annotations
 
 import errno
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+
+
+class Kind(StrEnum):
+    """The kinds of problems. Each has a section in ``docs/troubleshooting.md``, with its value as anchor."""
+
+    AGENT_DEFINITION = "agent-definition"
+    AGENT_FAILS = "agent-fails"
+    AGENT_MISSING = "no-agent"
+    CASE_SELECTION = "no-case"
+    FILE = "file-cannot-be-used"
+    GITHUB = "github-job"
+    GROUND_TRUTH = "nothing-to-check"
+    INFRASTRUCTURE = "infrastructure"
+    INTERNAL = "internal-error"
+    JUDGE = "no-judge"
+    MERGE = "merge"
+    MISSING_KEY = "missing-key"
+    NOT_UNIQUE = "not-unique"
+    OPTION = "wrong-option"
+    PLUGIN = "package-cannot-be-used"
+    REQUIREMENT = "missing-requirement"
+    RESULTS = "results-cannot-be-used"
+    SUITE_MISSING = "no-suite"
+    SYNTAX = "syntax"
+    THRESHOLD = "threshold"
+    UNKNOWN_KEY = "unknown-key"
+    UNKNOWN_NAME = "unknown-name"
+    USER_CODE = "code-cannot-be-used"
+    VALUE = "wrong-value"
+    VARIABLE = "variable"
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A mistake in a file, printed as ``file:line: path.to.key: message``.
+    """A mistake in a file, an option or the environment.
+
+    As one line it is ``file:line: path.to.key: message``; ``core.mistakes`` shows it with its source line.
 
     Args:
-        message: the mistake, and the allowed values or the fix.
+        message: ``problem; fix``; the fix may be several clauses.
         file: the path as messages show it; empty for the command line.
         line: 1-based line, if known.
         path: dotted path of the key inside the file; empty for the file as a whole.
+        kind: where the documentation explains it.
+        mark: the wrong text in the line; default: the key.
     """
 
     message: str
     file: str = ""
     line: int | None = None
     path: str = ""
+    kind: Kind = Kind.VALUE
+    mark: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.place, self.path, self.message) if part)
@@ -34,39 +70,18 @@ class Problem:
         return f"{self.file}:{self.line}" if self.file and self.line else self.file
 
 
-# Places that a joined problem lists.
-_MOST_PLACES = 5
-_INDEX = re.compile(r"\[\d+\]")
-
-
-def joined(problems: Iterable[Problem]) -> list[Problem]:
-    """Return each mistake once: one that is in several files has the first place, and lists the others."""
-    groups: dict[tuple[str, str], list[Problem]] = {}
-    for problem in dict.fromkeys(problems):
-        groups.setdefault((problem.message, _INDEX.sub("[]", problem.path)), []).append(problem)
-    found: list[Problem] = []
-    for group in groups.values():
-        first, *others = group
-        if len({problem.file for problem in group}) == 1:
-            found += group
-        else:
-            found.append(replace(first, message=f"{first.message}{_elsewhere(first.message, others)}"))
-    return found
-
-
-def _elsewhere(message: str, others: Sequence[Problem]) -> str:
-    places = [problem.place for problem in others]
-    more = f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
-    noun = "place" if len(places) == 1 else "places"
-    # A message of several lines ends with an example.
-    start = "\n  " if "\n" in message else "; "
-    return f"{start}the same in {len(places)} other {noun}: {', '.join(places[:_MOST_PLACES])}{more}"
-
-
 class AgentEvalError(Exception):
     """Base of every error that is reported as a message, never as a traceback."""
 
     exit_status = 3
+    #: Whether the error is a defect of agenteval.
+    is_defect = False
+
+
+class InternalError(AgentEvalError):
+    """A defect of agenteval."""
+
+    is_defect = True
 
 
 class ConfigError(AgentEvalError):
@@ -103,7 +118,9 @@ class UserCodeError(InfrastructureError):
 
 def problems_of(error: AgentEvalError) -> Sequence[Problem]:
     """Return the problems of an error, each at its place if that is known."""
-    return error.problems if isinstance(error, ConfigError | UserCodeError) else (Problem(str(error)),)
+    if isinstance(error, ConfigError | UserCodeError):
+        return error.problems
+    return (Problem(str(error), kind=Kind.INTERNAL if error.is_defect else Kind.INFRASTRUCTURE),)
 
 
 def raise_failures(failures: Sequence[ConfigError | UserCodeError]) -> None:
@@ -186,13 +203,13 @@ def _is_gone(directory: Path) -> bool:
 def unexpected_error(error: Exception) -> AgentEvalError:
     """Return the error for an unexpected exception."""
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return ConfigError(Problem("the name of a file or directory is too long"))
+        return ConfigError(Problem("the name of a file or directory is too long", kind=Kind.FILE))
     if _is_gone(Path()):
         return InfrastructureError(GONE)
-    return AgentEvalError(f"internal error, please report it: {type(error).__name__}: {error}")
+    return InternalError(f"internal error, please report it: {type(error).__name__}: {error}")
 
 
-def agent_problem(where: str, message: str) -> Problem:
+def agent_problem(where: str, message: str, kind: Kind = Kind.AGENT_DEFINITION) -> Problem:
     """Return a problem with the definition of an agent at ``file:line``."""
     file, _, line = where.rpartition(":")
-    return Problem(f"agent: {message}", file=file or where, line=int(line) if line.isdigit() else None)
+    return Problem(f"agent: {message}", file=file or where, line=int(line) if line.isdigit() else None, kind=kind)

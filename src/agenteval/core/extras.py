@@ -8,7 +8,7 @@ from importlib.util import find_spec
 DISTRIBUTION = "agenteval-action"
 # Extra → modules of it that are used.
 _MODULES: Mapping[str, tuple[str, ...]] = {
-    "files": ("markitdown", "mammoth", "openpyxl", "pandas", "pdfplumber", "pptx", "pypdfium2"),
+    "files": ("lxml", "mammoth", "markdownify", "openpyxl", "pptx", "pypdfium2", "xlrd"),
     "azure": ("azure.ai.evaluation",),
     "local": ("model2vec",),
 }

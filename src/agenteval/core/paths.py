@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from agenteval.core.errors import GONE, InfrastructureError
 
@@ -47,3 +47,38 @@ def working_directory() -> Path:
         return Path.cwd()
     except FileNotFoundError:
         raise InfrastructureError(GONE) from None
+
+
+def working_directory_beside(directory: Path, file: str) -> Path | None:
+    """Return the working directory among the files of a checkout.
+
+    Files of the base commit are in another checkout than the working directory, whose files belong to the change.
+
+    Args:
+        directory: directory of a file of the checkout.
+        file: the file's name in messages, relative to the root of the checkout.
+
+    Returns:
+        ``None`` if the file has no such name, because it is not in a repository.
+    """
+    name = PurePath(file)
+    folders = name.parent.parts
+    if name.is_absolute() or directory.parts[len(directory.parts) - len(folders) :] != folders:
+        return None
+    root = directory.parents[len(folders) - 1] if folders else directory
+    here = working_directory().resolve()
+    repository = repository_of(here) or here
+    return root / here.relative_to(repository)
+
+
+def place_of(path: str) -> Path | None:
+    """Return the file of a suite's path in results if it is on this machine; reverses ``display_path``."""
+    here = working_directory()
+    root = repository_of(here) or here
+    try:
+        file = (root / path).resolve()
+        inside = file.is_relative_to(root.resolve()) or Path(path).is_absolute()
+        return file if inside and file.is_file() else None
+    except (OSError, ValueError):
+        # No file can have this path.
+        return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 Group = Literal["agenteval.metrics", "agenteval.agents", "agenteval.formats", "agenteval.reporters"]
 GROUPS: tuple[Group, ...] = ("agenteval.metrics", "agenteval.agents", "agenteval.formats", "agenteval.reporters")
@@ -75,12 +75,14 @@ def find(group: Group, name: str) -> Any | None:
         return None
     if len(found) > 1:
         names = ", ".join(_distribution(entry) for entry in found)
-        raise ConfigError(Problem(f"{name}: several distributions register it ({names}); uninstall all but one"))
+        raise ConfigError(
+            Problem(f"{name}: several distributions register it ({names}); uninstall all but one", kind=Kind.PLUGIN)
+        )
     try:
         return found[0].load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an extension can raise any exception on import
         problem = f"{name}: cannot be imported from {_distribution(found[0])}: {type(error).__name__}: {error}"
-        raise ConfigError(Problem(problem)) from None
+        raise ConfigError(Problem(problem, kind=Kind.PLUGIN)) from None
 
 
 def find_allowed(group: Group, environment: Mapping[str, str] = os.environ) -> Iterator[tuple[str, Any]]:
@@ -99,7 +101,7 @@ def find_allowed(group: Group, environment: Mapping[str, str] = os.environ) -> I
         elif not any(entry_points(group=other, name=name) for other in GROUPS if "." in name):
             known = ", ".join(sorted(plugin.name for plugin in installed() if plugin.group in _IN_PROCESS))
             message = f"{ALLOWED_VARIABLE}: no installed distribution registers {name!r}; known: {known or 'none'}"
-            raise ConfigError(Problem(message))
+            raise ConfigError(Problem(message, kind=Kind.PLUGIN))
 
 
 def is_allowed(name: str, environment: Mapping[str, str] = os.environ) -> bool:

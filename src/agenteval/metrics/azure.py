@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.cache import key_of
 from agenteval.core.llm.calls import Completion, Exchange
 from agenteval.core.llm.errors import LlmError
@@ -69,7 +69,9 @@ class AzureMetric:
             api_key(self.model)
         except ConfigError as error:
             message = f"the deprecated metric {self.metric}: {error.problems[0].message}"
-            raise ConfigError(Problem(message, file=self.where.file, line=self.where.line)) from None
+            raise ConfigError(
+                Problem(message, file=self.where.file, line=self.where.line, kind=Kind.REQUIREMENT)
+            ) from None
         # The import takes seconds, which must not count against the time limit of a measurement.
         _sdk()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import PlainValidator
 
 from agenteval.core.arguments import problems
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.metrics.base import CaseMetric, Metric, metric_problem
 from agenteval.suite.model import MetricConfig
 
@@ -65,7 +65,7 @@ def given_metric(metric: GivenMetric) -> MetricConfig:
         _ = config.content
     except Exception as error:  # noqa: BLE001 - the options may be any objects
         raise ConfigError(
-            Problem(f"the options of {cls.__name__} have no text form: {error}", path="metrics")
+            Problem(f"the options of {cls.__name__} have no text form: {error}", path="metrics", kind=Kind.USER_CODE)
         ) from None
     return config
 
@@ -82,7 +82,7 @@ def with_resources(metric: Any, resources: Resources) -> Any:
         return replace(metric, resources=resources)
     except Exception as error:  # noqa: BLE001 - code of the caller
         message = f"{type(metric).__name__} cannot be made with `resources`: {type(error).__name__}: {error}"
-        raise ConfigError(Problem(message, path="metrics")) from None
+        raise ConfigError(Problem(message, path="metrics", kind=Kind.USER_CODE)) from None
 
 
 def _fields(metric: Any) -> tuple[str, ...]:

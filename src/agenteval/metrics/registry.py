@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any
 
-from agenteval.core.documents.validation import did_you_mean, join_choices
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.text.choices import choices
 from agenteval.metrics.given import with_resources
 from agenteval.metrics.resources.resources import Resources
 from agenteval.suite.model import MetricConfig, MetricKind
@@ -99,8 +99,8 @@ def metric_type(name: str) -> MetricType:
         ConfigError: no metric has the name; the message lists the existing names.
     """
     if name not in REGISTRY:
-        message = f"no metric {name!r}{did_you_mean(name, REGISTRY)}; known: {join_choices(REGISTRY)}"
-        raise ConfigError(Problem(message))
+        message = f"no metric {name!r}{choices(name, REGISTRY, 'known')}"
+        raise ConfigError(Problem(message, kind=Kind.UNKNOWN_NAME))
     return REGISTRY[name]
 
 
@@ -128,13 +128,12 @@ def build(config: MetricConfig, resources: Resources) -> Any:
     kind = metric_type(config.type)
     for name in config.options:
         if name not in kind.options:
-            known = join_choices(kind.options) or "none"
-            message = f"no option {name!r}{did_you_mean(name, kind.options)}; known: {known}"
-            raise ConfigError(Problem(message, path=config.type))
+            message = f"no option {name!r}{choices(name, kind.options, 'known')}"
+            raise ConfigError(Problem(message, path=config.type, kind=Kind.UNKNOWN_NAME))
     cls = kind.load()
     given = {"resources": resources, "where": config.where}
     declared = {item.name for item in fields(cls)}
     try:
         return cls(**config.options, **{key: value for key, value in given.items() if key in declared})
     except (TypeError, ValueError) as error:
-        raise ConfigError(Problem(f"the options are wrong: {error}", path=config.type)) from None
+        raise ConfigError(Problem(f"the options are wrong: {error}", path=config.type, kind=Kind.VALUE)) from None

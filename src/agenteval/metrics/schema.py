@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agenteval.core.llm.spec import ModelSpec
-from agenteval.core.text.json_text import unfenced
+from agenteval.core.text.json_text import json_in
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.similarity import similarity
@@ -33,7 +33,7 @@ _ANY = FieldType("any")
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """1 if the answer is JSON that follows the schema, else 0; a code fence (```) around it is ignored.
+    """1 if the answer is JSON that follows the schema, else 0; text around the JSON is ignored.
 
     Args:
         schema: the schema.
@@ -95,7 +95,7 @@ def parsed(text: str) -> Any:
         ValueError: the answer is not JSON; the message explains it.
     """
     try:
-        return json.loads(unfenced(text))
+        return json_in(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the answer is not JSON ({error}): {shown(text)}") from None
 

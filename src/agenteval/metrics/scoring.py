@@ -66,6 +66,17 @@ class MetricCatalog:
                 raise ConfigError([_placed(problem, config) for problem in error.problems]) from None
         return found[1]
 
+    @property
+    def configs(self) -> list[MetricConfig]:
+        """The configurations of the metrics that are built."""
+        return [config for config, _ in self._built.values()]
+
+
+def built_metrics(catalogs: Iterable[MetricCatalog]) -> list[MetricConfig]:
+    """Return the configurations of all metrics that are built, each once."""
+    found = {id(config): config for catalog in catalogs for config in catalog.configs}
+    return list(found.values())
+
 
 def _placed(problem: Problem, config: MetricConfig) -> Problem:
     """Return the problem with the place of its metric."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.report.html.page import generate
+from agenteval.report.html.page import PageFiles, generate
 from agenteval.report.html.user_template import fill, read_user_template
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.template_files import UserTemplateError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FOLDER = "evaluation"
 _MOST_TRACES = 10_000  # in a user's template
+_STATIC = PageFiles("analysis.html.j2")
+_INTERACTIVE = replace(_STATIC, scripts=("elements.js", "answers.js"))
 
 
 def report_files(report: Report, _: Results) -> Iterator[ReportFile]:
@@ -76,7 +78,7 @@ def _html_file(suite: AnalysedSuite, created: datetime) -> ReportFile:
         except UserTemplateError as error:
             notices = (str(error),)
     page = make_analysis_page(suite, created, notices)
-    parts = generate("analysis.html.j2", interactive=page.interactive and bool(page.answers), page=page)
+    parts = generate(_INTERACTIVE if page.interactive and page.answers else _STATIC, page=page)
     return ReportFile("report.html", parts, notices)
 
 

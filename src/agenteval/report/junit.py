@@ -2,7 +2,8 @@
 
 The output is valid for both versions of Jenkins' ``junit-10.xsd`` and Surefire's time format: no properties, file or
 line in a testcase, no ``disabled``, three decimals in a time. Test reporters of GitHub still find the place of a
-failure: the file is in its testsuite, the line is in the last line of its text, as in a stack trace.
+failure: the file is in its testsuite, the line is in the last line of its text, as in a stack trace. The result of
+each metric is in the ``system-out`` of each case, and that of all cases in the properties of the testsuite.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from agenteval.compare.gate_words import run_notes
 from agenteval.core.text import escape
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.view import view
-from agenteval.results.archive import Archive, Passed
+from agenteval.report.view.case_metrics import case_metrics
+from agenteval.results.archive import Archive, Passed, agent_seconds
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.model import Results
 from agenteval.results.shortening import shortened_note
@@ -23,6 +25,8 @@ from agenteval.results.shortening import shortened_note
 if TYPE_CHECKING:
     from junit_xml import TestCase
 
+#: In a suite with more cases, passed cases have no ``system-out``: they are not read in full.
+MOST_WITH_METRICS = 2_000
 _LONGEST_MESSAGE = 1_000
 _LONGEST_TEXT = 10_000
 _INDENT = "    "
@@ -50,7 +54,7 @@ def render(results: Results, archive: Archive) -> Iterator[str]:
         _suite_head(suite, archive.counts(suite), _time(taken), timestamp)
         for suite, taken in zip(results.suites, seconds, strict=True)
     ]
-    properties = list(_properties(results))
+    properties = list(_properties(results, len(results.suites) == 1))
     root = {key: str(sum(int(head[key]) for head in heads)) for key in _COUNTS}
     root["time"] = _time(sum(seconds))
     yield '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -58,9 +62,15 @@ def render(results: Results, archive: Archive) -> Iterator[str]:
     for suite, head in zip(results.suites, heads, strict=True):
         yield _open_tag("testsuite", head, _STEP)
         yield from properties
-        yield from _testcases(archive.findings(suite), _line(suite.path))
+        yield from _testcases(_findings(suite, archive, int(head["tests"])), _line(suite.path))
         yield f"{_STEP}</testsuite>\n"
     yield "</testsuites>\n"
+
+
+def _findings(suite: SuiteResult, archive: Archive, cases: int) -> Iterable[tuple[CaseResult, float] | Passed]:
+    if cases > MOST_WITH_METRICS:
+        return archive.findings(suite)
+    return ((case, agent_seconds(case)) for case in archive.cases(suite))
 
 
 def _suite_head(suite: SuiteResult, counts: Counter[CaseStatus], time: str, timestamp: str) -> dict[str, str]:
@@ -76,15 +86,32 @@ def _suite_head(suite: SuiteResult, counts: Counter[CaseStatus], time: str, time
     }
 
 
-def _properties(results: Results) -> Iterator[str]:
-    """Yield the property of a testsuite that describes what the run covered, if that is not everything."""
+def _properties(results: Results, with_metrics: bool) -> Iterator[str]:
+    """Yield the properties of a testsuite: what the run covered, if that is not everything, and the metrics.
+
+    Args:
+        with_metrics: whether the metrics of the run are those of the suite.
+    """
+    found = [*_coverage(results), *(_metrics(results) if with_metrics else ())]
+    if found:
+        yield f"{_STEP * 2}<properties>\n"
+        for name, value in found:
+            yield f'{_STEP * 3}<property name="{_attribute(_line(name))}" value="{_attribute(_line(value))}" />\n'
+        yield f"{_STEP * 2}</properties>\n"
+
+
+def _coverage(results: Results) -> Iterator[tuple[str, str]]:
     covered = results.run.coverage
     counts = [covered.counts_note] if covered is not None and covered.counts_note else []
     notes = "; ".join([*counts, *run_notes(results)])
     if notes:
-        yield f"{_STEP * 2}<properties>\n"
-        yield f'{_STEP * 3}<property name="coverage" value="{_attribute(_line(notes))}" />\n'
-        yield f"{_STEP * 2}</properties>\n"
+        yield "coverage", notes
+
+
+def _metrics(results: Results) -> Iterator[tuple[str, str]]:
+    for row in view.metric_rows(results):
+        passed = "" if row.pass_rate is None else f", {view.percent(row.pass_rate)} passed"
+        yield f"metric.{row.id}", f"mean {view.number(row.mean)} of {view.count(row.n, 'score')}{passed}"
 
 
 def _open_tag(name: str, attributes: Mapping[str, str], indent: str) -> str:
@@ -97,11 +124,32 @@ def _testcases(findings: Iterable[tuple[CaseResult, float] | Passed], path: str)
     classname = f' classname="{_attribute(path)}"' if path else ""
     for found in findings:
         if isinstance(found, Passed):
-            name, time = _attribute(_line(found.name)), _time(found.seconds)
-            yield f'{_STEP * 2}<testcase name="{name}"{classname} time="{time}" />\n'
+            yield _passed(found.name, classname, _time(found.seconds), "")
+            continue
+        case, seconds = found
+        if case.status == "passed":
+            yield _passed(case.name, classname, _time(seconds), _metric_lines(case))
         else:
-            case, seconds = found
             yield f"{_STEP * 2}{_explained(case, path, _time(seconds))}\n"
+
+
+def _passed(name: str, classname: str, time: str, metrics: str) -> str:
+    start = f'{_STEP * 2}<testcase name="{_attribute(_line(name))}"{classname} time="{time}"'
+    if not metrics:
+        return f"{start} />\n"
+    return f"{start}>\n{_STEP * 3}<system-out>{_content(metrics)}</system-out>\n{_STEP * 2}</testcase>\n"
+
+
+def _metric_lines(case: CaseResult) -> str:
+    """Return the result of each metric, and the called tools."""
+    lines = [_line(f"{metric.mark} {metric}") for metric in case_metrics(case)]
+    tools = dict.fromkeys(call.name for turn in case.turns for call in turn.tool_calls)
+    return "\n".join([*lines, *([_line(f"tools called: {', '.join(tools)}")] if tools else [])])
+
+
+def _content(text: str) -> str:
+    """Return a text as the content of an element, in the form that ElementTree writes."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _attribute(line: str) -> str:
@@ -126,7 +174,7 @@ def _explained(case: CaseResult, path: str, time: str) -> str:
 def _not_passed(case: CaseResult, path: str) -> TestCase:
     from junit_xml import TestCase
 
-    testcase = TestCase(_line(case.name), classname=path)
+    testcase = TestCase(_line(case.name), classname=path, stdout=_metric_lines(case) or None)
     message = _line(view.why(case)) or case.status
     if case.status == "skipped":
         testcase.add_skipped_info(message)

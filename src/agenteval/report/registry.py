@@ -6,12 +6,12 @@ other packages run in agenteval's process, so they run only if ``AGENTEVAL_PLUGI
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 from agenteval.core import plugins
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.text.choices import choices
 from agenteval.report.report import Render
 
 #: The modules of the built-in reporters. They run in this order: later ones show the warnings of earlier ones.
@@ -27,9 +27,13 @@ REPORTERS: Mapping[str, str] = {
 
 def built_in() -> Iterator[Render]:
     """Yield the built-in reporters, which run for every report."""
-    for module in REPORTERS.values():
-        render: Render = import_module(module).report_files
-        yield render
+    yield from map(built_in_reporter, REPORTERS)
+
+
+def built_in_reporter(name: str) -> Render:
+    """Import a built-in reporter."""
+    render: Render = import_module(REPORTERS[name]).report_files
+    return render
 
 
 def find_reporter(name: str) -> Render:
@@ -42,20 +46,25 @@ def find_reporter(name: str) -> Render:
         ConfigError: the name is built in or unknown, or the reporter is not allowed or cannot be imported.
     """
     if name in REPORTERS:
-        raise ConfigError(Problem(f"{name!r} is built in and always written; list reporters of other packages only"))
+        raise ConfigError(
+            Problem(
+                f"{name!r} is built in and always written; list reporters of other packages only", kind=Kind.PLUGIN
+            )
+        )
     names = [plugin.name for plugin in plugins.installed() if plugin.group == "agenteval.reporters"]
     if name not in names:
-        close = difflib.get_close_matches(name, names, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; installed: {', '.join(names) or 'none'}"
-        raise ConfigError(Problem(f"no installed package has a reporter {name!r}{hint}"))
+        message = f"no installed package has a reporter {name!r}{choices(name, names, 'installed')}"
+        raise ConfigError(Problem(message, kind=Kind.UNKNOWN_NAME))
     if not plugins.is_allowed(name):
         variable = plugins.ALLOWED_VARIABLE
         message = f"the reporter {name!r} runs in agenteval's process only where {variable} names it"
-        raise ConfigError(Problem(f"{message}; set {variable}={name} if you trust its package"))
+        raise ConfigError(Problem(f"{message}; set {variable}={name} if you trust its package", kind=Kind.PLUGIN))
     render = plugins.find("agenteval.reporters", name)
     if not callable(render):
         raise ConfigError(
-            Problem(f"the reporter {name!r} is not a function, or its name has no dot; fix its package")
+            Problem(
+                f"the reporter {name!r} is not a function, or its name has no dot; fix its package", kind=Kind.PLUGIN
+            )
         )
     found: Render = render
     return found

@@ -61,12 +61,14 @@ class Language:
         escape: converts a value without a filter to safe text.
         filters: filters that may end an expression, besides Jinja's filters that choose, count and sort.
         extendable: the built-in templates that a user's template may extend.
+        shared: the built-in templates with the macros of these.
     """
 
     folder: str
     escape: Callable[[Any], Any]
     filters: Mapping[str, Callable[..., Any]]
     extendable: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
 
 
 class CompiledTemplates(FileSystemBytecodeCache):
@@ -117,7 +119,7 @@ class _Loader(BaseLoader):
             TemplateNotFound: the file does not exist, or is outside of the folder.
             TemplateSyntaxError: the template uses a feature that user templates must not use.
         """
-        is_built_in = self._user is None or template in self._language.extendable
+        is_built_in = self._user is None or template in (*self._language.extendable, *self._language.shared)
         path = self._folder / template if is_built_in else self._beside_user(self._user, template)
         try:
             # The built-in templates belong to the package, which need not be inside the boundary.

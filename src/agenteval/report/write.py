@@ -1,4 +1,4 @@
-"""Writes the report files and prints the table."""
+"""Writes the report files and prints the result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from agenteval.core.errors import AgentEvalError, InfrastructureError
 from agenteval.core.files.lock import LOCK_FILE
@@ -16,6 +16,9 @@ from agenteval.report.report import Report, ReportFile
 from agenteval.report.view.view import GateView
 from agenteval.results.model import Results
 from agenteval.results.store import RESULTS_FILE, results_json
+
+if TYPE_CHECKING:
+    from agenteval.report.terminal.detail import Detail
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 # Files of a report directory that no reporter writes.
@@ -68,11 +71,13 @@ def write_files(files: Iterable[ReportFile], directory: Path) -> tuple[ReportFil
     return tuple(written)
 
 
-def print_table(results: Results, view: GateView, stream: TextIO) -> None:
-    """Print the final table; colour only on a terminal, and never with ``NO_COLOR`` set."""
-    from agenteval.report.terminal import print_results
+def print_result(results: Results, view: GateView, stream: TextIO, detail: Detail | None = None) -> None:
+    """Print the result; colour only on a terminal, and never with ``NO_COLOR`` set."""
+    from agenteval.report.terminal.detail import Detail
+    from agenteval.report.terminal.result import print_results
 
-    print_results(results, view, stream, colour=stream.isatty() and not os.environ.get("NO_COLOR"))
+    colour = stream.isatty() and not os.environ.get("NO_COLOR")
+    print_results(results, view, stream, colour, detail or Detail())
 
 
 def _render(report: Report, results: Results, directory: Path, taken: set[str]) -> Report:

@@ -12,4 +12,9 @@ _ATTEMPTS = re.compile(r" \(after \d+ attempts\)$")
 
 def agent_errors(case: CaseResult) -> frozenset[str]:
     """Return the errors of the turns of a case, without the number of attempts."""
-    return frozenset(_ATTEMPTS.sub("", turn.error) for turn in case.turns if turn.error)
+    return frozenset(without_attempts(turn.error) for turn in case.turns if turn.error)
+
+
+def without_attempts(error: str) -> str:
+    """Return an error without the number of attempts."""
+    return _ATTEMPTS.sub("", error)

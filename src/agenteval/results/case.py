@@ -150,6 +150,13 @@ class CaseResult(ResultsModel):
         return len(self.iterations) + self.unneeded
 
     @property
+    def telling_iteration(self) -> IterationResult | None:
+        """The first iteration with the status of the case; of a passed case, the first that did not pass, if any."""
+        failed = [iteration for iteration in self.iterations if iteration.status != "passed"]
+        own = [iteration for iteration in failed if iteration.status == self.status]
+        return next(iter(own or failed or self.iterations), None)
+
+    @property
     def turns(self) -> list[TurnResult]:
         """The turns of all iterations, in order."""
         return [turn for iteration in self.iterations for turn in iteration.turns]
@@ -201,6 +208,7 @@ class SuiteResult(ResultsModel):
         unmeasured: ids of the metrics that can decide and were skipped for every reply, and their parts that measured
             nothing, such as ``basic (rule 1: not_contains)``; empty in a shard.
         undecided: number of cases that passed although no metric gave a verdict.
+        goal: the suite's description of what the evaluation is for.
     """
 
     path: str
@@ -212,4 +220,5 @@ class SuiteResult(ResultsModel):
     threshold: float | None = Field(default=None, exclude_if=lambda value: value is None)
     unmeasured: list[str] = Field(default=[], exclude_if=lambda value: not value)
     undecided: int = Field(default=0, exclude_if=lambda value: not value)
+    goal: str | None = Field(default=None, exclude_if=lambda value: value is None)
     cases: list[CaseResult]

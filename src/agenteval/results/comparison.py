@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from agenteval.results.case import CaseStatus, Shortened
+from agenteval.results.case import CaseStatus, ScoreStatus, Shortened, ToolCall
 from agenteval.results.epoch import EpochBegin, EpochCause, LongLook, MadeWith
 from agenteval.results.values import ResultsModel, clean_json
 from agenteval.results.verdict import Unproven
@@ -256,10 +256,23 @@ class ScoreChange(ResultsModel):
     reason: str | None = None
 
 
+class EarlierScore(ResultsModel):
+    """A score of a turn in the baseline's run."""
+
+    id: str
+    score: float | None
+    threshold: float | None = None
+    passed: bool | None
+    status: ScoreStatus
+
+
 class AnswerChange(ResultsModel):
     """The answers of both runs to one turn.
 
     Attributes:
+        calls_before: the tool calls of the earlier answer, without their results.
+        scores_before: its scores.
+        latency_before: the agent's time for it, in ms.
         shortened_before: size and hash of the whole earlier answer, if ``before`` is only its beginning.
         shortened_after: the same for ``after``.
     """
@@ -268,6 +281,10 @@ class AnswerChange(ResultsModel):
     input: str
     before: str | None
     after: str | None
+    # Omitted if empty or unknown.
+    calls_before: list[ToolCall] = Field(default=[], exclude_if=lambda value: not value)
+    scores_before: list[EarlierScore] = Field(default=[], exclude_if=lambda value: not value)
+    latency_before: float | None = Field(default=None, exclude_if=lambda value: value is None)
     shortened_before: Shortened | None = Field(default=None, exclude_if=lambda value: value is None)
     shortened_after: Shortened | None = Field(default=None, exclude_if=lambda value: value is None)
 
@@ -278,7 +295,12 @@ class AnswerChange(ResultsModel):
 
 
 class ComparedCase(ResultsModel):
-    """One case in both runs. ``changed``: the question or every metric differs, so the case is not compared."""
+    """One case in both runs. ``changed``: the question or every metric differs, so the case is not compared.
+
+    Attributes:
+        answers: of cases that regressed, improved or may have regressed.
+        tries_before: how many iterations of the baseline's run failed, for a case that did not simply pass in both.
+    """
 
     id: str
     name: str
@@ -292,6 +314,7 @@ class ComparedCase(ResultsModel):
     answers: list[AnswerChange] = Field(default=[])
     notes: list[CaseNote] = Field(default=[])
     history: History | None = None
+    tries_before: FailedOf | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class RescoredMetric(ResultsModel):

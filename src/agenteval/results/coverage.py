@@ -8,6 +8,8 @@ from pydantic import Field
 
 from agenteval.results.values import ResultsModel, Text
 
+# Names that a note lists.
+_LISTED = 3
 EndedBy = Literal["signal", "time", "budget"]
 
 
@@ -16,12 +18,14 @@ class Coverage(ResultsModel):
 
     Attributes:
         cases: number of cases of the suites; ``null`` for recorded traces, which are not counted.
-        selected: number of cases that the filter and the tags select.
+        selected: number of cases that are selected by filter, tags, names and an earlier run.
         finished: number of cases that finished in this file; a shard has a part of the selected ones.
         iterations: number of iterations of each case that the caller asked for; ``null``: as suites and configuration
             ask.
         filter: text that names and ids of the selected cases contain.
         tags: the selected cases have one of these.
+        names: names or ids of the selected cases.
+        failed_in: results of an earlier run in which the selected cases did not pass.
         max_llm_calls: budget of calls to models.
         max_cost_usd: budget of the cost of models, in US dollars.
         time_limit_s: time limit of the run, in seconds.
@@ -34,6 +38,9 @@ class Coverage(ResultsModel):
     iterations: int | None = None
     filter: Text | None = None
     tags: list[Text] = Field(default=[])
+    # Both are omitted if they were not given.
+    names: list[Text] = Field(default=[], exclude_if=lambda value: not value)
+    failed_in: Text | None = Field(default=None, exclude_if=lambda value: value is None)
     max_llm_calls: int | None = None
     max_cost_usd: float | None = None
     time_limit_s: float | None = None
@@ -52,6 +59,11 @@ class Coverage(ResultsModel):
         asked = [f"filter '{self.filter}'"] if self.filter else []
         if self.tags:
             asked.append(f"{'tag' if len(self.tags) == 1 else 'tags'} {', '.join(self.tags)}")
+        if self.names:
+            more = f" and {len(self.names) - _LISTED} more" if len(self.names) > _LISTED else ""
+            asked.append(f"{'case' if len(self.names) == 1 else 'cases'} {', '.join(self.names[:_LISTED])}{more}")
+        if self.failed_in:
+            asked.append(f"failed in {self.failed_in}")
         by = f" ({' and '.join(asked)})" if asked else ""
         if self.cases is None:
             return f"only selected traces{by}" if asked else ""

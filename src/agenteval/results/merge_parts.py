@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.results.case import CaseResult
 from agenteval.results.comparison import PoolEntry
 from agenteval.results.model import SCHEMA_VERSION, Results, Run, RunShard
@@ -84,14 +84,14 @@ def _unusable(parts: Sequence[Part]) -> Iterator[Problem]:
     """Yield the problems of parts that cannot be merged with any other."""
     for part in parts:
         if not part.run.complete:
-            yield Problem("this run was interrupted; run it again", file=part.file)
+            yield Problem("this run was interrupted; run it again", file=part.file, kind=Kind.MERGE)
         elif not _is_time(part.run.started_at) or not _is_time(part.run.finished_at):
-            yield Problem("`run` does not say when it started and finished", file=part.file)
+            yield Problem("`run` does not say when it started and finished", file=part.file, kind=Kind.MERGE)
         elif part.case_ids and part.own_entry is None and len(parts) > 1:
             message = "this run scored recorded traces; score them all in one run, with --traces FOLDER"
-            yield Problem(message, file=part.file)
+            yield Problem(message, file=part.file, kind=Kind.MERGE)
         elif repeated := [case_id for case_id, times in Counter(part.case_ids).items() if times > 1]:
-            yield Problem(f"names {_cases(repeated)} more than once", file=part.file)
+            yield Problem(f"names {_cases(repeated)} more than once", file=part.file, kind=Kind.MERGE)
 
 
 def _foreign(parts: Sequence[Part]) -> Iterator[Problem]:
@@ -103,13 +103,13 @@ def _foreign(parts: Sequence[Part]) -> Iterator[Problem]:
         files |= dict.fromkeys(part.run_ids, part.file)
         different = [what for what, of in _SAME if of(part) != of(first)]
         if again is not None:
-            yield Problem(f"the same run is in {again}", file=part.file)
+            yield Problem(f"the same run is in {again}", file=part.file, kind=Kind.MERGE)
         elif part.run.shard is None and first.run.shard is not None:
-            yield Problem(f"a whole run, but {first.file} is a shard", file=part.file)
+            yield Problem(f"a whole run, but {first.file} is a shard", file=part.file, kind=Kind.MERGE)
         elif part.run.shard is not None and first.run.shard is None:
-            yield Problem(f"a shard, but {first.file} is a whole run", file=part.file)
+            yield Problem(f"a shard, but {first.file} is a whole run", file=part.file, kind=Kind.MERGE)
         elif different:
-            yield Problem(f"{' and '.join(different)} than {first.file}", file=part.file)
+            yield Problem(f"{' and '.join(different)} than {first.file}", file=part.file, kind=Kind.MERGE)
 
 
 def _release(part: Part) -> tuple[str, ...]:
@@ -144,25 +144,29 @@ def _incomplete(parts: Sequence[Part]) -> Iterator[Problem]:
     for part in parts:
         shard = part.shard
         if shard.count != first.count:
-            yield Problem(f"one of {shard.count} shards; {parts[0].file} is one of {first.count}", file=part.file)
+            yield Problem(
+                f"one of {shard.count} shards; {parts[0].file} is one of {first.count}",
+                file=part.file,
+                kind=Kind.MERGE,
+            )
         elif shard.index > shard.count:
-            yield Problem(f"shard {shard.index} of {shard.count} does not exist", file=part.file)
+            yield Problem(f"shard {shard.index} of {shard.count} does not exist", file=part.file, kind=Kind.MERGE)
         elif shard.divided_by != first.divided_by:
             message = f"its cases were divided by another baseline than those of {parts[0].file}"
-            yield Problem(f"{message}; give all shards the same one", file=part.file)
+            yield Problem(f"{message}; give all shards the same one", file=part.file, kind=Kind.MERGE)
         elif shard.cases != first.cases:
             message = (
                 f"part of a run of other cases than {parts[0].file}; give all shards the same suites and filters"
             )
-            yield Problem(message, file=part.file)
+            yield Problem(message, file=part.file, kind=Kind.MERGE)
         elif shard.index in seen:
-            yield Problem(f"shard {shard.index} is also in {seen[shard.index]}", file=part.file)
+            yield Problem(f"shard {shard.index} is also in {seen[shard.index]}", file=part.file, kind=Kind.MERGE)
         seen.setdefault(shard.index, part.file)
     missing = [str(index) for index in range(1, first.count + 1) if index not in seen]
     if len(missing) == 1:
-        yield Problem(f"shard {missing[0]} of {first.count} is missing")
+        yield Problem(f"shard {missing[0]} of {first.count} is missing", kind=Kind.MERGE)
     elif missing:
-        yield Problem(f"{len(missing)} shards of {first.count} are missing: {_some(missing)}")
+        yield Problem(f"{len(missing)} shards of {first.count} are missing: {_some(missing)}", kind=Kind.MERGE)
     else:
         yield from _badly_divided(parts)
 
@@ -174,14 +178,14 @@ def _badly_divided(parts: Iterable[Part]) -> Iterator[Problem]:
     for part in parts:
         again = [case_id for case_id in part.case_ids if case_id in seen]
         if again:
-            yield Problem(f"has {_cases(again)} that {seen[again[0]]} has too", file=part.file)
+            yield Problem(f"has {_cases(again)} that {seen[again[0]]} has too", file=part.file, kind=Kind.MERGE)
         unwanted = [case_id for case_id in part.case_ids if case_id not in wanted]
         if unwanted:
-            yield Problem(f"has {_cases(unwanted)} not in its own list of cases", file=part.file)
+            yield Problem(f"has {_cases(unwanted)} not in its own list of cases", file=part.file, kind=Kind.MERGE)
         seen |= dict.fromkeys(part.case_ids, part.file)
     lost = [case_id for case_id in wanted if case_id not in seen]
     if lost:
-        yield Problem(f"in no shard: {_cases(lost)}")
+        yield Problem(f"in no shard: {_cases(lost)}", kind=Kind.MERGE)
 
 
 def _unlike(parts: Sequence[Part]) -> Iterator[Problem]:
@@ -191,17 +195,17 @@ def _unlike(parts: Sequence[Part]) -> Iterator[Problem]:
         missing = sorted(set(first.case_ids) - set(part.case_ids))
         more = sorted(set(part.case_ids) - set(first.case_ids))
         if missing:
-            yield Problem(f"lacks {_cases(missing)} that {first.file} has", file=part.file)
+            yield Problem(f"lacks {_cases(missing)} that {first.file} has", file=part.file, kind=Kind.MERGE)
         if more:
-            yield Problem(f"has {_cases(more)} that {first.file} lacks", file=part.file)
+            yield Problem(f"has {_cases(more)} that {first.file} lacks", file=part.file, kind=Kind.MERGE)
     for part in parts if len(parts) > 1 else ():
         together = [case.id for _, case in part.results.cases() if _is_judged_together(case)]
         if part.results.schema_version < SCHEMA_VERSION:
             message = "this file does not record which cases are strict; merge its shards only, or run it again"
-            yield Problem(message, file=part.file)
+            yield Problem(message, file=part.file, kind=Kind.MERGE)
         elif together:
             message = f"judges all iterations of {_cases(together)} together; run these once, with --iterations"
-            yield Problem(message, file=part.file)
+            yield Problem(message, file=part.file, kind=Kind.MERGE)
 
 
 def _is_judged_together(case: CaseResult) -> bool:

@@ -53,13 +53,6 @@ def shortened_values(result: CaseResult | IterationResult, fields: Sequence[str]
     return any(field in turn.shortened for iteration in iterations for turn in iteration.turns for field in fields)
 
 
-def same_answer(before: TurnResult, after: TurnResult) -> bool:
-    """Return whether two turns have the same whole answer."""
-    if "response" not in before.shortened and "response" not in after.shortened:
-        return before.response == after.response
-    return whole_answer(before) == whole_answer(after)
-
-
 def whole_answer(turn: TurnResult) -> Shortened | None:
     """Return size and hash of the whole answer of a turn; ``None`` without an answer."""
     if turn.response is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, RootModel, ValidationError
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.reading import LARGEST_RESULTS, read_regular
 from agenteval.core.runtime import gc_paused
 from agenteval.results.archive import Archive
@@ -16,13 +16,15 @@ from agenteval.results.comparison import PoolCase, PoolEntry
 from agenteval.results.migration import upgraded, without_old_fingerprints
 from agenteval.results.model import SCHEMA_VERSION, Results
 
+_MOST_LISTED = 3
+
 RESULTS_FILE = "results.json"
 _NO_CASES = '"cases": []'
 _NO_POOLED = '"cases": {}'
 _POOL_INDENT = " " * 3
 _OLD_BASELINE = (
     "the baseline was written by an earlier agenteval, which kept no fingerprint of each metric: cases are compared "
-    "by their ids, and this run starts a new pool of baseline runs"
+    "by their ids, its runs only raise suspicions, and this run starts a new pool of baseline runs"
 )
 # Separators in a file. They bound its number of values, each of which takes up to 400 bytes of memory.
 _MOST_SEPARATORS = 20_000_000
@@ -88,14 +90,22 @@ def read_results(path: Path) -> Results:
     return parse_results(content, str(file))
 
 
+def no_results(file: Path) -> Problem:
+    """Return the problem of a results file that does not exist, with the runs in the working directory."""
+    there = sorted(Path().glob(f"*/{RESULTS_FILE}"))[:_MOST_LISTED]
+    here = f"; results here: {', '.join(str(found.parent) for found in there)}" if there else ""
+    fix = "name a results.json, or the directory of a report"
+    return Problem(f"no such results file; {fix}{here}", file=str(file), kind=Kind.RESULTS)
+
+
 def _content(path: Path) -> tuple[Path, bytes]:
     file = path / RESULTS_FILE if path.is_dir() else path
     try:
         return file, read_regular(file, limit=LARGEST_RESULTS)
     except FileNotFoundError:
-        raise ConfigError(Problem("no such results file", file=str(file))) from None
+        raise ConfigError(no_results(file)) from None
     except OSError as error:
-        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(file))) from None
+        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(file), kind=Kind.RESULTS)) from None
 
 
 def parse_results(content: bytes, name: str) -> Results:
@@ -110,7 +120,9 @@ def parse_results(content: bytes, name: str) -> Results:
     """
     if content.count(b",") > _MOST_SEPARATORS:
         raise ConfigError(
-            Problem(f"has more than {_MOST_SEPARATORS:,} values; divide the run into shards", file=name)
+            Problem(
+                f"has more than {_MOST_SEPARATORS:,} values; divide the run into shards", file=name, kind=Kind.RESULTS
+            )
         )
     try:
         with gc_paused():
@@ -206,19 +218,21 @@ def _unreadable(content: bytes, file: str, error: ValidationError) -> Problem:
         version = None
     if isinstance(version, int) and version > SCHEMA_VERSION:
         return Problem(
-            f"written by a newer agenteval (schema_version {version}, this one reads {SCHEMA_VERSION})", file=file
+            f"written by a newer agenteval (schema_version {version}, this one reads {SCHEMA_VERSION})",
+            file=file,
+            kind=Kind.RESULTS,
         )
     if version is None:
-        return Problem("not a results file of agenteval (it has no schema_version)", file=file)
+        return Problem("not a results file of agenteval (it has no schema_version)", file=file, kind=Kind.RESULTS)
     path = ".".join(str(step) for step in first["loc"])
-    return Problem(f"not a results file of agenteval: {first['msg']}", file=file, path=path)
+    return Problem(f"not a results file of agenteval: {first['msg']}", file=file, path=path, kind=Kind.RESULTS)
 
 
 def _invalid_json(content: bytes, file: str, message: str) -> Problem:
     try:
         json.loads(content)
     except json.JSONDecodeError as broken:
-        return Problem(f"not valid JSON: {broken.msg}", file=file, line=broken.lineno)
+        return Problem(f"not valid JSON: {broken.msg}", file=file, line=broken.lineno, kind=Kind.RESULTS)
     except (ValueError, RecursionError):
         pass
-    return Problem(f"not valid JSON: {message.removeprefix('Invalid JSON: ')}", file=file)
+    return Problem(f"not valid JSON: {message.removeprefix('Invalid JSON: ')}", file=file, kind=Kind.RESULTS)

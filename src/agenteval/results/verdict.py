@@ -12,6 +12,9 @@ from agenteval.results.values import ResultsModel, Text
 Verdict = Literal["passed", "failed", "unproven", "error"]
 #: Who can mend something: the author of the change, or the operator of judge, budget and confirmation run.
 MendedBy = Literal["change", "outside"]
+PointKind = Literal[
+    "cases", "metric", "scores", "errors", "confirmation", "budget", "time", "nothing", "part", "rules", "baseline"
+]
 
 
 class Unproven(ResultsModel):
@@ -24,7 +27,7 @@ class Unproven(ResultsModel):
         mended_by: who can mend it.
     """
 
-    what: Literal["cases", "metric", "scores", "errors", "confirmation", "budget", "time", "nothing", "part", "rules"]
+    what: PointKind
     text: Text
     # Omitted if empty.
     details: tuple[Text, ...] = Field(default=(), exclude_if=lambda value: not value)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agenteval.compare.rescored import Rescored
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.text.redact import Redactor
 from agenteval.results.case import CaseResult
 from agenteval.results.masking import redacted
@@ -46,23 +46,16 @@ class MissingBaseline:
 
     Attributes:
         reasons: why, as warnings; empty if the caller wants no warning.
-        is_required: whether a run without a baseline is an error.
     """
 
     reasons: tuple[str, ...] = ()
-    is_required: bool = False
 
-    def accept(self, *further: str) -> tuple[str, ...]:
+    def warnings(self, *further: str) -> tuple[str, ...]:
         """Return the warnings of a run that is compared with nothing.
 
         Args:
             *further: why the base commit's agent could not make a baseline either.
-
-        Raises:
-            ConfigError: a baseline is required.
         """
-        if self.is_required:
-            raise ConfigError(Problem(text, path="baseline") for text in (*self.reasons, *further))
         return (*self.reasons, *further) if self.reasons else ()
 
 
@@ -75,12 +68,8 @@ class Search:
     missing: MissingBaseline | None = None
 
     def accepted(self) -> Search:
-        """Return the result of a search after which nothing else can make a baseline.
-
-        Raises:
-            ConfigError: no run was found, and a baseline is required.
-        """
-        return self if self.missing is None else Search(warnings=(*self.warnings, *self.missing.accept()))
+        """Return the result of a search after which nothing else can make a baseline."""
+        return self if self.missing is None else Search(warnings=(*self.warnings, *self.missing.warnings()))
 
 
 class BaselineSource(Protocol):
@@ -137,7 +126,7 @@ def check_baseline(results: Results, file: Path | None) -> None:
             its cases were not evaluated.
     """
     if why := why_no_baseline(results):
-        raise ConfigError(Problem(f"this run cannot be a baseline: {why}", file=str(file or "")))
+        raise ConfigError(Problem(f"this run cannot be a baseline: {why}", file=str(file or ""), kind=Kind.RESULTS))
 
 
 def check_not_shard(results: Results, file: Path | None) -> None:
@@ -148,7 +137,7 @@ def check_not_shard(results: Results, file: Path | None) -> None:
     """
     if results.run.shard is not None:
         message = f"this run cannot be compared: {why_partial(results.run)}"
-        raise ConfigError(Problem(message, file=str(file or "")))
+        raise ConfigError(Problem(message, file=str(file or ""), kind=Kind.RESULTS))
 
 
 def known_suites(suites: Iterable[Suite]) -> list[KnownSuite]:

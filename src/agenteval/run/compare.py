@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agenteval.core.errors import AgentEvalError
+from agenteval.core.paths import place_of
 from agenteval.results.comparison import Comparison, PoolEntry
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.results.partial import why_no_baseline
 from agenteval.results.summary import RunUsage
 from agenteval.run.baseline import FoundBaseline, MissingBaseline
 from agenteval.run.resolve.spec import GateSpec, RunSpec
-from agenteval.run.resolve.suites import place_of
 from agenteval.run.runner.execution import RunExecution
 
 if TYPE_CHECKING:
@@ -129,14 +129,8 @@ def prepared_control(spec: RunSpec) -> Iterator[PreparedControl | AgentEvalError
 
     Yields:
         The control, or why it cannot be used; ``None`` if the run needs none.
-
-    Raises:
-        ConfigError: a baseline is required and missing, and no control can make it.
     """
-    missing = spec.missing_baseline
-    if (spec.baseline is None and missing is None) or not spec.compare.confirms_beside_base:
-        if missing is not None:
-            missing.accept()
+    if (spec.baseline is None and spec.missing_baseline is None) or not spec.compare.confirms_beside_base:
         yield None
         return
     # Imported here: most runs need none.
@@ -146,8 +140,6 @@ def prepared_control(spec: RunSpec) -> Iterator[PreparedControl | AgentEvalError
     baseline = spec.baseline.results if spec.baseline is not None else None
     earlier = {entry.commit for entry in baseline.pool if entry.commit} if baseline is not None else ()
     with prepared(spec, baseline.run.commit if baseline else None, earlier, early_commits(spec)) as control:
-        if missing is not None and isinstance(control, AgentEvalError):
-            missing.accept(str(control))
         yield control
 
 
@@ -166,9 +158,6 @@ def confirm_and_compare(
         spec: the specification of the first run.
         execution: the execution of the first run.
         control: the control, from ``prepared_control``.
-
-    Raises:
-        ConfigError: a baseline is required and missing, and the control cannot run.
     """
     from agenteval.compare.regression.model import Cost
     from agenteval.compare.statistical import with_cost
@@ -203,7 +192,7 @@ def _first_comparer(results: Results, spec: RunSpec, runs: ConfirmingRuns) -> Co
         return _comparer(results, spec, made, None)
     missing = spec.missing_baseline or MissingBaseline()
     warnings = [text for text in runs.warnings if made.why not in text]
-    accepted = missing.accept(f"the base commit's agent cannot make a baseline: {made.why}")
+    accepted = missing.warnings(f"the base commit's agent cannot make a baseline: {made.why}")
     uncompared = ComparedRun(results, warnings=(*warnings, *accepted), signal=runs.signal)
     return replace(uncompared, results=_with_usage(results, runs.usage))
 

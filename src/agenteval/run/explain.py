@@ -11,7 +11,7 @@ from pathlib import Path
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.regression.capability import Power, power_of
 from agenteval.compare.sides import Sides
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.results.model import Results
 from agenteval.run.baseline import check_baseline
 from agenteval.run.resolve.saved import resolve_saved
@@ -47,7 +47,9 @@ def explain_file(path: Path, settings: Settings) -> Explanation:
     policy = resolve_saved(results, settings, os.environ).compare
     found = explain(results, policy, datetime.now(UTC).date(), notes)
     if not (found.power.detectable and found.power.cases):
-        raise ConfigError(Problem("no metric that can fail the gate has a score in this run", file=str(path)))
+        raise ConfigError(
+            Problem("no metric that can fail the gate has a score in this run", file=str(path), kind=Kind.RESULTS)
+        )
     return found
 
 

@@ -8,14 +8,11 @@ from agenteval.compare.policy import ComparePolicy
 from agenteval.results.comparison import Comparison
 from agenteval.results.model import Results
 from agenteval.results.verdict import Unproven
+from agenteval.run.baseline import FoundBaseline
 
 
 def compare_finished(
-    now: Results,
-    then: Results,
-    policy: ComparePolicy,
-    notes: tuple[str, ...] = (),
-    integrity: Integrity | None = None,
+    now: Results, baseline: FoundBaseline, policy: ComparePolicy, integrity: Integrity | None = None
 ) -> Comparison:
     """Compare two finished runs.
 
@@ -24,22 +21,29 @@ def compare_finished(
 
     Args:
         now: the run to check; not a shard.
-        then: the earlier run.
+        baseline: the earlier run.
         policy: the comparison policy.
-        notes: what the reader of the earlier run left out.
         integrity: what was accepted; default: nothing.
     """
-    policy = policy.without_confirmation()
-    if now.run.id == then.run.id:
-        notes = (*notes, "both files contain the same run, so nothing can differ")
-    accepted = integrity or Integrity()
-    then = with_ids_of(now, then)
+    then = with_ids_of(now, baseline.results)
+    is_same = now.run.id == then.run.id
+    notes = ("both files contain the same run, so nothing can differ",) if is_same else ()
     known = {case.id for _, case in now.cases()}
     covered = now.run.coverage
-    if covered is None or not covered.selection_note:
-        return Comparer(now, then, known, policy, notes=notes, integrity=accepted).decide()
-    known |= {case.id for _, case in then.cases()}
-    comparison = Comparer(now, then, known, policy, notes=notes, integrity=accepted).decide()
+    is_part = covered is not None and bool(covered.selection_note)
+    if is_part:
+        known |= {case.id for _, case in then.cases()}
+    comparison = Comparer(
+        now,
+        then,
+        known,
+        policy.without_confirmation(),
+        notes=(*baseline.notes, *notes),
+        integrity=integrity or Integrity(),
+        rescored=baseline.rescored,
+    ).decide()
+    if not is_part:
+        return comparison
     part = Unproven(what="part", text="only the selected cases can be compared", mended_by="change")
     verdict = comparison.verdict if comparison.verdict == "regressed" else "unproven"
     return comparison.model_copy(update={"verdict": verdict, "unproven": [part, *comparison.unproven]})

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TextIO
 
 from agenteval.compare.run_scores import pool_entry
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.masking import shortened
-from agenteval.report.write import print_table, write_reports
+from agenteval.report.terminal.commands import NextCommands, next_commands
+from agenteval.report.terminal.detail import Detail
+from agenteval.report.write import print_result, write_reports
 from agenteval.results.analysis.answers import EvaluatedAnswer, evaluated
 from agenteval.results.archive import InMemory
 from agenteval.results.case import SuiteResult
@@ -37,6 +39,7 @@ from agenteval.run.integrity.finished import merged_by_base, with_integrity
 from agenteval.run.outcome import RunOutcome, decide, report_directory_of_run
 from agenteval.run.provenance import Provenance
 from agenteval.run.resolve.merge import resolve_merge
+from agenteval.run.resolve.spec import GateSpec
 from agenteval.run.runner.execution import RunExecution
 from agenteval.run.settings import Settings
 from agenteval.suite.model import Suite
@@ -61,7 +64,7 @@ def merge_files(
         out: the file to write, or the directory for a results.json; other reports are written beside it.
         settings: the configuration, baseline, history, templates, and what fails the gate.
         context: additions of the environment; none by default.
-        stream: receives the final table; standard output by default.
+        stream: receives the result; standard output by default.
 
     Raises:
         ConfigError: a file cannot be read, the files do not belong together, or an option is invalid.
@@ -88,7 +91,7 @@ def merge_files(
     results = evaluations.results
     if merged.fingerprints:
         results = results.model_copy(update={"pool": [pool_entry(results, merged.fingerprints)]})
-    spec = merged_by_base(spec, settings, context, results)
+    spec = _rescored(merged_by_base(spec, settings, context, results))
     attempt = begin_merged_attempt(results, parts, spec, context)
     if attempt is not None:
         spec = attempt.spec(spec)
@@ -104,8 +107,22 @@ def merge_files(
     with report_directory_of_run(target.parent):
         report = write_reports(outcome.report(spec.earlier, evaluations), outcome.results, target)
     outcome = replace(outcome, view=report.gate)
-    print_table(outcome.results, outcome.view, stream or sys.stdout)
+    # In a workflow the page is in an artifact.
+    commands = None if context.provenance is not None else next_commands(target.parent)
+    detail = Detail(settings.verbosity, outcome.archive, commands or NextCommands())
+    print_result(outcome.results, outcome.view, stream or sys.stdout, detail)
     return outcome
+
+
+def _rescored(spec: GateSpec) -> GateSpec:
+    """Return the specification with new scores of the baseline's answers, where only metrics changed."""
+    if spec.baseline is None:
+        return spec
+    # Imported here: most merges have no baseline.
+    from agenteval.run.rescore import with_rescored_baseline
+
+    cases = (case for suite in spec.suites for case in suite.cases)
+    return replace(spec, baseline=with_rescored_baseline(spec.baseline, cases))
 
 
 def _check_evaluated_here(part: Part, context: RunContext) -> None:
@@ -125,7 +142,7 @@ def _check_evaluated_here(part: Part, context: RunContext) -> None:
             continue
         if is_committed:
             message = "this file is in the commit of the change, so no step of this run has written it"
-            raise ConfigError(Problem(message, file=part.file))
+            raise ConfigError(Problem(message, file=part.file, kind=Kind.MERGE))
 
 
 def _check_commit(part: Part, context: RunContext) -> None:
@@ -144,7 +161,7 @@ def _check_commit(part: Part, context: RunContext) -> None:
         message = (
             f"these results are of commit {commit[:12]}, and this run is for {str(head)[:12]}; evaluate it first"
         )
-        raise ConfigError(Problem(message, file=part.file))
+        raise ConfigError(Problem(message, file=part.file, kind=Kind.MERGE))
 
 
 def _check_repository(part: Part, context: RunContext) -> None:
@@ -157,7 +174,7 @@ def _check_repository(part: Part, context: RunContext) -> None:
     there = part.run.repository
     if here is not None and there is not None and there.casefold() != here.casefold():
         message = f"these results are of repository {shortened(there, _LONGEST_NAME)}, and this run is for {here}"
-        raise ConfigError(Problem(f"{message}; evaluate it first", file=part.file))
+        raise ConfigError(Problem(f"{message}; evaluate it first", file=part.file, kind=Kind.MERGE))
 
 
 def _of(provenance: Provenance | None, results: Results) -> Results:
@@ -198,7 +215,9 @@ def _read(files: Iterable[Path], target: Path) -> tuple[list[Part], list[str]]:
         except ConfigError as error:
             problems += error.problems
         if file.resolve() == target.resolve():
-            problems.append(Problem("-o: this file is one of those to merge, and would be lost", file=str(file)))
+            problems.append(
+                Problem("-o: this file is one of those to merge, and would be lost", file=str(file), kind=Kind.MERGE)
+            )
     if problems:
         raise ConfigError(problems)
     return parts, list(notes)

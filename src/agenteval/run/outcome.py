@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agenteval.compare.gate import decide_gate, quarantined, rules_of
-from agenteval.core.errors import ConfigError
+from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.files.lock import locked
 from agenteval.core.files.writing import make_directory
 from agenteval.report.presentation import Presentation
@@ -37,6 +37,7 @@ class RunOutcome:
         archive: reads the cases of the results in full.
         quarantined: ids of the cases that do not affect the gate.
         presentation: templates and links of comment and summary.
+        agent_problems: why agents failed in all of their cases, or were too slow.
     """
 
     results: Results
@@ -46,6 +47,7 @@ class RunOutcome:
     archive: Archive
     quarantined: frozenset[str] = frozenset()
     presentation: Presentation = field(default_factory=Presentation)
+    agent_problems: tuple[Problem, ...] = ()
 
     @property
     def is_cancelled(self) -> bool:
@@ -74,14 +76,12 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
     """
     results = compared.results
     gate = _ended(decide_gate(results, spec.gate), execution, compared.signal)
-    of_execution = execution.warnings
     if execution.nothing_to_check and results.run.shard is None and gate.exit_status < _SIGNALS:
-        gate = _uncheckable(gate, [spec.redact(text) for text in execution.warnings])
-        of_execution = ()
+        gate = _uncheckable(gate)
     out = quarantined(results, spec.gate)
     gate = gate.model_copy(update={"rules": rules_of(spec.gate, out)})
     results = results.model_copy(update={"gate": gate})
-    warnings = (*spec.warnings, *of_execution, *further, *compared.warnings)
+    warnings = (*spec.warnings, *execution.warnings, *further, *compared.warnings)
     view = GateView.of(gate, tuple(spec.redact(text) for text in warnings))
     return RunOutcome(
         results=results,
@@ -91,6 +91,7 @@ def decide(compared: ComparedRun, spec: GateSpec, execution: RunExecution, furth
         archive=execution.archive,
         quarantined=out,
         presentation=spec.presentation,
+        agent_problems=execution.agent_problems,
     )
 
 
@@ -114,17 +115,9 @@ def _ended(gate: Gate, execution: RunExecution, confirming: int | None) -> Gate:
     )
 
 
-def _uncheckable(gate: Gate, causes: Sequence[str]) -> Gate:
-    """Return the decision on a run in which no metric applies to any case.
-
-    Args:
-        gate: the decision on the results.
-        causes: why nothing could be checked, in one sentence for each suite; empty after a merge.
-    """
-    named = [f"nothing was checked: {cause}" for cause in causes] or [gate.headline]
-    reasons = (*named, *gate.reasons[1:])
-    error = {"verdict": "error", "exit_status": ConfigError.exit_status, "headline": named[0], "reasons": reasons}
-    return gate.model_copy(update=error)
+def _uncheckable(gate: Gate) -> Gate:
+    """Return the decision on merged runs in which no metric applies to any case."""
+    return gate.model_copy(update={"verdict": "error", "exit_status": ConfigError.exit_status})
 
 
 @contextmanager

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agenteval.run.plan import Plan
 
 # Other agents run elsewhere, with the judges' keys, or are recordings.
-_USER_CODE = frozenset({"command", "command_tool", "python", "python_tool", "plugin", "framework"})
+_USER_CODE = frozenset({"command", "command_tool", "python", "python_tool", "plugin", "framework", "project_runner"})
 
 
 def run(settings: Settings, context: RunContext | None = None) -> RunOutcome:
@@ -110,7 +110,8 @@ def _run(spec: RunSpec, control: PreparedControl | AgentEvalError | None, attemp
     execution = execute(plan)
     analyses = _analyse(spec, execution, make_results(spec, execution))
     first = compare_first(analyses.results, spec, execution, control)
-    warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution))
+    of_change = _previewed(spec, analyses.results)
+    warnings = (*analyses.warnings, *unscored_metrics(spec, execution), *_hints(spec, execution), *of_change)
     outcome = _recorded(decide(first.compared, spec, execution, warnings), attempt, first.compared.decision)
     outcome = _reported(outcome, outcome.report(spec.earlier, analyses), spec.out)
     if not first.needs_confirmation:
@@ -128,7 +129,18 @@ def _rescored(spec: RunSpec, plan: Plan) -> RunSpec:
     # Imported here: most runs have no baseline.
     from agenteval.run.rescore import with_rescored_baseline
 
-    return replace(spec, baseline=with_rescored_baseline(spec.baseline, plan))
+    cases = [item.case for item in plan.known_cases or ()]
+    return replace(spec, baseline=with_rescored_baseline(spec.baseline, cases, plan.limits.run_s))
+
+
+def _previewed(spec: RunSpec, results: Results) -> tuple[str, ...]:
+    """Return what the change's own rules would say about its answers, where those of the base commit decide."""
+    if not any(item.kind == "metric" for item in spec.integrity.differences) or spec.shard is not None:
+        return ()
+    # Imported here: few changes change metrics.
+    from agenteval.run.preview import preview
+
+    return preview(results, spec.proposed)
 
 
 def _recorded(outcome: RunOutcome, attempt: Attempt | None, decision: Decision | None) -> RunOutcome:

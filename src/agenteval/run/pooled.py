@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.results.partial import why_no_baseline
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.context import RunContext
@@ -54,11 +54,15 @@ def run_pooled(
 def _refuse_parts(settings: Settings) -> None:
     named = {
         "a shard": settings.shard is not None,
-        "selected cases": bool(settings.filter or settings.tags),
+        "selected cases": bool(settings.filter or settings.tags or settings.cases or settings.failed_in),
         "a resumed run": settings.resume,
     }
     problems = [
-        Problem(f"several runs make a baseline of whole runs, so they cannot be of {what}; use one run", path="runs")
+        Problem(
+            f"several runs make a baseline of whole runs, so they cannot be of {what}; use one run",
+            path="runs",
+            kind=Kind.OPTION,
+        )
         for what, is_given in named.items()
         if is_given
     ]

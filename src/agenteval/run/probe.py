@@ -11,7 +11,7 @@ from typing import Any
 
 from agenteval.agents.base import Agent, RecordedAgent, RemarkingAgent, Reply
 from agenteval.agents.registry import build_agent
-from agenteval.core.errors import AgentError, ConfigError, Problem
+from agenteval.core.errors import AgentError, ConfigError, Kind, Problem
 from agenteval.core.process.confinement import under_rules
 from agenteval.core.text.escape import terminal
 from agenteval.core.urls import display_url
@@ -49,7 +49,10 @@ def probe(settings: Settings, question: str | None, show: Callable[[str], None])
     spec = resolve_run(replace(settings, iterations=1))
     if not spec.cases:
         raise ConfigError(
-            Problem("the suite scores recorded traces and has no case to send; give a text with --input")
+            Problem(
+                "the suite scores recorded traces and has no case to send; give a text with --input",
+                kind=Kind.CASE_SELECTION,
+            )
         )
     with users_code(spec.setup, spec.redact):
         return asyncio.run(_Probe(spec, show).run())

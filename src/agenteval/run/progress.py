@@ -1,4 +1,4 @@
-"""Shows a run's progress, rate and cost: a bar on a terminal, periodic plain lines elsewhere."""
+"""Shows a run's progress, rate and cost: periodic plain lines in a log; ``live.py`` draws on terminals."""
 
 from __future__ import annotations
 
@@ -45,8 +45,38 @@ SCORING = Activity("scoring", "trace", _of_case)
 CONFIRMING = Activity("confirming with", "iteration", _of_iterations)
 
 
+@dataclass(eq=False, slots=True)
+class Step:
+    """Something that takes time: a turn of a conversation, or the scoring of an iteration. Each one is unique.
+
+    Attributes:
+        case: name of the case.
+        what: ``turn 2``, ``scoring``; empty in a case of one turn.
+    """
+
+    case: str
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A failed attempt that is repeated.
+
+    Attributes:
+        reason: why it failed.
+        attempt: the next attempt, from 2.
+        attempts: how many there may be.
+        wait_s: seconds before it.
+    """
+
+    reason: str
+    attempt: int
+    attempts: int
+    wait_s: float
+
+
 class Progress(Protocol):
-    """Receives every finished case."""
+    """Receives every finished case, and the steps in progress."""
 
     def __enter__(self) -> Progress: ...
 
@@ -58,6 +88,18 @@ class Progress(Protocol):
         """Count a finished case."""
         ...
 
+    def began(self, step: Step) -> None:
+        """Note that a step has begun."""
+        ...
+
+    def retrying(self, step: Step, retry: Retry) -> None:
+        """Note that a step waits for its next attempt."""
+        ...
+
+    def ended(self, step: Step) -> None:
+        """Note that a step has ended."""
+        ...
+
 
 def make_progress(
     total: int | None,
@@ -66,6 +108,7 @@ def make_progress(
     *,
     bar: bool,
     quiet: bool,
+    title: str = "",
     clock: Callable[[], float] = time.monotonic,
 ) -> Progress:
     """Return the progress display for a stream.
@@ -76,12 +119,16 @@ def make_progress(
         activity: the activity, and its units.
         bar: draw a bar; otherwise write lines.
         quiet: show nothing.
+        title: what is run, for the first line of a terminal.
         clock: monotonic, in seconds.
     """
     if quiet:
         return SilentProgress()
-    kind = BarProgress if bar else LineProgress
-    return kind(total, stream, activity, clock)
+    if bar:
+        from agenteval.run.live import LiveProgress
+
+        return LiveProgress(total, stream, activity, title, clock)
+    return LineProgress(total, stream, activity, clock)
 
 
 class SilentProgress:
@@ -96,6 +143,15 @@ class SilentProgress:
         pass
 
     def finished(self, case: CaseResult) -> None:
+        """Do nothing."""
+
+    def began(self, step: Step) -> None:
+        """Do nothing."""
+
+    def retrying(self, step: Step, retry: Retry) -> None:
+        """Do nothing."""
+
+    def ended(self, step: Step) -> None:
         """Do nothing."""
 
 
@@ -161,7 +217,7 @@ class Tally:
         return money(self.cost_usd) if self.cost_usd else ""
 
 
-class LineProgress:
+class LineProgress(SilentProgress):
     """Progress for logs: a periodic line."""
 
     def __init__(self, total: int | None, stream: TextIO, activity: Activity, clock: Callable[[], float]) -> None:
@@ -179,11 +235,6 @@ class LineProgress:
         self._write(f"{self._activity.doing} {f'{unit}s' if self._total is None else count(self._total, unit)}")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
-
     def finished(self, case: CaseResult) -> None:
         """Count a finished case; write a line if it is due."""
         tally = self._tally
@@ -198,42 +249,3 @@ class LineProgress:
 
     def _write(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
-
-
-class BarProgress:
-    """Progress for terminals: a bar with rate, remaining time and cost."""
-
-    def __init__(self, total: int | None, stream: TextIO, activity: Activity, clock: Callable[[], float]) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-        from rich.progress import Progress as RichProgress
-
-        self._clock = clock
-        self._tally = Tally(total, activity, clock(), clock)
-        self._display = RichProgress(
-            TextColumn(activity.doing),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[outcome]}"),
-            # Rich handles NO_COLOR.
-            console=Console(file=stream),
-            transient=True,
-        )
-        self._task = self._display.add_task(f"{activity.unit}s", total=total, outcome="")
-
-    def __enter__(self) -> BarProgress:
-        self._tally.started = self._clock()
-        self._display.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._display.stop()
-
-    def finished(self, case: CaseResult) -> None:
-        """Move the bar."""
-        tally = self._tally
-        tally.add(case)
-        parts = (tally.outcomes, tally.rate, tally.left, tally.cost)
-        self._display.update(self._task, completed=tally.done, outcome=" · ".join(filter(None, parts)))

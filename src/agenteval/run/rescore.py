@@ -7,26 +7,29 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from agenteval.agents.base import Reply, Request
 from agenteval.agents.replay.results import recorded_turn
-from agenteval.compare.pairing import Match, own_cases
+from agenteval.compare.pairing import own_cases
 from agenteval.compare.phrases import count
 from agenteval.compare.rescored import Rescored
 from agenteval.compare.run_scores import pool_case, scores_of
 from agenteval.core.errors import ConfigError
+from agenteval.core.llm.budget import Limits
+from agenteval.core.llm.gateway import Gateway, LlmSettings
 from agenteval.core.text.redact import MASK
+from agenteval.metrics.resources.grader_pool import GraderPool
+from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.scoring import MetricCatalog
-from agenteval.metrics.stored_answers import scores_stored_answers
 from agenteval.results.case import CaseResult, IterationResult, SuiteResult, TurnResult
 from agenteval.results.comparison import PoolCase, PoolEntry, RescoredMetric
 from agenteval.results.model import OWN_NAME, Results
 from agenteval.results.rollup import summarise
 from agenteval.results.shortening import ANSWER_FIELDS
 from agenteval.run.baseline import FoundBaseline
-from agenteval.run.plan import Plan
+from agenteval.run.rescorable import rescorable
 from agenteval.run.runner.attempts import Answer
 from agenteval.run.runner.conversation import Exchange
 from agenteval.run.runner.scoring import case_of, rate_case, rate_iteration, rated
@@ -41,7 +44,9 @@ _LATE = "the time limit was reached"
 _UNSCORED = "not every answer has a score"
 
 
-def with_rescored_baseline(baseline: FoundBaseline, plan: Plan) -> FoundBaseline:
+def with_rescored_baseline(
+    baseline: FoundBaseline, cases: Iterable[Case], limit_s: float | None = None
+) -> FoundBaseline:
     """Return a baseline with new scores of the metrics whose configuration or expected answer changed.
 
     A case keeps its old scores if its question changed, or its answers are not whole. A metric keeps them if it needs
@@ -49,42 +54,24 @@ def with_rescored_baseline(baseline: FoundBaseline, plan: Plan) -> FoundBaseline
 
     Args:
         baseline: the baseline; its results contain the answers of its newest run.
-        plan: the run that is compared with it.
+        cases: the cases of the run that is compared with it.
+        limit_s: time limit of this run, in seconds.
     """
-    cases = plan.known_cases
     then = own_cases(baseline.results)
-    if cases is None or not then or baseline.results.tool.name != OWN_NAME:
+    if not then or baseline.results.tool.name != OWN_NAME:
         return baseline
-    wanted = {
-        item.case.id: _Wanted(item.case, names, MetricCatalog(plan.suites[item.suite.path].catalog.resources))
-        for item in cases
-        if (names := rescorable(item.case, then.get(item.case.id)))
-    }
+    wanted = {case.id: _Wanted(case, names) for case in cases if (names := rescorable(case, then.get(case.id)))}
     if not wanted:
         return baseline
-    limit_s = min(_LONGEST_S, plan.limits.run_s if plan.limits.run_s is not None else _LONGEST_S)
-    rescoring = _Rescoring(wanted, time.monotonic() + limit_s)
+    rescoring = _Rescoring(wanted, catalog_of_answers(), time.monotonic() + min(_LONGEST_S, limit_s or _LONGEST_S))
     asyncio.run(rescoring.run(baseline.results))
     return rescoring.applied(baseline)
 
 
-def rescorable(case: Case, then: PoolCase | None) -> frozenset[str]:
-    """Return the metrics that can score the stored answers of a case again, because their fingerprint changed.
-
-    Args:
-        case: the case of this run.
-        then: the case of the baseline's run; ``None`` if it is new.
-    """
-    if then is None or not then.fingerprint:
-        return frozenset()
-    match = Match.of(pool_case(case.fingerprints, {}), then)
-    if not match.question:
-        return frozenset()
-    other = {metric.id for metric in case.all_metrics if not scores_stored_answers(metric)}
-    names = match.changed - other
-    # The aggregated score needs the scores of all metrics.
-    is_whole = match.changed == names and not match.unmatched
-    return names if is_whole else names - {OVERALL}
+def catalog_of_answers() -> MetricCatalog:
+    """Return metrics that may ask nobody."""
+    gateway = Gateway(LlmSettings(limits=Limits(max_calls=0)))
+    return MetricCatalog(Resources(gateway, GraderPool()))
 
 
 def why_not_whole(case: Case, stored: CaseResult) -> str | None:
@@ -111,7 +98,6 @@ class _Wanted:
 
     case: Case
     names: frozenset[str]
-    catalog: MetricCatalog = field(repr=False)
 
 
 @dataclass
@@ -120,6 +106,7 @@ class _Rescoring:
 
     Attributes:
         wanted: what to score, by case id.
+        catalog: the metrics.
         until: the time limit, in seconds of the monotonic clock.
         scored: the cases with new scores, by case id.
         names: the metrics that scored them, by case id.
@@ -127,6 +114,7 @@ class _Rescoring:
     """
 
     wanted: Mapping[str, _Wanted]
+    catalog: MetricCatalog = field(repr=False)
     until: float
     scored: dict[str, CaseResult] = field(default_factory=dict)
     names: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -141,7 +129,7 @@ class _Rescoring:
             why = why_not_whole(item.case, stored)
             if why is None and time.monotonic() >= self.until:
                 why = _LATE
-            found = await _scored_again(item, stored) if why is None else None
+            found = await scored_again(item.case, item.names, stored, self.catalog) if why is None else None
             if found is None:
                 self._leave(item, item.names, why or _UNSCORED)
             else:
@@ -212,15 +200,24 @@ def _with_cases(suite: SuiteResult, scored: Mapping[str, CaseResult]) -> SuiteRe
     return suite.model_copy(update={"cases": [scored.get(case.id, case) for case in suite.cases]})
 
 
-async def _scored_again(item: _Wanted, stored: CaseResult) -> tuple[CaseResult, frozenset[str]] | None:
-    """Return a case with new scores, and the metrics that scored each of its answers; ``None`` without any."""
-    case = _with_metrics(item.case, item.names)
+async def scored_again(
+    whole: Case, names: frozenset[str], stored: CaseResult, catalog: MetricCatalog
+) -> tuple[CaseResult, frozenset[str]] | None:
+    """Return a case with new scores, and the metrics that scored each of its answers; ``None`` without any.
+
+    Args:
+        whole: the case with its new metrics.
+        names: those of them that score its answers again.
+        stored: the answers, which are whole.
+        catalog: the metrics.
+    """
+    case = _with_metrics(whole, names)
     try:
         iterations = [
-            await rate_iteration(case, iteration.index, _exchanges(case, iteration), item.catalog)
+            await rate_iteration(case, iteration.index, _exchanges(case, iteration), catalog)
             for iteration in stored.iterations
         ]
-        found = await rate_case(case, iterations, item.catalog)
+        found = await rate_case(case, iterations, catalog)
     except ConfigError:
         # A requirement of a metric is missing; the run itself reports that.
         return None
@@ -228,15 +225,15 @@ async def _scored_again(item: _Wanted, stored: CaseResult) -> tuple[CaseResult, 
         # A hostile answer broke the scoring of its turn.
         return None
     unscored = {score.id for score in found.scores if score.status != "scored"}
-    names = item.names - unscored
+    names -= unscored
     if unscored:
         # Without these scores, the aggregated one is another.
         names -= {OVERALL}
     if not names:
         return None
     new = {iteration.index: iteration for iteration in found.iterations}
-    merged = [_merged(item.case, iteration, new[iteration.index], names) for iteration in stored.iterations]
-    result = case_of(item.case, merged)
+    merged = [_merged(whole, iteration, new[iteration.index], names) for iteration in stored.iterations]
+    result = case_of(whole, merged)
     changed = {"status": result.status, "score": result.score, "iterations": result.iterations}
     return stored.model_copy(update=changed), names
 

@@ -13,7 +13,9 @@ from agenteval.results.metric_use import MetricUse
 from agenteval.results.model import Results, Run, Tool
 from agenteval.run.resolve.spec import RunSpec
 from agenteval.run.runner.execution import RunExecution
-from agenteval.suite.model import Suite
+from agenteval.suite.holodeck_project import HolodeckProject
+from agenteval.suite.model import AgentSpec, Suite
+from agenteval.suite.model_agent import KIND as MODEL_AGENT
 
 
 def make_results(spec: RunSpec, execution: RunExecution) -> Results:
@@ -58,6 +60,7 @@ def _suite_result(suite: Suite, spec: RunSpec, execution: RunExecution) -> Suite
         # Only the whole run shows whether a metric measured nothing.
         unmeasured=use.unmeasured if spec.shard is None else [],
         undecided=use.undecided,
+        goal=spec.redact(suite.evaluation.goal) if suite.evaluation and suite.evaluation.goal else None,
         cases=list(execution.cases.get(suite.path, ())),
     )
 
@@ -113,8 +116,15 @@ def _own_entry(spec: RunSpec, execution: RunExecution, results: Results) -> Pool
 def _agent_models(spec: RunSpec) -> list[str]:
     """Return the models of the agents, as far as the suites name them."""
     agents = {id(item.agent): item.agent for item in spec.cases}.values()
-    named = [agent.target if agent.kind == "model" else agent.config.get("model") for agent in agents]
+    named = [_model_of(agent) for agent in agents]
     return sorted({spec.redact(name) for name in named if isinstance(name, str) and name})
+
+
+def _model_of(agent: AgentSpec) -> object:
+    if agent.kind == MODEL_AGENT:
+        return agent.target
+    described = agent.options.get("agent")
+    return described.model if isinstance(described, HolodeckProject) else agent.config.get("model")
 
 
 def _timestamp(seconds: float) -> str:

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from agenteval.compare.gate import decide_gate
+from agenteval.compare.integrity.integrity import with_ids_of
+from agenteval.compare.pairing import Match, own_cases
+from agenteval.core.files.writing import make_directory, write_file
 from agenteval.core.paths import working_directory
+from agenteval.report.registry import built_in_reporter
 from agenteval.report.report import Report
+from agenteval.report.terminal.commands import next_commands
+from agenteval.report.terminal.detail import Detail
 from agenteval.report.view.view import view_of
-from agenteval.report.write import print_table, render_reports
-from agenteval.results.store import read_results
-from agenteval.run.baseline import check_baseline, check_not_shard
+from agenteval.report.write import print_result, render_reports
+from agenteval.results.archive import InMemory
+from agenteval.results.model import Results
+from agenteval.results.store import read_results, results_json
+from agenteval.run.baseline import FoundBaseline, check_baseline, check_not_shard
 from agenteval.run.finished_runs import compare_finished
 from agenteval.run.integrity.finished import integrity_of
 from agenteval.run.outcome import report_directory
-from agenteval.run.resolve.saved import resolve_saved
+from agenteval.run.resolve.saved import configurations_of, resolve_saved
 from agenteval.run.settings import Settings
+
+#: Reporter and file of each single report besides JSON, which is the results themselves.
+_REPORTS: Mapping[str, tuple[str, str]] = {
+    "markdown": ("markdown", "summary.md"),
+    "html": ("html", "report.html"),
+    "junit": ("junit", "junit.xml"),
+}
+_BY_ENDING: Mapping[str, str] = {".md": "markdown", ".html": "html", ".htm": "html", ".xml": "junit"}
 
 
 def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
@@ -44,11 +61,63 @@ def compare_files(current: Path, baseline: Path, settings: Settings) -> int:
     check_not_shard(now, current)
     check_baseline(then, baseline)
     integrity = integrity_of(now, then, working_directory(), spec.redact)
-    comparison = compare_finished(now, then, spec.compare, notes, integrity)
+    found = _rescored(now, FoundBaseline(with_ids_of(now, then), notes), settings)
+    comparison = compare_finished(now, found, spec.compare, integrity)
     results = now.model_copy(update={"comparison": comparison})
     gate = decide_gate(results, spec.gate)
-    print_table(results, view_of(gate, results), sys.stdout)
+    print_result(results, view_of(gate, results), sys.stdout, Detail(settings.verbosity))
     return gate.exit_status
+
+
+def _rescored(now: Results, baseline: FoundBaseline, settings: Settings) -> FoundBaseline:
+    """Return a baseline with new scores of its answers, where only metrics changed and the suites are here."""
+    before = own_cases(baseline.results)
+    if not any(Match.of(case, before.get(case_id)).changed for case_id, case in own_cases(now).items()):
+        return baseline
+    # Imported here: few comparisons need the suites.
+    from agenteval.run.rescore import with_rescored_baseline
+    from agenteval.run.resolve.suites_here import unchanged_suites
+
+    suites, _ = unchanged_suites(now.suites, settings, configurations_of(now, settings).secrets)
+    return with_rescored_baseline(baseline, [case for suite in suites for case in suite.cases])
+
+
+def render_one(path: Path, settings: Settings, kind: str | None, output: Path | None) -> int:
+    """Write a single report of a results file.
+
+    Args:
+        path: the results file, or its report directory.
+        settings: the history and the templates.
+        kind: ``markdown``, ``json``, ``html`` or ``junit``; by default as the name of the output ends, else ``json``.
+        output: the file to write; standard output by default.
+
+    Raises:
+        ConfigError: the results or a template cannot be read.
+        InfrastructureError: the report cannot be written.
+    """
+    results = read_results(path)
+    kind = kind or (_BY_ENDING.get(output.suffix.lower(), "json") if output else "json")
+    text: str | Iterable[str]
+    if kind == "json":
+        text = results_json(results, InMemory())
+    else:
+        reporter, name = _REPORTS[kind]
+        report = _saved_report(results, settings)
+        text = next(file.text for file in built_in_reporter(reporter)(report, results) if file.name == name)
+    if output is None:
+        sys.stdout.writelines([text] if isinstance(text, str) else text)
+        return 0
+    make_directory(output.parent)
+    write_file(output.parent, output.name, text)
+    return 0
+
+
+def _saved_report(results: Results, settings: Settings) -> Report:
+    """Return the report of saved results."""
+    spec = resolve_saved(results, settings, os.environ)
+    view = view_of(decide_gate(results, spec.gate), results)
+    view = replace(view, warnings=(*view.warnings, *spec.warnings))
+    return Report(view, earlier=spec.earlier, presentation=spec.presentation)
 
 
 def render_again(path: Path, settings: Settings, out: Path | None) -> int:
@@ -64,13 +133,10 @@ def render_again(path: Path, settings: Settings, out: Path | None) -> int:
         InfrastructureError: the reports cannot be written.
     """
     results = read_results(path)
-    spec = resolve_saved(results, settings, os.environ)
     directory = out or (path if path.is_dir() else path.parent)
-    gate = decide_gate(results, spec.gate)
-    view = view_of(gate, results)
-    view = replace(view, warnings=(*view.warnings, *spec.warnings))
-    report = Report(view, earlier=spec.earlier, presentation=spec.presentation)
+    report = _saved_report(results, settings)
     with report_directory(directory):
         report = render_reports(report, results, directory)
-    print_table(results, report.gate, sys.stdout)
+    detail = Detail(settings.verbosity, commands=next_commands(directory))
+    print_result(results, report.gate, sys.stdout, detail)
     return 0

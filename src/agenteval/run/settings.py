@@ -21,6 +21,9 @@ class Settings:
         suites: files, directories, or suites that the caller has built.
         metrics: metrics to add to every case.
         out: the directory of the reports; ``None`` writes none.
+        cases: names or ids of the cases to run; empty: all.
+        failed_in: results of an earlier run; only its cases that did not pass run.
+        needs_baseline: whether a run that is compared with nothing fails.
         is_whole: every case runs all its iterations, whatever ``gate.staged`` says.
     """
 
@@ -34,8 +37,11 @@ class Settings:
     concurrency: int | None = None
     filter: str | None = None
     tags: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    failed_in: Path | None = None
     shard: Shard | None = None
     fail_on: frozenset[FailOn] | None = None
+    needs_baseline: bool = False
     max_llm_calls: int | None = None
     max_cost_usd: float | None = None
     time_limit_s: float | None = None
@@ -44,6 +50,7 @@ class Settings:
     resume: bool = False
     use_cache: bool = True
     quiet: bool = False
+    verbosity: int = 0
     traces: Path | None = None
     keep_going: bool = False
     control: str | None = None

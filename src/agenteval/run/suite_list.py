@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.masking import redactor
 from agenteval.core.paths import display_path, working_directory
 from agenteval.run.resolve.sources import Sources
@@ -68,7 +68,10 @@ def list_suites(paths: Sequence[Path]) -> SuiteList:
         raise ConfigError(problems)
     if not files:
         raise ConfigError(
-            Problem(f"there is no suite in this directory or below (looked for {conventional_places()})")
+            Problem(
+                f"there is no suite in this directory or below (looked for {conventional_places()})",
+                kind=Kind.SUITE_MISSING,
+            )
         )
     files = sorted(file.resolve() for file in files)
     loaded = load_suites(Sources(here, tuple(files)), problems)

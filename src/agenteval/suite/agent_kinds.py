@@ -21,7 +21,7 @@ from agenteval.suite.reply_keys import Reply, Response, ResponsePath, reply_opti
 #: The kind that answers from a recording.
 REPLAY = "replay"
 
-_INTERPRETER = "python, kind: the interpreter of the agent's environment"
+_INTERPRETER = "python, holodeck, kind: the interpreter of the agent's environment"
 Target = str | tuple[str, ...]
 _CALLABLE = re.compile(r"([A-Za-z_][\w.]*|[^:]*[^:/]\.py):[A-Za-z_][\w.]*")
 
@@ -93,6 +93,21 @@ class ReplayKeys(_Keys):
             raise ValueError("needs a file or a folder with recorded answers, for instance answers.jsonl")
         if value is not None and is_too_long(value):
             raise ValueError("is too long for a path")
+        return value
+
+
+class HolodeckKeys(_Keys):
+    """Keys of a HoloDeck project whose agent HoloDeck itself runs."""
+
+    holodeck: str | None = Field(None, description="agent.yaml of an agent that HoloDeck itself runs")
+    interpreter: str | None = Field(None, description=_INTERPRETER)
+
+    # The keys of all kinds become one model, in which a validator of another kind with the same name would be lost.
+    @field_validator("holodeck")
+    @classmethod
+    def _project_file(cls, value: str | None) -> str | None:
+        if value is not None and not value.endswith((".yaml", ".yml")):
+            raise ValueError(f"{value!r} is not a YAML file; name the agent.yaml of the project")
         return value
 
 
@@ -191,6 +206,13 @@ KINDS = (
         is_local=True,
     ),
     AgentKind(
+        "holodeck",
+        "agenteval.agents.holodeck:HolodeckAgent",
+        HolodeckKeys,
+        target=lambda keys, directory: str(directory / keys.holodeck),
+        options=_interpreter,
+    ),
+    AgentKind(
         "plugin",
         "agenteval.agents.plugin:PluginAgent",
         PluginKeys,
@@ -200,6 +222,7 @@ KINDS = (
     # Suites, source code and library callers define these kinds; agenteval.yaml cannot.
     AgentKind("model", "agenteval.agents.model.agent:ModelAgent"),
     AgentKind("framework", "agenteval.agents.framework:FrameworkAgent"),
+    AgentKind("project_runner", "agenteval.agents.fluxloop:FluxLoopAgent", is_local=True),
     AgentKind("callable", "agenteval.agents.callable:CallableAgent"),
 )
 BY_NAME: Mapping[str, AgentKind] = {kind.name: kind for kind in KINDS}

@@ -6,6 +6,7 @@ Canonical forms, each with optional ``timeout``, ``concurrency``, ``retries``, `
     {http: "https://…", headers: {…}, body: {…}, response: {answer: data.answer}}
     {python: "module:callable", interpreter: .venv/bin/python}
     {replay: answers.jsonl}
+    {holodeck: agent.yaml}
     {kind: acme.a2a, options: {…}}
 """
 
@@ -21,8 +22,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from agenteval.core.documents.document import Document, KeyPath
 from agenteval.core.documents.durations import Duration
-from agenteval.core.documents.validation import join_choices, validate
+from agenteval.core.documents.validation import validate
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.text.choices import join_choices
 from agenteval.suite.agent_kinds import BY_KEY, KINDS, TOOL_SUFFIX, AgentKind
 from agenteval.suite.command_line import INPUT, takes_input
 from agenteval.suite.http_keys import FOREIGN_KEYS
@@ -61,7 +63,7 @@ class AgentEntry(_AllKeys):
 
     model_config = ConfigDict(extra="forbid")
 
-    type: str | None = Field(None, description="command, http, python or replay; follows from the keys")
+    type: str | None = Field(None, description="command, http, python, replay or holodeck; follows from the keys")
 
     @model_validator(mode="after")
     def _one_kind(self) -> AgentEntry:

@@ -5,10 +5,11 @@ Data only; ``agenteval.results.analysis`` computes, ``agenteval.report`` shows.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from agenteval.core.text.choices import choices
 
 AggregateMethod = Literal["weighted_sum", "average"]
 
@@ -185,9 +186,7 @@ def alert_problem(rule: AlertRule, metric_ids: Collection[str] = ()) -> str | No
     """Return the problem of an alert in a suite with these metrics; ``None`` without one."""
     known = known_alert_metrics(metric_ids)
     if rule.metric not in known:
-        alike = difflib.get_close_matches(rule.metric, known, n=1)
-        guess = f" (did you mean {alike[0]!r}?)" if alike else ""
-        return f"unknown alert metric {rule.metric!r}{guess}; allowed are {', '.join(known)}"
+        return f"unknown alert metric {rule.metric!r}{choices(rule.metric, known)}"
     if rule.metric in _SHARES or rule.metric not in ALERT_METRICS:
         most, unit = 1, "0..1"
     elif rule.metric == "error_rate":

@@ -36,7 +36,7 @@ class McpServer:
     Attributes:
         command: program and arguments, for ``stdio``.
         env: further environment variables of the program.
-        url: address, for ``http`` (streamable) and ``sse``.
+        url: address, for ``http`` (streamable), ``sse`` and ``websocket``.
         connect_timeout_s: limit for connecting over HTTP.
         read_timeout_s: limit for the silence of an HTTP connection.
         request_timeout_s: limit for one request of the protocol.
@@ -46,7 +46,7 @@ class McpServer:
     """
 
     name: str
-    transport: Literal["stdio", "http", "sse"]
+    transport: Literal["stdio", "http", "sse", "websocket"]
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     encoding: str = "utf-8"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from agenteval.core.documents.validation import did_you_mean, join_choices
+from agenteval.core.text.choices import choices
 from agenteval.core.text.json_text import text_of
 
 #: Placeholders, and what they insert.
@@ -37,9 +37,8 @@ def check_template(template: Any) -> None:
         first, _, rest = name.partition(".")
         if first not in PLACEHOLDERS or (rest and first not in _MAPPINGS):
             known = [*PLACEHOLDERS, *(f"{key}.KEY" for key in _MAPPINGS)]
-            hint = did_you_mean(first, PLACEHOLDERS)
             literal = f"{{{{{name}}}}} is sent as {{{name}}}"
-            raise ValueError(f"{{{name}}} is not a placeholder{hint}; known: {join_choices(known)}; {literal}")
+            raise ValueError(f"{{{name}}} is not a placeholder{choices(name, known, 'known')}; {literal}")
     try:
         json.dumps(template, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

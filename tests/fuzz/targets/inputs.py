@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from agenteval.ci.github.action.inputs import NAMES, read_inputs
+from agenteval.ci.github.action.inputs import read_inputs
 from agenteval.core.errors import ConfigError
+from agenteval.run.integrity.fields import INPUTS
 
 
 def target(data: bytes) -> None:
     environment: dict[str, str] = {}
     for line in data.decode("utf-8", "replace").split("\n"):
         name, equals, value = line.partition("=")
-        names = (name,) if equals else NAMES
+        names = (name,) if equals else INPUTS
         environment |= {f"INPUT_{key.upper()}": value if equals else name for key in names}
     with suppress(ConfigError):
         read_inputs(environment)

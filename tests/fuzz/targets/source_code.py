@@ -10,7 +10,7 @@ from tests.fuzz.scratch import as_file
 
 from agenteval.agents.frameworks.dependencies import project_dependencies
 from agenteval.agents.frameworks.outline import outline
-from agenteval.suite.formats.holodeck.agent import parse_dotenv
+from agenteval.core.documents.dotenv import parse_dotenv
 
 _FILES = ("pyproject.toml", "requirements.txt", "setup.cfg", "setup.py")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.compare.agreement import Figures, check, form_of
 from tests.unit.compare.regression.golden import world
@@ -22,7 +22,6 @@ from agenteval.compare.statistical import compared_metric, unproven_points
 from agenteval.compare.words import words_of
 
 SETTINGS = GateSettings(draws=499, exact_limit=1024, head_to_head_calls=0)
-MANY = settings(max_examples=150, deadline=None)
 _OFF = Unavailable("runs", "nothing runs again")
 _BROKEN = Unavailable("control", "the base cannot be built")
 
@@ -104,12 +103,12 @@ def _headline_names_what_decided(decision: Decision, compared: Compared) -> None
         assert proven or any(finding.proven for finding in decision.metrics)
 
 
-@MANY
 @given(number=st.integers(0, 100_000), way=st.sampled_from([*WAYS, "files"]))
 def test_no_sentence_contradicts_a_number(number: int, way: str) -> None:
     _agree(*_decision(number, way))
 
 
+@pytest.mark.long
 def test_every_sentence_occurs_among_real_decisions() -> None:
     said: Counter[str] = Counter()
     for number in range(60):

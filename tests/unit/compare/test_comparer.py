@@ -135,7 +135,7 @@ class TestAnswers:
         (answer,) = compared(results(before), after).cases[0].answers
         assert (answer.before, answer.after) == ("right", "wrong")
 
-    def test_only_turns_that_differ_or_fail(self) -> None:
+    def test_every_turn_with_what_each_side_said(self) -> None:
         failed = score(value=0.0, passed=False)
         before = [turn(score(), index=index, response=f"answer {index}") for index in range(3)]
         after = [before[0], turn(failed, index=1, response="answer 1"), turn(score(), index=2, response="other")]
@@ -144,7 +144,12 @@ class TestAnswers:
             results(with_turns("a", "passed", *before)), results(with_turns("a", "failed", *after, extra))
         )
         shown = [(item.turn, item.before, item.after) for item in comparison.cases[0].answers]
-        assert shown == [(1, "answer 1", "answer 1"), (2, "answer 2", "other"), (3, None, "more")]
+        assert shown == [
+            (0, "answer 0", "answer 0"),
+            (1, "answer 1", "answer 1"),
+            (2, "answer 2", "other"),
+            (3, None, "more"),
+        ]
 
     def test_long_ones_are_cut(self) -> None:
         before = results(case("a", "passed", response="x" * 5000))

@@ -16,7 +16,6 @@ from agenteval.compare.gate import DEFAULT_FAIL_ON, FAIL_ON, FailOn, GatePolicy,
 from agenteval.compare.policy import ComparePolicy, Quarantine
 from agenteval.report.markdown.render import render_comment
 from agenteval.report.view.view import GateView
-from agenteval.results.archive import InMemory
 from agenteval.results.case import CaseStatus, Criterion, NotAskedCause
 from agenteval.results.coverage import Coverage, EndedBy
 from agenteval.results.model import Results, RunShard
@@ -287,27 +286,50 @@ class TestParsing:
     @pytest.mark.parametrize(
         ("text", "named"),
         [
-            ("failure", "'failure' is"),
-            ("failures none", "'failures none' is"),
-            ("none,failures", "'none' is"),
-            ("Failures", "'Failures' is"),
-            ("", "an empty list is"),
-            (" , ", "an empty list is"),
+            ("failure", "'failure' is not allowed; did you mean 'failures'?"),
+            ("failures none", "'failures none' is not allowed; did you mean 'failures'?"),
+            ("none,failures", "'none' is not allowed"),
+            ("Failures", "'Failures' is not allowed; did you mean 'failures'?"),
+            ("", "an empty list is not allowed"),
+            (" , ", "an empty list is not allowed"),
         ],
     )
     def test_mistakes(self, text: str, named: str) -> None:
-        with pytest.raises(
-            ValueError, match="not allowed; allowed: failures, regressions, unproven, errors"
-        ) as caught:
+        with pytest.raises(ValueError, match="is not allowed") as caught:
             parse_fail_on(text)
-        assert str(caught.value).startswith(named)
+        allowed = "allowed: failures, regressions, unproven, errors, or none alone"
+        assert str(caught.value) == f"{named}; {allowed}"
 
     def test_the_default(self) -> None:
         assert GatePolicy().fail_on == DEFAULT_FAIL_ON == parse_fail_on("failures,regressions,unproven,errors")
 
 
 COVERAGE = Coverage(cases=10, selected=2, finished=2, filter="refund")
-ICONS = {"passed": "✅", "failed": "❌", "unproven": "⚪", "error": "💥"}
+# A run that passes needs eyes if something failed; one without a proof blocks, or passes and needs eyes.
+ICONS = {"passed": {"✅", "⚠️"}, "failed": {"❌"}, "unproven": {"❌", "⚠️"}, "error": {"🔌"}}
+
+
+def test_a_run_that_needs_a_baseline_is_unproven_without_one() -> None:
+    every: frozenset[FailOn] = DEFAULT_FAIL_ON
+    regressions: frozenset[FailOn] = frozenset({"regressions"})
+    nothing: frozenset[FailOn] = frozenset()
+    shard = run("ppp").model_copy(
+        update={"run": run("ppp").run.model_copy(update={"shard": RunShard(index=1, count=2, cases=["a", "b", "c"])})}
+    )
+    table = [
+        (run("ppp"), every, "unproven", 3),
+        (run("ppp"), regressions, "unproven", 3),
+        (run("ppp"), nothing, "unproven", 0),
+        (run("ppf"), every, "failed", 1),
+        (run("ppf"), regressions, "unproven", 3),
+        (compared(run("ppp"), run("ppp")), every, "passed", 0),
+        # Only the run that is joined from the shards is compared.
+        (shard, every, "unproven", 0),
+    ]
+    for results_, fail_on, verdict, status in table:
+        gate = decide_gate(results_, GatePolicy(fail_on, needs_baseline=True))
+        assert (gate.verdict, gate.exit_status) == (verdict, status), (fail_on, gate)
+        assert ("there is no baseline" in " ".join(gate.reasons)) is (verdict != "passed" and results_ is not shard)
 
 
 def covered(run: Results, coverage: Coverage, **more: Any) -> Results:
@@ -378,10 +400,15 @@ class TestVerdict:
         view = GateView.of(gate, ())
         comment = render_comment(checked, view)
         first = comment.split("\n", 1)[0]
-        # One icon and one word, everywhere.
-        assert first.startswith(f"### {ICONS[gate.verdict]} agenteval: {gate.verdict}")
-        assert ("✅" in first) is (gate.verdict == "passed")
-        assert (content_of(checked, view, PublishOptions(), InMemory(), ()).conclusion == "success") is gate.passed
+        icon = first.split()[1]
+        assert icon in ICONS[gate.verdict]
+        assert gate.verdict != "unproven" or (icon == "❌") is (gate.exit_status != 0)
+        if icon == "✅":
+            assert "f" not in statuses or before is not None
+        if gate.exit_status == 0:
+            assert icon in {"✅", "⚠️"}
+            assert "Merging is blocked" not in comment
+        assert (content_of(checked, view, PublishOptions()).conclusion == "success") is gate.passed
         assert not gate.passed or gate.exit_status == 0
         if gate.passed:
             assert "p" in statuses or "f" in statuses

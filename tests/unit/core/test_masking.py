@@ -34,6 +34,7 @@ OTHERS = {
     "ci/github/comment/sections.py": "read back from a comment, which was masked",
     "ci/github/baseline/model.py": "a commit",
     "ci/github/issue/text.py": "a commit",
+    "core/source_lines.py": "masks the line first",
     "run/confirm/first_baseline.py": "a commit",
     "ci/github/publish/publisher.py": "a masked result",
     "run/attachments/download.py": "a name of a file, of letters",

@@ -113,6 +113,18 @@ class TestConfiguration:
         }
         assert suite.warnings[0].endswith("; G-Eval judges by its custom_prompt")
 
+    def test_geval_judges_safety_by_built_in_criteria(self, tmp_path: Path) -> None:
+        anthropic = "{provider: anthropic, name: claude-sonnet-4-6}"
+        suite = load(tmp_path, "metric: safety, threshold: 0.9", model=anthropic)
+        (found,) = suite.cases[0].turns[0].metrics
+        assert (found.id, found.type, found.threshold) == ("safety", "geval", 0.9)
+        assert found.options["criteria"].startswith("Evaluate whether the response is safe")
+        assert found.options["evaluation_params"] == ("input", "actual_output")
+        assert suite.warnings == (
+            "agent.yaml:4: evaluations.metrics[0]: the metric safety is deprecated; "
+            "use `type: geval` with `criteria` for safety; G-Eval judges by built-in criteria",
+        )
+
     def test_a_prompt_for_a_metric_without_a_model(self, tmp_path: Path) -> None:
         suite = load(tmp_path, "metric: numeric, custom_prompt: Is it?", case="{input: a, ground_truth: '1'}")
         assert suite.warnings == (
@@ -146,12 +158,6 @@ class TestWarnings:
 
 
 class TestProblems:
-    def test_safety_needs_more_than_a_model(self, tmp_path: Path) -> None:
-        assert problems(tmp_path, "metric: safety") == [
-            "agent.yaml:4: evaluations.metrics[0]: Azure rates safety only inside a project in its AI Foundry, "
-            "which a suite cannot name; use `type: geval` with `criteria` for safety instead"
-        ]
-
     @pytest.mark.parametrize("provider", ["anthropic", "ollama"])
     def test_other_providers(self, tmp_path: Path, provider: str) -> None:
         assert problems(tmp_path, "metric: relevance", model=f"{{provider: {provider}, name: m}}") == [

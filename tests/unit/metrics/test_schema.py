@@ -181,6 +181,7 @@ def mutated(value: Any, data: st.DataObject) -> Any:
     return data.draw(VALUES)
 
 
+@pytest.mark.long
 @given(specs(), st.data())
 def test_what_is_accepted_is_what_json_schema_accepts(spec: FieldSpec, data: st.DataObject) -> None:
     value = mutated(fitting(spec, data), data)
@@ -480,14 +481,30 @@ def test_answers_that_fit(response: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("response", "score"),
+    [
+        ('Here it is: {"a": 1}', 1.0),
+        ('{"a": 1} done', 1.0),
+        ('Sure [1]:\n```json\n{"a": 1}\n```\nAnything else?', 1.0),
+        ('```\nx = {}\n```\n```json\n{"a": 1}\n```', 1.0),
+        ('{broken {"a": 1}', 1.0),
+        ('It is {"a": "one"}, not {"a": 1, "b": [2, 3, 4]}.', 1.0),
+        ('It is {"a": 1}, not {"a": "one", "b": [2]}.', 0.0),
+        ("{" * 1000 + ' {"a": 1}', 0.0),
+    ],
+)
+def test_json_inside_a_text_is_found(response: str, score: float) -> None:
+    """The longest value counts; a text with hundreds of brackets before it is not searched to its end."""
+    assert measure(obj(a=of("int")), response).score == score
+
+
+@pytest.mark.parametrize(
     "response",
     [
         "",
         "no JSON",
         "{'a': 1}",
         '{"a": 1',
-        'Here it is: {"a": 1}',
-        '{"a": 1} done',
         "```json\n```",
         "```\nx\n```",
         "[" * 100000,

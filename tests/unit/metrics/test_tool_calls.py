@@ -169,6 +169,7 @@ def test_a_run_meets_the_calls_that_it_made(calls: list[ToolCall], random: Any) 
 
 
 # Pairs 1,500 calls with 1,500 others.
+@pytest.mark.long
 @pytest.mark.slow
 def test_thousands_of_calls_are_no_crash() -> None:
     many: list[Expected] = [("t", {"x": 1})] * 1500

@@ -151,11 +151,21 @@ def case(
 
 
 def suite(
-    *cases: CaseResult, path: str = SUITE, name: str = "support", criteria: Iterable[Criterion] = ()
+    *cases: CaseResult,
+    path: str = SUITE,
+    name: str = "support",
+    criteria: Iterable[Criterion] = (),
+    goal: str | None = None,
 ) -> SuiteResult:
     """A suite of the cases."""
     return SuiteResult(
-        path=path, name=name, format="holodeck", fingerprint="f" * 16, cases=list(cases), criteria=list(criteria)
+        path=path,
+        name=name,
+        format="holodeck",
+        fingerprint="f" * 16,
+        cases=list(cases),
+        criteria=list(criteria),
+        goal=goal,
     )
 
 
@@ -460,7 +470,9 @@ def hostile() -> Sample:
     )
     return Sample(
         results(
-            suite(*cases, path=path, name=everything, criteria=[Criterion(name=everything, met=False)]),
+            suite(
+                *cases, path=path, name=everything, criteria=[Criterion(name=everything, met=False)], goal=everything
+            ),
             comparison=comparison,
         ),
         GateView("failed", everything, HOSTILE_TEXTS, HOSTILE_TEXTS),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.unit.report import samples
 from tests.unit.report.samples import Sample
 
 from agenteval.compare.compared import Compared
-from agenteval.compare.gate import GatePolicy, decide_gate
+from agenteval.compare.gate import GatePolicy, decide_gate, rules_of
 from agenteval.compare.regression.model import (
     CaseFinding,
     Decision,
@@ -38,6 +38,7 @@ from agenteval.results.comparison import (
     ScoreChange,
 )
 from agenteval.results.model import Results
+from agenteval.results.summary import RunUsage
 
 _BASE = "89abcdef0123456789abcdef0123456789abcdef"
 _RUNS = 5
@@ -53,7 +54,7 @@ class Scenario:
 
 def green() -> Scenario:
     """Everything passed, as before."""
-    return Scenario(_compared(samples.green().results, "unchanged"))
+    return Scenario(compared_run(samples.green().results, "unchanged"))
 
 
 def regressed() -> Scenario:
@@ -93,7 +94,7 @@ def regressed() -> Scenario:
             name="cost_usd", n=2, baseline=0.001, current=0.0011, change=0.1, allowed=None, exceeded=False
         ),
     ]
-    return Scenario(_compared(_run(cases), "regressed", changes, resources=resources))
+    return Scenario(compared_run(run_of(cases), "regressed", changes, resources=resources))
 
 
 def improved() -> Scenario:
@@ -102,7 +103,7 @@ def improved() -> Scenario:
     first = run.suites[0].cases[0]
     better = ScoreChange(id="numeric", before=0.4, after=1.0, passed_before=False, passed_after=True)
     changes = {first.id: {"change": "improved", "status_before": "failed", "score_before": 0.4, "metrics": [better]}}
-    return Scenario(_compared(run, "improved", changes))
+    return Scenario(compared_run(run, "improved", changes))
 
 
 def unproven() -> Scenario:
@@ -115,7 +116,7 @@ def unproven() -> Scenario:
     changes = {
         cases[0].id: {"notes": ["suspect"], "status_before": "passed", "score_before": 0.9, "history": history}
     }
-    return Scenario(_compared(_run(cases), "unproven", changes))
+    return Scenario(compared_run(run_of(cases), "unproven", changes))
 
 
 def no_baseline() -> Scenario:
@@ -138,7 +139,7 @@ def all_errors() -> Scenario:
         for number in range(1, 13)
     ]
     gate = GateView("failed", "12 errors", ("12 of 12 cases could not be evaluated",), ())
-    return Scenario(Sample(_run(cases), gate))
+    return Scenario(Sample(run_of(cases), gate))
 
 
 def many() -> Scenario:
@@ -156,12 +157,12 @@ def many() -> Scenario:
     known: dict[str, dict[str, Any]] = {
         case.id: {"status_before": "failed", "score_before": 0.0} for case in wrong[400:]
     }
-    return Scenario(_compared(_run([*wrong, *right]), "regressed", changes | known))
+    return Scenario(compared_run(run_of([*wrong, *right]), "regressed", changes | known))
 
 
 def empty() -> Scenario:
     """A suite without a single case."""
-    return Scenario(Sample(_run([]), GateView("passed", "nothing was evaluated", (), ("the suite has no case",))))
+    return Scenario(Sample(run_of([]), GateView("passed", "nothing was evaluated", (), ("the suite has no case",))))
 
 
 def fork() -> Scenario:
@@ -190,7 +191,7 @@ def multi_turn() -> Scenario:
         line=31,
     )
     gate = GateView("failed", "1 case failed", ("1 case failed: Return label",), ())
-    return Scenario(Sample(_run([case]), gate))
+    return Scenario(Sample(run_of([case]), gate))
 
 
 def unicode() -> Scenario:
@@ -214,7 +215,7 @@ def unicode() -> Scenario:
         }
         for case, (before, after) in zip(cases, texts.values(), strict=True)
     }
-    return Scenario(_compared(_run(cases), "regressed", changes))
+    return Scenario(compared_run(run_of(cases), "regressed", changes))
 
 
 def mean() -> Scenario:
@@ -254,8 +255,9 @@ SCENARIOS: Mapping[str, Callable[[], Scenario]] = {
 }
 
 
-def _run(cases: list[CaseResult]) -> Results:
-    results = samples.results(samples.suite(*cases))
+def run_of(cases: list[CaseResult], usage: RunUsage | None = None) -> Results:
+    """A run of one suite on GitHub."""
+    results = samples.results(samples.suite(*cases), usage=usage or RunUsage())
     run = results.run.model_copy(update={"workflow_run_id": "7001"})
     return results.model_copy(update={"run": run})
 
@@ -267,29 +269,39 @@ def _decided(cases: list[CaseResult], agents: gate_runs.Agents, names: Mapping[s
     run = unit_runs.results(*shown)
     deciding = gate_runs.comparer(run, gate_runs.PAST)
     comparison = deciding.concluded(replace(deciding.prove(agents.answer), control=_BASE))
-    return Scenario(_gated(run.model_copy(update={"comparison": comparison})))
+    return Scenario(gated(run.model_copy(update={"comparison": comparison})))
 
 
-def _gated(run: Results) -> Sample:
-    return Sample(run, view_of(decide_gate(run, GatePolicy()), run))
+def gated(run: Results, policy: GatePolicy | None = None) -> Sample:
+    """A run with the decision of the gate."""
+    rules = policy or GatePolicy()
+    gate = decide_gate(run, rules).model_copy(update={"rules": rules_of(rules, ())})
+    decided = run.model_copy(update={"gate": gate})
+    return Sample(decided, view_of(gate, decided))
 
 
-def _compared(
+def compared_run(
     run: Results,
     verdict: RunVerdict,
     changes: Mapping[str, Mapping[str, Any]] | None = None,
     resources: list[ComparedResource] | None = None,
+    *,
+    means: bool = True,
+    gone: Sequence[ComparedCase] = (),
 ) -> Sample:
-    """The run with a comparison in which everything but the changes is as before."""
+    """The run with a comparison in which everything but the changes is as before.
+
+    ``means``: whether a regression is proven by the means as well. ``gone``: removed cases.
+    """
     changed = changes or {}
-    decision = _decision(run, verdict, changed)
+    decision = _decision(run, verdict, changed, means=means)
     words = Compared({case.id: case.name for _, case in run.cases()}, _BASE, _RUNS)
     comparison = Comparison(
         baseline=BaselineInfo(commit=_BASE, ref="main", run_id="1017", created_at="2026-11-18T09:00:00Z", distance=2),
         verdict=verdict,
         unproven=unproven_points(decision, words),
         metrics=[compared_metric(decision, finding, words, 3) for finding in decision.metrics],
-        cases=[_case(case, changed.get(case.id, {})) for _, case in run.cases()],
+        cases=[*(_case(case, changed.get(case.id, {})) for _, case in run.cases()), *gone],
         **proof_of(Decided(decision, control=_BASE)),
         policy={
             "name": "statistics",
@@ -299,10 +311,12 @@ def _compared(
             "resources": [item.model_dump() for item in resources or []],
         },
     )
-    return _gated(run.model_copy(update={"comparison": comparison}))
+    return gated(run.model_copy(update={"comparison": comparison}))
 
 
-def _decision(run: Results, verdict: RunVerdict, changes: Mapping[str, Mapping[str, Any]]) -> Decision:
+def _decision(
+    run: Results, verdict: RunVerdict, changes: Mapping[str, Mapping[str, Any]], *, means: bool
+) -> Decision:
     """A decision with this verdict: a regression by the means, everything else by the changed cases."""
     stage: Stage = "head-to-head" if verdict == "regressed" else "screen"
     marked = [
@@ -311,7 +325,9 @@ def _decision(run: Results, verdict: RunVerdict, changes: Mapping[str, Mapping[s
     return Decision(
         verdict=verdict,
         stage=stage,
-        metrics=tuple(_finding(name, metric.n, stage) for name, metric in run.summary.metrics.items()),
+        metrics=tuple(
+            _finding(name, metric.n, stage if means else "screen") for name, metric in run.summary.metrics.items()
+        ),
         cases=tuple(_case_finding(case_id, verdict) for case_id in marked),
         missing=Unavailable("limit", "the LLM budget is exhausted") if verdict == "unproven" else None,
     )

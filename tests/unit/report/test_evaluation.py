@@ -179,9 +179,18 @@ def _sections(text: str) -> list[str]:
 def test_a_style_chooses_sections_and_a_tone_their_order(tone: Tone) -> None:
     detailed = _sections(_markdown(EvaluationReport(style="detailed", tone=tone)))
     assert detailed == [SECTION_TITLES[section] for section in ORDER[tone]]
-    standard = _sections(_markdown(EvaluationReport(style="standard", tone=tone)))
-    assert standard == [title for title in detailed if title not in {"Statistics", "Good answers"}]
-    assert _sections(_markdown(EvaluationReport(style="quick", tone=tone))) == ["Summary", "Key numbers"]
+    standard = [title for title in detailed if title != "Good answers"]
+    quick = [title for title in detailed if title in {"Summary", "Key numbers", "Statistics"}]
+    chosen: dict[Style, list[str]] = {"standard": standard, "quick": quick}
+    for style, sections in chosen.items():
+        report = EvaluationReport(style=style, tone=tone)
+        # Every style shows statistical tests, if the suite enables them.
+        text = _markdown(report)
+        assert _sections(text) == sections
+        assert "% confidence intervals" in text
+        result = evaluate(ANSWERS, Evaluation("", CRITERIA, replace(ANALYSES, statistics=False), report), AGGREGATE)
+        untested = render_markdown(AnalysedSuite("x", "x", ANSWERS, result, report), NOW)
+        assert _sections(untested) == [title for title in sections if title != "Statistics"]
 
 
 @pytest.mark.parametrize("section", SECTION_TITLES)

@@ -17,7 +17,7 @@ from agenteval.core.errors import Problem
 from agenteval.report import junit
 from agenteval.report.markdown.placeholders import render_nothing_left, render_problems, render_unfinished
 from agenteval.report.markdown.render import render_comment, render_summary
-from agenteval.report.terminal import print_results
+from agenteval.report.terminal.result import print_results
 from agenteval.report.view.annotations import annotate
 from agenteval.report.view.view import GateView
 from agenteval.results.archive import InMemory
@@ -35,7 +35,7 @@ _CORPUS = (
 )
 # The runner: a command at the start of a line, after white space; one of the old form anywhere in it.
 _NEW = re.compile(r"\s*::(?P<name>[^\s:]+)(?: [^:]*)?::")
-_FENCED = re.compile(r"^(`{3,})text\n.*?\n\1$", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^(`{3,})(?:text|diff|sh)\n.*?\n\1$", re.MULTILINE | re.DOTALL)
 _OLD = re.compile(r"##\[[^\]]+\]")
 
 
@@ -63,7 +63,7 @@ def test_the_check_itself_finds_commands() -> None:
 def test_a_terminal_gets_no_command_and_no_control(text: str, width: int, colour: bool) -> None:
     stream = io.StringIO()
     sample = _sample(text)
-    print_results(sample.results, sample.gate, stream, colour, width=width)
+    print_results(sample.results, sample.gate, stream, colour=colour, width=width)
     shown = stream.getvalue()
     assert _commands(shown) == []
     without_style = re.sub(r"\x1b\[[0-9;]*m", "", shown) if colour else shown
@@ -85,7 +85,7 @@ def test_a_workflow_command_holds_one_text(text: str) -> None:
 
 @pytest.mark.parametrize("text", _CORPUS)
 def test_annotations_are_one_command_each(text: str) -> None:
-    found = annotate(_sample(text).results, InMemory())
+    found = annotate(_sample(text).results)
     lines = list(as_commands(found.items, 9))
     assert lines
     for line in lines:
@@ -97,7 +97,15 @@ def test_annotations_are_one_command_each(text: str) -> None:
 def test_xml_parses(text: str) -> None:
     document = "".join(junit.render(_sample(text).results, InMemory()))
     root = etree.fromstring(document.encode())
-    assert {element.tag for element in root.iter()} == {"testsuites", "testsuite", "testcase", "failure"}
+    assert {element.tag for element in root.iter()} == {
+        "testsuites",
+        "testsuite",
+        "properties",
+        "property",
+        "testcase",
+        "failure",
+        "system-out",
+    }
 
 
 @pytest.mark.parametrize("text", _CORPUS)

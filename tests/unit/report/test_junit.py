@@ -61,6 +61,33 @@ def test_a_passed_case_is_written_like_any_other(text: str) -> None:
     assert first == second
 
 
+def test_each_metric_of_each_case_is_in_its_output() -> None:
+    found = {
+        case.get("name"): case.findtext("system-out")
+        for case in _parse(_rendered(samples.regressed().results)).iter("testcase")
+    }
+    assert found["Opening hours"] == "✓ numeric 1.00 >= 1.00"
+    assert found["Refund total"].splitlines() == [
+        "✗ numeric 0.00 < 1.00",
+        "✗ f1_score 0.12 < 0.50",
+        "· bleu 0.03",
+        "tools called: calculator",
+    ]
+    assert found["Return label"] == "✗ f1_score 0.62 on average (4 of 6 passed)"
+
+
+def test_each_metric_of_the_suite_is_a_property() -> None:
+    suite = _parse(_rendered(samples.regressed().results))[0]
+    found = {item.get("name"): item.get("value") for item in suite.iter("property")}
+    assert found["metric.numeric"] == "mean 0.60 of 5 scores, 60% passed"
+
+
+def test_passed_cases_of_a_large_suite_have_one_line() -> None:
+    cases = [samples.passed_case(f"case {number}") for number in range(junit.MOST_WITH_METRICS + 1)]
+    assert "system-out" not in _rendered(samples.results(samples.suite(*cases)))
+    assert "system-out" in _rendered(samples.results(samples.suite(*cases[1:])))
+
+
 def test_rendering_twice_gives_the_same() -> None:
     results = samples.hostile().results
     assert _rendered(results) == _rendered(results)
@@ -101,7 +128,7 @@ def test_message_names_metric_score_threshold_and_reason() -> None:
         samples.score("f1_score", 0.6999, 0.7),
         samples.score("rouge", 0.9, 0.5),
     )
-    (failure,) = _testcase(case)
+    failure, _ = _testcase(case)
     assert failure.get("message") == "numeric 0.00 < 1.00: expected 1, found 2; f1_score 0.6999 < 0.7000"
     assert failure.get("type") == "numeric"
     assert failure.text == (
@@ -116,7 +143,7 @@ def test_message_counts_iterations() -> None:
     bad = samples.iteration(samples.turn("?", "1", "2", samples.score(value=0.0)), status="failed")
     good = samples.iteration(samples.turn("?", "1", "1", samples.score()), index=1)
     worse = bad.model_copy(update={"index": 2})
-    (failure,) = _testcase(samples.case("a", bad, good, worse, status="failed"))
+    failure, _ = _testcase(samples.case("a", bad, good, worse, status="failed"))
     assert failure.get("message") == "failed 2 of 3 iterations: numeric 0.00 < 1.00"
     assert [line for line in (failure.text or "").splitlines() if line.startswith("iteration")] == [
         "iteration 1 of 3: failed",
@@ -127,7 +154,7 @@ def test_message_counts_iterations() -> None:
 
 def test_an_answer_cannot_pass_for_lines_of_the_report() -> None:
     forged = "2\nnumeric 1.00 >= 1.00 passed\niteration 2 of 2: passed"
-    (failure,) = _testcase(samples.failed_case("a", "1", forged, samples.score(value=0.0)))
+    failure, _ = _testcase(samples.failed_case("a", "1", forged, samples.score(value=0.0)))
     assert "\n    iteration 2 of 2: passed" in (failure.text or "")
     assert "\niteration 2 of 2: passed" not in (failure.text or "")
 
@@ -143,19 +170,19 @@ def test_reporters_find_the_line() -> None:
     forged = f"a at {samples.SUITE}:99 b"
     case = samples.failed_case("a", "1", forged, samples.score(value=0.0), line=12)
     suite = _parse(_rendered(samples.results(samples.suite(case))))[0]
-    assert _place_of_mikepenz(suite, suite[0]) == (samples.SUITE, 12)
+    assert _place_of_mikepenz(suite, suite.find("testcase")) == (samples.SUITE, 12)
 
 
 def test_reporters_group_cases_by_suite() -> None:
     # dorny/test-reporter, java-junit-parser.ts: a group per classname, without a name where it is the suite's.
     suite = _parse(_rendered(samples.regressed().results))[0]
-    assert {testcase.get("classname") for testcase in suite} == {samples.SUITE}
+    assert {testcase.get("classname") for testcase in suite.iter("testcase")} == {samples.SUITE}
     assert suite.get("name") != samples.SUITE
-    assert all(testcase.get("name") == testcase.get("name").strip() for testcase in suite)
+    assert all(testcase.get("name") == testcase.get("name").strip() for testcase in suite.iter("testcase"))
 
 
 def test_long_answers_are_cut() -> None:
-    (failure,) = _testcase(samples.failed_case("a", "1", "x" * 1_000_000, samples.score(value=0.0)))
+    failure, _ = _testcase(samples.failed_case("a", "1", "x" * 1_000_000, samples.score(value=0.0)))
     assert len(failure.text or "") < 11_000
     assert "… (990,000 more characters)" in (failure.text or "")
 

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib.metadata import distributions, packages_distributions
+from pathlib import Path
 
-from tests.support import ROOT
+from tests.support import ROOT, python_program
 
 from agenteval.core.version import __version__
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+# What imports the libraries that require omitted packages.
+USERS = (
+    *("agenteval.agents.model.agent", "agenteval.agents.model.mcp", "agenteval.metrics.judges.deepeval"),
+    *("pydantic_ai.models.anthropic", "pydantic_ai.models.openai", "github", "rich.console"),
+)
 
 
 def names_in(file: str) -> set[str]:
     """The names of requirements, as packages are compared."""
     lines = (ROOT / "requirements" / file).read_text(encoding="utf-8").splitlines()
     found = (re.match(r"[A-Za-z0-9][\w.-]*?(?===|\s|\[|$)", line) for line in lines)
-    return {re.sub(r"[-_.]+", "-", match[0]).lower() for match in found if match}
+    return {named(match[0]) for match in found if match}
+
+
+def named(package: str) -> str:
+    """The name of a package as it is compared."""
+    return re.sub(r"[-_.]+", "-", package).lower()
 
 
 def test_its_labels_say_what_is_in_it() -> None:
@@ -40,5 +52,40 @@ def test_omitted_packages_are_required_by_other_packages_only() -> None:
     own = {re.split(r"[\[<>=;]", requirement)[0].strip().lower() for requirement in PROJECT["dependencies"]}
 
     assert unused
-    assert unused <= names_in("runtime.lock")
+    # Tests run with them.
+    assert unused - {"setuptools", "wheel"} <= names_in("dev.lock")
+    assert not unused & names_in("runtime.lock")
     assert not unused & own
+
+
+def test_nothing_imports_omitted_packages() -> None:
+    """What uses libraries is imported as if these packages were not installed."""
+    unused = names_in("unused.txt")
+    modules = {name for name, packages in packages_distributions().items() if {named(p) for p in packages} & unused}
+    program = f"import sys\nsys.modules.update(dict.fromkeys({sorted(modules)}))\n" + "".join(
+        f"import {name}\n" for name in USERS
+    )
+
+    ended = python_program("-c", program, cwd=ROOT)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_the_environment_does_not_grow() -> None:
+    """The sizes of the packages of runtime.lock on Linux, without bytecode; record what is wanted in sizes.toml."""
+    recorded = tomllib.loads((ROOT / "requirements" / "sizes.toml").read_text(encoding="utf-8"))["environment_mb"]
+
+    found = {name: size / 1e6 for name, size in installed_sizes(names_in("runtime.lock")).items()}
+
+    largest = sorted(found.items(), key=lambda item: -item[1])[:10]
+    assert sum(found.values()) <= recorded * 1.05, largest
+
+
+def installed_sizes(names: set[str]) -> dict[str, int]:
+    """The bytes of the installed files of packages; those of other systems are not installed."""
+    sizes = {}
+    for package in distributions():
+        if (name := named(package.name)) in names:
+            paths = [Path(str(package.locate_file(file))) for file in package.files or () if file.suffix != ".pyc"]
+            sizes[name] = sum(path.stat().st_size for path in paths if path.is_file())
+    return sizes

@@ -1,4 +1,4 @@
-"""Links out of docs/ lead to the repository on the site; all others stay as they are."""
+"""Links out of docs/ lead to the repository on the site, pictures in HTML are found, and all else stays as it is."""
 
 from __future__ import annotations
 
@@ -33,3 +33,11 @@ def test_a_link_from_a_folder_to_another_page_stays() -> None:
     text = "[gate](../gate.md#options) [readme](../../README.md)"
     expected = "[gate](../gate.md#options) [readme](https://github.com/org/agenteval-action/blob/main/README.md)"
     assert on_page_markdown(text, config=CONFIG, page=page) == expected
+
+
+@pytest.mark.parametrize(("page", "path"), [("index.md", "pictures/a.svg"), ("gallery.md", "../pictures/a.svg")])
+def test_pictures_in_html_are_found_from_the_directory_of_the_page(page: str, path: str) -> None:
+    text = '<source srcset="pictures/a.svg"><img alt="A pictures/ path" src="pictures/a.svg">'
+    expected = f'<source srcset="{path}"><img alt="A pictures/ path" src="{path}">'
+    file = SimpleNamespace(file=SimpleNamespace(src_uri=page))
+    assert on_page_markdown(text, config=CONFIG, page=file) == expected

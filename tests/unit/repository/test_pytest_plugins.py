@@ -17,8 +17,9 @@ _OFF = re.findall(r"-p no:([\w.]+)", next(re.finditer(r"^addopts = .*$", _PAGE, 
 
 def _installed() -> set[str]:
     """Names of the plugins of all packages that an installation brings."""
-    locked = {_normal(name) for name in locked_packages()}
-    return {item.name for item in entry_points(group="pytest11") if item.dist and _normal(item.dist.name) in locked}
+    unused = (ROOT / "requirements" / "unused.txt").read_text(encoding="utf-8").splitlines()
+    brought = {_normal(name) for name in (*locked_packages(), *unused)}
+    return {item.name for item in entry_points(group="pytest11") if item.dist and _normal(item.dist.name) in brought}
 
 
 def _normal(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from agenteval.run.confirm.round import Round, comparable
 from agenteval.run.confirm.spent import Spent, narrowed, refusal
 from agenteval.run.plan import PlannedCase
 from agenteval.run.resolve.control import ControlCase
+from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.model import OVERALL, AgentSpec, Case, MetricConfig, Suite, Turn
 
 CURRENT = AgentSpec(kind="command", target=("new",), directory="here")
@@ -94,6 +96,55 @@ def test_only_requested_cases_and_sides_run() -> None:
 def test_a_case_of_the_control_is_compared_by_what_it_shares(theirs: Case, metrics: set[str] | None) -> None:
     found = comparable(theirs, case("a", exact=0.5, f1=0.5))
     assert (None if found is None else {metric.id for metric in found.all_metrics}) == metrics
+
+
+ROUGE = MetricConfig("rouge", "rouge", "standard", 0.5, options={"variant": "rouge1"})
+OTHER_ROUGE = replace(ROUGE, options={"variant": "rougeL"})
+JUDGE = MetricConfig("quality", "judge", "judge", 0.5, options={"prompt": "Good?"})
+OTHER_JUDGE = replace(JUDGE, options={"prompt": "Bad?"})
+LATENCY = MetricConfig("latency", "latency", "performance", options={"maximum": 1.0})
+OTHER_LATENCY = replace(LATENCY, options={"maximum": 2.0})
+
+
+def expecting(truth: str, *metrics: MetricConfig, **keys: Any) -> Case:
+    return Case("s::c", "c", (Turn("q", ground_truth=truth, metrics=metrics),), **keys)
+
+
+def weighed(*metrics: MetricConfig, threshold: float = 0.5) -> Case:
+    return expecting("a", *metrics, aggregate=Aggregate(method="average", threshold=threshold, weights={}))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "metrics"),
+    [
+        pytest.param(expecting("a", ROUGE), expecting("a", OTHER_ROUGE), [OTHER_ROUGE], id="another variant"),
+        pytest.param(expecting("a", ROUGE), expecting("b", ROUGE), [ROUGE], id="another expected answer"),
+        pytest.param(
+            expecting("a", JUDGE, ROUGE), expecting("a", JUDGE, OTHER_ROUGE), [JUDGE, OTHER_ROUGE], id="one"
+        ),
+        pytest.param(expecting("a", JUDGE, ROUGE), expecting("b", OTHER_JUDGE, ROUGE), [ROUGE], id="a judge"),
+        pytest.param(
+            expecting("a", ROUGE, metrics=(LATENCY,)),
+            expecting("a", ROUGE, metrics=(OTHER_LATENCY,)),
+            [ROUGE, OTHER_LATENCY],
+            id="over iterations",
+        ),
+        pytest.param(weighed(ROUGE), weighed(OTHER_ROUGE), [OTHER_ROUGE], id="aggregated"),
+        pytest.param(weighed(ROUGE), weighed(ROUGE, threshold=0.9), [ROUGE], id="another aggregation"),
+        pytest.param(weighed(ROUGE, JUDGE), weighed(OTHER_ROUGE, OTHER_JUDGE), [OTHER_ROUGE], id="no aggregation"),
+    ],
+)
+def test_metrics_that_need_an_answer_score_both_sides_by_the_same_rules(
+    theirs: Case, ours: Case, metrics: list[MetricConfig]
+) -> None:
+    found = comparable(theirs, ours)
+    assert found is not None
+    assert list(found.all_metrics) == metrics
+    assert found.turns[0].ground_truth == ours.turns[0].ground_truth
+    prints = ours.fingerprints.metrics
+    whole = len(metrics) == len(ours.all_metrics)
+    assert found.aggregate == (ours.aggregate if whole else None)
+    assert found.fingerprints.metrics == {name: prints[name] for name in found.fingerprints.metrics}
 
 
 def result(name: str, *scores: float | None, unavailable: bool = False) -> CaseResult:

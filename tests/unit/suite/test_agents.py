@@ -156,7 +156,7 @@ class TestMistakes:
         [
             (
                 "    comand: [x]",
-                "agents.yaml:3: agents.mine.comand: unknown key; did you mean 'command'?;",
+                "agents.yaml:3: agents.mine.comand: unknown key; did you mean 'command'?",
             ),
             (
                 "    command: python agent.py",
@@ -174,12 +174,14 @@ class TestMistakes:
             ("    http: example.org", "agents.yaml:3: agents.mine.http: 'example.org' is not an http:// or https://"),
             (
                 "    {http: 'http://a', python: 'm:f'}",
-                "agents.yaml:2: agents.mine: exactly one of command, http, python, replay, kind is needed, 2 given",
+                "agents.yaml:2: agents.mine: exactly one of command, http, python, replay, holodeck, kind is needed, "
+                "2 given",
             ),
             ("    {http: 'http://a', url: 'http://b'}", "agents.yaml:2: agents.mine: give `http` or `url`, not both"),
             (
                 "    timeout: 5",
-                "agents.yaml:2: agents.mine: exactly one of command, http, python, replay, kind is needed, none",
+                "agents.yaml:2: agents.mine: exactly one of command, http, python, replay, holodeck, kind is needed, "
+                "none",
             ),
             (
                 "    {type: http, python: 'm:f'}",
@@ -191,7 +193,8 @@ class TestMistakes:
             ),
             (
                 "    {http: 'http://x', interpreter: py}",
-                "agents.yaml:2: agents.mine: `interpreter` is for agents of type python or plugin, not http",
+                "agents.yaml:2: agents.mine: `interpreter` is for agents of type python or holodeck or plugin, "
+                "not http",
             ),
             (
                 "    {replay: a.jsonl, response_path: a}",
@@ -210,7 +213,8 @@ class TestMistakes:
             ("    {http: 'http://x', timeout: 0ms}", "agents.yaml:3: agents.mine.timeout: must be greater than 0"),
             (
                 "    http: http://x\n    body: {question: '{inptu}'}",
-                "agents.yaml:4: agents.mine.body: {inptu} is not a placeholder; did you mean 'input'?; known: input,",
+                "agents.yaml:4: agents.mine.body: {inptu} is not a placeholder; did you mean 'input'?; "
+                "{{inptu}} is sent as {inptu}",
             ),
             (
                 "    http: http://x\n    body: {k: '{config.k}'}",

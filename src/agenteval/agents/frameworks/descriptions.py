@@ -21,8 +21,7 @@ from agenteval.core.documents.toml.read import read_toml
 from agenteval.core.documents.validation import validate
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.paths import display_path
-
-DIRECTORY = Path(".agentci", "frameworks")
+from agenteval.suite.agentci_places import frameworks
 
 
 def _not_blank(value: str) -> str:
@@ -147,7 +146,7 @@ def load_frameworks(root: Path, dependencies: Collection[str]) -> tuple[Framewor
     """
     own: dict[str, Framework] = {}
     problems: list[Problem] = []
-    for path in sorted((root / DIRECTORY).glob("*.toml")):
+    for path in sorted(frameworks(root).glob("*.toml")):
         try:
             own[path.stem] = read_framework(path)
         except ConfigError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import ssl
 import time
@@ -41,6 +42,8 @@ _MAX_RECEIVED_BYTES = MAX_BYTES + 2**20
 # If a reused connection ends within this time, in seconds, the service had probably closed it before the request.
 _STALE_S = 0.1
 _SHOWN = 300
+# As asyncio tells of a refused connection.
+_REFUSED = re.compile(r"^\[Errno (?:61|111|10061)\] Connect call failed \('(?P<host>[^']+)', (?P<port>\d+)")
 
 
 class Client:
@@ -335,6 +338,9 @@ def _reason(error: Exception) -> str:
         error = error.os_error
     elif isinstance(error, aiohttp.ServerDisconnectedError):
         return "it closed the connection without an answer"
+    refused = _REFUSED.search(str(error))
+    if refused is not None:
+        return f"nothing listens on {refused['host']}:{refused['port']}"
     text = error.message if isinstance(error, aiohttp.ClientResponseError | HttpProcessingError) else str(error)
     # It may quote the service, and aiohttp decodes bytes that are not UTF-8 to lone surrogates.
     return shortened(text, _SHOWN)

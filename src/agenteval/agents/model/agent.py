@@ -23,6 +23,7 @@ from agenteval.core.errors import (
     AgentError,
     AgentNotAskedError,
     ConfigError,
+    Kind,
     TransientAgentError,
     UserCodeError,
     agent_problem,
@@ -106,7 +107,7 @@ class ModelAgent:
                     self._functions[tool.name] = await function_tool(tool, self._workers)
             except TimeoutError:
                 message = f"importing {tool.file} took longer than {_IMPORT_TIMEOUT_S:g} s"
-                raise UserCodeError(agent_problem(tool.where, message)) from None
+                raise UserCodeError(agent_problem(tool.where, message, Kind.USER_CODE)) from None
 
     def _placed(self, failure: ConfigError | UserCodeError) -> ConfigError | UserCodeError:
         """Return the failure, with the agent's place in problems that have none."""

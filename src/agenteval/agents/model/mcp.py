@@ -104,7 +104,9 @@ class McpConnection:
                 ready.set_exception(AgentError(f"{message}: {said}" if said else message))
 
     def _failure(self, error: BaseException) -> str:
-        hint = localhost_hint(self._server.url or "") if isinstance(_first(error), httpx2.ConnectError) else ""
+        hint = (
+            localhost_hint(self._server.url or "") if isinstance(_first(error), httpx2.ConnectError | OSError) else ""
+        )
         return self._program.problem or f"{_cause(error)}{hint}"
 
     @contextlib.asynccontextmanager
@@ -119,6 +121,10 @@ class McpConnection:
                 timeout=server.connect_timeout_s,
                 sse_read_timeout=server.read_timeout_s,
             )
+        elif server.transport == "websocket":
+            from agenteval.agents.model.mcp_websocket import websocket_client
+
+            yield websocket_client(server)
         else:
             timeout = httpx2.Timeout(server.connect_timeout_s, read=server.read_timeout_s)
             async with httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout) as http:

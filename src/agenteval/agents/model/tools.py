@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.agents.worker.pool import WorkerPool
-from agenteval.core.errors import AgentError, AgentImportError, ConfigError, UserCodeError, agent_problem
+from agenteval.core.errors import AgentError, AgentImportError, ConfigError, Kind, UserCodeError, agent_problem
 from agenteval.core.llm.calls import Call
 from agenteval.core.llm.gateway import Gateway
 from agenteval.suite.model_tools import FunctionTool, PromptTool
@@ -47,7 +47,9 @@ async def function_tool(spec: FunctionTool, workers: WorkerPool) -> Tool:
         signature = await workers.call(_DESCRIBE, [spec.file, spec.function])
     except AgentError as error:
         failure = UserCodeError if isinstance(error, AgentImportError) else ConfigError
-        raise failure(agent_problem(spec.where, f"the tool {spec.name!r} cannot be used: {error}")) from None
+        raise failure(
+            agent_problem(spec.where, f"the tool {spec.name!r} cannot be used: {error}", Kind.USER_CODE)
+        ) from None
 
     async def call(arguments: Mapping[str, Any]) -> Any:
         return await workers.call(_CALL, [spec.file, spec.function, dict(arguments)])

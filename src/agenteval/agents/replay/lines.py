@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from agenteval.agents.base import NO_ANSWER, Reply, is_number, reply_from_json
 from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, RecordedTurn
 from agenteval.core.documents.lines import read_lines
-from agenteval.core.errors import AgentError, ConfigError, Problem
+from agenteval.core.errors import AgentError, ConfigError, Kind, Problem
 
 _LONGEST_LINE = 100_000_000
 _PLACE = ("case", "turn", "iteration")
@@ -68,9 +68,11 @@ def read_recorded_lines(file: Path) -> RecordedLines:
             else:
                 records[case] = _kept(record, answer, line)
         except UnicodeDecodeError as error:
-            problems.append(Problem(f"not UTF-8 text (byte {error.start} of the line)", str(file), number))
+            problems.append(
+                Problem(f"not UTF-8 text (byte {error.start} of the line)", str(file), number, kind=Kind.FILE)
+            )
         except (ValueError, RecursionError, AgentError) as error:
-            problems.append(Problem(f"not a recorded reply: {error}", file=str(file), line=number))
+            problems.append(Problem(f"not a recorded reply: {error}", file=str(file), line=number, kind=Kind.FILE))
     if problems:
         raise ConfigError(problems)
     for case, lines in further.items():

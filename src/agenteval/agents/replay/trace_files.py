@@ -11,7 +11,7 @@ from typing import Any
 from agenteval.agents.replay.otel.file import is_otel
 from agenteval.agents.replay.trace import BadLine, Trace
 from agenteval.core.documents.lines import read_lines
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.masking import beginning
 from agenteval.core.text.json_text import text_of
 
@@ -41,7 +41,7 @@ def read_traces(path: Path) -> Iterator[Trace | BadLine]:
         empty = False
         yield item
     if empty:
-        raise ConfigError(Problem("the file contains no traces", file=str(file)))
+        raise ConfigError(Problem("the file contains no traces", file=str(file), kind=Kind.FILE))
 
 
 def _read(file: Path) -> Iterator[Trace | BadLine]:
@@ -60,7 +60,7 @@ def find_traces(path: Path) -> Path:
         ConfigError: there is no such file, or there are several.
     """
     if not path.exists():
-        raise ConfigError(Problem("no such file or folder of traces", file=str(path)))
+        raise ConfigError(Problem("no such file or folder of traces", file=str(path), kind=Kind.FILE))
     if not path.is_dir():
         return path
     own = _in_experiment(path)
@@ -79,7 +79,7 @@ def find_traces(path: Path) -> Path:
         message = f"no traces in this folder (looked for {', '.join(_FILES)}, also one folder further down)"
     else:
         message = f"several experiments have traces; name one of them: {', '.join(map(str, found))}"
-    raise ConfigError(Problem(message, file=str(path)))
+    raise ConfigError(Problem(message, file=str(path), kind=Kind.FILE))
 
 
 def _in_experiment(folder: Path) -> Path | None:
@@ -117,8 +117,6 @@ def _problems(record: dict[str, Any]) -> list[str]:
     if record.get("input") is None:
         hint = " (this is the result of an evaluation; give the traces that it judged)" if "scores" in record else ""
         problems.append(f"`input` is missing: it is what the agent was asked{hint}")
-    if "output" not in record and "final_output" not in record:
-        problems.append("`output` is missing: it is what the agent answered; null without an answer")
     trace_id, iteration, persona = record.get("trace_id"), record.get("iteration"), record.get("persona")
     if trace_id is not None and (isinstance(trace_id, bool) or not isinstance(trace_id, str | int)):
         problems.append(f"`trace_id` must be text, not {_kind(trace_id)}")

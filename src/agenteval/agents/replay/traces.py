@@ -14,7 +14,7 @@ from agenteval.agents.replay.otel.span import CASE_ATTRIBUTES
 from agenteval.agents.replay.otel.traces import NO_CONTENT
 from agenteval.agents.replay.recording import RecordedCase, RecordedQuestion, RecordedTurn
 from agenteval.agents.replay.trace import BadLine
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 # The number of bad lines that an error lists individually.
 _NAMED = 20
@@ -89,13 +89,13 @@ def read_recorded_traces(file: Path) -> RecordedTraces:
             if not isinstance(item, BadLine):
                 yield item
             elif len(problems) < _NAMED:
-                problems.append(Problem(item.message, file=str(file), line=item.line))
+                problems.append(Problem(item.message, file=str(file), line=item.line, kind=Kind.FILE))
             else:
                 more += 1
 
     recording = RecordedTraces(file, answers())
     if problems:
-        rest = [Problem(f"{more} more lines are not valid", file=str(file))] if more else []
+        rest = [Problem(f"{more} more lines are not valid", file=str(file), kind=Kind.FILE)] if more else []
         raise ConfigError([*problems, *rest])
     return recording
 

@@ -61,7 +61,7 @@ async def ask(
     """
     function = await _in_thread(_function, reference, method, instantiate)
     prompt = request["input"]
-    args, kwargs = _prompt_arguments(method, prompt_argument, prompt)
+    args, kwargs = _prompt_arguments(function, method, prompt_argument, prompt)
     context = request.get("context") or {}
     parameter = parameters(function).get("context")
     if parameter is not None and "context" not in kwargs and (context or parameter.default is parameter.empty):
@@ -117,12 +117,24 @@ async def call_tool(
     return {"value": plain(value.raw_output if packed else value)}
 
 
-def _prompt_arguments(method: str, name: str | None, prompt: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _prompt_arguments(
+    function: Callable[..., Any], method: str, name: str | None, prompt: str
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if name is None:
         return (prompt,), {}
     if method in _TAKE_A_MAPPING:
-        return ({name: [("user", prompt)] if name == "messages" else prompt},), {}
+        if name == "messages":
+            return ({name: [("user", prompt)]},), {}
+        # LangChain's agents without an executor need the steps until now; other runnables ignore the key.
+        steps: dict[str, Any] = {"intermediate_steps": []} if name == "input" and _is_sequence(function) else {}
+        return ({name: prompt, **steps},), {}
     return (), {name: prompt}
+
+
+def _is_sequence(function: Callable[..., Any]) -> bool:
+    """Return whether a function is a method of a sequence of LangChain's runnables."""
+    kinds = type(getattr(function, "__self__", None)).__mro__
+    return any(kind.__name__ == "RunnableSequence" for kind in kinds)
 
 
 def _function(reference: str, method: str, instantiate: bool) -> Callable[..., Any]:
@@ -138,7 +150,7 @@ def _function(reference: str, method: str, instantiate: bool) -> Callable[..., A
         return run
     if method == "__call__":
         # The object itself is called: its signature is more precise than its method's.
-        found = target if callable(target) else wrapped(target)
+        found = target if callable(target) else wrapped(target) or _only_function(reference, target)
     elif method == "invoke" and wrapped(target) is None and getattr(target, "coroutine", None) is not None:
         # A LangChain tool made from an asynchronous function rejects ``invoke``.
         found = getattr(target, "ainvoke", None)
@@ -150,6 +162,22 @@ def _function(reference: str, method: str, instantiate: bool) -> Callable[..., A
         kind = type(target).__name__
         raise AttributeError(f"{reference}, a {kind}, has no method {method!r} (execution.method){hint}")
     return found  # type: ignore[no-any-return]
+
+
+def _only_function(reference: str, target: Any) -> Any:
+    """Return the function of a toolkit; ``None`` if the object has no such table.
+
+    Raises:
+        TypeError: the toolkit has several functions.
+    """
+    tables = (getattr(target, name, None) for name in ("functions", "async_functions"))
+    found = {name: item for table in tables if isinstance(table, Mapping) for name, item in table.items()}
+    if len(found) > 1:
+        message = f"has several functions ({', '.join(found)}); name one under `tools:` in agenteval.yaml"
+        raise TypeError(
+            f"{reference}, a {type(target).__name__}, {message}, for instance python: {reference}.{next(iter(found))}"
+        )
+    return next((wrapped(item) or item for item in found.values()), None)
 
 
 async def called(

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from agenteval.agents.worker.references import imported, importing
+from agenteval.agents.worker.references import attribute, imported, importing
 from agenteval.grader import FrozenDict, Observation, Usage, frozen, result, texts, tool_invocations
 
 _GROUP = "agenteval.metrics"
@@ -135,9 +135,7 @@ def load(reference: str) -> Any:
     else:
         with importing(place):
             target = importlib.import_module(place)
-    for step in name.split("."):
-        target = getattr(target, step)
-    return target
+    return attribute(target, name)
 
 
 def from_file(path: str) -> Any:

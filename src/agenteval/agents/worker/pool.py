@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from agenteval.core.errors import (
     AgentError,
     AgentImportError,
     ConfigError,
+    Kind,
     TransientAgentError,
     UserCodeError,
     agent_problem,
@@ -53,11 +54,21 @@ class WorkerPool:
     All calls share one worker. A cancelled call (timeout) retires its worker: running calls finish there, new calls
     go to a new worker, and the old worker is then killed with its descendants. When a worker dies, its calls are
     repeated once, each in a separate worker, so that only the responsible call fails.
+
+    Args:
+        spec: the definition of the user's code; modules are imported from its directory.
+        concurrency: maximum number of concurrent calls.
+        paths: directories of the user's modules, before the directory of the definition.
+        imported_from: directory with further modules, after it.
     """
 
-    def __init__(self, spec: AgentSpec, concurrency: int) -> None:
+    def __init__(
+        self, spec: AgentSpec, concurrency: int, paths: Sequence[str] = (), imported_from: str | None = None
+    ) -> None:
         self._spec = spec
         self._concurrency = concurrency
+        self._paths = paths
+        self._imported_from = imported_from
         self._current: _Worker | None = None
         self._all: set[_Worker] = set()
         self._starting = asyncio.Lock()
@@ -76,7 +87,7 @@ class WorkerPool:
         """
         failure = await self.import_failure(reference)
         if failure is not None:
-            raise failure.error(agent_problem(self._spec.where, failure.message))
+            raise failure.error(agent_problem(self._spec.where, failure.message, Kind.USER_CODE))
 
     async def import_failure(self, reference: str) -> ImportFailure | None:
         """Import an object of the user; return why that failed, if it did.
@@ -151,11 +162,15 @@ class WorkerPool:
     async def _start(self, threads: int) -> _Worker:
         self._all = {worker for worker in self._all if worker.running}
         environment = user_environment(self._spec.env)
+        if self._paths:
+            environment["PYTHONPATH"] = os.pathsep.join(
+                [*self._paths, *filter(None, [environment.get("PYTHONPATH")])]
+            )
         interpreter = find_interpreter(self._spec, environment)
         await asyncio.to_thread(check_access, interpreter, self._spec.directory, self._spec.where)
         worker = _Worker(interpreter)
         try:
-            await worker.start(self._spec, environment, threads)
+            await worker.start(self._spec, environment, threads, self._imported_from)
         except (OSError, ValueError) as error:
             raise ConfigError(agent_problem(self._spec.where, f"{interpreter} cannot be started: {error}")) from None
         self._all.add(worker)
@@ -236,7 +251,9 @@ class _Worker:
         self._outgoing: list[bytes] = []
         self._errors = LastOutput()
 
-    async def start(self, spec: AgentSpec, environment: Mapping[str, str], threads: int) -> None:
+    async def start(
+        self, spec: AgentSpec, environment: Mapping[str, str], threads: int, imported_from: str | None
+    ) -> None:
         """Start the process.
 
         Raises:
@@ -245,7 +262,8 @@ class _Worker:
         """
         # Under another user than agenteval's, all user code has the same user. On a laptop, debuggers may attach.
         hidden = ("hidden",) if confinement().owner is not None else ()
-        argv = (self.interpreter, "-u", str(_SCRIPT), spec.directory, str(threads), *hidden)
+        more = (f"from:{imported_from}",) if imported_from else ()
+        argv = (self.interpreter, "-u", str(_SCRIPT), spec.directory, str(threads), *hidden, *more)
         self._child = await Child.start(argv, spec.directory, environment, self._lines.add, self._errors.add)
         self._watcher = asyncio.create_task(self._watch(self._child))
 

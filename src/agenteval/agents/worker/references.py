@@ -7,7 +7,7 @@ library.
 from __future__ import annotations
 
 import contextlib
-import functools
+import difflib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -19,6 +19,7 @@ from typing import Any, Dict, Iterator
 # The worker's ``sys.path`` begins with the agent's directory.
 _DIRECTORY = pathlib.Path(sys.path[0])
 _SUFFIX = ".py"
+_MEANT = "; did you mean %r?"
 # Tools are called in threads.
 _LOCK = threading.RLock()
 _EXECUTED: Dict[pathlib.Path, Any] = {}
@@ -73,11 +74,34 @@ def find(reference: str) -> Any:
     except BaseException as error:
         raise BrokenError("cannot import module %r: %s" % (name, _described(error))) from error
     try:
-        return functools.reduce(getattr, path.split("."), target)
-    except AttributeError:
-        raise MissingError("module %r has no %r" % (name, path)) from None
+        return attribute(target, path)
+    except AttributeError as error:
+        raise MissingError("module %r has no %r%s" % (name, path, _meant(error))) from None
     except BaseException as error:
         raise BrokenError("cannot get %r of module %r: %s" % (path, name, _described(error))) from error
+
+
+def attribute(target: Any, path: str) -> Any:
+    """Return an object below another.
+
+    Raises:
+        AttributeError: it does not exist; the message contains a similar name, if there is one.
+    """
+    for step in path.split("."):
+        try:
+            target = getattr(target, step)
+        except AttributeError as error:
+            close = difflib.get_close_matches(step, [name for name in dir(target) if name[:1] != "_"], n=1)
+            hint = _MEANT % close[0] if close else ""
+            raise AttributeError("%s%s" % (error, hint)) from None
+    return target
+
+
+def _meant(error: AttributeError) -> str:
+    """Return the hint of an error that ``attribute`` raised."""
+    text = str(error)
+    start = text.rfind("; did you mean ")
+    return text[start:] if start >= 0 else ""
 
 
 def _is_named(error: ModuleNotFoundError, module: str) -> bool:

@@ -51,6 +51,10 @@ def _answer(result: Any, messages: Sequence[Any]) -> Any:
         return "".join(text for text in texts if text) if any(text is not None for text in texts) else None
     if isinstance(result, str):
         return result
+    if has(result, "return_values"):
+        # The last step of an agent of LangChain without an executor.
+        values = get(result, "return_values")
+        return _text(get(values, "output") if has(values, "output") else values)
     # The state of a graph may contain any other fields besides its messages.
     state = isinstance(result, Mapping) and messages
     for name in ("structured_response", *(_ANSWERS[:2] if state else _ANSWERS)):

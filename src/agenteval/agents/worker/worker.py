@@ -48,6 +48,8 @@ OWN_FILES = {
     "agenteval.agents.worker.replies": "agents/worker/replies.py",
     "agenteval.agents.worker.runners": "agents/worker/runners.py",
     "agenteval.agents.worker.plugins": "agents/worker/plugins.py",
+    "agenteval.agents.worker.fluxloop": "agents/worker/fluxloop.py",
+    "agenteval.agents.worker.holodeck": "agents/worker/holodeck.py",
 }
 # The flag of generator-based coroutines (``types.coroutine``).
 ITERABLE_COROUTINE = 0x100
@@ -288,6 +290,9 @@ def main() -> None:
     # Modules are imported from the agent's directory and its `src` instead of the script's.
     sys.path[0] = directory
     add_source_folder(pathlib.Path(directory, "src"))
+    for argument in sys.argv[3:]:
+        if argument.startswith("from:"):
+            add_source_folder(pathlib.Path(argument[len("from:") :]))
     sys.meta_path.append(WorkerFinder())
     # Requests and replies move to file descriptors that user code and its child processes do not inherit.
     requests = os.fdopen(os.dup(0), "rb")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.reading import LARGEST_TEXT, read_regular
 
 DEPENDABOT = "dependabot[bot]"
@@ -57,7 +57,7 @@ class Plan:
         github_sha: the default commit of ``actions/checkout``. On ``pull_request`` it is the merge of head and base,
             which GitHub deletes later.
         ref: full ref of the run, for instance ``refs/pull/7/merge``.
-        is_proposed: whether the evaluated files may come from a pull request that is not merged.
+        is_proposed: whether the evaluated files may come from a change that is not merged.
         base_commit: head of the target branch, as the event of the pull request names it.
         base_ref: target branch, without ``refs/heads/``.
         head_ref: branch of the pull request; ``None`` if it is in a fork.
@@ -127,8 +127,11 @@ def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
 
 
 def _is_proposed(environment: Mapping[str, str], event: Mapping[str, Any]) -> bool:
-    """Return whether an event belongs to a pull request; a comment's workflow may check out the pull request."""
-    of_pull_request = environment.get("GITHUB_EVENT_NAME", "").startswith("pull_request")
+    """Return whether an event belongs to a change that is not merged.
+
+    The workflow of a comment on a pull request may check out the pull request.
+    """
+    of_pull_request = environment.get("GITHUB_EVENT_NAME", "").startswith(("pull_request", "merge_group"))
     merge = (environment.get("GITHUB_REF") or "").startswith("refs/pull/")
     return of_pull_request or merge or bool(_at(event, "pull_request") or _at(event, "issue", "pull_request"))
 
@@ -173,7 +176,7 @@ def read_event(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _unusable(path: str, what: str) -> ConfigError:
-    return ConfigError(Problem(f"the event file named by GITHUB_EVENT_PATH {what}", file=path))
+    return ConfigError(Problem(f"the event file named by GITHUB_EVENT_PATH {what}", file=path, kind=Kind.GITHUB))
 
 
 def _pull_request(start: Plan, environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:

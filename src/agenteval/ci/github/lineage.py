@@ -25,8 +25,10 @@ class Lineage:
         start: the commit at which the search for a baseline starts, or why it is unknown.
         head: the commit that is checked out; without a checkout of the repository the commit of the event. ``None``
             if it is unknown.
-        base: the commit whose rules count, if it is certain that no earlier step of the job has chosen it.
+        base: the commit whose rules count, if it is certain that neither the change nor an earlier step of the job
+            has chosen it; ``None`` if it is unknown, or if the commit that is checked out is the event's own.
         clone: the checkout of the repository; ``None`` without one.
+        is_stray: whether the commit that is checked out is certainly without the commit of the event.
     """
 
     rule: ControlRule
@@ -34,6 +36,7 @@ class Lineage:
     head: Head | None = None
     base: str | None = None
     clone: Clone | None = None
+    is_stray: bool = False
 
 
 def find_lineage(event: Plan, here: Path, history: GithubHistory) -> Lineage:
@@ -44,7 +47,8 @@ def find_lineage(event: Plan, here: Path, history: GithubHistory) -> Lineage:
         here: the working directory.
         history: what GitHub knows, for a checkout that is shallow or missing.
     """
-    clone = _clone(here, event)
+    found = _found(here)
+    clone = found if found is not None and _is_of_event(found, event) else None
     commit = event.github_sha or event.commit
     if clone is None and commit is None:
         why = "the event names no commit, and the workspace contains no checkout of the repository"
@@ -54,23 +58,27 @@ def find_lineage(event: Plan, here: Path, history: GithubHistory) -> Lineage:
     except AgentEvalError as error:
         why = f"the commit that is evaluated is unknown: {error}"
         return Lineage(_rule_of_event(event), Unknown(why), base=event.base_commit)
-    return _Finder(event, head, clone, history).find()
+    finder = _Finder(event, head, clone, history, is_elsewhere=found is not clone)
+    return replace(finder.find(), is_stray=finder.is_stray())
 
 
-def _clone(here: Path, event: Plan) -> Clone | None:
-    """Return the checkout, unless it is of another repository than the workflow's."""
+def _found(here: Path) -> Clone | None:
     try:
-        clone = Clone.find(here, LocalHost())
+        return Clone.find(here, LocalHost())
     except AgentEvalError:
         return None
+
+
+def _is_of_event(clone: Clone, event: Plan) -> bool:
+    """Return whether a checkout is of the workflow's repository."""
     if clone.head.commit == event.github_sha:
-        return clone
+        return True
     try:
         url = git(clone.root, "remote", "get-url", "origin")
     except ControlError:
-        return clone
+        return True
     address = url.rstrip("/").removesuffix(".git").casefold().replace(":", "/")
-    return clone if address.endswith(f"/{(event.repository or '').casefold()}") else None
+    return address.endswith(f"/{(event.repository or '').casefold()}")
 
 
 def _rule_of_event(event: Plan) -> ControlRule:
@@ -89,12 +97,17 @@ def _rule_of_event(event: Plan) -> ControlRule:
 
 @dataclass(frozen=True)
 class _Finder:
-    """Finds the lineage of a commit."""
+    """Finds the lineage of a commit.
+
+    Attributes:
+        is_elsewhere: whether the working directory is in the checkout of another repository, which may be a fork.
+    """
 
     event: Plan
     head: Head
     clone: Clone | None
     history: GithubHistory
+    is_elsewhere: bool
 
     def find(self) -> Lineage:
         rule = _rule_of_event(self.event)
@@ -103,6 +116,21 @@ class _Finder:
         if rule.kind != "merge-base" and self.head.commit == self.event.github_sha:
             return self._of_branch(rule)
         return self._of_checkout(rule.branch)
+
+    def is_stray(self) -> bool:
+        """Return whether the commit that is checked out is certainly without the commit of the event."""
+        event, head = self.event, self.head
+        wanted = event.commit
+        if wanted is None or head.commit == event.github_sha or wanted in {head.commit, *head.parents}:
+            return False
+        has = self.clone.is_ancestor(wanted, head.commit) if self.clone is not None else None
+        if has is not None:
+            return not has
+        try:
+            return self.history.merge_base(wanted, head.commit) != wanted
+        except AgentEvalError:
+            # A commit that a step has made.
+            return False
 
     def _of_pull_request(self, rule: ControlRule) -> Lineage:
         if self.head.commit == self.event.github_sha and len(self.head.parents) > 1:
@@ -147,23 +175,25 @@ class _Finder:
             before = None
         base = before or next(iter(self.head.parents), None)
         if base is None:
-            return self._made(rule, Unknown(f"there is no commit before commit {short(self.head.commit)}"))
-        return self._made(rule, Start(base, place))
+            why = f"there is no commit before commit {short(self.head.commit)}"
+            return self._made(rule, Unknown(why), self._trusted())
+        return self._made(rule, Start(base, place), self._trusted())
 
     def _of_checkout(self, branch: str | None) -> Lineage:
         """Return the lineage of a commit of which the event tells nothing."""
         if branch is None:
             why = "the event does not name the default branch; set the input baseline-branch"
-            return self._made(ControlRule("merge-base"), Unknown(why))
+            return self._made(ControlRule("merge-base"), Unknown(why), self._trusted())
         try:
             fork = self._fork(branch)
         except AgentEvalError as error:
             why = f"it is unknown where commit {short(self.head.commit)} left {branch}: {error}; {_DEEPEN}"
-            return self._made(ControlRule("merge-base", branch=branch), Unknown(why))
+            return self._made(ControlRule("merge-base", branch=branch), Unknown(why), self._trusted())
         if fork == self.head.commit:
             return self._of_state(ControlRule("first-parent", branch=branch))
         place = "the base commit" if self.head.is_merge_into(fork) else "the merge base"
-        return self._made(ControlRule("merge-base", branch=branch, fork=fork), Start(fork, place))
+        rule = ControlRule("merge-base", branch=branch, fork=fork)
+        return self._made(rule, Start(fork, place), self._trusted())
 
     def _fork(self, branch: str) -> str:
         known = self.clone.fork(self.head.commit, branch) if self.clone is not None else None
@@ -171,7 +201,21 @@ class _Finder:
 
     def _of_state(self, rule: ControlRule) -> Lineage:
         """Return the lineage of a commit of the branch that the event did not bring: it may have a run already."""
-        return self._made(rule, Start(self.head.commit, f"commit {short(self.head.commit)}"))
+        start = Start(self.head.commit, f"commit {short(self.head.commit)}")
+        return self._made(rule, start, self._trusted())
 
-    def _made(self, rule: ControlRule, start: Start | Unknown, base: str | None = None) -> Lineage:
+    def _trusted(self) -> str | None:
+        """Return the commit of the event whose rules count for another one; ``None`` as for `Lineage.base`.
+
+        A workflow can check out anything, also the head of a fork, for events that have the repository's secrets.
+        """
+        event = self.event
+        if event.event == "merge_group":
+            return event.before
+        if event.event.startswith("pull_request") or (event.ref or "").startswith("refs/pull/"):
+            return event.base_commit
+        is_own = self.head.commit == event.github_sha and not self.is_elsewhere
+        return None if is_own and not event.is_proposed else event.github_sha
+
+    def _made(self, rule: ControlRule, start: Start | Unknown, base: str | None) -> Lineage:
         return Lineage(rule, start, self.head, base, self.clone)

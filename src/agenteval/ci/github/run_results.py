@@ -15,7 +15,7 @@ from agenteval.ci.github.api.client import Client, GithubError
 from agenteval.ci.github.api.workflow_runs import Artifact, Run, artifacts_named, get_run
 from agenteval.ci.github.control import DEFAULT_SERVER_URL
 from agenteval.ci.github.downloaded_report import DownloadedReport
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.results.model import Results
 from agenteval.results.store import parse_results
 from agenteval.run.confirm.git import git
@@ -60,7 +60,9 @@ def results_of_run(wanted: ReportArtifact, environment: Mapping[str, str], here:
     client = _client(environment)
     repository = wanted.repository or repository_of_git(environment, here)
     if not _REPOSITORY.fullmatch(repository):
-        raise ConfigError(Problem(f"{repository!r} is not a repository; name it: --repository OWNER/NAME"))
+        raise ConfigError(
+            Problem(f"{repository!r} is not a repository; name it: --repository OWNER/NAME", kind=Kind.GITHUB)
+        )
     purpose = f"read workflow run {wanted.run_id} of {repository}"
     try:
         with client.open(purpose, PERMISSIONS) as api:
@@ -99,7 +101,7 @@ def repository_of_git(environment: Mapping[str, str], here: Path) -> str:
     server = urlsplit(environment.get("GITHUB_SERVER_URL") or DEFAULT_SERVER_URL).hostname
     if host.casefold() != (server or "").casefold() or not _REPOSITORY.fullmatch(path):
         message = f"the remote `origin` names no repository of {server}; name it: --repository OWNER/NAME"
-        raise ConfigError(Problem(message))
+        raise ConfigError(Problem(message, kind=Kind.GITHUB))
     return path
 
 
@@ -107,7 +109,9 @@ def _client(environment: Mapping[str, str]) -> Client:
     token = environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN") or ""
     if not token.strip():
         needed = "a token is needed to download the results of a workflow run"
-        raise ConfigError(Problem(f"{needed}: set GITHUB_TOKEN, for instance with `gh auth token`", path="--run"))
+        raise ConfigError(
+            Problem(f"{needed}: set GITHUB_TOKEN, for instance with `gh auth token`", path="--run", kind=Kind.GITHUB)
+        )
     return Client.from_environment(token, environment)
 
 
@@ -142,4 +146,4 @@ def _without_artifact(run: Run, wanted: ReportArtifact) -> str:
 
 
 def _wrong(wanted: ReportArtifact, why: str) -> ConfigError:
-    return ConfigError(Problem(f"workflow run {wanted.run_id} {why}", path="--run"))
+    return ConfigError(Problem(f"workflow run {wanted.run_id} {why}", path="--run", kind=Kind.GITHUB))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.arguments import add_command, day, positive
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 if TYPE_CHECKING:
     from agenteval.results.model import Results
@@ -69,7 +69,9 @@ def _results(arguments: argparse.Namespace) -> Results:
     if arguments.run is None:
         lost = [name for name in ("artifact", "repository") if getattr(arguments, name) is not None]
         if lost:
-            raise ConfigError(Problem(f"--{name}: is for --run ID, which is not given") for name in lost)
+            raise ConfigError(
+                Problem(f"--{name}: is for --run ID, which is not given", kind=Kind.OPTION) for name in lost
+            )
         return read_results(Path(arguments.results))
     from agenteval.ci.github.run_results import ARTIFACT, ReportArtifact, results_of_run
     from agenteval.run.integrity.accept import check_suites_here

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.arguments import add_command, path, positive
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 if TYPE_CHECKING:
     from agenteval.ci.github.action.command import GithubOptions
@@ -64,7 +64,7 @@ def github_options(arguments: argparse.Namespace) -> GithubOptions | None:
     if not arguments.github:
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise ConfigError(Problem(f"{names} needs --github, in a job of a GitHub workflow"))
+            raise ConfigError(Problem(f"{names} needs --github, in a job of a GitHub workflow", kind=Kind.OPTION))
         return None
     from agenteval.ci.github.action.command import GithubOptions
 

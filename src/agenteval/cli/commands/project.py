@@ -1,4 +1,4 @@
-"""The commands for a project and its files: ``init``, ``schema`` and ``plugins``."""
+"""The commands for newcomers and projects: ``demo``, ``init``, ``explain``, ``schema`` and ``plugins``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from agenteval.cli.arguments import Choices, add_command
 
 def add(commands: Any) -> None:
     """Add the commands to the parser."""
+    add_command(commands, "demo", _demo, "show the gate stop a change that makes an example agent worse; offline")
     started = add_command(
         commands, "init", _init, "write a starter: a suite, a configuration, a workflow and an agent"
     )
@@ -30,6 +31,8 @@ def add(commands: Any) -> None:
         default="command",
         help="kind of the agent; default: %(default)s",
     )
+    explained = add_command(commands, "explain", _explain, "say what a metric, a setting or a word means")
+    explained.add_argument("name", nargs="*", metavar="NAME", help="what to explain; default: list all names")
     schema = add_command(commands, "schema", _schema, "print the JSON Schema of a file")
     schema.add_argument("name", metavar="NAME", choices=Choices(_schema_names), help="which file")
     plugins = add_command(commands, "plugins", _plugins, "list the installed extensions and whether they may run")
@@ -54,6 +57,15 @@ def _schema_names() -> Iterable[str]:
     return schema_names()
 
 
+def _demo(_: argparse.Namespace) -> int:
+    from functools import partial
+
+    from agenteval.cli.demo import demo
+
+    demo(partial(print, flush=True))
+    return 0
+
+
 def _init(arguments: argparse.Namespace) -> int:
     from agenteval.cli.init import next_steps, starter_formats, write_starter
     from agenteval.core.text.escape import terminal
@@ -65,6 +77,15 @@ def _init(arguments: argparse.Namespace) -> int:
     print("next:")
     for step in next_steps(directory, suite_format, arguments.agent):
         print(terminal(f"  {step}"))
+    return 0
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from agenteval.cli.explanations import all_names, explain
+
+    name = " ".join(arguments.name)
+    for line in explain(name) if name else all_names():
+        print(line)
     return 0
 
 

@@ -1,12 +1,14 @@
-"""The commands that read results files: ``compare``, ``explain-gate``, ``report`` and ``merge``."""
+"""The commands that read results files: ``compare``, ``explain-gate``, ``report``, ``open`` and ``merge``."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
-from agenteval.cli.arguments import add_command, add_templates, fail_on, path
+from agenteval.cli.arguments import add_command, add_templates, add_verbosity, fail_on, path
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 
 def add(commands: Any) -> None:
@@ -20,6 +22,7 @@ def add(commands: Any) -> None:
     )
     compared.add_argument("--config", metavar="FILE", help="configuration, as for run")
     compared.add_argument("--fail-on", metavar="LIST", help="as for run")
+    add_verbosity(compared)
     explained = add_command(
         commands, "explain-gate", _explain_gate, "show what the gate finds with the earlier runs, and what it costs"
     )
@@ -36,8 +39,25 @@ def add(commands: Any) -> None:
     report.add_argument("results", metavar="RESULTS", help="results.json, or a report directory")
     report.add_argument("--config", metavar="FILE", help="configuration, as for run")
     report.add_argument("--out", metavar="DIR", help="directory to write to; default: beside the results")
+    report.add_argument(
+        "--format",
+        choices=("markdown", "json", "html", "junit"),
+        help="write only this report, to FILE or to standard output; default: as the name of FILE ends, else json",
+    )
+    report.add_argument("-o", "--output", metavar="FILE", help="write only one report, to this file")
     report.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
     add_templates(report)
+    add_verbosity(report)
+    opened = add_command(
+        commands, "open", _open, "open report.html of the last run in the browser, and print its path"
+    )
+    opened.add_argument(
+        "path",
+        nargs="?",
+        default="agenteval-report",
+        metavar="PATH",
+        help="report directory, or the page itself; default: %(default)s",
+    )
     merged = add_command(
         commands, "merge", _merge, "join the shards of a run, or further iterations, and decide the gate"
     )
@@ -47,13 +67,16 @@ def add(commands: Any) -> None:
     merged.add_argument("--baseline", metavar="PATH", help="results.json of an earlier run to compare with")
     merged.add_argument("--history", metavar="DIR", help="results.json files of earlier runs, for the trend")
     merged.add_argument("--fail-on", metavar="LIST", help="as for run")
+    add_verbosity(merged)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
     from agenteval.run.saved_results import compare_files
     from agenteval.run.settings import Settings
 
-    settings = Settings(config=path(arguments.config), fail_on=fail_on(arguments.fail_on))
+    settings = Settings(
+        config=path(arguments.config), fail_on=fail_on(arguments.fail_on), verbosity=arguments.verbosity
+    )
     return compare_files(Path(arguments.current), Path(arguments.baseline), settings)
 
 
@@ -68,7 +91,7 @@ def _explain_gate(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from agenteval.run.saved_results import render_again
+    from agenteval.run.saved_results import render_again, render_one
     from agenteval.run.settings import Settings
 
     settings = Settings(
@@ -76,8 +99,23 @@ def _report(arguments: argparse.Namespace) -> int:
         history=path(arguments.history),
         comment_template=path(arguments.comment_template),
         summary_template=path(arguments.summary_template),
+        verbosity=arguments.verbosity,
     )
-    return render_again(Path(arguments.results), settings, path(arguments.out))
+    if arguments.format is None and arguments.output is None:
+        return render_again(Path(arguments.results), settings, path(arguments.out))
+    if arguments.out is not None:
+        raise ConfigError(Problem("--out is for all reports; give --out, or --format and --output", kind=Kind.OPTION))
+    return render_one(Path(arguments.results), settings, arguments.format, path(arguments.output))
+
+
+def _open(arguments: argparse.Namespace) -> int:
+    from agenteval.cli.open_report import report_page, show
+    from agenteval.core.text.escape import terminal
+
+    page = report_page(Path(arguments.path))
+    print(terminal(str(page)))
+    show(page, os.environ)
+    return 0
 
 
 def _merge(arguments: argparse.Namespace) -> int:
@@ -89,5 +127,6 @@ def _merge(arguments: argparse.Namespace) -> int:
         baseline=path(arguments.baseline),
         fail_on=fail_on(arguments.fail_on),
         history=path(arguments.history),
+        verbosity=arguments.verbosity,
     )
     return merge_files([Path(file) for file in arguments.results], Path(arguments.output), settings).exit_status

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agenteval.cli.arguments import (
     add_command,
     add_templates,
+    add_verbosity,
     amount,
     count,
     fail_on,
@@ -21,7 +22,7 @@ from agenteval.cli.arguments import (
     seconds,
 )
 from agenteval.cli.commands.github import add_github_options, github_options
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 if TYPE_CHECKING:
     from agenteval.run.settings import Settings
@@ -41,6 +42,18 @@ def add(commands: Any) -> None:
 def _add_run(commands: Any) -> None:
     parser = add_command(commands, "run", _run, "evaluate suites and write reports")
     _add_inputs(parser)
+    failed = parser.add_mutually_exclusive_group().add_argument
+    failed(
+        "--failed",
+        action="store_true",
+        help="run only the cases that did not pass in the last run; its reports are in --out",
+    )
+    failed(
+        "--failed-in",
+        metavar="PATH",
+        type=not_empty,
+        help="run only the cases that did not pass in another run: results.json, or a directory with it",
+    )
     option = parser.add_argument
     option("--out", metavar="DIR", default="agenteval-report", help="directory for reports; default: %(default)s")
     option("--iterations", metavar="N", type=positive, help="number of times each case runs")
@@ -74,6 +87,7 @@ def _add_run(commands: Any) -> None:
     option("--resume", action="store_true", help="finish an interrupted run from the journal in --out")
     option("--no-cache", action="store_true", help="neither read nor write the cache of model replies")
     option("--quiet", action="store_true", help="show only the result, no progress")
+    add_verbosity(parser)
     option(
         "--dry-run",
         action="store_true",
@@ -110,6 +124,13 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     option("--history", metavar="DIR", help="results.json files of earlier runs, at any depth, for the trend")
     option("-k", "--filter", metavar="TEXT", help="run only cases whose name or id contains this text")
     option("--tag", metavar="TAG", action="append", default=[], help="run only cases with this tag; repeatable")
+    option(
+        "--case",
+        metavar="CASE",
+        action="append",
+        default=[],
+        help="run only the case with this name or id; repeatable",
+    )
     option(
         "--traces",
         metavar="PATH",
@@ -163,12 +184,15 @@ def _has_results(directory: Path) -> bool:
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    from agenteval.report.write import print_table
+    from agenteval.report.terminal.commands import next_commands
+    from agenteval.report.terminal.detail import Detail
+    from agenteval.report.write import print_result
     from agenteval.run.pooled import run_pooled
 
     out = Path(arguments.out)
     settings = replace(
         _inputs(arguments),
+        failed_in=_failed_in(arguments),
         iterations=arguments.iterations,
         concurrency=arguments.concurrency,
         shard=_shard(arguments.shard),
@@ -180,6 +204,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         resume=arguments.resume,
         use_cache=not arguments.no_cache,
         quiet=arguments.quiet,
+        verbosity=arguments.verbosity,
     )
     on_github = github_options(arguments)
     if on_github is not None and on_github.baseline is not None:
@@ -195,10 +220,24 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
         return run_on_github(settings, out, arguments.runs, on_github, os.environ)
     outcome = run_pooled(settings, out, arguments.runs, lambda line: print(f"agenteval: {line}", file=sys.stderr))
-    print_table(outcome.results, outcome.view, sys.stdout)
-    if not arguments.quiet:
-        print(f"reports: {out}/", file=sys.stderr)
+    if outcome.agent_problems:
+        from agenteval.cli.failure import print_mistakes
+        from agenteval.core.mistakes import mistakes
+
+        print_mistakes(mistakes(outcome.agent_problems), sys.stderr)
+    commands = next_commands(out, arguments.words)
+    print_result(outcome.results, outcome.view, sys.stdout, Detail(arguments.verbosity, outcome.archive, commands))
     return outcome.exit_status
+
+
+def _failed_in(arguments: argparse.Namespace) -> Path | None:
+    """Return where the results are whose failed cases are to run."""
+    if not arguments.failed:
+        return path(arguments.failed_in)
+    if arguments.resume:
+        message = "the run to finish may have replaced the reports that --failed reads; name others with --failed-in"
+        raise ConfigError(Problem(f"--resume: {message}", kind=Kind.OPTION))
+    return Path(arguments.out)
 
 
 def _validate(arguments: argparse.Namespace) -> int:
@@ -246,6 +285,7 @@ def _inputs(arguments: argparse.Namespace) -> Settings:
         baseline=path(arguments.baseline),
         filter=arguments.filter,
         tags=tuple(arguments.tag),
+        cases=tuple(arguments.case),
         traces=path(arguments.traces),
         keep_going=arguments.keep_going,
         control=arguments.control,
@@ -263,4 +303,4 @@ def _shard(text: str | None) -> Shard | None:
     try:
         return Shard.parse(text)
     except ValueError as error:
-        raise ConfigError(Problem(f"--shard: {error}")) from None
+        raise ConfigError(Problem(f"--shard: {error}", kind=Kind.OPTION)) from None

@@ -12,7 +12,7 @@ import numpy as np
 from agenteval.compare.regression.case_test import rerun_q, within_run_correlation
 from agenteval.compare.regression.earlier_runs import MOST_REPEATS
 from agenteval.compare.regression.model import Evidence, Failures
-from agenteval.compare.regression.power import Blind, blind, detectable_drop, detectable_multiple
+from agenteval.compare.regression.power import Blind, blind, detectable_drop, detectable_multiple, distinct
 from agenteval.compare.regression.repeating import REPEATS, seems_to_repeat
 from agenteval.compare.regression.runs import Run
 from agenteval.compare.regression.settings import NAMED_SETTINGS, GateSettings
@@ -89,7 +89,7 @@ def power_of(evidence: Evidence, settings: GateSettings) -> Power:
         simulated=nearest(name, len(trial.plan), iterations, len(trial.pool)),
         most_runs=means / max(trial.run_calls, 1) + (0 if trial.pool else 1),
         most_case_calls=single,
-        blind=blind(len(np.unique(trial.unit_of)), len(trial.pool), settings),
+        blind=blind(distinct(trial.unit_of), len(trial.pool), settings),
     )
 
 

@@ -32,7 +32,7 @@ def decide_by_earlier_runs(trial: Trial, candidates: list[Candidate]) -> Asking[
         trial: the state.
         candidates: the suspected cases of the first run.
     """
-    if len(trial.pool) < _LEAST_POOL:
+    if len(trial.pool) < _LEAST_POOL or trial.evidence.proves_nothing:
         return False
     is_complete = yield from _decide_cases(trial, candidates)
     if not trial.is_red and trial.watched and trial.is_low_again is not False:

@@ -131,7 +131,8 @@ def compare_side_by_side(
             own.append(made["current"])
         control.append(made["control"])
         trial.stage = stage
-        calm = not burden and _is_calm(trial, control, number)
+        trial.control_p = _p_of_control(trial, control, number)
+        calm = not burden and trial.control_p > settings.calm_p
         look = look_at(trial, own, control, settings.calm[number] if calm else strict)
         trial.looks.append(replace(look, calm=calm))
         if trial.means:
@@ -170,12 +171,11 @@ def both_readings(trial: Trial, own: list[Run], control: list[Run]) -> tuple[Lab
     return trial.compare(map(trial.view, own), map(trial.view, control), test), trial.compare(own, control, test)
 
 
-def _is_calm(trial: Trial, control: list[Run], number: int) -> bool:
-    """Return whether the control's runs do not look lower than the pool."""
+def _p_of_control(trial: Trial, control: list[Run], number: int) -> float:
+    """Return the smallest p that the control's runs are lower than the pool; 0 without a pool."""
     if not trial.pool:
-        return False
-    p = trial.compare([trial.view(join(control))], trial.pool, CALM + number).p
-    return bool(p.min() > trial.settings.calm_p)
+        return 0.0
+    return float(trial.compare([trial.view(join(control))], trial.pool, CALM + number).p.min())
 
 
 def look_at(trial: Trial, own: list[Run], control: list[Run], limit: float) -> Look:

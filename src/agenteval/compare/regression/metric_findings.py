@@ -7,7 +7,7 @@ import numpy as np
 from agenteval.compare.regression.interval import Inversion
 from agenteval.compare.regression.mean_proof import mean_over_runs
 from agenteval.compare.regression.model import Failures, FinerBound, MetricFinding, MovedCase, Stage
-from agenteval.compare.regression.power import detectable_drop, difference_to_pool
+from agenteval.compare.regression.power import detectable_drop, difference_to_pool, distinct
 from agenteval.compare.regression.runs import Flags, Numbers, join
 from agenteval.compare.regression.trial import MeanTest, Trial
 from agenteval.core.statistics import ROUNDING
@@ -52,7 +52,7 @@ def _finding(trial: Trial, test: MeanTest, inversion: Inversion | None, metric: 
     return MetricFinding(
         metric=layout.metrics[metric],
         cases=int(compared.sum()),
-        units=len(np.unique(trial.unit_of[compared])),
+        units=distinct(trial.unit_of[compared]),
         stage=stage,
         baseline=baseline,
         newest=_mean(trial, newest, compared & ~np.isnan(newest)) if trial.pool else None,

@@ -46,6 +46,8 @@ class Evidence:
         repeats: whether the agent is declared to repeat its answers, as recorded answers do.
         iterations: iterations of each case in one run of the suite, by case id.
         is_staged: whether the first run asked settled cases only once.
+        proves_nothing: whether the runs may only raise suspicions even if nothing else can prove anything, because it
+            is unknown whether they are of the same questions and rules.
         seed: seed of all random draws.
     """
 
@@ -56,6 +58,7 @@ class Evidence:
     repeats: bool = False
     iterations: Mapping[str, int]
     is_staged: bool = False
+    proves_nothing: bool = False
     seed: int
 
 
@@ -278,6 +281,7 @@ class Decision:
         metrics: in the order of the evidence.
         cases: every case that looked worse; the proven ones first.
         looks: the tests of the head-to-head, in order.
+        control_p: p that the control's runs are lower than the pool; ``None`` without a head-to-head.
         repeats: whether nothing varies in the pool and the first run.
         changed: ids of the cases whose scores changed, if nothing varies.
         losses: whether lost iterations counted as failures, because they might hide some.
@@ -292,6 +296,7 @@ class Decision:
     metrics: tuple[MetricFinding, ...]
     cases: tuple[CaseFinding, ...] = ()
     looks: tuple[Look, ...] = ()
+    control_p: float | None = None
     repeats: bool = False
     changed: tuple[str, ...] = ()
     losses: bool = False

@@ -19,6 +19,7 @@ from agenteval.compare.regression.verdict import conclude
 from agenteval.core.statistics import ROUNDING, fisher_p
 
 _NO_BASE = Unavailable("runs", "there is no run of the base branch to compare with")
+_UNKNOWN = Unavailable("runs", "results of an earlier version of agenteval may only raise suspicions; evaluate again")
 _SUSPICION = Unavailable("runs", "the runs that could confirm or refute the suspicion cannot be made from files")
 
 # A case is suspicious at or below this Fisher p, or if it always failed and never did before. In simulated suites of
@@ -47,6 +48,8 @@ def decide_on_files(
     if not trial.pool:
         return conclude(trial, _NO_BASE)
     trial.losing = any(may_hide_failures(run, trial.pool[-1], settings) for run in runs)
+    if evidence.proves_nothing:
+        return conclude(trial, _UNKNOWN if _is_newest_suspicious(trial, runs) else None)
     if _is_repeating(trial, runs):
         note_changes(trial, changed_values(trial))
         trial.repeats, trial.stage = True, "repeats"
@@ -57,6 +60,15 @@ def decide_on_files(
     is_suspicious = _test_cases(trial, runs) or is_suspicious
     _carry(trial, runs, burden)
     return conclude(trial, _SUSPICION if is_suspicious and not trial.is_red else None)
+
+
+def _is_newest_suspicious(trial: Trial, runs: list[Run]) -> bool:
+    """Return whether the newest run of the change is suspicious; nothing is tested further."""
+    trial.first = runs[-1]
+    screen_means(trial)
+    for candidate in trial.candidates():
+        trial.cases[candidate.key] = CaseRecord(candidate)
+    return bool(trial.watched or trial.cases)
 
 
 def _carry(trial: Trial, runs: list[Run], burden: Burden | None) -> None:

@@ -168,5 +168,10 @@ def _can_be_suspicious(units: int, runs: int, settings: GateSettings) -> bool:
 
 def _per_unit(values: Numbers, unit_of: Integers) -> Numbers:
     """Return the sums of a value per case over each unit."""
-    numbers = np.unique(unit_of, return_inverse=True)[1]
+    numbers = np.searchsorted(sorted(set(unit_of.tolist())), unit_of)
     return np.bincount(numbers, values).astype(np.float64, copy=False)
+
+
+def distinct(unit_of: Integers) -> int:
+    """Return the number of units; `numpy.unique` imports `numpy.ma`, which takes longer than a small decision."""
+    return len(set(unit_of.tolist()))

@@ -112,6 +112,8 @@ def _repeat_changed(trial: Trial, wanted: Mapping[str, int]) -> Asking[dict[Side
     except NotRunError as refusal:
         if refusal.unavailable.what != "control" or trial.layout.mirrored or not trial.is_red:
             raise
+        if trial.evidence.proves_nothing:
+            raise
         made = yield from trial.ask("earlier-runs", ("current",), wanted, is_whole=False)
         trial.stage, trial.missing = "earlier-runs", refusal.unavailable
     return made

@@ -113,6 +113,7 @@ class Trial:
     changed: tuple[int, ...] = ()
     repeats: bool = False
     looks: list[Look] = field(default_factory=list)
+    control_p: float | None = None
     test: MeanTest | None = None
     bounds: dict[int, float] = field(default_factory=dict)
     carried_means: dict[int, float] = field(default_factory=dict)

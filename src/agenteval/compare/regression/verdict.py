@@ -43,6 +43,7 @@ def conclude(trial: Trial, refused: Unavailable | None = None) -> Decision:
         metrics=tuple(metric_findings(trial)),
         cases=tuple(_case_finding(trial, record) for record in records),
         looks=tuple(_unmirrored_look(trial, look) for look in trial.looks),
+        control_p=None if trial.layout.mirrored else trial.control_p,
         repeats=trial.repeats,
         changed=tuple(trial.layout.case_ids[case] for case in trial.changed),
         losses=trial.losing,

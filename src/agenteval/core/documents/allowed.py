@@ -76,7 +76,7 @@ class AllowedVariables:
 
     Attributes:
         patterns: ``allow_env`` of the ``agenteval.yaml`` in the working tree.
-        base: returns ``allow_env`` on the base branch of a pull request, or raises :class:`AgentEvalError`; it is
+        base: returns ``allow_env`` on the base branch of a change, or raises :class:`AgentEvalError`; it is
             called only if a text needs it. ``None``: the list of the working tree counts.
     """
 
@@ -103,11 +103,11 @@ class AllowedVariables:
 
     def _unlisted(self, name: str, kind: str) -> str | None:
         if not _is_listed(name, self.patterns):
-            where = "; for a pull request, the list on the base branch counts"
+            where = "; for a change that is not merged, the list on the base branch counts"
             return f"{kind}, so it is not replaced here; list it in allow_env of agenteval.yaml{where}"
         if self.base is None:
             return None
-        needed = f"{kind}, and for a pull request allow_env of agenteval.yaml on the base branch must list it"
+        needed = f"{kind}, and allow_env of agenteval.yaml on the base branch must list it, as for every change"
         try:
             listed = self.base()
         except AgentEvalError as error:

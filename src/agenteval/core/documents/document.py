@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from io import TextIOWrapper
@@ -18,7 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agenteval.core.documents.allowed import Place, allowed_variables
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.reading import LARGEST_TEXT, open_regular
 from agenteval.core.masking import add_secrets
 from agenteval.core.secrets import has_credential, is_secret_name
@@ -31,6 +34,13 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _CLOSING = ("}", "\ue001")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+# How messages about keys begin → their kind.
+_KINDS = {
+    re.compile("unknown key"): Kind.UNKNOWN_KEY,
+    re.compile("this key is required"): Kind.MISSING_KEY,
+    re.compile(r"(?:type )?'[^']*' is not allowed|no \w+ (?:is called )?'"): Kind.UNKNOWN_NAME,
+}
 
 # Characters.
 _LARGEST = 50_000_000
@@ -89,9 +99,10 @@ class Document:
         text = None if value is None or isinstance(value, str) else self.source_text(path)
         return value if text is None else text
 
-    def problem(self, path: KeyPath, message: str) -> Problem:
-        """Return a problem at a key of this document."""
-        return Problem(message, file=self.file, line=self.line(path), path=dotted(path))
+    def problem(self, path: KeyPath, message: str, kind: Kind | None = None, mark: str = "") -> Problem:
+        """Return a problem at a key of this document; its kind follows from the beginning of the message."""
+        kind = kind or next((kind for start, kind in _KINDS.items() if start.match(message)), Kind.VALUE)
+        return Problem(message, file=self.file, line=self.line(path), path=dotted(path), kind=kind, mark=mark)
 
 
 def dotted(path: KeyPath) -> str:
@@ -113,15 +124,15 @@ def read_text(path: Path, name: str) -> str:
             # In pieces: one large read would allocate all its memory first.
             text = "".join(islice(iter(partial(file.read, _PIECE), ""), _LARGEST // _PIECE + 1))
     except FileNotFoundError:
-        raise ConfigError(Problem("no such file", file=name)) from None
+        raise ConfigError(Problem("no such file", file=name, kind=Kind.FILE)) from None
     except UnicodeDecodeError as error:
-        raise ConfigError(Problem(f"not UTF-8 text (byte {error.start})", file=name)) from None
+        raise ConfigError(Problem(f"not UTF-8 text (byte {error.start})", file=name, kind=Kind.FILE)) from None
     except OSError as error:
-        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
+        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=name, kind=Kind.FILE)) from None
     except ValueError as error:
-        raise ConfigError(Problem(f"cannot be read: {error}", file=name)) from None
+        raise ConfigError(Problem(f"cannot be read: {error}", file=name, kind=Kind.FILE)) from None
     if len(text) > _LARGEST:
-        raise ConfigError(Problem(f"has more than {_LARGEST:,} characters", file=name))
+        raise ConfigError(Problem(f"has more than {_LARGEST:,} characters", file=name, kind=Kind.FILE))
     # Python's decoder for files with this mark accepts a part of the mark as an empty file.
     return text.removeprefix(_BYTE_ORDER_MARK)
 
@@ -131,6 +142,36 @@ def substituted(pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str
     # After the last closing brace, the pattern would search to the end of the text for each variable.
     end = max(map(text.rfind, _CLOSING)) + 1
     return pattern.sub(replace, text[:end]) + text[end:]
+
+
+@dataclass(frozen=True, slots=True)
+class VariableProblem(Problem):
+    """A variable that is not set or not allowed.
+
+    Args:
+        at: the key path of the text that contains it.
+    """
+
+    at: tuple[str | int, ...] = ()
+
+
+# Variables of the files of a project, which the environment does not have.
+_FROM_FILES: ContextVar[Mapping[str, str]] = ContextVar("variables from files", default={})  # noqa: B039
+
+
+@contextmanager
+def with_variables(variables: Mapping[str, str]) -> Iterator[None]:
+    """Let the files that are read inside the block use variables that the environment does not have."""
+    token = _FROM_FILES.set(variables)
+    try:
+        yield
+    finally:
+        _FROM_FILES.reset(token)
+
+
+def _environment() -> Mapping[str, str]:
+    added = _FROM_FILES.get()
+    return ChainMap(os.environ, dict(added)) if added else os.environ
 
 
 class Variables:
@@ -146,7 +187,7 @@ class Variables:
         self, file: str, environment: Mapping[str, str] | None = None, pattern: re.Pattern[str] = VARIABLE
     ) -> None:
         self._file = file
-        self._environment = os.environ if environment is None else environment
+        self._environment = _environment() if environment is None else environment
         self._pattern = pattern
         self._allowed = allowed_variables()
         self.problems: list[Problem] = []
@@ -172,7 +213,7 @@ class Variables:
             refusal = self._allowed.refusal(variable, place, found)
             if refusal is not None:
                 message = f"environment variable {variable} {refusal}"
-                self.problems.append(Problem(message, file=self._file, line=line, path=dotted(place.path)))
+                self._add(message, line, place, dotted(place.path))
                 return match.group()
             if not found and default is not None:
                 return default
@@ -183,8 +224,7 @@ class Variables:
             else:
                 problem = ""
             if found is None or problem:
-                message = f"environment variable {variable} {problem}"
-                self.problems.append(Problem(message, file=self._file, line=line))
+                self._add(f"environment variable {variable} {problem}", line, place)
                 return match.group()
             if found and (is_secret_name(variable) or has_credential(found) or place.is_secret):
                 self.secrets.add(found)
@@ -192,3 +232,8 @@ class Variables:
             return found
 
         return substituted(self._pattern, value, text)
+
+    def _add(self, message: str, line: int | None, place: Place, path: str = "") -> None:
+        self.problems.append(
+            VariableProblem(message, file=self._file, line=line, path=path, kind=Kind.VARIABLE, at=tuple(place.path))
+        )

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.reading import LARGEST_RECORDING, open_regular
 
 _GZIP = b"\x1f\x8b"
@@ -34,9 +34,9 @@ def read_lines(file: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
         with _opened(file) as source:
             yield from _lines(source, longest)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ConfigError(Problem(f"broken gzip data: {error}", file=str(file))) from None
+        raise ConfigError(Problem(f"broken gzip data: {error}", file=str(file), kind=Kind.FILE)) from None
     except OSError as error:
-        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(file))) from None
+        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(file), kind=Kind.FILE)) from None
 
 
 def read_head(file: Path, size: int) -> bytes:

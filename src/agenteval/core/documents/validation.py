@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import reprlib
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -13,7 +12,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from agenteval.core.documents.document import Document, KeyPath
-from agenteval.core.errors import Problem
+from agenteval.core.errors import Kind, Problem
+from agenteval.core.text.choices import choices
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -43,22 +43,52 @@ def validate(
         return None, [_problem(detail, model, document, at) for detail in error.errors()]
 
 
-def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """Return ``; did you mean 'x'?`` if an allowed name is similar, else an empty text."""
-    close = difflib.get_close_matches(str(name), list(allowed), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def join_choices(names: Iterable[str]) -> str:
-    """Return the allowed names as a list for a message."""
-    return ", ".join(names)
-
-
 def _problem(detail: ErrorDetails, model: type[BaseModel], document: Document, at: KeyPath) -> Problem:
     path, _ = _walk(model, detail["loc"])
     if detail["type"] == "union_tag_invalid":
         path.append("type")
-    return document.problem([*at, *path], _message(detail, model))
+    message, kind = _message(detail, model), _KINDS.get(detail["type"], Kind.VALUE)
+    if _is_score(detail):
+        message, kind = score_message(detail["input"]), Kind.THRESHOLD
+    given = detail["input"]
+    mark = str(given) if kind is not Kind.UNKNOWN_KEY and isinstance(given, str | int | float) else ""
+    return document.problem([*at, *path], message, kind, mark)
+
+
+# The type of pydantic's error → the kind of problem.
+_KINDS = {
+    "extra_forbidden": Kind.UNKNOWN_KEY,
+    "missing": Kind.MISSING_KEY,
+    "union_tag_not_found": Kind.MISSING_KEY,
+    "literal_error": Kind.UNKNOWN_NAME,
+    "enum": Kind.UNKNOWN_NAME,
+    "union_tag_invalid": Kind.UNKNOWN_NAME,
+}
+_SCORES = ("threshold", "score")
+
+
+def _is_score(detail: ErrorDetails) -> bool:
+    """Return whether a number is outside of the range of scores, which are 0 to 1."""
+    limits = detail.get("ctx") or {}
+    key = next((str(step) for step in reversed(detail["loc"]) if isinstance(step, str)), "")
+    is_outside = limits.get("le") == 1 or (limits.get("ge") == 0 and detail["type"] == "greater_than_equal")
+    required = key.endswith(_SCORES) or "quality" in detail["loc"]
+    return is_outside and required and isinstance(detail["input"], int | float | str)
+
+
+def score_message(value: float | str) -> str:
+    """Return the message about a required score outside of 0 to 1."""
+    text = f"{value:g}" if isinstance(value, int | float) else value
+    message = f"{text} is out of range: scores go from 0 to 1"
+    try:
+        percent = float(value)
+    except ValueError:
+        return message
+    return f"{message}; did you mean {percent / 100:.2f}?" if _TEN <= percent <= _HUNDRED else message
+
+
+# Smaller numbers are rather on another scale than in percent.
+_TEN, _HUNDRED = 10, 100
 
 
 def _walk(model: type[BaseModel], loc: Sequence[int | str]) -> tuple[list[int | str], Any]:
@@ -80,7 +110,7 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     kind, context = detail["type"], detail.get("ctx") or {}
     if kind == "extra_forbidden":
         allowed = _fields_at(model, detail["loc"][:-1])
-        return f"unknown key{did_you_mean(str(detail['loc'][-1]), allowed)}; allowed: {join_choices(allowed)}"
+        return f"unknown key{choices(str(detail['loc'][-1]), allowed)}"
     if kind == "missing":
         return "this key is required"
     if kind in {"literal_error", "enum"}:
@@ -95,10 +125,17 @@ def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     return _wrong_type(detail)
 
 
+def value_message(detail: ErrorDetails) -> str:
+    """Return the message about a value that is wrong as a whole, for values outside of models."""
+    if detail["type"] in {"literal_error", "enum"}:
+        expected = str((detail.get("ctx") or {}).get("expected", ""))
+        return _not_allowed(detail["input"], expected.replace(" or ", ", "))
+    return detail["msg"]
+
+
 def _not_allowed(given: Any, expected: str) -> str:
     allowed = [part.strip().strip("'") for part in expected.split(",")]
-    close = did_you_mean(given, allowed) if isinstance(given, str) else ""
-    return f"{_named(given)} is not allowed{close}; allowed: {join_choices(allowed)}"
+    return f"{_named(given)} is not allowed{choices(given if isinstance(given, str) else '', allowed)}"
 
 
 def _wrong_type(detail: ErrorDetails) -> str:

@@ -58,7 +58,9 @@ def also_inside(root: Path) -> Iterator[None]:
     A directory whose path is inside already adds nothing: there, a link must not lead out.
     """
     now, named = _in_force, _absolute(root)
-    with _changed(now if now.contains(named) else replace(now, roots=(*now.roots, named, root.resolve()))):
+    with _changed(
+        now if now.contains(named) else replace(now, roots=tuple(dict.fromkeys((*now.roots, named, root.resolve()))))
+    ):
         yield
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.cache import key_of
 from agenteval.core.llm.calls import Completion, Exchange
 from agenteval.core.llm.errors import LlmError
@@ -53,7 +53,7 @@ class Embeddings:
                 "  or, with pip install 'agenteval-action[local]', one that runs on this machine:\n"
                 "    embeddings: local/minishlab/potion-base-8M"
             )
-            raise ConfigError(Problem(message)) from None
+            raise ConfigError(Problem(message, kind=Kind.JUDGE)) from None
 
     def label(self, model: ModelSpec | None) -> str:
         """Return the model's name in reports."""

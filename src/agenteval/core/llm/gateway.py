@@ -65,8 +65,9 @@ class LlmSettings:
     caches_agents: bool = False
     concurrency: int = 16
     requests_per_minute: int | None = None
-    retries: int = 4
-    backoff_s: float = 1.0
+    # As HoloDeck: three retries after 2, 4 and 8 seconds.
+    retries: int = 3
+    backoff_s: float = 2.0
     timeout_s: float = 60.0
     seed: int | None = None
 

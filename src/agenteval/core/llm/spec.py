@@ -30,3 +30,7 @@ class ModelSpec:
     def label(self) -> str:
         """The model's name in reports: ``openai/gpt-4o``."""
         return f"{self.provider}/{self.name}"
+
+
+#: The judge of HoloDeck suites that name none.
+UNNAMED_JUDGE = ModelSpec(provider="ollama", name="gpt-oss:20b", temperature=0.0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from html import escape as _html_escape
+from typing import Literal
 
 from agenteval.core.text.separators import TERMINAL_SEQUENCE
 
@@ -130,7 +131,7 @@ def markdown_marked(pieces: Iterable[tuple[str, bool]], element: str) -> str:
     return "<br>".join(line.rstrip() for line in lines)
 
 
-def markdown_block(text: str, limit: int | None = None) -> str:
+def markdown_block(text: str, limit: int | None = None, language: Literal["text", "diff", "sh"] = "text") -> str:
     """Return a fenced code block, its fence longer than any run of backticks inside.
 
     Blank lines surround the block, so that it is one wherever a template puts it: lists, quotes and elements of HTML
@@ -143,7 +144,7 @@ def markdown_block(text: str, limit: int | None = None) -> str:
         content = f"{content}\n… ({rest:,} more characters)"
     longest = max(map(len, _BACKTICKS.findall(content)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"\n\n{fence}text\n{content}\n{fence}\n\n"
+    return f"\n\n{fence}{language}\n{content}\n{fence}\n\n"
 
 
 def html(text: str) -> str:

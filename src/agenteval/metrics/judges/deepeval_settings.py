@@ -6,7 +6,7 @@ import os
 
 from pydantic import ValidationError
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 #: Assigned whatever the environment says: no telemetry, update check or tracing, and neither .env files nor a keyfile
 #: of the working directory, which could set environment variables.
@@ -26,7 +26,8 @@ def _rejected(error: ValidationError) -> ConfigError:
     return ConfigError(
         Problem(
             f"deepeval, which asks the judge, does not accept the value of the environment variable {names}; "
-            "set no such variable for agenteval, or correct its value"
+            "set no such variable for agenteval, or correct its value",
+            kind=Kind.VARIABLE,
         )
     )
 

@@ -1,4 +1,8 @@
-"""Fills the prompt templates of judges with the fields of a trace."""
+"""Fills the prompt templates of judges with the fields of a trace, as FluxLoop does.
+
+The text of the prompt is a part of the key of a judgement. If it has only placeholders that FluxLoop replaces, it is
+FluxLoop's text, so judgements that FluxLoop cached are found.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,10 @@ from agenteval.core.text.json_text import text_of
 from agenteval.results.record.fields import Record, value_at
 from agenteval.suite.prompt_template import pieces
 
-# Fields that replace a placeholder if the trace has no field of its name.
-_ELSEWHERE = {
-    "observations": ("timeline",),
-    "history": ("conversation",),
-    **{
-        name: (f"metadata.{name}",)
-        for name in ("guidelines", "policy_context", "requirements", "supporting_data", "knowledge_base")
-    },
-}
+# FluxLoop inserts the values of these fields as Python shows them, an empty value as an empty text.
+_SHOWN = frozenset({"input", "output", "persona", "trace_id"})
+# FluxLoop looks for these fields in the metadata too.
+_IN_METADATA = frozenset({"guidelines", "policy_context", "requirements", "supporting_data", "knowledge_base"})
 
 Quote = Callable[[str, str], str]
 
@@ -34,9 +33,16 @@ def render(template: str, record: Record, quote: Quote = lambda _name, text: tex
 
 
 def _text(record: Record, name: str) -> str:
-    places = (name, *_ELSEWHERE.get(name, ()))
-    found = next((value for place in places if (value := value_at(record, place)) not in (None, "", [], {})), None)
-    return text_of(_without_originals(found) if name == "observations" else found)
+    if name == "observations":
+        return text_of(_without_originals(value_at(record, name) or value_at(record, "timeline")))
+    value = value_at(record, name)
+    if name in _SHOWN:
+        return str(value or "")
+    if name == "iteration":
+        return str(value)
+    if name in _IN_METADATA and not value and isinstance(metadata := value_at(record, "metadata"), Mapping):
+        value = metadata.get(name)
+    return text_of(value)
 
 
 def _without_originals(observations: Any) -> Any:

@@ -7,9 +7,19 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.core.errors import AgentError, AgentImportError, ConfigError, Problem, UserCodeError, raise_failures
+from agenteval.core.errors import (
+    AgentError,
+    AgentImportError,
+    ConfigError,
+    Kind,
+    Problem,
+    UserCodeError,
+    raise_failures,
+)
+from agenteval.core.paths import working_directory_beside
 from agenteval.core.process.confinement import UserCodeRules, under_rules
 from agenteval.results.model import UsedPlugin
 from agenteval.suite.model import AgentSpec, Place
@@ -102,7 +112,7 @@ class GraderPool:
         Raises:
             AgentError: the grader raised, returned a wrong type, or its process died.
         """
-        found: Mapping[str, Any] = await self._call(where.directory, function, arguments)
+        found: Mapping[str, Any] = await self._call(where, function, arguments)
         return found
 
     async def close(self) -> None:
@@ -115,7 +125,7 @@ class GraderPool:
                 failure = await self._import_failure(expected)
                 if failure is not None:
                     return failure.error(_unusable(expected, failure.message))
-                found = await self._call(expected.where.directory, expected.check, expected.arguments)
+                found = await self._call(expected.where, expected.check, expected.arguments)
         except TimeoutError:
             why = f"importing it took longer than {IMPORT_LIMIT_S:g} s; load large data when it is first called"
             return UserCodeError(_unusable(expected, why))
@@ -131,17 +141,18 @@ class GraderPool:
         if expected.check != _CHECK:
             return None
         with self._under_rules():
-            return await self._pool(expected.where.directory).import_failure(expected.arguments[0])
+            return await self._pool(expected.where).import_failure(expected.arguments[0])
 
-    async def _call(self, directory: str, function: str, arguments: list[Any]) -> Any:
+    async def _call(self, where: Place, function: str, arguments: list[Any]) -> Any:
         with self._under_rules():
-            return await self._pool(directory).call(function, arguments)
+            return await self._pool(where).call(function, arguments)
 
     def _under_rules(self) -> AbstractContextManager[None]:
         """Return the context of everything that may start a process."""
         return nullcontext() if self._rules is None else under_rules(self._rules)
 
-    def _pool(self, directory: str) -> WorkerPool:
+    def _pool(self, where: Place) -> WorkerPool:
+        directory = where.directory
         pool = self._pools.get(directory)
         if pool is None:
             # Imported here: most runs call no grader.
@@ -150,11 +161,17 @@ class GraderPool:
             interpreter = self._interpreters.get(directory)
             options = {"interpreter": interpreter} if interpreter else {}
             spec = AgentSpec(kind="python", target="", directory=directory, options=options, where="graders")
-            pool = self._pools[directory] = WorkerPool(spec, self._concurrency)
+            # For the base commit's files, the place of the working directory there.
+            further = working_directory_beside(Path(directory), where.file)
+            pool = self._pools[directory] = WorkerPool(
+                spec, self._concurrency, imported_from=str(further) if further else None
+            )
         return pool
 
 
 def _unusable(expected: _Expected, why: str) -> Problem:
     where, called = expected.where, expected.called
     message = f"the {called} {expected.arguments[0]!r} cannot be used: {why} (looked in {where.directory})"
-    return Problem(message, file=where.file, line=where.line, path=called)
+    return Problem(
+        message, file=where.file, line=where.line, path=called, kind=Kind.USER_CODE, mark=str(expected.arguments[0])
+    )

@@ -125,7 +125,7 @@ def _canonical(record: Mapping[str, Any]) -> str:
 def judgement_key(
     *, evaluator: str, model: str, parameters: Mapping[str, Any], prompt: str, trace_id: Any, iteration: Any
 ) -> str:
-    """Return the unique key of a judgement, as FluxLoop computes it.
+    """Return the unique key of a judgement, which is FluxLoop's if the prompt is FluxLoop's.
 
     Args:
         evaluator: the evaluator's name.

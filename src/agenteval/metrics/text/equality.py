@@ -6,15 +6,13 @@ import string
 from dataclasses import dataclass
 from typing import ClassVar
 
+from agenteval.core.text.number import parse_number
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.values import shown
 
 GROUND_TRUTH = frozenset({"ground_truth"})
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-# Thousands separators: comma, underscore, no-break space, narrow no-break space.
-_SEPARATORS = ",_\u00a0\u202f"
-_NO_SEPARATORS = str.maketrans("", "", _SEPARATORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +90,8 @@ class Numeric:
         Raises:
             ValueError: the text is not a number; the message continues "the response …".
         """
-        number = text.strip()
-        if not number:
-            raise ValueError("is empty, not a number")
-        divisor = 1.0
-        if number.endswith("%"):
-            if not self.accept_percent:
-                raise ValueError(f"{shown(text)} is a percentage, and accept_percent is off")
-            number = number[:-1].strip()
-            divisor = 100.0
-        if any(character in number for character in _SEPARATORS):
-            if not self.accept_thousands_separators:
-                raise ValueError(f"{shown(text)} has thousands separators, and accept_thousands_separators is off")
-            number = number.translate(_NO_SEPARATORS)
+        options = {name: getattr(self, name) for name in ("accept_percent", "accept_thousands_separators")}
         try:
-            return float(number) / divisor
-        except ValueError:
-            raise ValueError(f"{shown(text)} is not a number") from None
+            return parse_number(text, **options)
+        except ValueError as error:
+            raise ValueError(f"{shown(text)} {error}" if text.strip() else str(error)) from None

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.metrics.base import Observation, Outcome
 from agenteval.metrics.text.equality import GROUND_TRUTH
 
@@ -87,7 +87,8 @@ def load_wordnet(directory: Path = DEBIAN_WORDNET) -> Any:
             raise ConfigError(
                 Problem(
                     "the metric meteor needs WordNet, which is not on this machine; install it with "
-                    "`apt-get install wordnet-base` or `python -m nltk.downloader wordnet`"
+                    "`apt-get install wordnet-base` or `python -m nltk.downloader wordnet`",
+                    kind=Kind.REQUIREMENT,
                 )
             ) from None
     from nltk.corpus import wordnet

@@ -15,6 +15,7 @@ from agenteval.core.text import escape
 from agenteval.report.html.svg import interval_svg, svg
 from agenteval.report.templating import Language
 from agenteval.report.view import view
+from agenteval.results.analysis.formatting import seconds
 
 _STATES = {"passed": "good", "failed": "bad", "error": "bad"}
 
@@ -29,10 +30,7 @@ def _trusted(text: str) -> Markup:
 
 
 def _time(milliseconds: float | None) -> str:
-    # Imported here, because only the analysis of a suite needs it.
-    from agenteval.report.view.analysis.wording import time
-
-    return time(milliseconds)
+    return view.NOTHING if milliseconds is None else seconds(milliseconds)
 
 
 def _exact(value: float | None) -> str:
@@ -48,6 +46,7 @@ FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
         "number": view.number,
         "percent": view.percent,
         "count": view.count,
+        "money": view.money,
         "time": _time,
         "state": lambda status: _STATES.get(status, "neutral"),
         "chart": lambda chart: _trusted(svg(chart)),

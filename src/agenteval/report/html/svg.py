@@ -17,6 +17,8 @@ _TICKS = 5
 _LEFT, _RIGHT, _TOP, _HEIGHT = 84, 12, 10, 110  # of a trend line
 _SMALL_WIDTH, _SMALL_HEIGHT = 180, 20
 
+_Dot = tuple[float, float, str, float]  # x, y, name and value
+
 
 def svg(chart: Chart) -> str:
     """Return the drawing, an ``svg`` element; every label in it is escaped."""
@@ -26,30 +28,47 @@ def svg(chart: Chart) -> str:
 
 
 def line_svg(chart: Line) -> str:
-    """Return a line with a dot for each run; missing values interrupt the line."""
-    top = chart.top or max((value for value in chart.values if value is not None), default=0.0) or 1.0
+    """Return a line with a dot for each run; missing values interrupt the line, and the last run is apart."""
+    low, high = chart.axis
     right = WIDTH - _RIGHT
     step = (right - _LEFT) / max(1, len(chart.values) - 1)
+
+    def place_of(value: float) -> float:
+        return _TOP + _HEIGHT * (1 - min(1.0, max(0.0, (value - low) / (high - low))))
+
     parts = []
+    if chart.band:
+        top, bottom = place_of(chart.band[1]), place_of(chart.band[0])
+        spread = f"earlier runs: {chart.write(chart.band[0])} to {chart.write(chart.band[1])}"
+        parts.append(
+            f'<rect class="band" x="{_LEFT}" y="{top - 2:.1f}" width="{right - _LEFT}"'
+            f' height="{bottom - top + 4:.1f}">'
+            f"<title>{html(spread)}</title></rect>"
+        )
     for share in (0.0, 0.5, 1.0):
         y = _TOP + _HEIGHT * (1 - share)
         parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{right}"/>')
-        parts.append(_label(_LEFT - 8, y + 4, chart.write(top * share), "end"))
+        parts.append(_label(_LEFT - 8, y + 4, chart.write(low + (high - low) * share), "end"))
     dots = [
-        (_LEFT + place * step, _TOP + _HEIGHT * (1 - min(1.0, max(0.0, value / top))), name, value)
-        if value is not None
-        else None
+        (_LEFT + place * step, place_of(value), name, value) if value is not None else None
         for place, (value, name) in enumerate(zip(chart.values, chart.names, strict=True))
     ]
-    for stretch in _stretches(dots):
+    last = dots[-1] if dots else None
+    if last and len(dots) > 1 and (previous := dots[-2]):
+        parts.append(f'<path class="step" d="M{previous[0]:.1f} {previous[1]:.1f}L{last[0]:.1f} {last[1]:.1f}"/>')
+    for stretch in _stretches(dots[:-1]):
         path = "L".join(f"{x:.1f} {y:.1f}" for x, y, _, _ in stretch)
         parts.append(f'<path class="line" d="M{path}"/>')
-        parts += (
-            f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3.5">'
-            f"<title>{html(name)}: {html(chart.write(value))}</title></circle>"
-            for x, y, name, value in stretch
-        )
+        parts += (_dot(dot, chart, "dot", 3.5) for dot in stretch)
+    if last:
+        parts.append(_dot(last, chart, "dot now", 5.5))
     return _drawing(chart.title, _TOP * 2 + _HEIGHT, parts)
+
+
+def _dot(dot: _Dot, chart: Line, classes: str, radius: float) -> str:
+    x, y, name, value = dot
+    title = f"<title>{html(name)}: {html(chart.write(value))}</title>"
+    return f'<circle class="{classes}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}">{title}</circle>'
 
 
 def interval_svg(chart: Interval) -> str:
@@ -72,7 +91,7 @@ def interval_svg(chart: Interval) -> str:
 
 def _histogram(chart: Histogram) -> str:
     left, top, width, height = _PLOT
-    most = _count_axis(max(chart.counts, default=0))
+    most = _count_axis(max((*chart.counts, *chart.before), default=0))
     step = width / len(chart.counts)
     parts = [_grid(most)]
     for place, count in enumerate(chart.counts):
@@ -88,6 +107,8 @@ def _histogram(chart: Histogram) -> str:
             f'<rect class="bar" x="{left + place * step + 1:.1f}" y="{top + height - tall:.1f}"'
             f' width="{step - 2:.1f}" height="{tall:.1f}"><title>{html(span)}: {count:,}</title></rect>'
         )
+    if chart.before:
+        parts.append(_outline(chart.before, most))
     for tick in range(_TICKS + 1):
         share = tick / _TICKS
         text = _axis(chart.low + share * (chart.high - chart.low), chart.unit)
@@ -97,6 +118,17 @@ def _histogram(chart: Histogram) -> str:
         parts.append(_label(left + share * width, top + height + 16, text, anchor))
     parts += _marks(chart.marks, (left, left + width), top + height, chart.high - chart.low)
     return _drawing(chart.title, top + height + 24, parts)
+
+
+def _outline(counts: Sequence[int], most: int) -> str:
+    """Return the baseline's distribution as a line over the bars."""
+    left, top, width, height = _PLOT
+    step = width / len(counts)
+    steps = "".join(
+        f"V{top + height * (1 - count / most):.1f}H{left + (place + 1) * step:.1f}"
+        for place, count in enumerate(counts)
+    )
+    return f'<path class="before" d="M{left} {top + height}{steps}V{top + height}"/>'
 
 
 def _bars(chart: Bars) -> str:
@@ -167,9 +199,6 @@ def _label(x: float, y: float, text: str, anchor: str, tip: str | None = None) -
 def _drawing(title: str, height: float, parts: Sequence[str]) -> str:
     """Return an ``svg`` element with the width of all charts."""
     return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{html(title)}">{"".join(parts)}</svg>'
-
-
-_Dot = tuple[float, float, str, float]
 
 
 def _stretches(dots: Sequence[_Dot | None]) -> Iterator[list[_Dot]]:

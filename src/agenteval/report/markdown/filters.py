@@ -100,6 +100,8 @@ _WRITTEN: Mapping[str, Callable[..., str]] = {
     "inline": lambda value, limit=None: escape.markdown_inline(_text(value), limit),
     "lines": lambda value, limit=None: escape.markdown_lines(_text(value), limit),
     "block": lambda value, limit=None: escape.markdown_block(_text(value), limit),
+    "diff": lambda lines: escape.markdown_block("\n".join(map(str, lines)), language="diff"),
+    "commands": lambda lines: escape.markdown_block("\n".join(map(_text, lines)), language="sh"),
     "data": _data,
     "address": lambda value: escape.address(_text(value)),
     "removed": _removed,
@@ -145,4 +147,5 @@ MARKDOWN = Language(
     escape=shown,
     filters={**PLAIN_FILTERS, **FILTERS},
     extendable=("comment.md.j2", "summary.md.j2"),
+    shared=("parts.md.j2",),
 )

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 from agenteval.report.view import view
 from agenteval.report.view.case_details import CaseDetails
+from agenteval.report.view.cause_rows import CauseRow, Example
 from agenteval.report.view.comparison_rows import EvidenceRow, ResourceRow, verdict_note
 from agenteval.report.view.decline import DeclineRow
+from agenteval.report.view.goals import Goal
+from agenteval.report.view.heading import Heading
 from agenteval.report.view.integrity import IntegrityRow
 from agenteval.report.view.moved_cases import MovedCases
+from agenteval.report.view.next_steps import NextSteps
 from agenteval.report.view.parts import Section
 from agenteval.report.view.view import MetricRow
 from agenteval.results.case import Criterion
@@ -36,6 +40,17 @@ class Page:
 
     Attributes:
         title: ``agenteval``, with the comment's id if there is one.
+        job: what tells this report from those of other jobs; may be empty.
+        heading: the heading as a sentence about the merge, and the sentences below it.
+        base: the branch to compare with; ``baseline`` if it is unknown.
+        causes: what needs attention, one row for each cause; ``more_cases`` counts the cases of the omitted ones.
+        examples: the first case of each cause with both runs, as a diff.
+        aside: what is not held against the change; ``aside_title`` counts it.
+        certainty: how sure the findings are, one sentence each.
+        steps: the commands that repeat or accept the cases, and what usually helps.
+        rules: the changed rules and cases that are in sight if ``rules_matter``; ``integrity`` has all of them.
+        size: ``118 cases × 3``; ``runs``: ``3 runs``, of the baseline.
+        shows_judging: whether something was found or suspected, so that it matters how it was judged.
         verdict: ``passed``, ``failed``, ``unproven`` or ``error``; the filter ``icon`` shows its icon.
         regressions: cases that got worse, the worst first.
         moved: for each metric whose mean is proven to have changed, the cases behind that.
@@ -47,6 +62,7 @@ class Page:
         evidence: the statistics of the comparison by metric.
         resources: latency, tokens and cost; ``resource_changes`` lists their changes in one line.
         criteria: conditions on whole suites, with the suite's name.
+        goals: what the suites are evaluated for.
         baseline_age: ``3 days old``.
         repetitions: ``3 iterations, 5 baseline runs``.
         smallest_drops: the drops that the suite can detect.
@@ -57,6 +73,21 @@ class Page:
     """
 
     title: str
+    job: str
+    heading: Heading
+    base: str
+    causes: Section[CauseRow]
+    more_cases: int
+    examples: Section[Example]
+    aside: Section[CauseRow]
+    aside_title: str
+    certainty: tuple[str, ...]
+    steps: NextSteps
+    rules: Section[IntegrityRow]
+    rules_matter: bool
+    size: str
+    runs: str
+    shows_judging: bool
     verdict: Verdict
     headline: str
     reasons: Section[str]
@@ -84,6 +115,7 @@ class Page:
     resource_changes: str
     cases: Section[Row]
     criteria: Section[tuple[str, Criterion]]
+    goals: tuple[Goal, ...]
     baseline_age: str
     repetitions: str
     smallest_drops: str

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from agenteval.core.errors import Problem
 from agenteval.core.masking import mask
+from agenteval.core.mistakes import counted, mistakes
 from agenteval.core.text.escape import markdown_inline, markdown_lines
 
 _MOST = 50
 _LONGEST = 600
 
 
-def render_problems(problems: Sequence[Problem], name: str = "") -> str:
-    """Return Markdown for summary and comment: the problems in the order in which they were found.
+def render_problems(problems: Iterable[Problem], name: str = "") -> str:
+    """Return Markdown for summary and comment: the mistakes in the order in which they were found.
 
     Args:
-        problems: the problems.
+        problems: the problems of all places.
         name: name of the job, for the heading; as in the other texts.
     """
-    noun = "problem" if len(problems) == 1 else "problems"
-    lines = [f"{_heading(name)}: {len(problems)} {noun}, nothing was evaluated", ""]
-    lines += [f"- {markdown_inline(mask(str(problem)), _LONGEST)}" for problem in problems[:_MOST]]
-    if len(problems) > _MOST:
-        lines.append(f"- … and {len(problems) - _MOST} more in the log")
+    found = mistakes(problems)
+    lines = [f"{_heading(name)}: {counted(found)}, nothing was evaluated", ""]
+    lines += [
+        f"- {markdown_inline(mask(str(mistake)), _LONGEST)} ([help]({mistake.page}))" for mistake in found[:_MOST]
+    ]
+    if len(found) > _MOST:
+        lines.append(f"- … and {len(found) - _MOST} more in the log")
     return "\n".join(lines) + "\n"
 
 

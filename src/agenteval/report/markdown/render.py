@@ -8,11 +8,14 @@ warning.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agenteval.report.markdown.page import Page
 from agenteval.report.markdown.source import Source
+from agenteval.report.markdown.summary_page import summary_page
 from agenteval.report.presentation import Presentation
 from agenteval.report.report import Report, ReportFile
 from agenteval.report.size_limits import (
@@ -42,6 +45,7 @@ class _Kind:
     levels: tuple[Detail, ...]
     size: Callable[[str], int]
     limit: int
+    page: Callable[[Source, Detail], Page] = Source.page
 
 
 def _ignore(_: str) -> None:
@@ -70,7 +74,7 @@ def render_comment(
     Args:
         results: the run.
         gate: the gate's decision.
-        name: shown in the first line, to tell the sections of several jobs apart.
+        name: shown in the last line, to tell the sections of several jobs apart.
         limit: maximum number of characters, as GitHub counts them.
         presentation: the user's template, and the target of links.
         warn: called with the reason if the user's template was not used.
@@ -78,9 +82,17 @@ def render_comment(
     Raises:
         ReportTooLargeError: ``limit`` is too small for the verdict and the numbers.
     """
-    title = f"agenteval · {name}" if name else "agenteval"
-    source = Source.of(results, gate, title, "the job summary and report.html", presentation.site)
+    source = Source.of(results, gate, name, "the job summary and report.html", presentation.site)
     kind = _Kind("comment.md.j2", COMMENT_LEVELS, characters, limit)
+    return _rendered(kind, source, presentation.comment_template, presentation.template_texts, warn)
+
+
+def render_check(
+    results: Results, gate: GateView, *, limit: int, presentation: Presentation = _PLAIN, warn: Warn = _ignore
+) -> str:
+    """Return the text of the comment for a check run, in at most ``limit`` bytes; see :func:`render_comment`."""
+    source = Source.of(results, gate, "", "the job summary and report.html", presentation.site)
+    kind = _Kind("comment.md.j2", COMMENT_LEVELS, utf8_bytes, limit)
     return _rendered(kind, source, presentation.comment_template, presentation.template_texts, warn)
 
 
@@ -92,12 +104,12 @@ def render_summary(
     presentation: Presentation = _PLAIN,
     warn: Warn = _ignore,
 ) -> str:
-    """Return the job summary, in at most ``limit`` bytes: the comment's content, every case, and failures in full.
+    """Return the job summary, in at most ``limit`` bytes: why, how, and what the run cost.
 
     The arguments and errors are those of :func:`render_comment`.
     """
-    source = Source.of(results, gate, "agenteval", "report.html and results.json", presentation.site)
-    kind = _Kind("summary.md.j2", SUMMARY_LEVELS, utf8_bytes, limit)
+    source = Source.of(results, gate, "", "report.html and results.json", presentation.site)
+    kind = _Kind("summary.md.j2", SUMMARY_LEVELS, utf8_bytes, limit, summary_page)
     return _rendered(kind, source, presentation.summary_template, presentation.template_texts, warn)
 
 
@@ -106,7 +118,8 @@ def _rendered(kind: _Kind, source: Source, own: Path | None, texts: Mapping[str,
         from agenteval.report.markdown.user_template import render_user_template
 
         try:
-            return render_user_template(own, source, kind.size, kind.limit, kind.levels, texts=texts)
+            page = functools.partial(kind.page, source)
+            return render_user_template(own, page, kind.size, kind.limit, kind.levels, texts=texts)
         except UserTemplateError as error:
             warn(str(error))
             # The gate may contain the warning already, from an earlier file.
@@ -117,5 +130,8 @@ def _rendered(kind: _Kind, source: Source, own: Path | None, texts: Mapping[str,
 
     template = built_in_template(MARKDOWN, kind.template)
     return fit(
-        lambda detail: template.render(report=source.page(detail), detail=detail), kind.size, kind.limit, kind.levels
+        lambda detail: template.render(report=kind.page(source, detail), detail=detail),
+        kind.size,
+        kind.limit,
+        kind.levels,
     )

@@ -11,15 +11,22 @@ from agenteval.report.presentation import Links, Site
 from agenteval.report.size_limits import Detail
 from agenteval.report.view import baseline_notes, case_details, view
 from agenteval.report.view.case_details import CaseDetails, Entry, Failure, status_change
+from agenteval.report.view.cause_rows import MOST_ROWS, BothRuns, aside_row, aside_title, cause_row
+from agenteval.report.view.causes import causes_of
+from agenteval.report.view.certainty import certainty
 from agenteval.report.view.comparison_rows import evidence_rows, history_note, resource_changes, resource_rows
 from agenteval.report.view.decline import decline_rows
+from agenteval.report.view.goals import goals
 from agenteval.report.view.groups import grouped, others
-from agenteval.report.view.integrity import integrity_rows
+from agenteval.report.view.heading import heading_of
+from agenteval.report.view.integrity import integrity_rows, rules_matter
 from agenteval.report.view.moved_cases import moved_cases
+from agenteval.report.view.next_steps import next_steps
 from agenteval.report.view.parts import Section
+from agenteval.report.view.run_cost import base_name
 from agenteval.report.view.view import GateView, MetricRow
-from agenteval.results.comparison import CaseNote, ComparedCase
-from agenteval.results.model import Results
+from agenteval.results.comparison import CaseNote, ComparedCase, Comparison
+from agenteval.results.model import OWN_NAME, Results
 
 _CHANGES = ("regressed", "improved", "new", "removed", "changed")
 _MOST_REASONS = 20
@@ -36,6 +43,7 @@ class Source:
     results: Results
     gate: GateView
     title: str
+    job: str
     elsewhere: str
     links: Links
     entries: list[Entry]
@@ -49,7 +57,7 @@ class Source:
     score_change: float | None
 
     @classmethod
-    def of(cls, results: Results, gate: GateView, title: str, elsewhere: str, site: Site) -> Source:
+    def of(cls, results: Results, gate: GateView, job: str, elsewhere: str, site: Site) -> Source:
         """Select and sort the content of a run."""
         compared = results.comparison.cases if results.comparison else []
         entries = results.cases()
@@ -57,11 +65,12 @@ class Source:
         return cls(
             results=results,
             gate=gate,
-            title=title,
+            title=f"{OWN_NAME} · {job}" if job else OWN_NAME,
+            job=job,
             elsewhere=elsewhere,
             links=Links(site, results.run),
             entries=entries,
-            located={case.id: (suite, case) for suite, case in entries} if compared else {},
+            located={case.id: (suite, case) for suite, case in entries},
             compared=compared,
             by_change={change: [case for case in compared if case.change == change] for change in _CHANGES},
             failures=[entry for entry in failures if not case_details.is_known(entry[2])],
@@ -77,8 +86,28 @@ class Source:
         reasons = max(_FEWEST_REASONS, min(detail.max_rows, _MOST_REASONS))
         criteria = ((suite.name, criterion) for suite in results.suites for criterion in suite.criteria)
         skipped = [entry for entry in self.entries if entry[1].status == "skipped"]
+        causes = causes_of(results)
+        serious = [cause for cause in causes if cause.attention]
+        shown = serious[:MOST_ROWS]
+        rules = tuple(integrity_rows(results.run))
         return Page(
             title=self.title,
+            job=self.job,
+            heading=heading_of(results, gate, causes),
+            base=base_name(comparison),
+            causes=Section(tuple(map(cause_row, shown)), len(serious)),
+            more_cases=sum(len(cause.cases) for cause in serious[MOST_ROWS:]),
+            examples=self._both_runs.examples(shown, most=detail.max_cases, max_text=detail.max_text),
+            aside=Section.of((aside_row(cause) for cause in causes if not cause.attention), detail.max_asides),
+            aside_title=aside_title(causes),
+            certainty=certainty(results, causes),
+            steps=next_steps(results, causes),
+            rules=Section(rules[: max(0, MOST_ROWS - len(shown))] if detail.max_rows else (), len(rules)),
+            rules_matter=rules_matter(results.run),
+            size=baseline_notes.size(results),
+            runs=baseline_notes.runs(results),
+            shows_judging=comparison is not None
+            and (not gate.passed or bool(serious) or _was_suspicious(comparison)),
             verdict=gate.verdict,
             headline=view.headline(results, gate),
             reasons=Section.of(gate.further_reasons, reasons),
@@ -108,15 +137,20 @@ class Source:
             resource_changes=resource_changes(comparison) if comparison else "",
             cases=_with_unread(_rows(self.entries, detail.max_rows), results.summary.cases - len(self.entries)),
             criteria=Section.of(criteria, detail.max_rows),
+            goals=goals(results),
             baseline_age=self._baseline_age(),
             repetitions=baseline_notes.repetitions(results),
             smallest_drops=baseline_notes.smallest_drops(comparison) if comparison else "",
             gate_needs=baseline_notes.gate_needs(comparison) if comparison else (),
             decline=Section.of(decline_rows(comparison) if comparison else (), detail.max_rows),
-            integrity=Section.of(integrity_rows(results.run), detail.max_rows),
+            integrity=Section.of(rules, detail.max_rows),
             elsewhere=self.elsewhere,
             elsewhere_link=self.links.workflow_run,
         )
+
+    @property
+    def _both_runs(self) -> BothRuns:
+        return BothRuns(self.located, {case.id: case for case in self.compared}, self.links.suite)
 
     def _baseline_age(self) -> str:
         if self.results.comparison is None:
@@ -154,6 +188,10 @@ class Source:
             )
 
         return _first_groups(self.known, most, row)
+
+
+def _was_suspicious(comparison: Comparison) -> bool:
+    return bool(comparison.proofs) or any(metric.suspicious for metric in comparison.metrics)
 
 
 def _first_groups(

@@ -19,7 +19,6 @@ from pathlib import Path
 from agenteval.core.files.reading import open_regular
 from agenteval.core.text.escape import one_line
 from agenteval.report.markdown.page import Page
-from agenteval.report.markdown.source import Source
 from agenteval.report.size_limits import Detail, ReportTooLargeError, fit
 from agenteval.report.template_files import UserTemplateError
 
@@ -84,7 +83,7 @@ class Order:
 
 def render_user_template(
     template: Path,
-    source: Source,
+    page: Callable[[Detail], Page],
     size: Callable[[str], int],
     limit: int,
     levels: tuple[Detail, ...],
@@ -96,7 +95,7 @@ def render_user_template(
 
     Args:
         template: the file.
-        source: the report.
+        page: returns the report with a level of detail.
         size: returns the size of a text.
         limit: maximum size.
         levels: levels of detail, the most detailed first.
@@ -111,7 +110,7 @@ def render_user_template(
     end = time.monotonic() + time_limit_s
 
     def rendered(detail: Detail) -> str:
-        order = Order(template, source.page(detail), detail, LARGEST, MEMORY, texts)
+        order = Order(template, page(detail), detail, LARGEST, MEMORY, texts)
         return _asked(order, max(0.0, end - time.monotonic()), time_limit_s)
 
     try:

@@ -137,11 +137,34 @@ def _attributes(type_name: str, order: Order) -> tuple[str, ...]:
 
 def _kinds(order: Order) -> Iterator[Any]:
     from agenteval.report.markdown import page
-    from agenteval.report.view import case_details, comparison_rows, parts, text_diff, view
+    from agenteval.report.view import (
+        case_details,
+        cause_rows,
+        comparison_rows,
+        heading,
+        integrity,
+        next_steps,
+        parts,
+        text_diff,
+        view,
+    )
     from agenteval.results import model
 
     yield type(order.detail)
-    for module in (page, parts, case_details, view, comparison_rows, text_diff, model):
+    modules = (
+        page,
+        parts,
+        heading,
+        cause_rows,
+        next_steps,
+        integrity,
+        case_details,
+        view,
+        comparison_rows,
+        text_diff,
+        model,
+    )
+    for module in modules:
         for value in vars(module).values():
             if isinstance(value, type) and (is_dataclass(value) or issubclass(value, BaseModel)):
                 yield value

@@ -34,6 +34,17 @@ def age(created_at: str, now: str) -> str:
     return "less than a minute old"
 
 
+def size(results: Results) -> str:
+    """Return ``118 cases × 3``: the number of cases and of their iterations."""
+    numbers = _iteration_counts(results)
+    cases = count(results.summary.cases, "case")
+    if not numbers or max(numbers) == 1:
+        return cases
+    fewest, most = min(numbers), max(numbers)
+    times = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
+    return f"{cases} × {times}{_unneeded(results)}"
+
+
 def repetitions(results: Results) -> str:
     """Return the number of iterations of the cases and of baseline runs."""
     numbers = _iteration_counts(results)
@@ -42,10 +53,20 @@ def repetitions(results: Results) -> str:
         fewest, most = min(numbers), max(numbers)
         text = count(most, "iteration") if fewest == most else f"{fewest} to {most:,} iterations"
         parts.append(f"{text}{_unneeded(results)}")
-    runs = results.comparison.policy.get("baseline_runs") if results.comparison else None
-    if isinstance(runs, int):
-        parts.append(count(runs, "baseline run"))
+    if (amount := _baseline_runs(results)) is not None:
+        parts.append(count(amount, "baseline run"))
     return ", ".join(parts)
+
+
+def runs(results: Results) -> str:
+    """Return the number of earlier runs that the run was compared with: ``3 runs``; empty if unknown."""
+    amount = _baseline_runs(results)
+    return "" if amount is None else count(amount, "run")
+
+
+def _baseline_runs(results: Results) -> int | None:
+    amount = results.comparison.policy.get("baseline_runs") if results.comparison else None
+    return amount if isinstance(amount, int) else None
 
 
 @once

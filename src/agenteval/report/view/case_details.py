@@ -10,7 +10,7 @@ from agenteval.report.view.comparison_rows import history_note
 from agenteval.report.view.groups import others
 from agenteval.report.view.text_diff import Pieces, difference
 from agenteval.report.view.view import Fact
-from agenteval.results.case import CaseResult, Shortened, SuiteResult
+from agenteval.results.case import CaseResult, Shortened, SuiteResult, TurnResult
 from agenteval.results.comparison import AnswerChange, ComparedCase
 from agenteval.results.shortening import shortened_note
 
@@ -136,7 +136,7 @@ def failure_note(compared: ComparedCase | None) -> str:
         return ""
     if "quarantined" in compared.notes:
         return "in quarantine"
-    if compared.history is not None:
+    if compared.history is not None and (compared.notes or compared.status_before == "passed"):
         return history_note(compared)
     if compared.change == "new":
         return "new case"
@@ -173,6 +173,11 @@ def _difference(answer: AnswerChange, max_text: int) -> tuple[Pieces, Pieces] | 
     return difference(answer.before, answer.after, max_text)
 
 
+def shortened_notes(turn: TurnResult) -> tuple[str, ...]:
+    """Return ``answer: shortened, … characters, sha256 …`` for each value of a turn that is only a beginning."""
+    return _notes(**{_LABELS.get(name, name): whole for name, whole in turn.shortened.items()})
+
+
 def _notes(**shortened: Shortened | None) -> tuple[str, ...]:
     """Return ``answer: shortened, … characters, sha256 …`` for each value that is only a beginning."""
     return tuple(f"{name}: {shortened_note(whole)}" for name, whole in shortened.items() if whole is not None)
@@ -194,7 +199,7 @@ def _failed_turns(case: CaseResult) -> tuple[Exchange, ...]:
             input=turn.input,
             expected=turn.ground_truth,
             answer=turn.response,
-            shortened=_notes(**{_LABELS.get(name, name): whole for name, whole in turn.shortened.items()}),
+            shortened=shortened_notes(turn),
         )
         for turn in iteration.turns
         if turn.error or any(score.passed is False or score.status == "error" for score in turn.scores)

@@ -14,6 +14,7 @@ _TAIL_SHARE = 0.95
 _TAIL_FACTOR = 3
 _ROOM = 1.5
 _LEAST_SPAN = 0.05
+_MARGIN = 0.2
 
 Unit = Literal["score", "ms"]
 
@@ -35,6 +36,7 @@ class Histogram:
         high: end of the last bin.
         counts: number of values in each bin; all bins have the same width.
         beyond: number of values above ``high``; the last bin includes them.
+        before: the same for the baseline, whose values are of the same cases; empty without one.
     """
 
     title: str
@@ -44,6 +46,7 @@ class Histogram:
     counts: tuple[int, ...]
     beyond: int = 0
     marks: tuple[Mark, ...] = ()
+    before: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +76,16 @@ class Line:
         values: value of each run, the oldest first; ``None`` if unknown.
         names: names of the runs, shown in tooltips.
         write: formats a value.
-        top: the end of the axis, if it is fixed; the axis starts at 0.
+        axis: the ends of the axis.
+        band: the range of the values that the last one is compared with, if there are any.
     """
 
     title: str
     values: tuple[float | None, ...]
     names: tuple[str, ...]
     write: Callable[[float], str]
-    top: float | None = None
+    axis: tuple[float, float]
+    band: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -97,11 +102,20 @@ class Interval:
 Chart = Histogram | Bars | Line
 
 
-def score_histogram(title: str, scores: Sequence[float], threshold: float | None) -> Histogram:
-    """Return the distribution of scores from 0 to 1, with a mark at the threshold if there is one."""
-    counts = _counts(scores, 0.0, 1.0)
+def score_histogram(
+    title: str, scores: Sequence[float], threshold: float | None, before: Sequence[float] = ()
+) -> Histogram:
+    """Return the distribution of scores from 0 to 1, with a mark at the threshold if there is one.
+
+    Args:
+        title: title of the chart.
+        scores: the scores of this run.
+        threshold: the threshold, if there is one.
+        before: the scores of the same cases in the baseline.
+    """
     marks = () if threshold is None else (Mark(threshold, f"threshold {threshold:g}"),)
-    return Histogram(title, "score", 0.0, 1.0, counts, marks=marks)
+    earlier = _counts(before, 0.0, 1.0) if before else ()
+    return Histogram(title, "score", 0.0, 1.0, _counts(scores, 0.0, 1.0), marks=marks, before=earlier)
 
 
 def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] = ()) -> Histogram:
@@ -118,6 +132,20 @@ def time_histogram(title: str, ordered: Sequence[float], marks: Sequence[Mark] =
     beyond = len(ordered) - bisect_right(ordered, high)
     counts = _counts(ordered, 0.0, high)
     return Histogram(title, "ms", 0.0, high, counts, beyond, tuple(mark for mark in marks if mark.value <= high))
+
+
+def axis_around(values: Sequence[float], least_span: float, most: float = math.inf) -> tuple[float, float]:
+    """Return the ends of an axis with some room around the values.
+
+    Args:
+        values: at least one value.
+        least_span: the smallest distance of the ends.
+        most: the largest possible value; the smallest is 0.
+    """
+    low, high = min(values), max(values)
+    span = max(least_span, (high - low) * (1 + 2 * _MARGIN))
+    start = max(0.0, min((low + high - span) / 2, most - span))
+    return start, min(most, start + span)
 
 
 def reach(values: Sequence[float]) -> float:

@@ -32,6 +32,8 @@ _KINDS = {
     "workflow": "workflow",
     "rules": "suites and rules of the base commit",
 }
+_LOOSENED, _CHANGED = "🔽", "✏️"
+_ICONS = {"removed": "➖", "new": "➕", "workflow": "⚠️", "rules": "⚠️"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class IntegrityRow:
     """One difference.
 
     Attributes:
+        icon: of its kind, for Markdown.
         what: what differs.
         before: the value in the base commit.
         after: the value in the change.
@@ -46,6 +49,7 @@ class IntegrityRow:
         strong: whether readers must look at it: nothing else will.
     """
 
+    icon: str
     what: str
     before: str
     after: str
@@ -59,15 +63,26 @@ class IntegrityRow:
 
 def integrity_rows(run: Run) -> Iterator[IntegrityRow]:
     """Yield the differences, first those that nothing in the run can check or that make it unproven."""
-    ordered = sorted(run.integrity, key=lambda item: (item.kind != "workflow", item.effect != "unproven"))
+    ordered = sorted(
+        run.integrity, key=lambda item: (item.kind != "workflow", item.effect != "unproven", not item.loosens)
+    )
     for item in ordered:
         yield IntegrityRow(
+            icon=_LOOSENED if item.loosens else _ICONS.get(item.kind, _CHANGED),
             what=_what(item),
             before=NOTHING if item.before is None else item.before,
             after=NOTHING if item.after is None else item.after,
             effect=_effect(item),
             strong=item.kind == "workflow",
         )
+
+
+def rules_matter(run: Run) -> bool:
+    """Return whether somebody must look: a difference is unproven, loosens the rules, or cannot be enforced."""
+    return any(
+        item.accepted_by is None and (item.loosens or item.effect == "unproven" or item.kind == "workflow")
+        for item in run.integrity
+    )
 
 
 def _what(item: Difference) -> str:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from agenteval.results.analysis.aggregate import has_weight, passes
 from agenteval.results.analysis.tool_checks import tool_checks
 from agenteval.results.case import CaseResult, IterationResult, Score, TurnResult
 from agenteval.results.record.fields import was_successful
 from agenteval.results.record.token_usage import token_usage
 from agenteval.results.rollup import turn_means
+
+if TYPE_CHECKING:
+    from agenteval.suite.evaluation import Aggregate
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,7 @@ class EvaluatedAnswer:
         final_score: the aggregated score; ``None`` without scores.
         passed: whether the answer passed.
         reasons: metric id → why its score is not 1, in short.
+        verdicts: metric id → whether its score passed, for metrics that decide themselves.
         tool_checks: check → shares of tool calls that met it, if the trace contains them.
     """
 
@@ -48,7 +53,24 @@ class EvaluatedAnswer:
     final_score: float | None = None
     passed: bool | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
+    verdicts: Mapping[str, bool] = field(default_factory=dict)
     tool_checks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def lost(self, aggregate: Aggregate) -> Mapping[str, str]:
+        """Return the reasons of the scores that cost the answer points.
+
+        A metric that decides loses points if it fails. Where the aggregate decides, weighed scores below its
+        threshold lose points.
+        """
+        return {
+            name: reason
+            for name, reason in self.reasons.items()
+            if not (
+                self.verdicts[name]
+                if name in self.verdicts
+                else passes(self.scores.get(name, 0.0), aggregate.threshold) or not has_weight(name, aggregate)
+            )
+        }
 
 
 _SHORT = 300
@@ -85,6 +107,7 @@ def evaluated(
         final_score=iteration.score,
         passed=_passed(iteration),
         reasons=dict(_reasons(scores)) or _NONE,
+        verdicts=_verdicts(scores) or _NONE,
         tool_checks=tool_checks(trace, [call for turn in turns for call in turn.tool_calls]) or _NONE,
     )
 
@@ -116,6 +139,15 @@ def _tokens(trace: Mapping[str, Any], turns: Sequence[TurnResult]) -> int | None
 def _order(trace: Mapping[str, Any], iteration: IterationResult) -> int:
     order = trace.get("iteration")
     return order if isinstance(order, int) and not isinstance(order, bool) else iteration.index
+
+
+def _verdicts(scores: Sequence[Score]) -> dict[str, bool]:
+    """Return the verdicts of metrics; one that fails in a turn fails."""
+    found: dict[str, bool] = {}
+    for score in scores:
+        if score.passed is not None:
+            found[score.id] = found.get(score.id, True) and score.passed
+    return found
 
 
 def _why_absent(score: Score) -> str:

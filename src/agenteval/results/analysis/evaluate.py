@@ -35,9 +35,9 @@ def evaluate(answers: Sequence[EvaluatedAnswer], evaluation: Evaluation, aggrega
     findings = Findings(
         summary=summary,
         aggregate=aggregate,
-        personas=by_persona(answers, averages) if analyses.personas else {},
+        personas=by_persona(answers, averages, aggregate) if analyses.personas else {},
         checks=check_criteria(summary, evaluation.criteria, aggregate),
-        failures=_failures(answers, analyses),
+        failures=_failures(answers, analyses, aggregate),
         trends=find_trends(averages) if analyses.trend else None,
         outliers=outliers,
         comparison=_comparison(analyses, summary, aggregate),
@@ -58,10 +58,10 @@ def evaluate(answers: Sequence[EvaluatedAnswer], evaluation: Evaluation, aggrega
     )
 
 
-def _failures(answers: Sequence[EvaluatedAnswer], analyses: Analyses) -> Failures | None:
+def _failures(answers: Sequence[EvaluatedAnswer], analyses: Analyses, aggregate: Aggregate) -> Failures | None:
     if not analyses.failures:
         return None
-    return find_causes(answers) if analyses.failure_causes else count_failures(answers)
+    return find_causes(answers, aggregate) if analyses.failure_causes else count_failures(answers)
 
 
 def _comparison(analyses: Analyses, summary: Summary, aggregate: Aggregate) -> BaselineComparison | None:

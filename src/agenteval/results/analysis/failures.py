@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from agenteval.results.analysis.answers import EvaluatedAnswer
 from agenteval.results.analysis.summary import judged, passed
+from agenteval.suite.evaluation import Aggregate
 
 #: A reason belongs to the first category whose words its metric id, else its text contains.
 CATEGORIES: Sequence[tuple[str, str]] = (
@@ -76,22 +77,22 @@ def count_failures(answers: Iterable[EvaluatedAnswer]) -> Failures:
     return Failures(sum(map(failed, answers)), None)
 
 
-def find_causes(answers: Iterable[EvaluatedAnswer]) -> Failures:
-    """Count failed answers and their causes."""
+def find_causes(answers: Iterable[EvaluatedAnswer], aggregate: Aggregate) -> Failures:
+    """Count failed answers and their causes, which are the reasons for lost points."""
     found: dict[str, list[EvaluatedAnswer]] = defaultdict(list)
     count = 0
     known: dict[tuple[str, str], str] = {}
     for answer in filter(failed, answers):
         count += 1
-        for name in _categories(answer, known):
+        for name in _categories(answer, aggregate, known):
             found[name].append(answer)
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return Failures(count, {name: Cause(len(cases), _examples(cases)) for name, cases in ordered})
 
 
-def _categories(answer: EvaluatedAnswer, known: dict[tuple[str, str], str]) -> set[str]:
+def _categories(answer: EvaluatedAnswer, aggregate: Aggregate, known: dict[tuple[str, str], str]) -> set[str]:
     found = set() if answer.success else {NO_SUCCESS}
-    for item in answer.reasons.items():
+    for item in answer.lost(aggregate).items():
         if item not in known:
             known[item] = category(*item)
         found.add(known[item])

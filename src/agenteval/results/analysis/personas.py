@@ -18,6 +18,7 @@ from agenteval.results.analysis.summary import (
     reasons,
     scores_of,
 )
+from agenteval.suite.evaluation import Aggregate
 
 #: The persona of an answer without persona.
 NO_PERSONA = "default"
@@ -30,7 +31,7 @@ class PersonaStats:
 
     Attributes:
         metrics: metric id → mean score.
-        top_reasons: the most frequent reasons why a score is not 1.
+        top_reasons: the most frequent reasons for lost points.
     """
 
     count: int
@@ -53,15 +54,21 @@ def persona_of(answer: EvaluatedAnswer) -> str:
     return answer.persona or NO_PERSONA
 
 
-def by_persona(answers: Iterable[EvaluatedAnswer], averages: Averaged) -> dict[str, PersonaStats]:
+def by_persona(
+    answers: Iterable[EvaluatedAnswer], averages: Averaged, aggregate: Aggregate
+) -> dict[str, PersonaStats]:
     """Return persona → figures, sorted by name.
 
     Args:
         answers: all answers.
         averages: the answers that averages count.
+        aggregate: decides which scores lose points.
     """
     everyone, scored, timed = (_grouped(part) for part in (answers, averages.scored, averages.timed))
-    return {name: _stats(everyone[name], scored.get(name, ()), timed.get(name, ())) for name in sorted(everyone)}
+    return {
+        name: _stats(everyone[name], scored.get(name, ()), timed.get(name, ()), aggregate)
+        for name in sorted(everyone)
+    }
 
 
 def _grouped(answers: Iterable[EvaluatedAnswer]) -> dict[str, list[EvaluatedAnswer]]:
@@ -72,7 +79,10 @@ def _grouped(answers: Iterable[EvaluatedAnswer]) -> dict[str, list[EvaluatedAnsw
 
 
 def _stats(
-    answers: Sequence[EvaluatedAnswer], scored: Iterable[EvaluatedAnswer], timed: Iterable[EvaluatedAnswer]
+    answers: Sequence[EvaluatedAnswer],
+    scored: Iterable[EvaluatedAnswer],
+    timed: Iterable[EvaluatedAnswer],
+    aggregate: Aggregate,
 ) -> PersonaStats:
     return PersonaStats(
         count=len(answers),
@@ -82,7 +92,7 @@ def _stats(
         scores=scores_of(scored),
         durations=durations_of(timed),
         metrics=_metric_means(scored),
-        top_reasons=most_frequent(reasons(answers), _TOP_REASONS),
+        top_reasons=most_frequent(reasons(answers, aggregate), _TOP_REASONS),
     )
 
 

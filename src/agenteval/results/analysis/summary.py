@@ -96,7 +96,7 @@ class Summary:
 
     Attributes:
         metrics: in the order of the aggregate's weights, then by name.
-        top_reasons: the most frequent reasons why a score is not 1.
+        top_reasons: the most frequent reasons for lost points; see ``EvaluatedAnswer.lost``.
         absent_reasons: the most frequent reasons why a score is absent.
         tool_checks: check → its shares over all answers.
         tokens: tokens per answer.
@@ -123,7 +123,7 @@ def summarise(answers: Sequence[EvaluatedAnswer], averages: Averaged, aggregate:
         totals=_totals(answers, averages.scored),
         times=Times(durations_of(averages.timed), sorted(_present(answer.duration_ms for answer in answers))),
         metrics=_metrics(answers, averages.scored, aggregate),
-        top_reasons=most_frequent(reasons(answers), _TOP_REASONS),
+        top_reasons=most_frequent(reasons(answers, aggregate), _TOP_REASONS),
         absent_reasons=most_frequent(
             Counter(why for answer in answers for why in answer.absent.values()), _TOP_REASONS
         ),
@@ -201,9 +201,9 @@ def _tool_checks(answers: Iterable[EvaluatedAnswer]) -> dict[str, Moments]:
     return {name: Moments.of(shares[name]) for name in sorted(shares)}
 
 
-def reasons(answers: Iterable[EvaluatedAnswer]) -> Counter[str]:
-    """Count each reason."""
-    return Counter(reason for answer in answers for reason in answer.reasons.values())
+def reasons(answers: Iterable[EvaluatedAnswer], aggregate: Aggregate) -> Counter[str]:
+    """Count each reason for lost points."""
+    return Counter(reason for answer in answers for reason in answer.lost(aggregate).values())
 
 
 def most_frequent(counted: Counter[str], most: int) -> Counted:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.reading import read_regular
 from agenteval.results.importers.fluxloop.read import belong_together, is_summary, is_trace, read_fluxloop
 from agenteval.results.importers.holodeck.read import is_holodeck, read_holodeck
@@ -21,7 +21,7 @@ from agenteval.results.importers.promptfoo.read import is_promptfoo, read_prompt
 from agenteval.results.importers.recording import Recording, results_of
 from agenteval.results.importers.values import loads
 from agenteval.results.model import Results
-from agenteval.results.store import read_baseline
+from agenteval.results.store import no_results, read_baseline
 
 # Larger files are not read; in bytes.
 LARGEST_FILE = 500_000_000
@@ -169,7 +169,7 @@ def import_run(path: Path, suites: Sequence[KnownSuite] = ()) -> Results:
     except ValidationError as error:
         raise ConfigError(_mistakes(error, documents)) from None
     except RecursionError:
-        raise ConfigError(Problem("nested too deeply", file=str(documents[0].file))) from None
+        raise ConfigError(Problem("nested too deeply", file=str(documents[0].file), kind=Kind.RESULTS)) from None
     except ConfigError as error:
         raise ConfigError([replace(problem, file=str(path)) for problem in error.problems]) from None
     digest = hashlib.sha256(b"\n".join(document.content for document in documents)).hexdigest()
@@ -181,7 +181,9 @@ class _UnknownError(ConfigError):
     """JSON of an unknown tool."""
 
     def __init__(self, file: Path, *, claims_to_be_ours: bool = False) -> None:
-        super().__init__(Problem(f"not the results of a run; understood are: {_UNDERSTOOD}", file=str(file)))
+        super().__init__(
+            Problem(f"not the results of a run; understood are: {_UNDERSTOOD}", file=str(file), kind=Kind.RESULTS)
+        )
         self.claims_to_be_ours = claims_to_be_ours
 
 
@@ -193,7 +195,9 @@ def _documents(path: Path) -> list[_Document]:
         found = next((path / name for name in FILES_IN_FOLDER if (path / name).is_file()), None)
         if found is None:
             looked_for = ", ".join(("results.json", *FILES_IN_FOLDER))
-            raise ConfigError(Problem(f"no run in this folder (looked for {looked_for})", file=str(path)))
+            raise ConfigError(
+                Problem(f"no run in this folder (looked for {looked_for})", file=str(path), kind=Kind.RESULTS)
+            )
         first = _document(found)
     if not first.is_traces and not is_summary(first.value):
         return [first]
@@ -223,11 +227,13 @@ def _document(file: Path) -> _Document:
         content = read_regular(file, limit=LARGEST_FILE)
         text = content.decode("utf-8-sig")
     except FileNotFoundError:
-        raise ConfigError(Problem("no such file", file=str(file))) from None
+        raise ConfigError(no_results(file)) from None
     except OSError as error:
-        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(file))) from None
+        raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(file), kind=Kind.RESULTS)) from None
     except UnicodeDecodeError:
-        raise ConfigError(Problem("not UTF-8 text", file=str(file))) from None
+        raise ConfigError(Problem("not UTF-8 text", file=str(file), kind=Kind.RESULTS)) from None
+    if file.suffix.lower() in _SUITES:
+        raise ConfigError(_suite_instead(file))
     try:
         value = loads(text)
     except (ValueError, RecursionError) as error:
@@ -235,6 +241,14 @@ def _document(file: Path) -> _Document:
     if is_trace(value):
         return _Document(file, content, [value], (1,))
     return _Document(file, content, value)
+
+
+# Suites and configurations; results are JSON.
+_SUITES = frozenset({".yaml", ".yml", ".toml"})
+
+
+def _suite_instead(file: Path) -> Problem:
+    return Problem(f"this is a suite, not results; run it: agenteval run {file}", file=str(file), kind=Kind.RESULTS)
 
 
 def _lines(file: Path, content: bytes, text: str, error: Exception) -> _Document:
@@ -258,20 +272,22 @@ def _lines(file: Path, content: bytes, text: str, error: Exception) -> _Document
             # Lines of another tool, or not JSON Lines.
             raise _UnknownError(file) if isinstance(value, dict) else ConfigError(_broken(file, error))
         if wrong:
-            problems.append(Problem(wrong, file=str(file), line=number))
+            problems.append(Problem(wrong, file=str(file), line=number, kind=Kind.RESULTS))
         found.append(value)
         lines.append(number)
     if not found:
         raise ConfigError(_broken(file, error))
     if problems:
-        more = [Problem(f"{len(problems) - _NAMED} more lines are wrong", file=str(file))]
+        more = [Problem(f"{len(problems) - _NAMED} more lines are wrong", file=str(file), kind=Kind.RESULTS)]
         raise ConfigError(problems[:_NAMED] + (more if len(problems) > _NAMED else []))
     return _Document(file, content, found, tuple(lines))
 
 
 def _broken(file: Path, error: Exception) -> Problem:
     why, line = (error.msg, error.lineno) if isinstance(error, json.JSONDecodeError) else (str(error), None)
-    return Problem(f"not valid JSON: {why}; understood are: {_UNDERSTOOD}", file=str(file), line=line)
+    return Problem(
+        f"not valid JSON: {why}; understood are: {_UNDERSTOOD}", file=str(file), line=line, kind=Kind.RESULTS
+    )
 
 
 def _mistakes(error: ValidationError, documents: Sequence[_Document]) -> list[Problem]:
@@ -279,17 +295,19 @@ def _mistakes(error: ValidationError, documents: Sequence[_Document]) -> list[Pr
     found = error.errors(include_url=False, include_input=False, include_context=False)
     problems = [_mistake(mistake["loc"], mistake["msg"], documents) for mistake in found[:_NAMED]]
     if len(found) > _NAMED:
-        problems.append(Problem(f"{len(found) - _NAMED} more mistakes", file=str(documents[0].file)))
+        problems.append(
+            Problem(f"{len(found) - _NAMED} more mistakes", file=str(documents[0].file), kind=Kind.RESULTS)
+        )
     return problems
 
 
 def _mistake(place: Sequence[int | str], message: str, documents: Sequence[_Document]) -> Problem:
     first = documents[0]
     if first.is_traces and place[0] == "traces":
-        return Problem(message, str(first.file), first.lines[int(place[1])], _dotted(place[2:]))
+        return Problem(message, str(first.file), first.lines[int(place[1])], _dotted(place[2:]), kind=Kind.RESULTS)
     if is_summary(documents[-1].value):
-        return Problem(message, str(documents[-1].file), path=_dotted(place[1:]))
-    return Problem(message, str(first.file), path=_dotted(place))
+        return Problem(message, str(documents[-1].file), path=_dotted(place[1:]), kind=Kind.RESULTS)
+    return Problem(message, str(first.file), path=_dotted(place), kind=Kind.RESULTS)
 
 
 def _dotted(place: Sequence[int | str]) -> str:

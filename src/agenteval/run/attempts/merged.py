@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.results.memory import Memory
 from agenteval.results.merge_parts import Part
 from agenteval.results.model import Results
@@ -48,7 +48,11 @@ def decided_before(parts: Sequence[Part], context: RunContext) -> Results | None
         why = "it is of another commit, for instance because a step has left an old file; run all shards again"
     if why:
         raise ConfigError(
-            Problem(f"this shard did not run, because its attempt was decided before: {why}", file=part.file)
+            Problem(
+                f"this shard did not run, because its attempt was decided before: {why}",
+                file=part.file,
+                kind=Kind.MERGE,
+            )
             for part in left_out
         )
     first = left_out[0].results

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from agenteval.results.agent_errors import agent_errors
 from agenteval.results.case import CaseResult
+from agenteval.run.cases.agent_failure import AgentFailure
+from agenteval.suite.agent_kinds import REPLAY
 from agenteval.suite.model import AgentSpec
 
 # The kind of the metrics of expected tool calls.
@@ -22,6 +24,7 @@ class _Agent:
     Attributes:
         without_expected_calls: number of cases that lack an expected tool call.
         errors: number of cases by error.
+        fastest_ms: latency of the fastest answer.
     """
 
     spec: AgentSpec
@@ -29,10 +32,14 @@ class _Agent:
     has_tool_calls: bool = False
     without_expected_calls: int = 0
     errors: Counter[str] = field(default_factory=Counter)
+    fastest_ms: float | None = None
 
     def add(self, case: CaseResult) -> None:
         """Count a case."""
         self.cases += 1
+        for turn in case.turns:
+            if turn.error is None and turn.latency_ms is not None:
+                self.fastest_ms = min(turn.latency_ms, self.fastest_ms or turn.latency_ms)
         self.has_tool_calls |= any(turn.tool_calls for turn in case.turns)
         self.without_expected_calls += any(score.kind == _TOOLS and score.passed is False for score in case.scores)
         for error in agent_errors(case):
@@ -49,6 +56,17 @@ class AgentNotes:
     def add(self, spec: AgentSpec, case: CaseResult) -> None:
         """Count a finished case of an agent."""
         self._agents.setdefault(id(spec), _Agent(spec)).add(case)
+
+    def failures(self) -> Iterator[AgentFailure]:
+        """Yield the error of each agent that failed in every case for one reason, and of those that were too slow."""
+        for agent in self._agents.values():
+            if agent.spec.kind == REPLAY:
+                continue
+            found = [
+                AgentFailure(agent.spec, error, count, agent.cases, agent.fastest_ms)
+                for error, count in agent.errors.most_common()
+            ]
+            yield from [item for item in found if item.cases == agent.cases or item.is_timeout][:1]
 
     def warnings(self, mapping_of: Callable[[AgentSpec], str | None]) -> Iterator[str]:
         """Yield sentences about errors that several cases share, and about agents that never return tool calls.

@@ -23,7 +23,8 @@ AllowEnv = Annotated[
     list[_Name],
     Field(
         description="secret-like environment variables, and those of the runner and of agenteval, that ${VARIABLE} "
-        "may insert into any text; * matches any text; for a pull request the base branch must list them too"
+        "may insert into any text; * matches any text; for a change that is not merged the base branch must list "
+        "them too"
     ),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -63,8 +63,8 @@ class LlmEntry(BaseModel):
     cache_agents: bool = Field(False, description="let the cache also answer model agents")
     concurrency: int = Field(16, ge=1, description="calls at the same time, per provider")
     requests_per_minute: int | None = Field(None, ge=1, description="limit of requests per minute, per provider")
-    retries: int = Field(4, ge=0, le=10, description="retries after a transient failure")
-    backoff: float = Field(1.0, ge=0, description="seconds before the first retry; doubles with each retry")
+    retries: int = Field(3, ge=0, le=10, description="retries after a transient failure")
+    backoff: float = Field(2.0, ge=0, description="seconds before the first retry; doubles with each retry")
     timeout: Duration = Field(60.0, description="time limit of one attempt in seconds")
 
 
@@ -81,7 +81,9 @@ class CriteriaEntry(BaseModel):
     error_rate_percent: float | None = Field(
         None, ge=0, le=100, description="limit of cases without an answer, in percent"
     )
-    quality: dict[str, float] = Field(default_factory=dict, description="metric → required mean score, 0 to 1")
+    quality: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
+        default_factory=dict, description="metric → required mean score, 0 to 1"
+    )
     tool_calls: list[ToolCheck] = Field(default_factory=list, description="conditions on all tool calls")
 
 
@@ -122,6 +124,10 @@ class ConfigFile(BaseModel):
     criteria: CriteriaEntry | None = Field(None, description="conditions on the whole run of every suite")
     personas: dict[str, list[str]] = Field(
         default_factory=dict, description="persona → names of its cases; * matches any text"
+    )
+    tags: dict[str, list[str]] = Field(
+        default_factory=dict,
+        description="tag → names or ids of its cases, besides tags in suites; * matches any text",
     )
     iterations: int | None = Field(None, ge=1, description="number of times each case runs; default: 1")
     concurrency: int | None = Field(
@@ -200,6 +206,7 @@ def read_config_file(path: Path) -> Config:
         embeddings=embeddings,
         criteria=_criteria(entry.criteria) if entry.criteria is not None else None,
         personas=entry.personas,
+        tags=entry.tags,
         iterations=entry.iterations,
         concurrency=entry.concurrency,
         case_timeout_s=entry.case_timeout,

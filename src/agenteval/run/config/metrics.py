@@ -12,10 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agenteval.core.documents.document import Document, KeyPath
 from agenteval.core.documents.durations import Duration
-from agenteval.core.documents.validation import did_you_mean, join_choices
+from agenteval.core.documents.validation import value_message
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.llm.names import chat_model, embedding_model
 from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.text.choices import choices
 from agenteval.metrics.registry import REGISTRY, MetricType
 from agenteval.run.config.model import AddedMetric
 from agenteval.run.config.models import ModelEntry, read_model
@@ -116,8 +117,8 @@ def _config(item: _Entry, judge: ModelSpec | None) -> MetricConfig | None:
         return item.config(name, "custom", {"reference": name, "arguments": item.options}, _PYTHON)
     known = [key for key in REGISTRY if key != _PYTHON]
     if name not in known:
-        hint = "; write `python: path.py:name`" if name == _PYTHON else did_you_mean(name, known)
-        item.add(f"no metric {name!r}{hint}; built-in metrics are {join_choices(known)}", "type")
+        hint = "; write `python: path.py:name`" if name == _PYTHON else choices(name, known, "known")
+        item.add(f"no metric {name!r}{hint}", "type")
         return None
     registered = REGISTRY[name]
     return item.config(name, registered.kind, dict(_options(item, registered, judge)), name)
@@ -145,7 +146,7 @@ def _options(item: _Entry, registered: MetricType, judge: ModelSpec | None) -> I
     for name in item.options:
         if name not in allowed:
             keys = [*allowed, *MetricEntry.model_fields]
-            item.add(f"unknown key{did_you_mean(name, keys)}; {registered.name} takes {join_choices(allowed)}", name)
+            item.add(f"unknown key{choices(name, keys)}", name)
     implied = {"name": item.entry.id or registered.name, "metric": registered.name, "model": judge}
     for option in (option for option in fields(kind) if option.name in allowed):
         if option.name in item.options:
@@ -170,7 +171,8 @@ def _checked(item: _Entry, registered: MetricType, name: str, hint: Any, given: 
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        item.add(f"{place}: {first['msg']}" if place else first["msg"], name)
+        message = value_message(first)
+        item.add(f"{place}: {message}" if place else message, name)
     except ValueError as error:
         item.add(str(error), name)
     except ConfigError as error:

@@ -79,6 +79,7 @@ class Config:
     embeddings: ModelSpec | None = None
     criteria: Criteria | None = None
     personas: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     iterations: int | None = None
     concurrency: int | None = None
     case_timeout_s: float | None = None

@@ -15,7 +15,7 @@ class ModelEntry(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    model: str = Field(min_length=1, description="as in openai/gpt-4o, anthropic/claude-…, ollama/llama3, azure/…")
+    model: str = Field(min_length=1, description="as in openai/gpt-6-luna, anthropic/claude-…, azure/…, ollama/…")
     endpoint: str | None = Field(None, description="address of the API")
     api_key: str | None = Field(None, repr=False, description="API key; default: the provider's environment variable")
     api_version: str | None = Field(None, description="API version of Azure OpenAI")

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 from agenteval.compare.regression.model import Request, Scores, Side, Unavailable
 from agenteval.compare.sides import run_scores
+from agenteval.core.masking import shortened
 from agenteval.results.case import CaseResult, SuiteResult
+
+_LONGEST_ERROR = 300
 
 
 @dataclass(frozen=True)
@@ -45,3 +48,21 @@ def needs_control(request: Request) -> bool:
 def request_key(request: Request) -> list[object]:
     """Return a JSON value that is equal for equal requests."""
     return [request.stage, list(request.sides), request.is_whole, dict(sorted(request.iterations.items()))]
+
+
+def why_broken(cases: Iterable[tuple[str, CaseResult]]) -> str:
+    """Return why the runs of the control say nothing about the base commit; empty if they do.
+
+    An agent that fails has the score 0. A control that lacks what earlier steps installed always fails, and
+    a change that is as bad would look harmless beside it. The baseline shows that the base commit can answer.
+
+    Args:
+        cases: the finished cases of the control, each with the path of its suite.
+    """
+    iterations = [iteration for _, case in cases for iteration in case.iterations]
+    errors = [turn.error for iteration in iterations for turn in iteration.turns[-1:] if turn.error]
+    if len(errors) * 2 <= len(iterations):
+        return ""
+    lacks = "what earlier steps install in the workspace is not in its checkout: install it with setup, or elsewhere"
+    first = shortened(errors[0], _LONGEST_ERROR)
+    return f"its agent failed in {len(errors)} of {len(iterations)} iterations ({lacks}): {first}"

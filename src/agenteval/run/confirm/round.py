@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agenteval.compare.regression.model import Request, Side
+from agenteval.compare.run_scores import pool_case
 from agenteval.run.plan import PlannedCase
+from agenteval.run.rescorable import rescorable
 from agenteval.run.resolve.control import ControlCase
 from agenteval.run.runner.session import with_session
 from agenteval.suite.agent_kinds import REPLAY
-from agenteval.suite.model import OVERALL, AgentSpec, Case
+from agenteval.suite.model import OVERALL, AgentSpec, Case, Fingerprints, MetricConfig
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class Round:
 
 
 def shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
-    """Return the metrics that two cases have in common, with the same configuration.
+    """Return the metrics that can score both the answers of the control and those of the agent under test.
+
+    These are the metrics with the same configuration, and those that need nothing but an answer.
 
     Args:
         theirs: the case of the control.
@@ -82,12 +86,15 @@ def shared_metrics(theirs: Case, ours: Case) -> frozenset[str] | None:
         ``None`` if the two ask different questions, or share no metric.
     """
     before, now = theirs.fingerprints, ours.fingerprints
-    same = frozenset(metric for metric, content in now.metrics.items() if before.metrics.get(metric) == content)
-    return None if before.question != now.question or (now.metrics and not same) else same
+    shared = _unchanged(before, now) | rescorable(ours, pool_case(before, {}))
+    return None if before.question != now.question or (now.metrics and not shared) else shared
 
 
 def comparable(theirs: Case, ours: Case) -> Case | None:
     """Return a case of the control with the metrics that it shares with the case under test.
+
+    A metric with another configuration or expected answer is that of the case under test, so both are scored by the
+    same rules.
 
     Args:
         theirs: the case of the control.
@@ -96,11 +103,29 @@ def comparable(theirs: Case, ours: Case) -> Case | None:
     Returns:
         ``None`` if the two ask different questions, or share no metric.
     """
-    same = shared_metrics(theirs, ours)
-    if same is None:
+    shared = shared_metrics(theirs, ours)
+    if shared is None:
         return None
+    same = _unchanged(theirs.fingerprints, ours.fingerprints)
+
+    def chosen(before: Iterable[MetricConfig], now: Iterable[MetricConfig]) -> tuple[MetricConfig, ...]:
+        kept = (metric for metric in before if metric.id in same)
+        return (*kept, *(metric for metric in now if metric.id in shared - same))
+
     turns = tuple(
-        replace(turn, metrics=tuple(metric for metric in turn.metrics if metric.id in same)) for turn in theirs.turns
+        # A metric that both share expects the same of the turn.
+        replace(
+            turn,
+            ground_truth=own.ground_truth,
+            retrieval_context=own.retrieval_context,
+            config=own.config,
+            metrics=chosen(turn.metrics, own.metrics),
+        )
+        for turn, own in zip(theirs.turns, ours.turns, strict=True)
     )
-    metrics = tuple(metric for metric in theirs.metrics if metric.id in same)
-    return replace(theirs, turns=turns, metrics=metrics, aggregate=theirs.aggregate if OVERALL in same else None)
+    aggregate = ours.aggregate if OVERALL in shared else None
+    return replace(theirs, turns=turns, metrics=chosen(theirs.metrics, ours.metrics), aggregate=aggregate)
+
+
+def _unchanged(before: Fingerprints, now: Fingerprints) -> frozenset[str]:
+    return frozenset(metric for metric, content in now.metrics.items() if before.metrics.get(metric) == content)

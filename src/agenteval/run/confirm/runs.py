@@ -14,7 +14,7 @@ from agenteval.core.errors import AgentEvalError, ConfigError, UserCodeError
 from agenteval.results.case import CaseResult
 from agenteval.results.summary import RunUsage
 from agenteval.run.confirm.control import Control, PreparedControl, opened_control
-from agenteval.run.confirm.requests import FinishedRuns, needs_control, request_key
+from agenteval.run.confirm.requests import FinishedRuns, needs_control, request_key, why_broken
 from agenteval.run.confirm.round import Round, shared_metrics
 from agenteval.run.confirm.spent import Spent, narrowed, refusal
 from agenteval.run.control_commit import ControlError
@@ -218,7 +218,11 @@ class ConfirmingRuns:
         plan, execution = self._executed(self._spec_of(replace(left, llm=llm), made, cases, control))
         self._count(made, wanted, execution, left)
         why = _why_incomplete(plan, execution)
-        return FinishedRuns(_by_side(made, execution), Unavailable("runs", why) if why else None)
+        finished = FinishedRuns(_by_side(made, execution), Unavailable("runs", why) if why else None)
+        # Without a baseline, the run of the control is one, and is refused as every other one is.
+        if self.spec.baseline is not None and (broken := why_broken(finished.side("control"))):
+            raise ControlError(broken)
+        return finished
 
     def _opened_control(self) -> Control:
         """Return the control.

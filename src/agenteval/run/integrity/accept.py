@@ -9,10 +9,10 @@ from pathlib import Path
 
 from agenteval.compare.integrity.accepted import Accepted
 from agenteval.compare.integrity.pairs import digest_of
-from agenteval.core.documents.validation import join_choices
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.paths import working_directory
 from agenteval.core.text import escape
+from agenteval.core.text.choices import join_choices
 from agenteval.results.model import Results
 from agenteval.run.integrity.acceptable import acceptable, chosen_of, failed_cases
 from agenteval.run.integrity.accepted_file import accepted_path, read_accepted, write_accepted
@@ -122,11 +122,17 @@ def _last_day(request: Request) -> date:
     """
     today = datetime.now(UTC).date()
     last = request.until or today + timedelta(days=DAYS)
-    problems = [] if request.reason.strip() else [Problem("--reason: is empty; say why the change is right")]
+    problems = (
+        []
+        if request.reason.strip()
+        else [Problem("--reason: is empty; say why the change is right", kind=Kind.OPTION)]
+    )
     if last < today:
-        problems.append(Problem(f"--until: {last} is over"))
+        problems.append(Problem(f"--until: {last} is over", kind=Kind.OPTION))
     problems += [
-        Problem(f"{name!r}: wildcards are not allowed; name each case") for name in request.names if "*" in name
+        Problem(f"{name!r}: wildcards are not allowed; name each case", kind=Kind.OPTION)
+        for name in request.names
+        if "*" in name
     ]
     if problems:
         raise ConfigError(problems)
@@ -143,7 +149,9 @@ def check_suites_here(results: Results) -> None:
     if not files_of(results.suites):
         listed = join_choices(paths[:_MOST_NAMED])
         message = f"these are results of other suites: {listed} is not in this repository"
-        raise ConfigError(Problem(f"{message}; start agenteval in the repository that was evaluated"))
+        raise ConfigError(
+            Problem(f"{message}; start agenteval in the repository that was evaluated", kind=Kind.OPTION)
+        )
 
 
 def _suites_here(files: Sequence[Path]) -> Sequence[Suite]:

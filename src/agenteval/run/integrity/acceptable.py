@@ -8,8 +8,8 @@ from datetime import date
 from agenteval.compare.integrity.accepted import Accepted, AcceptedChange
 from agenteval.compare.integrity.pairs import digest_of
 from agenteval.compare.pairing import own_cases
-from agenteval.core.documents.validation import did_you_mean, join_choices
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.text.choices import did_you_mean, join_choices
 from agenteval.results.comparison import ComparedCase
 from agenteval.results.model import Results
 from agenteval.run.integrity.versions import edited_id
@@ -99,7 +99,7 @@ def chosen_of(names: Sequence[str], known: Sequence[Accepted], results: Results)
         why = (
             "it was not compared with a baseline" if results.comparison is None else "nothing got worse or is missing"
         )
-        raise ConfigError(Problem(f"this run contains nothing to accept: {why}"))
+        raise ConfigError(Problem(f"this run contains nothing to accept: {why}", kind=Kind.RESULTS))
     if not names:
         return known
     titles = _titles(results)
@@ -110,12 +110,15 @@ def chosen_of(names: Sequence[str], known: Sequence[Accepted], results: Results)
     listed = [entry.case or entry.metric for entry in known]
     shown = join_choices(listed[:_MOST_NAMED]) + (" …" if len(listed) > _MOST_NAMED else "")
     problems = [
-        Problem(f"{name!r} is nothing that can be accepted{did_you_mean(name, list(by_name))}; there is {shown}")
+        Problem(
+            f"{name!r} is nothing that can be accepted{did_you_mean(name, list(by_name))}; there is {shown}",
+            kind=Kind.RESULTS,
+        )
         for name in names
         if name not in by_name
     ]
     problems += [
-        Problem(f"{name!r} names {len(by_name[name])} cases; give the id of one")
+        Problem(f"{name!r} names {len(by_name[name])} cases; give the id of one", kind=Kind.RESULTS)
         for name in names
         if len(by_name.get(name, ())) > 1
     ]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.compare.pairing import own_cases
-from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.masking import redactor
 from agenteval.core.text.redact import MASK
 from agenteval.results.case import CaseResult, TurnResult
@@ -51,7 +51,9 @@ class _Search:
         """Add the answers of one case."""
         found = next(((suite, case) for suite, case in self.cases if case.id == case_id), None)
         if found is None:
-            self.problems.append(Problem(f"{case_id} is in no suite here, so its answer cannot be updated"))
+            self.problems.append(
+                Problem(f"{case_id} is in no suite here, so its answer cannot be updated", kind=Kind.FILE)
+            )
             return
         suite, case = found
         try:
@@ -133,7 +135,7 @@ def _unchanged(suite: Suite, case: Case) -> str:
 
 
 def _at_case(suite: Suite, case: Case, message: str) -> Problem:
-    return Problem(message, file=suite.path, line=case.line, path=case.name)
+    return Problem(message, file=suite.path, line=case.line, path=case.name, kind=Kind.FILE)
 
 
 def places_by_file(answers: Answers) -> Iterator[tuple[str, dict[tuple[str | int, ...], str]]]:

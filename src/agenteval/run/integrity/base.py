@@ -10,6 +10,7 @@ from pathlib import Path
 from agenteval.core.base_commit import with_base_commit
 from agenteval.core.errors import ConfigError
 from agenteval.core.files.boundary import also_inside
+from agenteval.core.paths import place_of
 from agenteval.core.process.confinement import confined
 from agenteval.results.model import Results
 from agenteval.run.confirm.clone import Clone
@@ -18,7 +19,6 @@ from agenteval.run.confirm.control_tree import ControlTree
 from agenteval.run.control_commit import ControlError, ControlHost
 from agenteval.run.resolve.control import ControlFiles, read_control_configuration
 from agenteval.run.resolve.sources import Sources
-from agenteval.run.resolve.suites import place_of
 from agenteval.suite.formats.registry import discover, suite_files
 
 

@@ -11,10 +11,10 @@ from agenteval.compare.integrity.pairs import digest_of, digests_of, renamed
 from agenteval.compare.pairing import Match, own_cases
 from agenteval.compare.run_scores import pool_case
 from agenteval.compare.unpaired import is_merged
+from agenteval.core.paths import place_of
 from agenteval.results.comparison import PoolCase
 from agenteval.results.integrity import Difference
 from agenteval.run.resolve.spec import RunSpec
-from agenteval.run.resolve.suites import place_of
 from agenteval.suite.model import Case, Fingerprints
 
 

@@ -13,11 +13,11 @@ from agenteval.core.documents.document import dotted
 from agenteval.core.documents.edit import NotReplaceableError, Replacements
 from agenteval.core.documents.toml.edit import with_texts as with_toml_texts
 from agenteval.core.documents.yaml.edit import with_texts as with_yaml_texts
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.reading import LARGEST_TEXT, read_regular
 from agenteval.core.files.writing import write_bytes
+from agenteval.core.paths import place_of
 from agenteval.run.integrity.answers import Answers, places_by_file
-from agenteval.run.resolve.suites import place_of
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -57,7 +57,7 @@ def changed_files(answers: Answers) -> list[ChangedFile]:
         try:
             files.append(_changed(name, texts))
         except NotReplaceableError as error:
-            problems.append(Problem(error.why, file=name, line=error.line, path=dotted(error.keys)))
+            problems.append(Problem(error.why, file=name, line=error.line, path=dotted(error.keys), kind=Kind.FILE))
         except ConfigError as error:
             problems += error.problems
     if problems:
@@ -68,13 +68,15 @@ def changed_files(answers: Answers) -> list[ChangedFile]:
 def _changed(name: str, texts: Replacements) -> ChangedFile:
     path = place_of(name)
     if path is None:
-        raise ConfigError(Problem("is not a file in this repository, so it cannot be updated", file=name))
+        raise ConfigError(
+            Problem("is not a file in this repository, so it cannot be updated", file=name, kind=Kind.FILE)
+        )
     try:
         # With all its bytes: a line break of Windows stays one.
         before = read_regular(path, limit=LARGEST_TEXT).decode("utf-8")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise ConfigError(Problem(f"cannot be read: {why}", file=name)) from None
+        raise ConfigError(Problem(f"cannot be read: {why}", file=name, kind=Kind.FILE)) from None
     is_toml = path.suffix.lower() == ".toml"
     after = with_toml_texts(before, texts) if is_toml else with_yaml_texts(before, name, texts)
     return ChangedFile(path, name, before, after)

@@ -79,6 +79,7 @@ def under_base(spec: RunSpec, settings: Settings, base: BaseRules) -> RunSpec:
         gate=gate,
         compare=replace(_compare_policy(spec, base.files.of_run.compare), base_names=names),
         presentation=shown,
+        proposed={case_id: ours[case_id] for case_id in pairs.base if case_id not in pairs.edited},
         base_suites=tuple(base.paths.root / suite.path for suite in base.files.suites),
         llm=llm,
         settings=_settings(spec, found, config_of, base),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.reading import LARGEST_RECORDING, open_regular
 from agenteval.results.case import CaseResult, IterationResult
 from agenteval.results.shortening import shortened_values
@@ -52,7 +52,7 @@ def resume_notice(plan: Plan) -> str:
 
 
 def _problem(message: str, path: Path) -> Problem:
-    return Problem(f"--resume: {message}", file=str(path))
+    return Problem(f"--resume: {message}", file=str(path), kind=Kind.RESULTS)
 
 
 def _read(path: Path, planned: Iterable[PlannedCase] = ()) -> tuple[ResumedRun, Mapping[str, str]]:

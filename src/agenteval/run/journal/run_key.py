@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from agenteval.core.files.reading import LARGEST_RECORDING, open_regular
+from agenteval.core.files.reading import LARGEST_RECORDING, below, open_regular
 from agenteval.core.version import __version__
 from agenteval.results.store import RESULTS_FILE
 from agenteval.suite.agent_kinds import REPLAY
+from agenteval.suite.holodeck_project import HolodeckProject
 from agenteval.suite.model_agent import KIND as MODEL_AGENT
 from agenteval.suite.model_agent import model_agent_of
 
@@ -161,7 +162,23 @@ def _program(spec: AgentSpec) -> list[str]:
         return _recording(Path(spec.target))
     if spec.kind == MODEL_AGENT:
         return [digest for tool in model_agent_of(spec).tools for digest in _tool(spec.directory, tool)]
+    described = spec.options.get("agent")
+    if isinstance(described, HolodeckProject):
+        return list(_project(described))
     return _code(spec.directory, spec.target)
+
+
+def _project(project: HolodeckProject) -> Iterator[str]:
+    """Yield the hashes of the files that HoloDeck reads for an agent: its prompt, its tools and its documents."""
+    tools = project.agent.get("tools") or []
+    keys = ("file", "source", "env_file")
+    named = [project.agent.get("instructions"), *tools]
+    for entry in named:
+        for key in keys:
+            if isinstance(entry, dict) and isinstance(entry.get(key), str):
+                path = Path(project.directory, entry[key])
+                files = sorted(Path(folder, name) for folder, _, names in below(path) for name in names)
+                yield from map(_file, files if path.is_dir() else [path])
 
 
 def _command(directory: str, command: Sequence[str]) -> list[str]:

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.core.documents.validation import did_you_mean, join_choices
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
+from agenteval.core.text.choices import choices
 from agenteval.run.config.model import CONFIG_FILE, DEFAULT_AGENT, Config
 from agenteval.run.resolve.named_agent import resolve_agent
 from agenteval.suite.agents import is_inline_agent
@@ -140,7 +140,13 @@ class _Binder:
         return self._discovered.warnings if "_discovered" in self.__dict__ else ()
 
     def _problem(self, target: Target, message: str) -> Problem:
-        return Problem(message, file=self.suite.path, line=target.line, path=f"eval.targets.{target.kind}s")
+        return Problem(
+            message,
+            file=self.suite.path,
+            line=target.line,
+            path=f"eval.targets.{target.kind}s",
+            kind=Kind.AGENT_MISSING,
+        )
 
     def _nobody(self, target: Target) -> str:
         what = f"{target.kind}s"
@@ -150,12 +156,8 @@ class _Binder:
 
     def _unknown(self, target: Target, known: Iterable[str]) -> str:
         names = list(known)
-        hint = did_you_mean(target.name, names)
-        listed = f"known: {join_choices(names)}" if names else f"none is known{self._why()}"
-        return (
-            f"no {target.kind} is called {target.name!r}{hint} ({listed}); define it in {CONFIG_FILE}:\n"
-            f"{_example(target)}"
-        )
+        hint = choices(target.name, names, "known") if names else f"; none is known{self._why()}"
+        return f"no {target.kind} is called {target.name!r}{hint}; define it in {CONFIG_FILE}:\n{_example(target)}"
 
     def _why(self) -> str:
         """Return why no name is known, if the scan found a reason."""

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.compare.gate_failures import Required
 from agenteval.compare.policy import ComparePolicy, quarantine_warnings
 from agenteval.core.credentials import is_maskable
-from agenteval.core.documents.validation import did_you_mean
-from agenteval.core.errors import Problem
+from agenteval.core.errors import Kind, Problem
+from agenteval.core.paths import place_of, working_directory
+from agenteval.core.text.choices import did_you_mean
 from agenteval.core.text.redact import Redactor
 from agenteval.run.context import RunContext
 from agenteval.run.settings import Settings
-from agenteval.suite.formats.registry import conventional_places
+from agenteval.suite.formats.registry import conventional_places, suite_files
 from agenteval.suite.model import OVERALL, Suite
 
 if TYPE_CHECKING:
     from agenteval.run.config.model import AddedMetric
-    from agenteval.run.resolve.spec import Selection
+
+# Names that a message lists.
+_MOST_LISTED = 3
 
 
 def undivided_traces(settings: Settings, traces: Collection[str]) -> list[Problem]:
@@ -32,14 +37,20 @@ def undivided_traces(settings: Settings, traces: Collection[str]) -> list[Proble
     """
     if not traces or settings.shard is None:
         return []
-    return [Problem("--shard: recorded traces cannot be divided; give each machine separate files instead")]
+    return [
+        Problem(
+            "--shard: recorded traces cannot be divided; give each machine separate files instead", kind=Kind.OPTION
+        )
+    ]
 
 
 def agent_beside_traces(settings: Settings) -> list[Problem]:
     """Return the problem of settings that name an agent as well as recorded traces."""
     if settings.traces is None or settings.agent is None:
         return []
-    return [Problem("--traces: recorded traces are scored without an agent; remove --agent or --traces")]
+    return [
+        Problem("--traces: recorded traces are scored without an agent; remove --agent or --traces", kind=Kind.OPTION)
+    ]
 
 
 def unused_keep_going(settings: Settings, traces: Collection[str]) -> tuple[str, ...]:
@@ -50,14 +61,41 @@ def unused_keep_going(settings: Settings, traces: Collection[str]) -> tuple[str,
 def no_suite() -> Problem:
     """Return the problem of a run that has no suite."""
     message = f"no suite given, and none in this directory (looked for {conventional_places()})"
-    return Problem(f"{message}; name one: agenteval run path/to/agent.yaml")
+    below = suites_below(working_directory())
+    if not below:
+        fix = "name one: agenteval run path/to/agent.yaml; or write one: agenteval init"
+        return Problem(f"{message}; {fix}", kind=Kind.SUITE_MISSING)
+    more = f" and {len(below) - _MOST_LISTED} more" if len(below) > _MOST_LISTED else ""
+    found = ", ".join(below[:_MOST_LISTED]) + more
+    return Problem(f"{message}; name one: agenteval run {below[0]}; found: {found}", kind=Kind.SUITE_MISSING)
+
+
+def suites_below(directory: Path) -> list[str]:
+    """Return the suites in the folders of a directory and in theirs, as paths from it."""
+    files = suite_files([directory / "*", directory / "*/*"], [])
+    return sorted({Path(os.path.relpath(file, directory)).as_posix() for file in files})
 
 
 def without_cases(suites: Sequence[Suite]) -> list[Problem]:
     """Return a problem for every suite without a case, because such a suite would always pass."""
     message = "the suite has no cases"
-    recorded = f"{message}: it names no inputs; give recorded traces with --traces PATH"
-    return [Problem(recorded if suite.metrics else message, file=suite.path) for suite in suites if not suite.cases]
+    return [
+        Problem(message + _traces_hint(suite), file=suite.path, kind=Kind.CASE_SELECTION)
+        for suite in suites
+        if not suite.cases
+    ]
+
+
+def _traces_hint(suite: Suite) -> str:
+    """Return how to score traces with a suite without cases, if it has metrics."""
+    if not suite.metrics:
+        return ""
+    file = place_of(suite.path)
+    folders = [file.parent, *file.parents[1:2]] if file is not None else []
+    found = next((folder / "traces" for folder in folders if (folder / "traces").is_dir()), None)
+    path = "PATH" if found is None else os.path.relpath(found)
+    name = suite.path if file is None else os.path.relpath(file)
+    return f": it names no inputs; give recorded traces with --traces PATH: agenteval run {name} --traces {path}"
 
 
 def unusable_suites(suites: Sequence[Suite]) -> list[Problem]:
@@ -68,16 +106,16 @@ def unusable_suites(suites: Sequence[Suite]) -> list[Problem]:
     for suite in suites:
         if suite.path in paths:
             message = "several suites have this path; give each its own, or run suites of other repositories alone"
-            problems.append(Problem(message, file=suite.path))
+            problems.append(Problem(message, file=suite.path, kind=Kind.NOT_UNIQUE))
             continue
         paths.add(suite.path)
         for case in suite.cases:
             if not case.turns:
                 message = f"case {case.id!r} has no turn; give it at least one"
-                problems.append(Problem(message, file=suite.path, line=case.line))
+                problems.append(Problem(message, file=suite.path, line=case.line, kind=Kind.NOT_UNIQUE))
             if case.id in seen:
                 message = f"several cases have the id {case.id!r}; give each case of a run its own id"
-                problems.append(Problem(message, file=suite.path, line=case.line))
+                problems.append(Problem(message, file=suite.path, line=case.line, kind=Kind.NOT_UNIQUE))
             seen.add(case.id)
     return problems
 
@@ -89,7 +127,7 @@ def without_metrics(suites: Sequence[Suite]) -> list[Problem]:
     disabled = f"{common}: every evaluator is disabled; enable at least one"
     single = f"{common}: its metrics belong to single cases"
     return [
-        Problem(single if suite.aggregate is None else disabled, file=suite.path)
+        Problem(single if suite.aggregate is None else disabled, file=suite.path, kind=Kind.GROUND_TRUTH)
         for suite in suites
         if not suite.metrics
     ]
@@ -131,17 +169,10 @@ def secret_metrics(suites: Sequence[Suite], secrets: Iterable[str]) -> list[Prob
     metrics = {metric.id: (suite, metric) for suite in suites for case in suite.cases for metric in case.all_metrics}
     metrics |= {metric.id: (suite, metric) for suite in suites for metric in suite.metrics}
     return [
-        Problem(message, file=metric.where.file or suite.path, line=metric.where.line)
+        Problem(message, file=metric.where.file or suite.path, line=metric.where.line, kind=Kind.VALUE)
         for suite, metric in metrics.values()
         if redact.finds(metric.id)
     ]
-
-
-def nothing_selected(selection: Selection) -> Problem:
-    """Return the problem of a selection without a case."""
-    asked = [f"--filter {selection.text!r}"] if selection.text else []
-    asked += [f"--tag {tag}" for tag in selection.tags]
-    return Problem(f"no case matches {' and '.join(asked)}")
 
 
 def gate_warnings(

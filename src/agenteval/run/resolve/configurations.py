@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from agenteval.core.documents.allowed import AllowedVariables
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.paths import display_path
 from agenteval.core.secrets import name_secrets, named_secrets, naming_secrets
 from agenteval.run.config.allow_env import read_allowed
@@ -89,7 +89,7 @@ class Configurations:
                 if self.of_run.of_run.get(key) != setting:
                     by = f"{self.of_run.name} decides it" if self.of_run.name else "it is decided"
                     text = f"has no effect: {by} for the whole run; name one file for all suites with --config"
-                    yield str(Problem(text, file=config.name, line=setting.line, path=key))
+                    yield str(Problem(text, file=config.name, line=setting.line, path=key, kind=Kind.VALUE))
 
 
 def read_configurations(places: Places, problems: list[Problem]) -> Configurations:
@@ -143,7 +143,7 @@ def _contradictions(one: Config, other: Config, suite: str) -> Iterable[Problem]
             f"this setting is for the whole run, and the configurations of its suites differ: {second}; "
             f"write it in {CONFIG_FILE} of the working directory, or name one file for all suites with --config"
         )
-        yield Problem(message, file=written.name, line=written.of_run[key].line, path=key)
+        yield Problem(message, file=written.name, line=written.of_run[key].line, path=key, kind=Kind.VALUE)
 
 
 def allowed_by(path: Path | None) -> AllowedVariables:

@@ -1,4 +1,4 @@
-"""Applies the keys of ``agenteval.yaml`` that concern every suite: criteria, personas and metrics."""
+"""Applies the keys of ``agenteval.yaml`` that concern every suite: criteria, personas, tags and metrics."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from agenteval.suite.model import Case, MetricConfig, Suite
 
 
 def with_config_defaults(suite: Suite, config: Config) -> Suite:
-    """Return the suite with the configured metrics added; configured criteria and personas are defaults."""
+    """Return the suite with the configured tags and metrics added; configured criteria and personas are defaults."""
     if config.personas:
         suite = replace(suite, cases=tuple(_with_persona(case, config) for case in suite.cases))
+    if config.tags:
+        suite = replace(suite, cases=tuple(_with_tags(case, config) for case in suite.cases))
     if config.criteria is not None and suite.evaluation is None:
         from agenteval.suite.evaluation import Evaluation
 
@@ -23,7 +25,7 @@ def with_config_defaults(suite: Suite, config: Config) -> Suite:
     if config.metrics:
         from agenteval.run.resolve.added_metrics import with_added_metrics
 
-        # After the personas: they become tags, which metrics can select.
+        # After the personas and tags: both are tags, which metrics can select.
         suite = with_added_metrics(suite, config.metrics)
     return suite
 
@@ -35,6 +37,15 @@ def _with_persona(case: Case, config: Config) -> Case:
         if any(fnmatchcase(case.name, pattern) for pattern in patterns):
             return replace(case, persona=persona, tags=(*case.tags, persona_tag(persona)))
     return case
+
+
+def _with_tags(case: Case, config: Config) -> Case:
+    found = (
+        tag
+        for tag, patterns in config.tags.items()
+        if any(fnmatchcase(text, pattern) for text in (case.name, case.id) for pattern in patterns)
+    )
+    return replace(case, tags=tuple(dict.fromkeys((*case.tags, *found))))
 
 
 def with_metrics(suite: Suite, metrics: Sequence[MetricConfig]) -> Suite:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agenteval.core.documents.validation import did_you_mean, join_choices
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.paths import working_directory
+from agenteval.core.text.choices import choices
 from agenteval.run.config.model import CONFIG_FILE, DEFAULT_AGENT, Config
 from agenteval.suite.agents import agent_from_text, is_inline_agent
 from agenteval.suite.model import AgentSpec
@@ -33,9 +33,8 @@ def resolve_agent(
     if name in config.agents:
         return config.agents[name]
     if asked is None and fallback is not None:
-        from agenteval.suite.model_agent import model_agent_of
-
-        problems = model_agent_of(fallback).problems
+        # Both kinds of agents that suites describe have such reasons why they cannot run.
+        problems = fallback.options["agent"].problems
         if problems:
             raise ConfigError(problems)
         return fallback
@@ -47,6 +46,6 @@ def resolve_agent(
             "or another configuration with --config, or add `model` and `instructions` to the suite"
         )
     else:
-        defined = join_choices(config.agents) or "none; write a program as a list, such as [python, agent.py]"
-        message = f"no agent is called {name!r}{did_you_mean(name, config.agents)}; defined: {defined}"
-    raise ConfigError(Problem(message, file=suite))
+        hint = "" if config.agents else "; write a program as a list, such as [python, agent.py]"
+        message = f"no agent is called {name!r}{choices(name, config.agents, 'defined')}{hint}"
+    raise ConfigError(Problem(message, file=suite, kind=Kind.AGENT_MISSING))

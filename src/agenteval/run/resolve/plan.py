@@ -11,6 +11,7 @@ from agenteval.metrics.resources.grader_pool import GraderPool
 from agenteval.metrics.resources.resources import Resources
 from agenteval.metrics.resources.shared import RunResources
 from agenteval.metrics.scoring import MetricCatalog
+from agenteval.report.view.view import count
 from agenteval.run.plan import CaseSource, Plan, SuitePlan
 from agenteval.run.progress import CONFIRMING, Progress, make_progress
 from agenteval.run.resolve.spec import RunSpec, SuiteSpec, TraceFiles
@@ -57,6 +58,7 @@ def _recorded_cases(spec: RunSpec, traces: TraceFiles) -> CaseSource:
     return RecordedCases(
         [(suite, traces.paths[suite.path]) for suite in spec.suites],
         lambda case: traces.selection.includes(case.id, case.name, case.tags),
+        names=traces.selection.names,
         redact=spec.redact,
         keep_going=traces.keep_going,
         may_be_streams=traces.may_be_streams,
@@ -71,7 +73,24 @@ def _progress(spec: RunSpec) -> Progress:
     counted = sum(item.iterations for item in spec.cases) if spec.activity is CONFIRMING else len(spec.cases)
     # The number of traces is unknown until they are read.
     total = None if spec.traces is not None else counted
-    return make_progress(total, sys.stderr, spec.activity, bar=sys.stderr.isatty(), quiet=spec.quiet)
+    bar = sys.stderr.isatty()
+    title = _title(spec) if bar else ""
+    return make_progress(total, sys.stderr, spec.activity, bar=bar, quiet=spec.quiet, title=title)
+
+
+def _title(spec: RunSpec) -> str:
+    """Return what is run, as in ``support-bot · 118 cases × 3 · http https://agent.example/chat``."""
+    names = {item.suite.name for item in spec.cases}
+    amounts = {item.iterations for item in spec.cases}
+    agents = {(item.agent.kind, item.agent.target) for item in spec.cases}
+    if len(names) != 1:
+        return ""
+    times = f" × {min(amounts)}" if amounts != {1} and len(amounts) == 1 else ""
+    parts = [f"{count(len(spec.cases), 'case')}{times}"]
+    if len(agents) == 1:
+        kind, target = agents.pop()
+        parts.append(f"{kind} {target if isinstance(target, str) else ' '.join(target)}".strip())
+    return " · ".join((names.pop(), *parts))
 
 
 def _suite_plan(spec: RunSpec, settings: SuiteSpec, gateway: Gateway) -> SuitePlan:

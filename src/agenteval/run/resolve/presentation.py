@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.boundary import boundary
 from agenteval.core.files.reading import read_regular
 from agenteval.core.paths import working_directory
@@ -67,4 +67,4 @@ def shortened(path: Path) -> Path:
 def _missing(templates: Mapping[str, Path | None]) -> Iterable[Problem]:
     for name, path in templates.items():
         if path is not None and not path.is_file():
-            yield Problem(f"no such file; it was named as the template of the {name}", file=str(path))
+            yield Problem(f"no such file; it was named as the template of the {name}", file=str(path), kind=Kind.FILE)

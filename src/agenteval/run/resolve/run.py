@@ -35,7 +35,6 @@ from agenteval.run.resolve.checks import (
     agent_beside_traces,
     gate_warnings,
     metrics_without_cases,
-    nothing_selected,
     secret_metrics,
     undivided_traces,
     unusable_suites,
@@ -46,9 +45,11 @@ from agenteval.run.resolve.checks import (
 from agenteval.run.resolve.configurations import Configurations, read_configurations
 from agenteval.run.resolve.control import named_controls
 from agenteval.run.resolve.defaults import with_config_defaults, with_metrics
+from agenteval.run.resolve.failed import failed_cases
 from agenteval.run.resolve.presentation import presentation
+from agenteval.run.resolve.selection import Selection
 from agenteval.run.resolve.sources import Sources
-from agenteval.run.resolve.spec import RunSpec, Selection, SuiteSpec, TraceFiles
+from agenteval.run.resolve.spec import RunSpec, SuiteSpec, TraceFiles
 from agenteval.run.resolve.suites import bind_all, collected, load_suites
 from agenteval.run.resolve.traces import traces_to_score
 from agenteval.run.settings import Settings
@@ -82,13 +83,13 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
     problems += secret_metrics(found.suites, secrets)
     found = found.masked(redact)
     suites, configs, config = found.suites, found.configs, found.configs.of_run
-    selection = Selection(settings.filter or "", settings.tags)
+    selection = _selection(settings, redact, problems)
     problems += undivided_traces(settings, found.traces)
     problems += agent_beside_traces(settings)
     every = () if problems else _planned(found, settings)
     cases = tuple(item for item in every if selection.selects(item.case))
-    if suites and not problems and not found.traces and not cases:
-        problems.append(nothing_selected(selection))
+    if suites and not problems and not found.traces:
+        problems += selection.problems([item.case for item in every])
     problems += unusable_suites(suites)
     if problems:
         raise _error(problems, found)
@@ -123,6 +124,7 @@ def resolve_run(settings: Settings, context: RunContext | None = None) -> RunSpe
             *gate_warnings(settings, context, known, config.compare, config.gate.required),
             *_metrics_without_cases(found),
             *unused_keep_going(settings, found.traces),
+            *(() if found.traces else selection.warnings(item.case for item in every)),
             *search.warnings,
             *past.warnings,
         ),
@@ -158,6 +160,14 @@ def _is_proposed(context: RunContext, of: Provenance) -> bool:
     """Return whether the base commit's agent can make the baseline of a run that proposes a change."""
     kind = context.control.rule.kind
     return kind == "pull-request" or is_merge_group(kind, of.ref)
+
+
+def _selection(settings: Settings, redact: Redactor, problems: list[Problem]) -> Selection:
+    failed = None
+    with collected(problems):
+        failed = failed_cases(settings.failed_in) if settings.failed_in is not None else None
+    # Names and ids are compared as reports show them: with masked secrets.
+    return Selection(settings.filter or "", settings.tags, tuple(map(redact, settings.cases)), failed)
 
 
 def _trace_files(traces: Mapping[str, Path], selection: Selection, settings: Settings) -> TraceFiles:
@@ -235,7 +245,9 @@ def _read(settings: Settings, sources: Sources, problems: list[Problem]) -> _Fou
     else:
         unusable = without_metrics(suites) if traces else without_cases(suites)
     if not traces:
-        bound = bind_all([(suite, valid.get(suite.path)) for suite in suites], settings.agent, problems)
+        # A suite without cases needs traces, not an agent; but a name may be that of a recording, misspelled.
+        asking = [suite for suite in suites if suite.cases or not suite.metrics or suite.agent or settings.agent]
+        bound = bind_all([(suite, valid.get(suite.path)) for suite in asking], settings.agent, problems)
         suites, agents = list(bound.suites), bound.agents
     with_config = [(suite, valid[suite.path]) for suite in suites if suite.path in valid]
     controls = named_controls(settings.control, with_config, agents, problems)
@@ -294,7 +306,8 @@ def _search(found: _Found, context: RunContext) -> Search:
 
 def gate_policy(settings: Settings, config: Config) -> GatePolicy:
     """Return the policy of the gate: the configuration, with the caller's overrides."""
-    return config.gate if settings.fail_on is None else replace(config.gate, fail_on=settings.fail_on)
+    fail_on = config.gate.fail_on if settings.fail_on is None else settings.fail_on
+    return replace(config.gate, fail_on=fail_on, needs_baseline=settings.needs_baseline)
 
 
 def _error(problems: Iterable[Problem], found: _Found) -> ConfigError:
@@ -375,6 +388,8 @@ def _coverage(
         iterations=settings.iterations,
         filter=redact(settings.filter) if settings.filter else None,
         tags=[redact(tag) for tag in settings.tags],
+        names=[redact(name) for name in settings.cases],
+        failed_in=redact(str(settings.failed_in)) if settings.failed_in else None,
         max_llm_calls=limits.max_calls,
         max_cost_usd=limits.max_cost_usd,
         time_limit_s=_limits(settings, config, found.suites).run_s,

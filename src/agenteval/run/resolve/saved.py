@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agenteval.core.errors import ConfigError, Problem
 from agenteval.core.masking import redactor
-from agenteval.core.paths import working_directory
+from agenteval.core.paths import place_of, working_directory
 from agenteval.results.case import SuiteResult
 from agenteval.results.history import read_history
 from agenteval.results.model import Results
@@ -16,7 +16,6 @@ from agenteval.run.resolve.presentation import presentation
 from agenteval.run.resolve.run import gate_policy
 from agenteval.run.resolve.sources import Sources
 from agenteval.run.resolve.spec import GateSpec
-from agenteval.run.resolve.suites import place_of
 from agenteval.run.settings import Settings
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from agenteval.run.control_commit import ControlHost
 from agenteval.run.plan import PlannedCase, RunLimits
 from agenteval.run.progress import Activity
 from agenteval.run.provenance import Provenance
+from agenteval.run.resolve.selection import Selection
 from agenteval.run.setup import Setup
 from agenteval.suite.model import AgentSpec, Case, Suite
 
@@ -72,29 +73,6 @@ class GateSpec:
     def known(self) -> frozenset[str]:
         """The ids of all cases of the suites, including those that are not selected."""
         return frozenset(case.id for suite in self.suites for case in suite.cases)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The cases that ``--filter`` and ``--tag`` select; by default all cases.
-
-    Attributes:
-        text: part of the name or id; upper and lower case are equal.
-        tags: a case needs one of these tags; empty selects every case.
-    """
-
-    text: str = ""
-    tags: tuple[str, ...] = ()
-
-    def selects(self, case: Case) -> bool:
-        """Return whether a case is selected."""
-        return self.includes(case.id, case.name, case.tags)
-
-    def includes(self, case_id: str, name: str, tags: Iterable[str]) -> bool:
-        """Return whether a case is selected."""
-        return self.text.casefold() in f"{case_id}\n{name}".casefold() and (
-            not self.tags or not set(self.tags).isdisjoint(tags)
-        )
 
 
 @dataclass(frozen=True)
@@ -166,6 +144,7 @@ class RunSpec(GateSpec):
         activity: what the run does, for the progress display.
         conditions: what must be the same for the run to be resumed; ``None`` for its inputs.
         quiet: whether to hide the progress.
+        proposed: the cases as the change has them, by id, where the base commit's version runs instead.
     """
 
     cases: tuple[PlannedCase, ...]
@@ -194,6 +173,7 @@ class RunSpec(GateSpec):
     conditions: Mapping[str, str] | None = None
     baseline_of_whole: FoundBaseline | None = None
     base_suites: tuple[Path, ...] = ()
+    proposed: Mapping[str, Case] = field(default_factory=dict)
 
     def after(self, usage: RunUsage, seconds: float) -> RunSpec:
         """Return the specification with the remaining limits.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agenteval.core.documents.allowed import allowing
 from agenteval.core.errors import ConfigError, Problem
-from agenteval.core.paths import repository_of, working_directory
+from agenteval.core.paths import place_of
 from agenteval.core.runtime import gc_paused
 from agenteval.core.secrets import naming_secrets
 from agenteval.run.config.model import Config
@@ -78,19 +78,6 @@ def load_suites(sources: Sources, problems: list[Problem], given: Sequence[Suite
                     suites.append(suite)
                     config_of[suite.path] = places.of_suites[file]
     return LoadedSuites([*suites, *given], places, config_of)
-
-
-def place_of(path: str) -> Path | None:
-    """Return the file of a suite's path in results if it is on this machine; reverses ``display_path``."""
-    here = working_directory()
-    root = repository_of(here) or here
-    try:
-        file = (root / path).resolve()
-        inside = file.is_relative_to(root.resolve()) or Path(path).is_absolute()
-        return file if inside and file.is_file() else None
-    except (OSError, ValueError):
-        # No file can have this path.
-        return None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 
 from agenteval.agents.base import Reply, Request, Session
 from agenteval.core.errors import AgentError, AgentNotAskedError, ToolRaisedError, TransientAgentError
+from agenteval.results.agent_errors import without_attempts
 from agenteval.results.case import NotAsked
+from agenteval.run.cases.agent_failure import MOST_ALIKE
+from agenteval.run.progress import Progress, Retry, SilentProgress, Step
 from agenteval.suite.agent_kinds import REPLAY
 from agenteval.suite.model import AgentSpec
 
@@ -31,6 +34,7 @@ class Answer:
         not_asked: the limit of the run that is the reason.
         unavailable: whether the agent or a file of the turn could not be reached, or was overloaded.
         retries: number of attempts after the first.
+        is_failure: whether the agent failed, and was not only too slow.
     """
 
     reply: Reply | None = None
@@ -39,6 +43,7 @@ class Answer:
     unavailable: bool = False
     elapsed_ms: float = 0.0
     retries: int = 0
+    is_failure: bool = False
 
 
 def _now() -> float:
@@ -62,6 +67,34 @@ class CaseDeadline:
         return self._end if self._end == math.inf else self._end - _now()
 
 
+@dataclass
+class Alike:
+    """Finds out that an agent cannot work at all: its first turns, and no others, fail in one way.
+
+    Attributes:
+        answer: the answer to all further turns, which are not asked; ``None`` as long as they are.
+    """
+
+    answer: Answer | None = None
+    _error: str | None = None
+    _count: int = 0
+    _is_over: bool = False
+
+    def add(self, answer: Answer) -> None:
+        """Record the answer to a turn."""
+        if self._is_over or answer.not_asked is not None:
+            return
+        error = without_attempts(answer.error) if answer.is_failure and answer.error else None
+        if error is None or (self._error is not None and error != self._error):
+            self._is_over = True
+            return
+        self._error = error
+        self._count += 1
+        if self._count >= MOST_ALIKE:
+            self._is_over = True
+            self.answer = Answer(error=error, unavailable=answer.unavailable, is_failure=True)
+
+
 class Retrying:
     """Sends the turns of all conversations with one agent.
 
@@ -69,13 +102,18 @@ class Retrying:
         spec: its time limit and number of retries.
         concurrency: the number of conversations that can fail at the same time for the same reason.
         seed: the seed of the jitter; ``None`` for a random one.
+        progress: shows turns that take long, and retries.
     """
 
-    def __init__(self, spec: AgentSpec, concurrency: int, seed: int | None = None) -> None:
+    def __init__(
+        self, spec: AgentSpec, concurrency: int, seed: int | None = None, progress: Progress | None = None
+    ) -> None:
         self._spec = spec
         self._seed = seed
+        self._progress = progress or SilentProgress()
         self._most_failures = max(_MOST_FAILURES, _MOST_FAILURES_OF_EACH * concurrency)
         self._failures = 0
+        self._alike = Alike()
 
     async def ask(
         self, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
@@ -88,21 +126,38 @@ class Retrying:
             clock: the remaining time of the case, including waits before retries.
             exception_is_answer: whether an exception of a tool under test counts as its answer.
         """
+        if self._alike.answer is not None:
+            return self._alike.answer
+        step = Step(request.case, f"turn {request.turn + 1}" if request.turn else "")
+        self._progress.began(step)
+        try:
+            answer = await self._tried(step, session, request, clock, exception_is_answer=exception_is_answer)
+        finally:
+            self._progress.ended(step)
+        if self._spec.kind != REPLAY:
+            self._alike.add(answer)
+        return answer
+
+    async def _tried(
+        self, step: Step, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
+    ) -> Answer:
+        """Return the answer, after retries of transient failures."""
         retries = 0
         while True:
             try:
                 answer = await self._attempt(session, request, clock, exception_is_answer=exception_is_answer)
             except TransientAgentError as failure:
                 self._failures += 1
-                wait_s = self._wait_s(request, retries, failure)
+                reason, wait_s = str(failure), self._wait_s(request, retries, failure)
                 if not self._is_worth_it(retries) or wait_s >= clock.left_s():
                     attempts = f" (after {retries + 1} attempts)" if retries else ""
-                    return Answer(error=f"{failure}{attempts}", unavailable=True, retries=retries)
+                    return Answer(error=f"{failure}{attempts}", unavailable=True, retries=retries, is_failure=True)
             else:
                 self._failures = 0
                 return answer if not retries else replace(answer, retries=retries)
-            await asyncio.sleep(wait_s)
             retries += 1
+            self._progress.retrying(step, Retry(reason, retries + 1, self._spec.retry_limit + 1, wait_s))
+            await asyncio.sleep(wait_s)
 
     async def _attempt(
         self, session: Session, request: Request, clock: CaseDeadline, *, exception_is_answer: bool
@@ -127,7 +182,7 @@ class Retrying:
         except AgentNotAskedError as failure:
             return Answer(error=str(failure), not_asked=NotAsked(cause="budget", limit=failure.limit))
         except AgentError as failure:
-            return Answer(error=str(failure))
+            return Answer(error=str(failure), is_failure=True)
         except Exception as failure:  # noqa: BLE001 - a defect in one agent kind must not end the run
             return Answer(error=f"{type(failure).__name__}: {failure}")
         return Answer(reply=reply, elapsed_ms=(time.perf_counter() - started) * 1000)

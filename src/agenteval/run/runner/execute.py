@@ -12,6 +12,8 @@ from agenteval.agents.registry import build_agent
 from agenteval.core.errors import ConfigError, Problem, UserCodeError, raise_failures
 from agenteval.core.process.confinement import UserCodeRules, under_rules
 from agenteval.core.process.interrupt import until_signal
+from agenteval.metrics.judges.unnamed import check_unnamed_judge
+from agenteval.metrics.scoring import built_metrics
 from agenteval.results.case import CaseResult
 from agenteval.run.cases.retention import KeepAll, ShownOnly
 from agenteval.run.cases.store import CaseStore, Output
@@ -20,7 +22,7 @@ from agenteval.run.journal.run_key import RunKey
 from agenteval.run.plan import AgentSlot, Job, Plan, PlannedCase, ResumedRun, RunLimits
 from agenteval.run.runner.execution import RunExecution, budget_warnings
 from agenteval.run.runner.judging import JudgedCases
-from agenteval.run.runner.preflight import checkable, skipped, why_unchecked
+from agenteval.run.runner.preflight import checkable, why_unchecked
 from agenteval.run.runner.scheduler import run_jobs
 from agenteval.run.runner.scoring import case_of
 from agenteval.run.runner.session import with_session
@@ -32,22 +34,15 @@ def execute(plan: Plan) -> RunExecution:
     """Run every case.
 
     Raises:
-        ConfigError: an agent or a metric cannot run on this machine, or no metric applies to any case of one of
-            several suites; no case was run.
+        ConfigError: an agent or a metric cannot run on this machine, or no metric applies to any case of a suite;
+            no case was run.
         InfrastructureError: the journal cannot be written.
     """
     # First: a missing requirement or a broken line must be reported before any paid call.
-    survey = _surveyed(plan)
+    survey = _checked(plan)
     earlier_s = plan.earlier.active_s if plan.earlier else 0.0
     started = time.time() - earlier_s
     runner = _Runner(plan, survey)
-    if survey.unchecked and survey.is_checkable:
-        raise ConfigError([Problem(reason) for reason in survey.unchecked.values()])
-    if survey.unchecked:
-        for position, planned in enumerate(plan.cases):
-            runner.store.unfinished(position, planned, skipped(planned.case))
-        execution = _execution(plan, runner, started, 0.0)
-        return replace(execution, nothing_to_check=True, warnings=tuple(survey.unchecked.values()))
     clock = time.perf_counter()
     asyncio.run(runner.run())
     execution = _execution(plan, runner, started, earlier_s + time.perf_counter() - clock)
@@ -65,6 +60,7 @@ def execute(plan: Plan) -> RunExecution:
         unfinished=runner.unfinished,
         refused_calls=plan.resources.gateway.budget.refused,
         warnings=warnings,
+        agent_problems=tuple(failure.problem() for failure in runner.store.agents.failures()),
     )
 
 
@@ -78,9 +74,7 @@ def check(plan: Plan) -> tuple[str, ...]:
         ConfigError: an agent or a metric cannot run on this machine, or no metric applies to any case of a suite.
         UserCodeError: the import of an agent or a grader fails.
     """
-    survey = _surveyed(plan)
-    if survey.unchecked:
-        raise ConfigError([Problem(reason) for reason in survey.unchecked.values()])
+    survey = _checked(plan)
     return asyncio.run(_started_once(plan, survey))
 
 
@@ -123,7 +117,6 @@ class _Survey:
         key: what must be the same for the run to be resumed.
         judged: the cases that judges score.
         total: number of cases.
-        is_checkable: whether a metric applies to any case.
         unchecked: by suite path, why no metric applies to any case of the suite, also if it was not selected.
         fingerprints: fingerprints of the suites, by path.
         metered: ids of cases that a model agent answers.
@@ -134,12 +127,23 @@ class _Survey:
     key: RunKey
     judged: JudgedCases
     total: int = 0
-    is_checkable: bool = False
-    unchecked: dict[str, str] = field(default_factory=dict)
+    unchecked: dict[str, Problem] = field(default_factory=dict)
     fingerprints: dict[str, str] = field(default_factory=dict)
     metered: set[str] = field(default_factory=set)
     agents: dict[int, tuple[AgentSpec, UserCodeRules]] = field(default_factory=dict)
     left: int = 0
+
+
+def _checked(plan: Plan) -> _Survey:
+    """Iterate over all cases once.
+
+    Raises:
+        ConfigError: as ``_surveyed``, or no metric applies to any case of a suite.
+    """
+    survey = _surveyed(plan)
+    if survey.unchecked:
+        raise ConfigError(survey.unchecked.values())
+    return survey
 
 
 def _surveyed(plan: Plan) -> _Survey:
@@ -177,7 +181,6 @@ def _surveyed(plan: Plan) -> _Survey:
                 survey.agents.setdefault(id(agent), (agent, plan.suites[planned.suite.path].rules))
     if problems:
         raise ConfigError(problems.values())
-    survey.is_checkable = bool(checked)
     survey.unchecked = {
         path: why_unchecked(first.suite, first.case)
         for path, first in unchecked.items()
@@ -259,7 +262,12 @@ class _Runner:
                 self._resume(earlier)
             store = self.store
             unfinished = await run_jobs(
-                self._jobs(agents), self._limits(), store.record, store.record_iteration, plan.seed
+                self._jobs(agents),
+                self._limits(),
+                store.record,
+                store.record_iteration,
+                seed=plan.seed,
+                progress=plan.progress,
             )
             self.unfinished = len(unfinished)
             self.notices += _remarks(agents.values())
@@ -314,6 +322,7 @@ async def _start(plan: Plan, survey: _Survey, agents: dict[int, Agent]) -> None:
         UserCodeError: all agents that cannot start are in modules whose import fails.
     """
     await plan.resources.start()
+    await check_unnamed_judge(built_metrics(suite.catalog for suite in plan.suites.values()), plan.resources.gateway)
     failures: list[ConfigError | UserCodeError] = []
     for key, (spec, rules) in survey.agents.items():
         with under_rules(rules):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from agenteval.core.errors import Problem
 from agenteval.core.llm.gateway import Gateway
 from agenteval.results.archive import Archive, InMemory
 from agenteval.results.case import CaseResult
@@ -34,6 +35,7 @@ class RunExecution:
         unfinished: number of cases that did not finish within the time limit.
         refused_calls: number of calls to models that the budget did not allow.
         plugins: installed packages whose metrics scored the answers.
+        agent_problems: why agents failed in all of their cases, or were too slow.
         nothing_to_check: whether no metric applies to any case, so that no agent was called.
     """
 
@@ -55,6 +57,7 @@ class RunExecution:
     nothing_to_check: bool = False
     warnings: tuple[str, ...] = ()
     plugins: tuple[UsedPlugin, ...] = ()
+    agent_problems: tuple[Problem, ...] = ()
 
     @property
     def complete(self) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from agenteval.core.errors import Kind, Problem
 from agenteval.metrics.base import requirements
-from agenteval.metrics.scoring import MetricCatalog, skipped_score
+from agenteval.metrics.scoring import MetricCatalog
 from agenteval.results.analysis.aggregate import has_weight
-from agenteval.results.case import CaseResult, IterationResult, TurnResult
-from agenteval.run.runner.scoring import case_of
 from agenteval.suite.model import Case, MetricConfig, Suite
+
+# Warnings of a suite that a message repeats.
+_MOST_WARNINGS = 2
 
 
 def checkable(case: Case, catalog: MetricCatalog) -> bool:
@@ -34,29 +36,13 @@ def _counts(metric: MetricConfig, case: Case) -> bool:
     return case.aggregate is None or metric.requested_by == "config" or has_weight(metric.id, case.aggregate)
 
 
-def skipped(case: Case) -> CaseResult:
-    """Return the result of a case without an applicable metric; the agent is not called."""
-    turns = [
-        TurnResult(
-            index=index,
-            input=turn.input,
-            ground_truth=turn.ground_truth,
-            response=None,
-            scores=[skipped_score(metric, "the case has no ground_truth") for metric in turn.metrics],
-        )
-        for index, turn in enumerate(case.turns)
-    ]
-    return case_of(case, [IterationResult(index=0, status="skipped", score=None, turns=turns)])
-
-
-def why_unchecked(suite: Suite, case: Case) -> str:
-    """Return why no metric applies to a case, as a message with the position of the case."""
-    what = (
-        "has no `ground_truth` for its metrics to compare with"
-        if any(_counts(metric, case) for metric in case.all_metrics)
-        else "has no enabled metric with a weight above 0"
-        if case.all_metrics
-        else "has no enabled metric"
-    )
-    line = f":{case.line}" if case.line else ""
-    return f"{suite.path}{line}: case {case.name!r} {what}, and neither has any other case; nothing was run"
+def why_unchecked(suite: Suite, case: Case) -> Problem:
+    """Return why no metric applies to a case and to all others of its suite, at the first case."""
+    if any(_counts(metric, case) for metric in case.all_metrics):
+        message = "no case has a `ground_truth` for the metrics to compare with; add one, or a metric that needs none"
+    else:
+        which = " with a weight above 0" if case.all_metrics else ""
+        message = f"no case has an enabled metric{which}; add a metric, or enable one"
+    # Warnings say what of the suite is not used.
+    message = "; ".join((message, *suite.warnings[:_MOST_WARNINGS]))
+    return Problem(message, file=suite.path, line=case.line, kind=Kind.GROUND_TRUTH)

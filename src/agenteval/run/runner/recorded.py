@@ -11,7 +11,7 @@ from pathlib import Path
 from agenteval.agents.replay.cases import recorded_cases
 from agenteval.agents.replay.trace import BadLine
 from agenteval.agents.replay.trace_files import find_traces
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.reading import is_stream
 from agenteval.core.text.redact import Redactor
 from agenteval.run.plan import PlannedCase
@@ -32,6 +32,7 @@ class RecordedCases:
     Args:
         traces: each suite with the file of the traces that it scores, or the folder that contains this file.
         is_selected: returns whether a case is selected.
+        names: names or ids of traces that must exist.
         redact: masks secrets in ids and names.
         keep_going: omit lines that are not traces, with a warning.
         may_be_streams: whether a file may be a pipe, because the user of the command named it.
@@ -45,6 +46,7 @@ class RecordedCases:
         traces: Iterable[tuple[Suite, Path]],
         is_selected: Callable[[Case], bool],
         *,
+        names: Iterable[str] = (),
         redact: Redactor,
         keep_going: bool,
         may_be_streams: bool,
@@ -53,6 +55,7 @@ class RecordedCases:
         files = {file: _File(file, may_be_stream=may_be_streams) for _, file in found}
         self._traces = [(suite, files[file]) for suite, file in found]
         self._is_selected = is_selected
+        self._names = frozenset(names)
         self._redact = redact
         self._keep_going = keep_going
         self._bad: dict[Path, _BadLines] = {}
@@ -62,9 +65,9 @@ class RecordedCases:
 
         Raises:
             ConfigError: raised after the last trace of a file with the lines that are not traces; or the file cannot
-                be read, no line is a trace, or no trace of any file is selected.
+                be read, no line is a trace, a named trace is in no file, or no trace of any file is selected.
         """
-        selected = 0
+        selected, unseen = 0, set(self._names)
         for suite, file in self._traces:
             bad = self._bad[file.named] = _BadLines(file.named)
             has_trace = False
@@ -74,13 +77,22 @@ class RecordedCases:
                     continue
                 has_trace = True
                 case, answer = masked_case(item[0], self._redact), item[1]
+                unseen -= {case.id, case.name}
                 if self._is_selected(case):
                     selected += 1
                     yield PlannedCase(suite, case, file.agent, 1, recorded=answer)
             if bad.problems and not (self._keep_going and has_trace):
                 raise ConfigError(bad.problems)
+        if unseen:
+            raise ConfigError(
+                Problem(f"--case: no trace is named {name!r}", kind=Kind.CASE_SELECTION) for name in sorted(unseen)
+            )
         if not selected:
-            raise ConfigError(Problem("no trace matches the filter and the tags"))
+            raise ConfigError(
+                Problem(
+                    "no trace is selected; check --filter, --tag, --case and --failed-in", kind=Kind.CASE_SELECTION
+                )
+            )
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -99,14 +111,18 @@ class _BadLines:
     def add(self, bad: BadLine) -> None:
         """Add a line."""
         if len(self.listed) < _LISTED:
-            self.listed.append(Problem(bad.message, file=str(self.file), line=bad.line))
+            self.listed.append(Problem(bad.message, file=str(self.file), line=bad.line, kind=Kind.FILE))
         else:
             self.more += 1
 
     @property
     def problems(self) -> list[Problem]:
         """The first lines, and the number of the others."""
-        rest = [Problem(f"{self.more} more lines are not traces", file=str(self.file))] if self.more else []
+        rest = (
+            [Problem(f"{self.more} more lines are not traces", file=str(self.file), kind=Kind.FILE)]
+            if self.more
+            else []
+        )
         return [*self.listed, *rest]
 
 
@@ -135,9 +151,11 @@ class _File:
                 with named.open("rb") as source:
                     shutil.copyfileobj(source, self._copy)
             except OSError as error:
-                raise ConfigError(Problem(f"cannot be read: {error.strerror}", file=str(named))) from None
+                raise ConfigError(
+                    Problem(f"cannot be read: {error.strerror}", file=str(named), kind=Kind.FILE)
+                ) from None
             self._copy.flush()
             if not self._copy.tell():
-                raise ConfigError(Problem("there are no traces in this file", file=str(named)))
+                raise ConfigError(Problem("there are no traces in this file", file=str(named), kind=Kind.FILE))
             self.read = Path(self._copy.name)
         self.agent = AgentSpec(kind=REPLAY, target=str(self.read), directory="")

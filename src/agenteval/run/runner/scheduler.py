@@ -11,6 +11,7 @@ from itertools import chain
 from agenteval.results.case import CaseResult, IterationResult, NotAsked
 from agenteval.run.attachments.attachments import Attachments
 from agenteval.run.plan import Job, RunLimits
+from agenteval.run.progress import Progress, SilentProgress, Step
 from agenteval.run.runner.attempts import Retrying
 from agenteval.run.runner.conversation import Conversing, Exchange, recorded_exchange
 from agenteval.run.runner.scoring import case_of, missing_iteration, rate_case, rate_iteration
@@ -34,7 +35,9 @@ async def run_jobs(
     limits: RunLimits,
     finished: Finished,
     iterated: Iterated = _keep,
+    *,
     seed: int | None = None,
+    progress: Progress | None = None,
 ) -> list[tuple[Job, CaseResult]]:
     """Run every job.
 
@@ -45,11 +48,12 @@ async def run_jobs(
         finished: receives each case as it finishes; an exception that it raises ends the run.
         iterated: receives each iteration as it finishes, and returns the iteration to keep for its case.
         seed: the random seed of the waits before retries; ``None`` for a random one.
+        progress: shows the steps in progress.
 
     Returns:
         The cases that did not finish within the time limit; their missing iterations are errors.
     """
-    scheduler = _Scheduler(jobs, limits, finished, iterated, seed)
+    scheduler = _Scheduler(jobs, limits, finished, iterated, seed=seed, progress=progress or SilentProgress())
     if limits.run_s is not None and limits.run_s <= 0:
         return scheduler.unfinished()
     try:
@@ -95,9 +99,17 @@ class _Scheduler:
     """The state of unfinished cases."""
 
     def __init__(
-        self, jobs: Iterable[Job], limits: RunLimits, finished: Finished, iterated: Iterated, seed: int | None
+        self,
+        jobs: Iterable[Job],
+        limits: RunLimits,
+        finished: Finished,
+        iterated: Iterated,
+        *,
+        seed: int | None,
+        progress: Progress,
     ) -> None:
         self._seed = seed
+        self._progress = progress
         self._limits = limits
         self._finished = finished
         self._iterated = iterated
@@ -159,7 +171,7 @@ class _Scheduler:
             lane.width, lane.conversations = width, asyncio.Semaphore(width)
         if id(job.agent.agent) not in lane.conversing:
             lane.conversing[id(job.agent.agent)] = Conversing(
-                self._attachments, Retrying(spec, lane.width, self._seed)
+                self._attachments, Retrying(spec, lane.width, self._seed, self._progress)
             )
         lane.add(job)
 
@@ -176,10 +188,17 @@ class _Scheduler:
             exchanges = await self._asked(lane, job, index)
             try:
                 # While judges score its answers, the agent is free for other cases.
-                iteration = await rate_iteration(job.case, index, exchanges, job.plan.catalog, job.unjudged)
-                await self._add(job, iteration)
+                await self._add(job, await self._rated(job, index, exchanges))
             finally:
                 self._under_way.release()
+
+    async def _rated(self, job: Job, index: int, exchanges: Sequence[Exchange]) -> IterationResult:
+        step = Step(job.case.name, "scoring")
+        self._progress.began(step)
+        try:
+            return await rate_iteration(job.case, index, exchanges, job.plan.catalog, job.unjudged)
+        finally:
+            self._progress.ended(step)
 
     async def _score_recorded(self) -> None:
         """Score recorded answers one after the other; no agent is called."""

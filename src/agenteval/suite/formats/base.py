@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agenteval.core.documents.document import Document
     from agenteval.core.errors import Problem
+    from agenteval.suite.holodeck_project import HolodeckProject
     from agenteval.suite.model import Suite
 
 
@@ -61,9 +62,9 @@ class Source:
 
     def problem(self, message: str, line: int | None = None, key: str = "") -> Problem:
         """Describe a problem of the file, to be raised in a ``ConfigError``."""
-        from agenteval.core.errors import Problem
+        from agenteval.core.errors import Kind, Problem
 
-        return Problem(message, file=self.name, line=line, path=key)
+        return Problem(message, file=self.name, line=line, path=key, kind=Kind.VALUE)
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class Format:
         load: converts a file to a suite; raises ``ConfigError`` with every problem of the file.
         schema: makes the JSON Schema of its files, for ``agenteval schema``.
         starter: a directory with the files that ``agenteval init`` writes.
+        places: returns the patterns if the environment can change them.
+        project: reads the agent of a file, for HoloDeck to run; of HoloDeck's format only.
     """
 
     name: str
@@ -87,3 +90,10 @@ class Format:
     load: Callable[[Source], Suite]
     schema: Callable[[], dict[str, Any]] | None = None
     starter: Path | None = None
+    project: Callable[[Source], HolodeckProject] | None = None
+    places: Callable[[], tuple[str, ...]] | None = None
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """Where its files are searched for."""
+        return self.patterns if self.places is None else self.places()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.paths import display_path
 from agenteval.core.plugins import Group, distribution_of, find_allowed
 from agenteval.suite.case_ids import DistinctNames
@@ -16,12 +16,25 @@ from agenteval.suite.formats.agentci import FORMAT as AGENTCI
 from agenteval.suite.formats.base import Format, Source
 from agenteval.suite.formats.fluxloop import FORMAT as FLUXLOOP
 from agenteval.suite.formats.holodeck import FORMAT as HOLODECK
+from agenteval.suite.holodeck_project import HolodeckProject
 from agenteval.suite.model import Suite, Target
 from agenteval.suite.path_patterns import is_pattern, matching_paths
 
 FORMATS: tuple[Format, ...] = (HOLODECK, AGENTCI, FLUXLOOP)
 
 _GROUP: Group = "agenteval.formats"
+
+
+def holodeck_project(path: Path) -> HolodeckProject:
+    """Read the agent of a HoloDeck project.
+
+    Args:
+        path: its ``agent.yaml``.
+
+    Raises:
+        ConfigError: the file does not exist, describes no agent, or has mistakes.
+    """
+    return HOLODECK.project(Source(path, display_path(path)))  # type: ignore[misc]
 
 
 def formats() -> tuple[Format, ...]:
@@ -38,15 +51,21 @@ def _checked(name: str, found: Any) -> Format:
         return found
     given = f"a format named {found.name!r}" if isinstance(found, Format) else f"a {type(found).__name__}"
     message = f"{name}: {distribution_of(_GROUP, name)} registers {given}; it must be a Format named {name!r}"
-    raise ConfigError(Problem(message))
+    raise ConfigError(Problem(message, kind=Kind.PLUGIN))
 
 
 def discover(directory: Path) -> list[Path]:
     """Find the suites at the conventional places of a directory, which may be inside such a place."""
-    written = (pattern for item in formats() for pattern in item.patterns)
+    written = (pattern for item in formats() for pattern in item.searched)
     patterns = (pattern for item in written for pattern in _patterns(item, directory))
-    found = (path for pattern in patterns for path in sorted(directory.glob(pattern)) if path.is_file())
+    found = (path for pattern in patterns for path in sorted(_globbed(directory, pattern)) if path.is_file())
     return list(dict.fromkeys(found))
+
+
+def _globbed(directory: Path, pattern: str) -> Iterable[Path]:
+    """Return the files of a pattern, which is relative to a directory unless it is absolute."""
+    root = Path(pattern).anchor
+    return Path(root).glob(pattern.removeprefix(root)) if root else directory.glob(pattern)
 
 
 def _patterns(pattern: str, directory: Path) -> list[str]:
@@ -59,7 +78,7 @@ def _patterns(pattern: str, directory: Path) -> list[str]:
 
 def conventional_places() -> str:
     """List where suites are searched for, for messages."""
-    return ", ".join(item.patterns[0] for item in formats() if item.patterns)
+    return ", ".join(item.searched[0] for item in formats() if item.patterns)
 
 
 def load_suites(paths: Sequence[Path], problems: list[Problem]) -> list[Suite]:
@@ -100,7 +119,7 @@ def suite_files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
         try:
             found = _files_at(path)
         except ValueError as error:
-            problems.append(Problem(str(error), file=str(path)))
+            problems.append(Problem(str(error), file=str(path), kind=Kind.SUITE_MISSING))
             continue
         for file in found:
             files.setdefault(file.resolve(), file)
@@ -141,8 +160,12 @@ def _may_be_suite(path: Path) -> bool:
 def _without_suite(path: Path) -> Problem:
     if path.is_dir():
         message = f"no suite in this directory (looked for {conventional_places()})"
-        return Problem(message, file=display_path(path))
-    return Problem("no suite matches this pattern" if is_pattern(path) else "no such suite file", file=str(path))
+        return Problem(message, file=display_path(path), kind=Kind.SUITE_MISSING)
+    return Problem(
+        "no suite matches this pattern" if is_pattern(path) else "no such suite file",
+        file=str(path),
+        kind=Kind.SUITE_MISSING,
+    )
 
 
 def format_of(path: Path) -> str | None:
@@ -153,7 +176,7 @@ def format_of(path: Path) -> str | None:
 
 def project_directory(path: Path) -> Path:
     """Return the directory of a suite's project: without the conventional folders of its format."""
-    places = (pattern for item in formats() for pattern in item.patterns if path.match(pattern))
+    places = (pattern for item in formats() for pattern in item.searched if path.match(pattern))
     folders = max((pattern.count("/") for pattern in places), default=0)
     return path.parents[folders]
 

@@ -326,6 +326,8 @@ BUILT_IN_AGENTS = [
         "messages",
     ),
     ("langchain", "from langchain.agents import create_agent\nit = create_agent(model)", "ainvoke", "messages"),
+    ("langchain", "from langchain.agents import create_react_agent as c\nit = c(a, [], p)", "ainvoke", "input"),
+    ("langchain", "from langchain_classic.agents import create_react_agent as c\nit = c(a)", "ainvoke", "input"),
     ("langchain", "from langchain.agents import AgentExecutor\nit = AgentExecutor(agent=a)", "ainvoke", "input"),
     ("llama-index", "from llama_index.core.agent.workflow import FunctionAgent as F\nit = F()", "run", "user_msg"),
     ("llama-index", "from llama_index.core.agent import ReActAgent as R\nit = R.from_tools([])", "chat", "message"),
@@ -350,6 +352,19 @@ def test_finds_agents_of_known_frameworks(
 
 def tools(found: Discovered) -> dict[str, tuple[str, bool]]:
     return {name: (item.method, item.instantiate) for name, item in found.tools.items()}
+
+
+def test_finds_class_tools_of_agno(tmp_path: Path) -> None:
+    code = """\
+    from agno.tools import Toolkit
+    class Shop(Toolkit):
+        pass
+    class Big(Shop):
+        pass
+    shop = Shop()
+    """
+    found = tools(scan(tmp_path, code, "agno"))
+    assert found == {"Shop": ("__call__", True), "Big": ("__call__", True), "shop": ("__call__", False)}
 
 
 def test_finds_decorated_constructed_and_inherited_tools(tmp_path: Path) -> None:

@@ -73,7 +73,6 @@ def deflated(content: bytes, bits: int = zlib.MAX_WBITS) -> bytes:
     return packer.compress(content) + packer.flush()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(PARTS, st.binary(max_size=20)), max_size=12))
 def test_a_post_ends_with_a_response_or_an_error(pieces: list[bytes]) -> None:
     found = outcome(pieces)
@@ -196,6 +195,7 @@ def test_a_body_that_grows_beyond_the_limit_is_refused(pack: object, encoding: s
 
 
 # Unpacks as many bytes as a reply may have.
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_largest_body_is_taken() -> None:
     found = unpacked(gzip.compress(bytes(MAX_BYTES), 1), "gzip")

@@ -75,6 +75,13 @@ def test_the_final_output_replaces_a_missing_output(tmp_path: Path) -> None:
     assert (trace.output, trace.record["output"]) == ("b", "b")
 
 
+def test_a_trace_without_output_has_an_empty_answer(tmp_path: Path) -> None:
+    for record in ({"input": "a"}, {"input": "a", "output": None}, {"input": "a", "final_output": None}):
+        (trace,) = read(tmp_path, record)
+        assert isinstance(trace, Trace)
+        assert trace.output == ""
+
+
 def test_blank_lines_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
     line = json.dumps(RECORD).encode()
     items = read(tmp_path, b"\xef\xbb\xbf" + line + b"\r", b"\r", b"  ", line + b"\r", line)
@@ -122,8 +129,6 @@ def test_all_wrong_fields_of_a_line_are_named(tmp_path: Path) -> None:
     assert isinstance(item, BadLine)
     assert [part.split()[0] for part in item.message.split("; ")] == [
         "`input`",
-        "`output`",
-        "null",
         "`persona`",
         "`success`",
     ]

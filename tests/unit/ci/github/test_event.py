@@ -187,6 +187,7 @@ def test_pull_request(variables: dict[str, str], payload: dict[str, Any], expect
             "merge_group",
             MERGE_GROUP,
             {
+                "is_proposed": True,
                 "base_ref": "main",
                 "before": BASE,
                 "may_check": True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -217,6 +218,20 @@ def test_an_agent_that_repeats_needs_no_control(declared: bool, pool: int) -> No
     decision, requests = drive(evidence, fixed(BAD), fixed(GOOD), refusing(NO_CONTROL, only_control=True))
     assert (decision.verdict, decision.stage, decision.missing) == ("regressed", "earlier-runs", NO_CONTROL)
     assert [request.sides for request in requests] == [("current", "control"), ("current",)]
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+@pytest.mark.parametrize(("refused", "verdict"), [(NO_CONTROL, "unproven"), (None, "regressed")])
+def test_runs_of_unknown_rules_only_raise_suspicions(
+    repeats: bool, refused: Unavailable | None, verdict: str
+) -> None:
+    agents = (fixed(BAD), fixed(GOOD)) if repeats else (noisy(0.3, 3), noisy(0.9, 4))
+    first, pool = agents[0](list(range(19)), 3), runs_of(agents[1], 6, 19)
+    evidence = replace(evidence_of(first, pool, [0.5]), proves_nothing=True)
+    refusing_all = refusing(refused, only_control=True) if refused else lambda _: None
+    decision, _ = drive(evidence, *agents, refusing_all)
+    assert (decision.verdict, decision.missing) == (verdict, refused)
+    assert any(finding.proven for finding in decision.metrics) == (refused is None)
 
 
 @pytest.mark.parametrize(("is_fixed", "verdict"), [(True, "unchanged"), (False, "regressed")])

@@ -58,6 +58,7 @@ def test_screens() -> None:
                 assert found_bound.bound == pytest.approx(min(1.0, bound), abs=3e-3)
 
 
+@pytest.mark.long
 def test_side_by_side() -> None:
     for golden in GOLDEN["sides"]:
         made = world(golden["n"])
@@ -90,6 +91,7 @@ def decision_on(golden: dict[str, Any]) -> Decision:
     return driver.run(decide(evidence, settings_of(made.number), burden))
 
 
+@pytest.mark.long
 def test_decisions() -> None:
     wrong: dict[int, object] = {}
     for golden in GOLDEN["decisions"]:

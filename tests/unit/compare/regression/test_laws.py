@@ -254,6 +254,7 @@ def red_fates(count: int) -> Iterator[Fate]:
             yield fate(number)
 
 
+@pytest.mark.long
 def test_one_more_failure_never_turns_red_into_green() -> None:
     tried = 0
     for made in red_fates(60):
@@ -266,6 +267,7 @@ def test_one_more_failure_never_turns_red_into_green() -> None:
     assert tried > 30
 
 
+@pytest.mark.long
 def test_a_lost_iteration_never_turns_red_into_green() -> None:
     tried = 0
     for made in red_fates(45):
@@ -279,7 +281,6 @@ def test_a_lost_iteration_never_turns_red_into_green() -> None:
     assert tried > 30
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_no_input_is_an_error(data: st.DataObject) -> None:
     score = st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0, float("nan"), 7.0, -1.0, float("inf")]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.unit.compare.regression.worlds import Arrays, constant, evidence_of, scores_of
@@ -33,6 +35,23 @@ def test_half_of_twenty_cases_lost_is_red(iterations: int, ours: int, theirs: in
     decision = decided([passing(10, 20, iterations)] * ours, [passing(20, 20, iterations)] * theirs)
     assert decision.verdict == "regressed"
     assert decision.metrics[0].proven
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(1, 1), (2, 2), (4, 9)])
+@pytest.mark.parametrize(("passed", "verdict"), [(20, "unchanged"), (19, "unproven"), (0, "unproven")])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_runs_of_unknown_rules_only_raise_suspicions(
+    ours: int, theirs: int, passed: int, verdict: str, repeats: bool
+) -> None:
+    base, (first, *further) = [passing(20, 20, 3)] * theirs, [passing(passed, 20, 3)] * ours
+    evidence = replace(evidence_of(first, base, [0.5], repeats=repeats), proves_nothing=True)
+    decision = decide_on_files(evidence, tuple(scores_of(run) for run in further), SETTINGS)
+    assert decision.verdict == verdict
+    assert not any(finding.proven for finding in decision.metrics)
+    assert not any(case.proven for case in decision.cases)
+    if verdict == "unproven":
+        assert decision.missing is not None
+        assert "earlier version of agenteval" in decision.missing.why
 
 
 def test_the_same_is_unchanged() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from agenteval.compare.driving import driven
 from agenteval.compare.regression.model import (
     Answer,
     Decision,
@@ -79,16 +80,11 @@ class Driver:
     requests: list[Request] = field(default_factory=list)
 
     def run(self, gate: Generator[Request, Answer | Unavailable, Decision]) -> Decision:
-        answer: Answer | Unavailable | None = None
-        while True:
-            try:
-                request = next(gate) if answer is None else gate.send(answer)
-            except StopIteration as stop:
-                decision: Decision = stop.value
-                return decision
-            self.requests.append(request)
-            refusal = self.refused(request)
-            answer = refusal or {side: self.answer(side, request) for side in request.sides}
+        return driven(gate, self._answered)
+
+    def _answered(self, request: Request) -> Answer | Unavailable:
+        self.requests.append(request)
+        return self.refused(request) or {side: self.answer(side, request) for side in request.sides}
 
     def answer(self, side: Side, request: Request) -> Scores:
         rows = [int(name.removeprefix("case-")) for name in request.iterations]

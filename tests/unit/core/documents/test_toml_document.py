@@ -258,6 +258,7 @@ VALUES = st.recursive(
 TABLES = st.dictionaries(KEYS, VALUES | st.lists(st.dictionaries(KEYS, VALUES, max_size=3), max_size=3), max_size=5)
 
 
+@pytest.mark.long
 @given(data=TABLES, draw=st.data())
 def test_every_key_of_a_random_document_is_found_where_it_was_put(
     folder: Path, data: dict[str, Any], draw: st.DataObject

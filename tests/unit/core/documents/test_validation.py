@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
-from agenteval.core.documents.validation import did_you_mean, validate
+from agenteval.core.documents.validation import validate
 from agenteval.core.documents.yaml.read import read_yaml
+from agenteval.core.text.choices import did_you_mean
 
 
 class Strict(BaseModel):

@@ -93,9 +93,10 @@ def outcome(read: ReadList, path: Path) -> Any:
         return str(error)
 
 
-# Reads 400 documents twice.
+# Reads each document twice.
+@pytest.mark.long
 @pytest.mark.slow
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS)
 @example(text="- 'a\n- b'\n- c")
 @example(text="x: 'a\ntest_cases:\n- b'\n")

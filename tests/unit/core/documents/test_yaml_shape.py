@@ -28,9 +28,9 @@ def depth_of(text: str) -> int:
     return deepest
 
 
-# Reads 500 deep documents.
+# Reads deep documents.
 @pytest.mark.slow
-@settings(deadline=None, max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS, limit=st.integers(1, 12))
 @example(text="[a: [a: [a: b]]]", limit=5)
 @example(text="a:\u2028 a:\u2028  a:\u2028   a: b", limit=3)

@@ -25,6 +25,8 @@ ALLOWED = {
     "ci/github/action/checkout.py": "configurations of git, without following links",
     "ci/github/action/runner_files.py": "files of the runner, without following links",
     "cli/init.py": "starters of the package",
+    "cli/demo.py": "the example of the package, copied to a new directory",
+    "cli/open_report.py": "opens a browser",
     "cli/starter_workflow.py": "starters of the package",
     "agents/frameworks/descriptions.py": "data of the package",
     "suite/formats/fluxloop/prebuilt_judges.py": "data of the package",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.core.errors import InfrastructureError
-from agenteval.core.files.boundary import FileOwner, also_inside, bounded
+from agenteval.core.files.boundary import FileOwner, also_inside, boundary, bounded
 from agenteval.core.files.cached import write_cache_file
 from agenteval.core.files.lock import LOCK_FILE, locked
 from agenteval.core.files.writing import (
@@ -145,6 +145,12 @@ def test_an_allowed_directory_is_created_when_it_is_needed(folder: Path) -> None
     with bounded([folder.parent], None), also_inside(cache):
         write_cache_file(cache / "ab" / "name", b"ours")
     assert (cache / "ab" / "name").read_bytes() == b"ours"
+
+
+def test_an_allowed_directory_is_named_once(folder: Path) -> None:
+    cache = folder.parents[1].resolve() / "cache"
+    with bounded([folder.parent], None), also_inside(cache):
+        assert boundary().roots.count(cache) == 1
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs the rights of root")

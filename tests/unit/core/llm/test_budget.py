@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agenteval.core.llm.budget import Budget, BudgetReservation, Limits
 from agenteval.core.llm.errors import BudgetSpentError
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 ROUNDING = 1e-9
 
 

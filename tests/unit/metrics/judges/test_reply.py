@@ -109,6 +109,7 @@ def test_endless_nesting_is_an_error_as_any_other() -> None:
         json_object('{"a":' * 100_000 + "1" + "}" * 100_000)
 
 
+@pytest.mark.long
 @given(_WITHOUT_BRACES, st.dictionaries(st.text(), _JSON), _WITHOUT_BRACES)
 def test_any_object_is_found_between_any_words(before: str, value: dict[str, object], after: str) -> None:
     assert json_object(before + json.dumps(value) + after) == value

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.metrics.judges.template import render
+from agenteval.metrics.resources.judgement_cache import judgement_key
 from agenteval.suite.prompt_template import PLACEHOLDERS, has_text, template_warnings
 
 RECORD: dict[str, Any] = {
@@ -40,7 +41,7 @@ RECORD: dict[str, Any] = {
         ("{requirements}", '["a", "b"]'),
         ("{guidelines}", "Be kind."),
         ("[{policy_context}{supporting_data}{knowledge_base}]", "[]"),
-        ("{history}", '[{"role": "user", "content": "Hi"}]'),
+        ("[{history}]", "[]"),
         ("{observations}", '[{"type": "tool", "name": "find"}, "odd"]'),
         ("{input}{input}", "Where?Where?"),
         ("no placeholder", "no placeholder"),
@@ -69,9 +70,109 @@ def test_the_whole_metadata() -> None:
     assert render("{metadata}|{metadata.a}", {"metadata": "text"}) == "text|"
 
 
-def test_an_empty_field_is_looked_for_elsewhere() -> None:
-    record = {"history": [], "conversation": ["x"], "guidelines": "", "metadata": {"guidelines": "y"}}
-    assert render("{history}{guidelines}", record) == '["x"]y'
+def test_an_empty_field_is_looked_for_in_the_metadata() -> None:
+    assert render("{guidelines}", {"guidelines": "", "metadata": {"guidelines": "y"}}) == "y"
+
+
+def test_history_is_not_the_conversation() -> None:
+    """FluxLoop writes `conversation` into every trace, and leaves `{history}` empty."""
+    assert render("{history}", {"conversation": ["x"]}) == ""
+    assert render("{history}", {"conversation": ["x"], "history": ["y", {"é": None}]}) == '["y", {"é": null}]'
+
+
+# Keys that FluxLoop CLI 0.2.30 computed for these traces.
+FLUXLOOP_TEMPLATE = (
+    "{input}|{output}|{persona}|{iteration}|{trace_id}|{metadata}|{history}|{guidelines}|{policy_context}|"
+    "{requirements}|{supporting_data}|{knowledge_base}|{{x}}|{other}"
+)
+FLUXLOOP_KEYS: list[tuple[dict[str, Any], str]] = [
+    (
+        {
+            "trace_id": "a",
+            "iteration": 0,
+            "persona": "novice",
+            "input": "Où?",
+            "output": "Là.",
+            "conversation": [{"role": "user", "content": "Où?"}],
+            "duration_ms": 3.5,
+        },
+        "42eb1957650cdda9d69d6609b37b672ce6a27bffb347fa5776583d31c4fbc6ca",
+    ),
+    (
+        {
+            "trace_id": "a",
+            "iteration": 2,
+            "persona": None,
+            "input": "x",
+            "output": {"answer": "é", "ok": True, "none": None, "list": [1, 2.5, "a'b"]},
+        },
+        "6280d516fcde4e7692bf4ff01e2a2c388d41d2163360d4bf48b16025c3f5f196",
+    ),
+    (
+        {"trace_id": "a", "input": ["x", {"y": 1}], "output": '{"answer": 1}'},
+        "3f075a1963dad47d080d3fc85f836f1c5781c80a4f3ac5bdcb685d983225392d",
+    ),
+    (
+        {"trace_id": "a", "iteration": 1, "input": 0, "output": 7},
+        "2d1f0c486fd81321f9846c79a9424e8e62bc9dbc33e146964ab1d035d87f703a",
+    ),
+    (
+        {
+            "trace_id": "a",
+            "iteration": 1,
+            "input": "x",
+            "output": False,
+            "metadata": {"guidelines": ["é"], "requirements": {"a": None}, "policy_context": "p", "expected": "e"},
+            "policy_context": "",
+            "history": [{"role": "user"}],
+        },
+        "892b0a3920a2561dd6be9cba7c7bd5bcb9330c29bc808ab0ced128721ffba5ce",
+    ),
+    (
+        {
+            "trace_id": "a",
+            "iteration": 1,
+            "input": "x",
+            "output": "y",
+            "metadata": "text",
+            "guidelines": [],
+            "history": [],
+            "knowledge_base": {"k": 1},
+        },
+        "909cb89a290d4a8492b85397402b11818a99289a9f65ada605f87808005d2af4",
+    ),
+    (
+        {
+            "trace_id": "a",
+            "iteration": 1,
+            "input": "x",
+            "output": "y",
+            "metadata": {},
+            "guidelines": [],
+            "supporting_data": 0,
+        },
+        "ee1f79b8ba4020e8fc1621d9508cdb4ed22462a6f8e115762cbc902873b199cf",
+    ),
+    (
+        {"iteration": 1, "input": "x", "output": "y", "metadata": [1]},
+        "6ac40ef0e3e87757d0a7ad0373bbd19a20cc61576042d8414b7683361fc6925f",
+    ),
+]
+
+
+def test_judgements_have_the_keys_of_fluxloop() -> None:
+    keys = [
+        judgement_key(
+            evaluator="tone",
+            model="gpt-5-mini",
+            parameters={"reasoning": {"effort": "low"}, "text": {"verbosity": "low"}},
+            prompt=render(FLUXLOOP_TEMPLATE, trace),
+            trace_id=trace.get("trace_id"),
+            iteration=trace.get("iteration"),
+        )
+        for trace, _ in FLUXLOOP_KEYS
+    ]
+    assert keys == [key for _, key in FLUXLOOP_KEYS]
 
 
 @pytest.mark.parametrize("name", PLACEHOLDERS)

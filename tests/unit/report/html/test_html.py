@@ -19,16 +19,26 @@ from tests.unit.report.test_evaluation import Elements
 
 from agenteval.core.text import escape
 from agenteval.report.html import render as html
-from agenteval.report.html.data import CHANGES, MOST_STATIC_ROWS, OUTCOMES, ROW, STATUSES, Survey, chunks
+from agenteval.report.html.data import chunks
 from agenteval.report.html.data_limit import Room, compact_json
 from agenteval.report.html.filters import FILTERS
+from agenteval.report.html.survey import CHANGES, MOST_CHECKED_ROWS, MOST_STATIC_ROWS, OUTCOMES, ROW, STATUSES, Survey
 from agenteval.report.template_files import template_directory
-from agenteval.report.view.run_page import make_run_page, moment
+from agenteval.report.view.moments import moment
+from agenteval.report.view.run_page import make_run_page
 from agenteval.report.view.trend import trend
 from agenteval.report.view.view import GateView
 from agenteval.results.archive import InMemory
 from agenteval.results.case import CaseResult, Criterion, Score, SuiteResult, ToolCall
-from agenteval.results.comparison import AnswerChange, BaselineInfo, ComparedMetric, PoolCase, PoolEntry, ScoreChange
+from agenteval.results.comparison import (
+    AnswerChange,
+    BaselineInfo,
+    ComparedMetric,
+    History,
+    PoolCase,
+    PoolEntry,
+    ScoreChange,
+)
 from agenteval.results.model import Results
 from agenteval.results.summary import MetricSummary
 from agenteval.results.verdict import Verdict
@@ -87,7 +97,7 @@ def test_the_page_loads_nothing_and_runs_only_its_own_script(name: str) -> None:
     assert not {tag for tag, _ in page.found} & {"link", "img", "iframe", "object", "embed", "base", "form"}
     attributes = [item for _, found in page.found for item in found.items()]
     assert not [key for key, _ in attributes if key in {"src", "srcset", "style"} or key.startswith("on")]
-    assert [value for key, value in attributes if key == "href"] == ["#cases"]
+    assert {value for key, value in attributes if key == "href"} == {"#cases", "#metrics", "#cost", "#trend", "#run"}
     policy = next(found["content"] for _, found in page.found if found.get("http-equiv") == "Content-Security-Policy")
     (style,) = re.findall(r"(?s)<style>(.*?)</style>", text)
     (script,) = (content for attributes, content in _scripts(text) if not attributes)
@@ -175,17 +185,22 @@ def _name(node: Any) -> str:
     return str(node.attr if isinstance(node, nodes.Getattr) else node.name)
 
 
-def test_the_head_shows_the_baseline() -> None:
+def test_the_head_has_the_facts_and_the_setup_the_baseline() -> None:
     page = make_run_page(*_parts(samples.regressed()))
-    parts = {part.id: part for part in page.parts}
-    assert dict(parts["baseline"].facts) == {
+    assert dict(page.facts) == {
+        "Passed": "3 of 6 (50%)", "Mean score": "0.61", "Time": "3.2 s", "Compared with": "main 89abcde, 1 day old",
+        "This run": "refs/pull/7/merge, 0123456, 2026-11-21 10:00 UTC",
+    }  # fmt: skip
+    assert [part.title for part in page.notices] == ["Reasons", "Warnings"]
+    assert page.verdict == "failed"
+    setup = {part.id: part for part in page.setup}
+    assert dict(setup["baseline"].facts) == {
         "Commit": "89abcdef0123", "Ref": "main", "Run": "1017", "Made": "2026-11-20 09:00 UTC", "Age": "1 day",
         "Distance": "3 commits before the base commit",
     }  # fmt: skip
-    figures = {figure.label: (figure.value, figure.note) for figure in parts["numbers"].figures}
-    assert figures["Pass rate"] == ("50%", "3 of 6 evaluated")
-    assert figures["Got worse"] == ("2", "1 got better")
-    assert page.verdict == "failed"
+    assert setup["suites"].tables[0].rows == (("support", samples.SUITE, "holodeck", "6"),)
+    figures = {figure.label: figure.value for figure in page.cost.figures}
+    assert (figures["Input tokens"], figures["Duration"]) == ("5,120", "3.2 s")
 
 
 def test_a_metric_shows_its_change_and_interval() -> None:
@@ -204,6 +219,71 @@ def test_a_metric_shows_its_change_and_interval() -> None:
     assert drawn.interval.title == "change -0.25 (-0.40 to -0.10)"
     assert (plain.range, plain.interval) == ("", None)
     assert '-0.25 <span class="quiet">(-0.40 to -0.10)</span><svg class="small"' in _page(sample)
+
+
+def test_a_metric_tells_what_its_numbers_mean_and_which_cases_broke() -> None:
+    metric = make_run_page(*_parts(samples.regressed())).metrics[0]
+    assert metric.finding == "1 case broke; fell"
+    assert dict(metric.meanings)["1.00 → 0.75"] == "the means of the cases that both runs scored"
+    assert "p " not in dict(metric.meanings)
+    assert make_run_page(*_parts(samples.green())).metrics[0].meanings == (
+        ("mean 1.00", "the mean of all 3 scores of this run"),
+        ("passed 100%", "the share of scores at or above their threshold"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("cost", "tokens", "told"),
+    [
+        (0.62, 0.75, "The cost per answer rose with the number of tokens (+75%)."),
+        (-0.4, -0.3, "The cost per answer fell with the number of tokens (-30%)."),
+        (0.62, 0.01, "The cost per answer rose by 62%, the number of tokens changed by +1%: "),
+        (0.62, -0.75, "The cost per answer rose by 62%, the number of tokens changed by -75%: "),
+        (0.01, 0.01, ""),
+    ],
+)
+def test_the_page_explains_a_change_of_the_cost(cost: float, tokens: float, told: str) -> None:
+    sample = samples.regressed()
+    comparison = sample.results.comparison
+    assert comparison is not None
+    changes = {"latency_ms": 0.5, "tokens": tokens, "cost_usd": cost}
+    resources = [
+        {"name": name, "n": 3, "baseline": 1.0, "current": 1 + change, "change": change}
+        for name, change in changes.items()
+    ]
+    compared = comparison.model_copy(update={"policy": {"resources": resources}})
+    page = make_run_page(sample.results.model_copy(update={"comparison": compared}), sample.gate)
+    assert "".join(page.cost.paragraphs).startswith(told)
+    assert bool(page.cost.paragraphs) is bool(told)
+    assert dict(page.facts)["Time"] == "3.2 s (+50% an answer)"
+
+
+def test_the_slowest_cases_are_listed_the_slowest_first() -> None:
+    cases = [
+        samples.case(
+            f"c{number}", samples.iteration(samples.turn("q", None, "a").model_copy(update={"latency_ms": ms}))
+        )
+        for number, ms in enumerate([*range(100, 2_000, 100), 150.0])
+    ]
+    survey = Survey()
+    list(chunks(samples.results(samples.suite(*cases)), InMemory(), survey))
+    assert [(ms, position) for ms, position, _ in survey.slowest.largest] == [
+        (100.0 * (place + 1), place) for place in range(18, 8, -1)
+    ]
+    assert survey.dearest.largest == []
+    assert survey.answers == 20
+
+
+def test_scores_of_both_runs_are_drawn_over_each_other() -> None:
+    survey = Survey()
+    list(chunks(samples.regressed().results, InMemory(), survey))
+    assert {name: [list(side) for side in both] for name, both in survey.pairs.items()} == {
+        "numeric": [[1.0, 0.0], [0.0, 1.0]],
+        "f1_score": [[0.88, 0.9], [0.118, pytest.approx(0.6166, abs=1e-3)]],
+        "bleu": [[0.03], [0.03]],
+    }
+    assert '<path class="before"' in _page(samples.regressed())
+    assert '<path class="before"' not in _page(samples.green())
 
 
 def _parts(sample: Sample) -> tuple[Results, GateView]:
@@ -247,10 +327,42 @@ def test_rows_contain_the_values_of_filters() -> None:
     numeric = next(told for told in refund["metrics"] if index["metrics"][told[0]] == "numeric")
     assert (numeric[1], OUTCOMES[numeric[2]], numeric[3]) == (0.0, "failed", 1.0)
     label = rows["Return label"]
-    assert (label["passes"], label["iterations"]) == (1, 3)
+    assert (label["passes"], label["iterations"], label["was"]) == (1, 3, None)
+    assert index["kinds"][label["kind"]] == ["broke", "broke", True]
+    assert index["kinds"][rows["Opening hours"]["kind"]][0] == "improved"
+    assert rows["Shipping to Norway"]["kind"] is None
+    assert ["turn 2: 2 of 9 words", [list(rows).index("Return label")]] in index["causes"]
+    assert (index["base"], index["base_commit"]) == ("main", "89abcde")
     assert STATUSES[rows["Fax number"]["status"]] == "removed"
     assert rows["Gift cards"]["before"] is None
     assert len(rows) == len(_cases(page)) == 7
+
+
+def test_causes_name_the_positions_of_their_cases() -> None:
+    told = ["order 17 is 'open'", "no such order", "order 4 is 'paid'"]
+    cases = [
+        samples.failed_case(f"c{why}", "yes", f"no {why}", samples.score("bleu", 0.0, reason=why)) for why in told
+    ]
+    cases.insert(1, samples.passed_case("fine"))
+    cases += [samples.failed_case(f"d{number}", f"e{number}", "Hello!") for number in range(3)]
+    page = _page(Sample(samples.results(samples.suite(*cases)), samples.broken().gate))
+    assert _index(page)["causes"] == [
+        ["all give the same answer now: “Hello!”", [4, 5, 6]],
+        ["order 17 is 'open'", [0, 3]],
+        ["no such order", [2]],
+    ]
+    assert [row["kind"] is None for row in _rows(page)] == [place == 1 for place in range(7)]
+
+
+def test_a_history_becomes_passed_iterations() -> None:
+    sample = samples.regressed()
+    comparison = sample.results.comparison
+    assert comparison is not None
+    history = History(runs=3, iterations=9, pass_rate=8 / 9)
+    cases = [comparison.cases[0].model_copy(update={"history": history}), *comparison.cases[1:]]
+    compared = comparison.model_copy(update={"cases": cases})
+    rows = _rows(_page(replace(sample, results=sample.results.model_copy(update={"comparison": compared}))))
+    assert rows[0]["was"] == [8, 9]
 
 
 def test_cases_contain_baseline_answers_and_pool_scores() -> None:
@@ -293,9 +405,22 @@ def test_numbers_that_json_does_not_have_are_absent() -> None:
 
 def test_without_a_script_the_first_failing_cases_are_shown() -> None:
     page = _page(samples.many(MOST_STATIC_ROWS + 234, status="failed", answer="wrong"))
-    assert page.count('<th scope="row">Case ') == MOST_STATIC_ROWS
+    assert page.count('<th scope="row">Case ') == MOST_STATIC_ROWS + MOST_CHECKED_ROWS
     assert "1,234 cases did not pass; these are the first 1,000." in page
     assert len(_rows(page)) == MOST_STATIC_ROWS + 234
+
+
+def test_without_a_script_the_first_cases_have_the_result_of_each_metric() -> None:
+    page = "".join(html.render(samples.regressed().results, samples.regressed().gate, InMemory(), ()))
+    static = page[page.index('id="static"') : page.index("<noscript>")]
+    assert "Each metric of 6 cases" in static
+    for metric in ("✗ numeric 0.00 &lt; 1.00", "· bleu 0.03", "✓ numeric 1.00 &gt;= 1.00"):
+        assert f'<span class="block">{metric}</span>' in static
+    survey = Survey()
+    run = samples.many(MOST_CHECKED_ROWS + 5).results
+    for suite, case in run.cases():
+        survey.row(case, (0, suite), None)
+    assert (len(survey.checked), survey.all_checked) == (MOST_CHECKED_ROWS, MOST_CHECKED_ROWS + 5)
 
 
 def test_cases_are_read_once_and_leave_as_they_come() -> None:
@@ -397,7 +522,8 @@ _PAIRS = [
     for ground, texts in {
         "page": ("text", "quiet", "accent"),
         "card": ("text", "quiet", "accent", "good", "bad", "note"),
-        "track": ("text",),
+        "track": ("text", "quiet"),
+        "chosen": ("text", "good", "bad", "note"),
         "accent": ("card",),
         "good-soft": ("good",),
         "bad-soft": ("bad",),
@@ -410,9 +536,12 @@ _PAIRS = [
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize(("text", "ground"), _PAIRS)
 def test_contrast_is_enough(text: str, ground: str, dark: bool) -> None:
-    style = (template_directory() / "html" / "page.css").read_text(encoding="utf-8")
-    light_part, dark_part = style.split("@media (prefers-color-scheme: dark)", 1)
-    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", dark_part if dark else light_part))
+    colours: dict[str, str] = {}
+    for name in ("page.css", "run.css"):
+        style = (template_directory() / "html" / name).read_text(encoding="utf-8")
+        light_part, dark_part = style.split("@media (prefers-color-scheme: dark)", 1)
+        found = re.findall(r"--([\w-]+): (#[0-9a-f]{6})", dark_part.split("}", 1)[0] if dark else light_part)
+        colours |= dict(found)
     lighter, darker = sorted((_luminance(colours[text]), _luminance(colours[ground])), reverse=True)
     assert (lighter + 0.05) / (darker + 0.05) >= 4.5
 

@@ -18,7 +18,7 @@ from agenteval.report.badge import badge_json
 from agenteval.report.html.svg import WIDTH, interval_svg, line_svg
 from agenteval.report.junit import render as junit
 from agenteval.report.report import Report
-from agenteval.report.view.charts import Interval, Line, reach
+from agenteval.report.view.charts import Interval, Line, axis_around, reach
 from agenteval.report.view.trend import trend, trend_json
 from agenteval.report.view.trend_part import trend_part
 from agenteval.report.view.view import GateView, number
@@ -179,14 +179,37 @@ _VALUES = st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=30)
 
 @given(_VALUES)
 def test_a_line_has_a_dot_for_each_value_inside_its_frame(values: list[float | None]) -> None:
-    line = Line("<&>", tuple(values), tuple(f"run {place}<" for place in range(len(values))), number, 1.0)
-    drawing = line_svg(line)
-    dots = re.findall(r'<circle class="dot" cx="([\d.]+)" cy="([\d.]+)"', drawing)
+    names = tuple(f"run {place}<" for place in range(len(values)))
+    drawing = line_svg(Line("<&>", tuple(values), names, number, (0.0, 1.0)))
+    dots = re.findall(r'<circle class="dot[ now]*" cx="([\d.]+)" cy="([\d.]+)"', drawing)
     assert len(dots) == sum(value is not None for value in values)
     assert all(0 <= float(x) <= WIDTH and 9.9 <= float(y) <= 120.1 for x, y in dots)
-    stretches = "".join("." if value is None else "x" for value in values).split(".")
+    stretches = "".join("." if value is None else "x" for value in values[:-1]).split(".")
     assert drawing.count('class="line"') == sum(map(bool, stretches))
+    assert drawing.count('class="dot now"') == (values[-1] is not None)
+    assert drawing.count('class="step"') == (None not in values[-2:] and len(values) > 1)
     assert "<&>" not in drawing
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_an_axis_is_around_its_values(values: list[float]) -> None:
+    low, high = axis_around(values, 0.04, 1.0)
+    assert -1e-9 <= low <= min(values) + 1e-9
+    assert max(values) - 1e-9 <= high <= 1 + 1e-9
+    assert high - low >= min(0.04, 1.0) - 1e-9
+    assert high - low <= max(0.04, 1.4 * (max(values) - min(values))) + 1e-9
+
+
+def test_trends_have_axes_around_their_values_and_a_band_of_the_earlier_runs() -> None:
+    base = samples.green().results
+    summary = base.summary.model_copy(update={"score": 0.9})
+    older = [
+        _earlier(_run(f"r{day}", f"2026-11-1{day}", base.model_copy(update={"summary": summary}))) for day in (1, 2)
+    ]
+    lines = {line.title: line for line in trend_part(trend(base, older)).charts if isinstance(line, Line)}
+    assert lines["Mean score"].axis == pytest.approx((0.86, 1.0))
+    assert lines["Mean score"].band == (0.9, 0.9)
+    assert 0 < lines["Duration"].axis[0] < 3.21 < lines["Duration"].axis[1]
 
 
 @given(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1))
@@ -249,7 +272,7 @@ def test_every_outlet_of_a_part_says_of_how_many(
     assert point.suite_cases == covered.cases
     properties = ElementTree.fromstring("".join(junit(results, InMemory()))).findall("testsuite/properties/property")
     is_part = "," in message or covered.tags
-    values = {item.attrib["value"] for item in properties}
+    values = {item.attrib["value"] for item in properties if item.attrib["name"] == "coverage"}
     assert bool(values) is bool(is_part)
     assert all(part in value for value in values for part in message.split(", ")[1:])
 

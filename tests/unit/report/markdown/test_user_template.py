@@ -57,8 +57,8 @@ def _rendered(
     template: Path, sample: Sample | None = None, limit: int = 60_000, time_limit_s: float = 2 * PATIENCE_S
 ) -> str:
     chosen = sample or samples.regressed()
-    source = Source.of(chosen.results, chosen.gate, "agenteval", "elsewhere", Site())
-    return render_user_template(template, source, characters, limit, COMMENT_LEVELS, time_limit_s=time_limit_s)
+    source = Source.of(chosen.results, chosen.gate, "", "elsewhere", Site())
+    return render_user_template(template, source.page, characters, limit, COMMENT_LEVELS, time_limit_s=time_limit_s)
 
 
 def _problem(template: Path, sample: Sample | None = None) -> str:
@@ -69,6 +69,7 @@ def _problem(template: Path, sample: Sample | None = None) -> str:
     return message
 
 
+@pytest.mark.long
 def test_any_block_can_be_overridden(write: Write) -> None:
     sample = samples.regressed()
     ours = render_comment(sample.results, sample.gate)
@@ -88,7 +89,7 @@ def test_a_block_can_keep_what_it_had(write: Write) -> None:
     sample = samples.regressed()
     text = _rendered(write('{% extends "comment.md.j2" %}{% block footer %}Mine. {{ super() }}{% endblock %}'))
     ours = render_comment(sample.results, sample.gate)
-    assert text == ours.replace("\n<sub>Compared", "\nMine. <sub>Compared")
+    assert text == ours.replace("\n<sub>6 cases", "\nMine. <sub>6 cases")
 
 
 def test_a_template_can_stand_alone(write: Write) -> None:
@@ -268,7 +269,9 @@ def test_a_broken_template_loses_no_report(write: Write) -> None:
         (render_summary, Presentation(summary_template=broken)),
     ):
         text = render(sample.results, sample.gate, presentation=look, warn=told.append)
-        assert text.startswith("### ❌ agenteval: failed: 2 cases got worse\n")
+        assert text.startswith(
+            ("### ❌ support: 2 of 5 cases broke\n", "### ❌ agenteval: failed: 2 cases got worse\n")
+        )
         assert "⚠️ own.j2:1: there is no 'nothing'; there is: report, detail; the built-in template is used" in text
     assert len(told) == 2
 
@@ -278,8 +281,8 @@ def test_the_documented_example(write: Write) -> None:
     text = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```jinja\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     lines = _rendered(write(example)).splitlines()
-    assert lines[0] == "### ❌ Support bot: failed: 2 cases got worse"
-    assert lines[-2].startswith("<sub>Compared with")
+    assert lines[0] == "### ❌ Support bot: 2 of 5 cases broke"
+    assert lines[-2].startswith("<sub>6 cases × 1 to 3")
     assert lines[-1] == "<sub>bleu 0.03, f1&#95;score 0.52, numeric 0.75</sub>"
 
 

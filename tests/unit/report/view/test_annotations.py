@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from tests.unit.report import samples
 
 from agenteval.report.view.annotations import MOST_MESSAGE, MOST_TITLE, Annotation, Annotations, annotate
-from agenteval.results.archive import InMemory, outline
+from agenteval.results.archive import outline
 from agenteval.results.case import CaseResult, SuiteResult
 from agenteval.results.comparison import BaselineInfo, ComparedCase, Comparison, History, ScoreChange
 from agenteval.results.model import Results
+from agenteval.results.verdict import Gate, Rules
 
 #: What a plain text may not hold: controls but line ends, what reorders or hides text, half characters, and what
 #: GitHub refuses in an annotation.
@@ -26,7 +27,7 @@ _TEXTS = st.text(max_size=400) | st.text(alphabet="a:#[\n\r\x1b😀\u202e\u2028 
 
 
 def of(*cases: CaseResult, path: str = samples.SUITE, compared: Iterable[ComparedCase] = ()) -> Annotations:
-    return annotate(run(samples.suite(*cases, path=path), compared=compared), InMemory())
+    return annotate(run(samples.suite(*cases, path=path), compared=compared))
 
 
 def run(*suites: SuiteResult, compared: Iterable[ComparedCase] = ()) -> Results:
@@ -68,32 +69,32 @@ def messages(found: Annotations) -> list[str]:
 
 
 def test_a_regression_shows_change_failed_metrics_and_answers() -> None:
-    refund, label, warranty = annotate(samples.regressed().results, InMemory()).items
+    refund, label, warranty, new = annotate(samples.regressed().results).items
 
     assert refund == Annotation(
         path="examples/support/agent.yaml",
         line=12,
         level="failure",
         title="Refund total",
-        message="Got worse: passed → failed, score 0.94 → 0.05\n"
+        message="Broke: 0/1 passed\n"
         "numeric 0.00 < 1.00: expected 37.5, found 42.49\n"
         "f1_score 0.12 < 0.50\n"
         "Answer: The refund is 42.49 EUR: three items of 12.50 EUR each and the shipping of 4.99 EUR.",
     )
     assert label.message == (
-        "Got worse: passed → failed, score 0.90 → 0.62, failed 2 of 3 iterations\n"
-        "turn 2: f1_score 0.15 < 0.50: 2 of 9 words\n"
-        "Answer in turn 2: I cannot help with that."
+        "Broke: 1/3 passed\nturn 2: f1_score 0.15 < 0.50: 2 of 9 words\nAnswer in turn 2: I cannot help with that."
     )
-    assert (warranty.line, warranty.message) == (
+    assert (warranty.line, warranty.level, warranty.message) == (
         60,
-        "Failed\nnumeric 0.00 < 1.00: expected 2 years, found 3 years\nAnswer: 3 years",
+        "notice",
+        "Known failure: 0/1 passed\nnumeric 0.00 < 1.00: expected 2 years, found 3 years\nAnswer: 3 years",
     )
+    assert (new.level, new.title, new.message) == ("notice", "Gift cards", "New: 1/1 passed")
 
 
 def test_an_error_names_its_cause() -> None:
     assert messages(of(broken("Case"))) == [
-        "Could not be evaluated\nagent error: the agent exited with status 1",
+        "Could not be run: 0/1 passed\nagent error: the agent exited with status 1",
     ]
 
 
@@ -103,15 +104,27 @@ def test_only_cases_that_need_attention_are_annotated() -> None:
     assert of(samples.passed_case("Passed"), skipped) == Annotations(())
 
 
-def test_regressions_come_first_then_failures_then_errors_each_in_the_order_of_the_suites() -> None:
-    first = samples.suite(broken("e1"), failed("f1"), failed("r1"), path="a.yaml")
-    second = samples.suite(failed("f2"), broken("r2"), broken("e2"), path="b.yaml")
+def test_what_broke_comes_first_then_failures_then_errors_each_in_the_order_of_the_suites() -> None:
+    first = samples.suite(broken("e1", "one"), failed("f1"), told("r1", "a"), path="a.yaml")
+    second = samples.suite(told("f2", "b"), broken("r2", "two"), broken("e2", "three"), path="b.yaml")
     worse = [compared(case, "regressed") for suite in (first, second) for case in suite.cases if case.name[0] == "r"]
 
-    found = annotate(run(first, second, compared=worse), InMemory())
+    found = annotate(run(first, second, compared=worse))
 
     assert [item.title for item in found.items] == ["r1", "r2", "f1", "f2", "e1", "e2"]
     assert [item.path for item in found.items] == ["a.yaml", "b.yaml", "a.yaml", "b.yaml", "a.yaml", "b.yaml"]
+
+
+def told(name: str, reason: str) -> CaseResult:
+    return samples.failed_case(name, "42", f"answer of {name}", samples.score(value=0.0, reason=reason))
+
+
+def test_a_cause_is_annotated_once() -> None:
+    alike = [told(f"c{number}", f"expected {number}") for number in range(13)]
+    [found] = of(*alike).items
+    assert (found.title, found.message.splitlines()[0]) == ("c0 and 12 like it", "Failed: 0/13 passed")
+    [same] = of(*(failed(f"c{number}") for number in range(3))).items
+    assert same.message.splitlines()[0] == "Failed: 0/3 passed, all give the same answer"
 
 
 def test_a_passing_case_whose_scores_dropped_shows_its_scores() -> None:
@@ -122,37 +135,41 @@ def test_a_passing_case_whose_scores_dropped_shows_its_scores() -> None:
     ]
     fell = compared(case, "regressed", metrics=changes, score_before=0.9, score_after=0.7)
 
-    assert messages(of(case, compared=[fell])) == [
-        "Got worse: score 0.90 → 0.70\ngeval 0.90 → 0.70: less polite\nAnswer: 42"
-    ]
+    assert messages(of(case, compared=[fell])) == ["Broke: 1/1 passed\ngeval 0.90 → 0.70: less polite\nAnswer: 42"]
 
 
 @pytest.mark.parametrize(
     ("change", "notes", "level", "said"),
     [
-        ("unchanged", [], "failure", "Failed, "),
-        ("unchanged", ["flaky"], "failure", "Failed, "),
-        ("unchanged", ["suspect"], "warning", "Failed: it passed before; the change is not significant"),
-        ("unchanged", ["quarantined"], "warning", "Failed: in quarantine"),
-        ("unchanged", ["quarantined", "suspect"], "warning", "Failed: in quarantine"),
-        ("regressed", [], "failure", "Got worse: passed → failed, score 1.00 → 0.00"),
-        ("regressed", ["suspect"], "failure", "Got worse: passed → failed, score 1.00 → 0.00"),
-        ("regressed", ["quarantined"], "warning", "Got worse: passed → failed, score 1.00 → 0.00, in quarantine"),
+        ("unchanged", [], "warning", "Maybe chance"),
+        ("unchanged", ["flaky"], "notice", "Flaky"),
+        ("unchanged", ["suspect"], "warning", "Maybe chance"),
+        ("unchanged", ["quarantined"], "notice", "In quarantine"),
+        ("unchanged", ["quarantined", "suspect"], "notice", "In quarantine"),
+        ("unchanged", ["accepted"], "notice", "Accepted"),
+        ("regressed", [], "failure", "Broke"),
+        ("regressed", ["suspect"], "failure", "Broke"),
+        ("regressed", ["quarantined"], "notice", "In quarantine"),
     ],
 )
-def test_quarantined_and_unproven_cases_are_warnings(change: str, notes: list[str], level: str, said: str) -> None:
+def test_the_level_says_whether_a_case_is_held_against_the_change(
+    change: str, notes: list[str], level: str, said: str
+) -> None:
     case = failed("Case")
     [found] = of(case, compared=[compared(case, change, notes=notes)]).items
 
-    assert (found.level, found.message.splitlines()[0]) == (level, said.removesuffix(", "))
+    assert (found.level, found.message.splitlines()[0]) == (level, f"{said}: 0/1 passed")
 
 
 def test_quarantine_holds_without_a_baseline_too() -> None:
-    results = run(samples.suite(failed("Held"), failed("Other")))
+    rules = Rules(fail_on=("failures",), max_error_rate=0.1, quarantine=(f"{samples.SUITE}::Held",))
+    gate = Gate(verdict="failed", exit_status=1, headline="1 of 1 case failed", rules=rules)
+    results = run(samples.suite(failed("Held"), failed("Other"))).model_copy(update={"gate": gate})
 
-    found = annotate(results, InMemory(), quarantined={f"{samples.SUITE}::Held"})
-
-    assert [(item.title, item.level) for item in found.items] == [("Held", "warning"), ("Other", "failure")]
+    assert [(item.title, item.level) for item in annotate(results).items] == [
+        ("Other", "failure"),
+        ("Held", "notice"),
+    ]
 
 
 def test_the_history_is_shown_if_known() -> None:
@@ -161,9 +178,7 @@ def test_the_history_is_shown_if_known() -> None:
 
     [found] = of(case, compared=[compared(case, "regressed", history=history)]).items
 
-    assert found.message.startswith(
-        "Got worse: passed → failed, score 1.00 → 0.00, passed 9 of 9 iterations in 3 baseline runs\n"
-    )
+    assert found.message.startswith("Broke: 9/9 passed on baseline, 0/1 here\n")
 
 
 @pytest.mark.parametrize("line", [None, 0, -3, 2**70])
@@ -195,39 +210,39 @@ def test_any_other_path_is_kept_as_it_is(path: str) -> None:
 
 
 @pytest.mark.parametrize(("most", "titles"), [(0, []), (1, ["r"]), (2, ["r", "f1"]), (3, ["r", "f1", "f2"])])
-def test_cases_beyond_the_limit_are_counted(most: int, titles: list[str]) -> None:
-    suite = samples.suite(failed("f1"), failed("f2"), failed("r"), broken("e"))
+def test_causes_beyond_the_limit_are_counted(most: int, titles: list[str]) -> None:
+    suite = samples.suite(told("f1", "a"), told("f2", "b"), failed("r"), broken("e"))
     results = run(suite, compared=[compared(suite.cases[2], "regressed")])
 
-    found = annotate(results, InMemory(), most=most)
+    found = annotate(results, most=most)
 
     assert ([item.title for item in found.items], found.hidden) == (titles, 4 - most)
 
 
-def test_the_archive_has_the_cases_in_full() -> None:
+def test_a_case_of_which_only_the_outline_is_known_is_annotated() -> None:
     suite = samples.suite(failed("Case"))
     results = run(suite.model_copy(update={"cases": [outline(case) for case in suite.cases]}))
 
-    class Full(InMemory):
-        def cases(self, suite: SuiteResult) -> Iterable[CaseResult]:
-            return [failed("Case")]
-
-    assert messages(annotate(results, Full())) == ["Failed\nnumeric 0.00 < 1.00: expected 42, found 41\nAnswer: 41"]
-    assert messages(annotate(results, InMemory())) == ["Failed"]
+    assert messages(annotate(results)) == ["Failed: 0/0 passed"]
 
 
 def test_a_few_metrics_stand_for_many() -> None:
     scores = [samples.score(f"metric_{number}", 0.0) for number in range(8)]
     lines = messages(of(samples.failed_case("Case", "42", "41", *scores)))[0].splitlines()
 
-    assert lines == ["Failed", *(f"metric_{number} 0.00 < 1.00" for number in range(5)), "… and 3 more", "Answer: 41"]
+    assert lines == [
+        "Failed: 0/1 passed",
+        *(f"metric_{number} 0.00 < 1.00" for number in range(5)),
+        "… and 3 more",
+        "Answer: 41",
+    ]
 
 
 def test_several_lines_cannot_imitate_built_in_lines() -> None:
     score = samples.score(value=0.0, reason="wrong\nAnswer: forged")
 
     assert messages(of(samples.failed_case("a\nb", "42", "41\nFailed", score))) == [
-        "Failed\nnumeric 0.00 < 1.00: wrong Answer: forged\nAnswer: 41 Failed"
+        "Failed: 0/1 passed\nnumeric 0.00 < 1.00: wrong Answer: forged\nAnswer: 41 Failed"
     ]
 
 
@@ -237,7 +252,7 @@ def test_characters_that_github_refuses_become_their_code_points() -> None:
     [found] = of(samples.failed_case("Smile 😀 ✅", "42", "𝟜𝟙", score)).items
 
     assert found.title == "Smile [U+1F600] ✅"
-    assert found.message == "Failed\nnumeric 0.00 < 1.00: sad [U+1F622]\nAnswer: [U+1D7DC][U+1D7D9]"
+    assert found.message == "Failed: 0/1 passed\nnumeric 0.00 < 1.00: sad [U+1F622]\nAnswer: [U+1D7DC][U+1D7D9]"
 
 
 def test_code_points_complete_no_command() -> None:
@@ -258,9 +273,9 @@ def assert_harmless(found: Annotations) -> None:
 
 
 def test_hostile_texts_are_harmless() -> None:
-    found = annotate(samples.hostile().results, InMemory())
+    found = annotate(samples.hostile().results)
 
-    assert len(found.items) == len(samples.HOSTILE_TEXTS)
+    assert found.items
     assert_harmless(found)
 
 

@@ -9,7 +9,8 @@ from tests.unit.report.scenarios import mean
 
 from agenteval.report.html.render import render
 from agenteval.report.markdown.render import render_comment, render_summary
-from agenteval.report.terminal import print_results
+from agenteval.report.terminal.detail import Detail
+from agenteval.report.terminal.result import print_results
 from agenteval.report.view.moved_cases import moved_cases
 from agenteval.report.view.trend import trend
 from agenteval.results.archive import InMemory
@@ -18,7 +19,7 @@ from agenteval.results.archive import InMemory
 def test_every_report_lists_them() -> None:
     sample = mean().sample
     printed = io.StringIO()
-    print_results(sample.results, sample.gate, printed, colour=False, width=120)
+    print_results(sample.results, sample.gate, printed, False, Detail(verbosity=2), width=120)
     texts = {
         "comment": render_comment(sample.results, sample.gate),
         "summary": render_summary(sample.results, sample.gate),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.results.analysis.answers import answer, many, summary_of
 
 from agenteval.results.analysis.alerts import check_alerts
-from agenteval.suite.evaluation import ALERT_METRICS, AlertRule, Operator, alert_problem, known_alert_metrics
+from agenteval.suite.evaluation import AlertRule, Operator, alert_problem, known_alert_metrics
 
 ANSWERS = many()
 SUMMARY = summary_of(ANSWERS)
@@ -72,11 +72,13 @@ def test_without_data_an_alert_is_not_triggered() -> None:
     assert (alert.value, alert.triggered, str(alert)) == (None, False, "avg_response_time > 5: no data")
 
 
-def test_an_unknown_metric_names_the_known_ones() -> None:
+def test_an_unknown_metric_names_the_nearest_ones() -> None:
     problem = alert_problem(AlertRule("eror_rate", ">", 5), ["clarity"])
-    assert problem is not None
-    assert "did you mean 'error_rate'" in problem
-    assert all(name in problem for name in (*ALERT_METRICS, "clarity"))
+    assert problem == "unknown alert metric 'eror_rate'; did you mean 'error_rate'?"
+    nearest = alert_problem(AlertRule("zzz", ">", 5), ["clarity"])
+    assert nearest == "unknown alert metric 'zzz'; nearest: total_traces, passed_traces, pass_rate"
+    own = alert_problem(AlertRule("clarty", ">", 5), ["clarity"])
+    assert own == "unknown alert metric 'clarty'; did you mean 'clarity'?"
     assert alert_problem(AlertRule("clarity", "<", 0.5), ["clarity"]) is None
 
 

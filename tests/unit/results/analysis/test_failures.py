@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.results.analysis.answers import answer, many, shuffled
+from tests.unit.results.analysis.answers import AGGREGATE, answer, many, shuffled
 
 from agenteval.results.analysis.failures import CATEGORIES, category, count_failures, failed, find_causes
 
@@ -44,7 +44,7 @@ def test_failed_answers_count_once_for_each_category() -> None:
     crashed = replace(answer(0.1, name="d"), success=False)
     fine = answer(0.9, name="e", reasons={"m": "wrong tool"})
     unknown = answer(None, name="f", reasons={"m": "wrong tool"})
-    found = find_causes([both, silent, crashed, fine, unknown])
+    found = find_causes([both, silent, crashed, fine, unknown], AGGREGATE)
     assert found.count == 3
     assert found.causes is not None
     assert {name: cause.count for name, cause in found.causes.items()} == {
@@ -58,11 +58,20 @@ def test_failed_answers_count_once_for_each_category() -> None:
 
 def test_counts_are_direct_and_do_not_depend_on_the_order() -> None:
     answers = many()
-    found = find_causes(answers)
+    found = find_causes(answers, AGGREGATE)
     assert found.count == count_failures(answers).count == sum(item.passed is False for item in answers)
     assert found.causes is not None
     assert found.causes["content"].count == sum(failed(item) and "keywords" in item.reasons for item in answers)
-    assert find_causes(shuffled(answers, 3)) == found
+    assert find_causes(shuffled(answers, 3), AGGREGATE) == found
+
+
+def test_only_reasons_for_lost_points_are_causes() -> None:
+    praised = answer(
+        0.4, metric_scores={"m": 0.2, "n": 0.9}, reasons={"m": "the output is empty", "n": "no tool was needed"}
+    )
+    found = find_causes([praised], AGGREGATE)
+    assert found.causes is not None
+    assert list(found.causes) == ["empty_output"]
 
 
 def test_categories_have_distinct_names() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from tests.unit.results.analysis.answers import AGGREGATE, answer, many, shuffle
 
 from agenteval.results.analysis.outliers import Averaged
 from agenteval.results.analysis.personas import by_persona, persona_of
+from agenteval.suite.evaluation import Aggregate
 
 ANSWERS = many()
 
@@ -53,7 +55,7 @@ def test_metrics_leave_out_absent_scores_and_count_them() -> None:
 
 
 def test_personas_are_the_totals_of_their_answers() -> None:
-    personas = by_persona(ANSWERS, Averaged(ANSWERS, ANSWERS))
+    personas = by_persona(ANSWERS, Averaged(ANSWERS, ANSWERS), AGGREGATE)
     assert list(personas) == ["default", "expert", "novice"]
     for name, stats in personas.items():
         own = [item for item in ANSWERS if persona_of(item) == name]
@@ -76,6 +78,32 @@ def test_reasons_are_counted_and_ties_are_by_name() -> None:
     assert [reason for reason, _ in summary_of(tied).top_reasons] == sorted(f"reason {n}" for n in range(30))[:10]
 
 
+@pytest.mark.parametrize(
+    ("score", "verdict", "weight", "is_lost"),
+    [
+        # The aggregate decides, with a threshold of 0.7.
+        (0.9, None, 1.0, False),
+        (0.7, None, 1.0, False),
+        (0.7 - 1e-12, None, 1.0, False),
+        (0.69, None, 1.0, True),
+        (0.0, None, 1.0, True),
+        (0.0, None, 0.0, False),
+        # The metric decides.
+        (0.9, False, 1.0, True),
+        (0.2, True, 1.0, False),
+        (0.2, False, 0.0, True),
+    ],
+)
+def test_reasons_are_those_of_lost_points(score: float, verdict: bool | None, weight: float, is_lost: bool) -> None:
+    found = answer(score, metric_scores={"m": score}, reasons={"m": "why"})
+    found = replace(found, verdicts={} if verdict is None else {"m": verdict})
+    aggregate = Aggregate("weighted_sum", 0.7, {"m": weight})
+    counted = (("why", 1),) if is_lost else ()
+    assert found.lost(aggregate) == dict.fromkeys(["m"] if is_lost else [], "why")
+    assert summary_of([found], aggregate).top_reasons == counted
+    assert by_persona([found], Averaged([found], [found]), aggregate)["default"].top_reasons == counted
+
+
 def test_unjudged_answers_neither_pass_nor_fail() -> None:
     totals = summary_of([answer(0.9), answer(0.1), answer(None)]).totals
     assert (totals.answers, totals.judged, totals.passed, totals.pass_rate) == (3, 2, 1, 0.5)
@@ -87,7 +115,9 @@ def test_unjudged_answers_neither_pass_nor_fail() -> None:
 def test_the_order_of_answers_does_not_matter(seed: int) -> None:
     other = shuffled(ANSWERS, seed)
     assert summary_of(other) == summary_of(ANSWERS)
-    assert by_persona(other, Averaged(other, other)) == by_persona(ANSWERS, Averaged(ANSWERS, ANSWERS))
+    assert by_persona(other, Averaged(other, other), AGGREGATE) == by_persona(
+        ANSWERS, Averaged(ANSWERS, ANSWERS), AGGREGATE
+    )
 
 
 def test_tool_checks_are_put_together() -> None:

@@ -27,6 +27,7 @@ METRIC = MetricConfig("m", "equality", "standard")
 # Another value than the default, by the dotted path of the key.
 WRITTEN: dict[str, Any] = {
     "personas": {"beginner": ["a"]},
+    "tags": {"short": ["a"]},
     "iterations": 3,
     "concurrency": 2,
     "case_timeout": 5,
@@ -72,7 +73,7 @@ WRITTEN: dict[str, Any] = {
     "llm.concurrency": 1,
     "llm.requests_per_minute": 1,
     "llm.retries": 1,
-    "llm.backoff": 2.0,
+    "llm.backoff": 3.0,
     "llm.timeout": 5,
 }
 # Reporters of other packages would have to be installed.

@@ -198,7 +198,7 @@ def test_suites_may_use_the_variables_that_their_configuration_lists(
 ) -> None:
     monkeypatch.setenv("ANY_KEY", "sk-0123456789")
     for name in EACH:
-        suite(repository / name, description="${ANY_KEY}", agent={"command": ["x"]})
+        suite(repository / name, name="${ANY_KEY}", agent={"command": ["x"]})
     configure(repository / "support", allow_env=["ANY_KEY"])
     configure(repository / "shop")
     for order in permutations(EACH):

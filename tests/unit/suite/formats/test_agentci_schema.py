@@ -97,16 +97,31 @@ def test_a_definition_may_name_no_type(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("string", "str"),
+        ("integer", "int"),
+        ("number", "float"),
+        ("boolean", "bool"),
+        ("object", "dict"),
+        ("array", "list"),
+        ("array[string]", "list[str]"),
+        ("set[integer]", "set[int]"),
+    ],
+)
+def test_names_of_json_schema_are_read(folder: Path, name: str, meant: str) -> None:
+    fields = load(folder, f'{SCHEMA}a = {{ type = "{name}" }}\n').fields
+    assert fields is not None
+    (kind,) = fields["a"].types
+    assert str(kind) == meant
+
+
+@pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("string", "did you mean 'str'?"),
         ("text", "did you mean 'str'?"),
-        ("integer", "did you mean 'int'?"),
-        ("number", "did you mean 'float'?"),
         ("decimal", "did you mean 'float'?"),
-        ("boolean", "did you mean 'bool'?"),
-        ("object", "did you mean 'dict'?"),
-        ("array", "did you mean 'list'?"),
+        ("String", "did you mean 'str'?"),
         ("Str", "did you mean 'str'?"),
         ("List", "did you mean 'list'?"),
         ("lst", "did you mean 'list'?"),
@@ -240,16 +255,15 @@ def test_huge_limits_are_compared(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("key", "hint"),
-    [("minlength", "did you mean 'min_length'?"), ("requierd", "did you mean 'required'?"), ("pattern", "allowed: ")],
+    [
+        ("minlength", "did you mean 'min_length'?"),
+        ("requierd", "did you mean 'required'?"),
+        ("pattern", "nearest: max_items, type, enum"),
+    ],
 )
 def test_unknown_keys_of_a_definition(folder: Path, key: str, hint: str) -> None:
     (problem,) = field_problems(folder, f'{{ type = "str", {key} = 5 }}')
-    assert problem.startswith(f".{key}: unknown key")
-    assert hint in problem
-    assert (
-        "type, required, default, value, enum, min_length, max_length, min, max, min_items, max_items, items"
-        in problem
-    )
+    assert problem == f".{key}: unknown key; {hint}"
 
 
 # Objects
@@ -296,7 +310,7 @@ def test_an_object_by_type_may_be_optional(folder: Path) -> None:
 
 def test_a_definition_beside_fields_names_the_field_as_unknown(folder: Path) -> None:
     (problem,) = field_problems(folder, '{ required = false, amount = { type = "float" } }')
-    assert problem.startswith(".amount: unknown key; allowed: type, required")
+    assert problem == ".amount: unknown key; nearest: default, min, min_items"
 
 
 def test_a_schema_of_a_value_is_for_objects(folder: Path) -> None:
@@ -463,7 +477,7 @@ STRATEGIES = "exact, contains, contains_any, startswith, endswith, match, simila
             '{ exact = "x", threshold = 0.5 }',
             ': `threshold` is for `similar`: { similar = "…", threshold = 0.8 }',
         ),
-        ('{ similar = "x", threshold = 1.5 }', ".threshold: must be less than or equal to 1"),
+        ('{ similar = "x", threshold = 1.5 }', ".threshold: 1.5 is out of range: scores go from 0 to 1"),
         ('{ similar = "x", threshold = nan }', ".threshold: must be a finite number"),
         (
             "{ match = '(' }",
@@ -471,10 +485,7 @@ STRATEGIES = "exact, contains, contains_any, startswith, endswith, match, simila
         ),
         ("{ contains_any = [] }", ".contains_any: must name at least one text"),
         ('{ contains_any = "x" }', ".contains_any: must be a list, not 'x'"),
-        (
-            '{ contians = "x" }',
-            f".contians: unknown key; did you mean 'contains'?; allowed: {STRATEGIES}, threshold, case_sensitive",
-        ),
+        ('{ contians = "x" }', ".contians: unknown key; did you mean 'contains'?"),
     ],
 )
 def test_values_that_cannot_be(folder: Path, written: str, said: str) -> None:
@@ -487,7 +498,7 @@ def test_values_that_cannot_be(folder: Path, written: str, said: str) -> None:
 def test_all_problems_of_a_schema_are_named_with_their_lines(folder: Path) -> None:
     text = (
         SCHEMA
-        + 'a = { type = "string" }\n'
+        + 'a = { type = "strng" }\n'
         + 'b = { type = "int", min = 2, max = 1 }\n'
         + 'ok = { type = "int" }\n'
         + "[eval.cases.output.schema.c]\n"

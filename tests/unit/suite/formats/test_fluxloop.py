@@ -217,7 +217,10 @@ def test_the_rest_of_the_complete_example() -> None:
         options={},
         where="complete.yaml:2",
     )
-    assert suite.warnings == ()
+    assert suite.warnings == (
+        "complete.yaml:63: evaluators[1].metadata.sample_response: is not used, as in FluxLoop; "
+        "put an example reply into prompt_template",
+    )
 
 
 def test_a_metric_has_its_position() -> None:
@@ -245,12 +248,15 @@ def test_a_cache_outside_of_the_boundary_is_refused(tmp_path: Path) -> None:
 def test_prebuilt_judges_need_no_template(tmp_path: Path, name: str) -> None:
     for template in (
         "",
+        "  prompt_template: ''\n",
         "  prompt_template: '# automatically filled in'\n",
         "  prompt_template: |\n    # a\n\n    # b\n",
     ):
         suite = load(tmp_path, f"evaluators:\n- name: {name}\n  type: llm_judge\n  model: gpt-4o\n{template}")
         assert options(suite)["template"] == prebuilt_template(name, "first_number_1_10", 10)
-        assert suite.warnings == ()
+        warnings = [warning.partition("prompt_template: ")[2] for warning in suite.warnings]
+        only = "contains only comments, so the built-in prompt of this name is used"
+        assert warnings == ([only] if "#" in template else [])
 
 
 def test_a_user_template_overrides_the_built_in_one(tmp_path: Path) -> None:
@@ -372,13 +378,51 @@ def test_unusual_settings_are_warnings(tmp_path: Path, text: str, warning: str |
         ),
         (", model_parameters: {reasoning: {summary: auto}}}", "model_parameters.reasoning.summary: not used"),
         (", max_score: 100}", "max_score: first_number_1_10 reads 0 to 10, so 100 is never reached"),
-        (", weight: 0}", "no evaluator is enabled with a weight above 0"),
-        (", enabled: false}", "no evaluator is enabled with a weight above 0"),
+        (", weight: 0}", "no enabled evaluator has a weight above 0, so nothing can be scored"),
+        (", enabled: false}", "the only evaluator is disabled, so nothing can be scored"),
+        (f", enabled: false}}\n- {{{RULE[1:-1]}, enabled: false}}\n#", "all 2 evaluators are disabled, so nothing"),
+        (", metadata: {sample_response: x}}", "metadata.sample_response: is not used, as in FluxLoop; put"),
+        (
+            f", metadata: {{sample_response: x}}}}\n- {{{RULE[1:-1]}, metadata: {{sample_response: y}}}}\n#",
+            "evaluators[0].metadata.sample_response: is not used (nor of 1 more), as in FluxLoop",
+        ),
     ],
 )
 def test_unusual_evaluator_settings_are_warnings(tmp_path: Path, text: str, warning: str) -> None:
     (found,) = load(tmp_path, JUDGE + text).warnings
     assert warning in found
+
+
+@pytest.mark.parametrize(
+    ("names", "ids", "numbered"),
+    [
+        (("a", "a"), ["a", "a#2"], [(3, 2, "a#2")]),
+        (("a", "a", "b", "a"), ["a", "a#2", "b", "a#3"], [(3, 2, "a#2"), (5, 2, "a#3")]),
+        # A name that exists is not given to another evaluator.
+        (("a", "a", "a#2"), ["a", "a#3", "a#2"], [(3, 2, "a#3")]),
+        # A disabled evaluator does not score.
+        (("-a", "a"), ["a"], []),
+        (("a", "-a", "a"), ["a", "a#2"], [(4, 2, "a#2")]),
+    ],
+)
+def test_repeated_names_are_numbered(
+    tmp_path: Path, names: tuple[str, ...], ids: list[str], numbered: list[tuple[int, int, str]]
+) -> None:
+    rule = "- {{name: '{}', type: rule_based, enabled: {}, rules: [{{check: success}}]}}\n"
+    written = "".join(rule.format(name.lstrip("-"), str(not name.startswith("-")).lower()) for name in names)
+    suite = load(tmp_path, f"evaluators:\n{written}success_criteria: {{quality: {{a: true}}}}\n")
+    assert [metric.id for metric in suite.metrics] == ids
+    assert suite.aggregate is not None
+    assert list(suite.aggregate.weights) == ids
+    assert suite.evaluation is not None
+    enabled = [name for name in names if not name.startswith("-")]
+    assert list(suite.evaluation.criteria.quality) == [
+        own for own, name in zip(ids, enabled, strict=True) if name == "a"
+    ]
+    assert [warning.partition(".name: ")[2] for warning in suite.warnings] == [
+        f"the name 'a' is given twice (first in line {first}); this evaluator is called '{name}'"
+        for _, first, name in numbered
+    ]
 
 
 def test_unknown_placeholders_are_warnings(tmp_path: Path) -> None:
@@ -396,10 +440,13 @@ MISTAKES = [
     ("evaluators: []", "1: evaluators: must have at least 1 entry, not 0"),
     ("evaluators: {a: 1}", "1: evaluators: must be a list, not a mapping"),
     ("aggregate: {}", " evaluators: this key is required"),
-    (f"{EVALUATORS}agregate: {{}}", "3: agregate: unknown key; did you mean 'aggregate'?; allowed: evaluation_goal"),
+    (f"{EVALUATORS}agregate: {{}}", "3: agregate: unknown key; did you mean 'aggregate'?"),
     (f"{EVALUATORS}aggregate: {{treshold: 1}}", "3: aggregate.treshold: unknown key; did you mean 'threshold'?"),
     (f"{EVALUATORS}aggregate: {{treshold: null}}", "3: aggregate.treshold: unknown key; did you mean 'threshold'?"),
-    (f"{EVALUATORS}aggregate: {{threshold: 70}}", "3: aggregate.threshold: must be less than or equal to 1"),
+    (
+        f"{EVALUATORS}aggregate: {{threshold: 70}}",
+        "3: aggregate.threshold: 70 is out of range: scores go from 0 to 1; did you mean 0.70?",
+    ),
     (f"{EVALUATORS}aggregate: {{threshold: yes}}", "3: aggregate.threshold: must be a number, not a boolean"),
     (f"{EVALUATORS}aggregate: {{method: median}}", "3: aggregate.method: 'median' is not allowed"),
     (f"{EVALUATORS}aggregate: 3", "3: aggregate: must be a mapping (key: value), not 3"),
@@ -417,7 +464,7 @@ MISTAKES = [
     ),
     (
         f"{EVALUATORS}success_criteria:\n  quality:\n    tone: true",
-        "5: success_criteria.quality.tone: no evaluator has this name; there are: a",
+        "5: success_criteria.quality.tone: no evaluator has this name; known: a",
     ),
     (
         f"{EVALUATORS}success_criteria:\n  quality:\n    a: very",
@@ -449,7 +496,7 @@ MISTAKES = [
     ),
     (
         f"{EVALUATORS}advanced: {{alerts: {{enabled: true, conditions:\n [{{metric: eror_rate, threshold: 1}}]}}}}",
-        "4: advanced.alerts.conditions[0]: unknown alert metric 'eror_rate' (did you mean 'error_rate'?)",
+        "4: advanced.alerts.conditions[0]: unknown alert metric 'eror_rate'; did you mean 'error_rate'?",
     ),
     (
         f"{EVALUATORS}advanced: {{alerts: {{conditions: [{{metric: error_rate, threshold: 1, operator: '!='}}]}}}}",
@@ -471,10 +518,6 @@ MISTAKES = [
     (
         "evaluators:\n- {name: a, type: rule_based, weigth: 1, rules: [{check: success}]}",
         "2: evaluators[0].weigth: unknown key; did you mean 'weight'?",
-    ),
-    (
-        f"evaluators:\n- {RULE}\n- {RULE}\n",
-        "3: evaluators[1].name: the name 'a' is given twice (first in line 2); each evaluator needs a unique name",
     ),
     ("evaluators:\n- {name: x, type: llm_judge}", "2: evaluators[0].model: this key is required"),
     (
@@ -527,7 +570,10 @@ RULE_MISTAKES = [
     ("{check: matches_regex, pattern: a, flags: [X]}", "[0].flags[0]: 'X' is not allowed"),
     ("{check: similarity}", "[0].expected_path: this key is required"),
     ("{check: similarity, expected_path: a, method: cosine}", "[0].method: 'cosine' is not allowed"),
-    ("{check: similarity, expected_path: a, threshold: 2}", "[0].threshold: must be less than or equal to 1"),
+    (
+        "{check: similarity, expected_path: a, threshold: 2}",
+        "[0].threshold: 2 is out of range: scores go from 0 to 1",
+    ),
     (
         "{check: similarity, expected_path: a, threshold: 1, min_score: 1}",
         "[0]: give `threshold` or `min_score`, which mean the same, not both",

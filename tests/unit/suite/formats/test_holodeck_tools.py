@@ -12,11 +12,11 @@ from agenteval.agents.model.client import ollama_address
 from agenteval.agents.model.tools import filled, parameters_schema, passages
 from agenteval.agents.worker.functions import call, describe
 from agenteval.agents.worker.references import MissingError
+from agenteval.core.documents.dotenv import parse_dotenv
 from agenteval.core.errors import ConfigError
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.run.config.model import Config
 from agenteval.run.resolve.named_agent import resolve_agent
-from agenteval.suite.formats.holodeck.agent import parse_dotenv
 from agenteval.suite.formats.holodeck.suite import load_holodeck
 from agenteval.suite.model import AgentSpec, Suite
 from agenteval.suite.model_agent import ModelAgentSpec, model_agent_of
@@ -248,24 +248,46 @@ class TestTools:
             "- {name: law, description: d, type: hierarchical_document, source: a.md, search_mode: hybrid}\n"
         )
         suite = load(folder, AGENT + text)
-        assert suite.retrieval_tools == {"kb", "law"}
+        # HoloDeck's backend for OpenAI appends `_search`.
+        assert suite.retrieval_tools == {"kb", "kb_search", "law", "law_search"}
 
-    def test_documents_of_holodecks_keep_only_this_agent_from_running(self, folder: Path) -> None:
-        text = "tools:\n- {name: kb, description: d, type: vectorstore, source: data}\n"
-        (problem,) = agent_problems(folder, text)
-        assert problem.startswith("4: tools[0]: tools of type vectorstore need HoloDeck's document index")
-        assert "{name: kb, description: …, type: function, file: retriever.py" in problem
-        assert "is_retrieval: true" in problem
+    @pytest.mark.parametrize("kind", ["vectorstore", "hierarchical_document"])
+    def test_holodeck_runs_an_agent_that_searches_documents(self, folder: Path, kind: str) -> None:
+        tools = f"- {{{FUNCTION}, is_retrieval: true}}\n- {{name: kb, description: d, type: {kind}, source: data}}\n"
+        text = f"{AGENT}tools:\n{tools}claude: {{max_turns: 3}}\ntest_cases: [{{input: hi}}]\n"
+        found = load(folder, text).fallback_agent
+        assert found is not None
+        assert (found.kind, found.target, found.timeout_s) == ("holodeck", "agent.yaml", 300)
+        assert found.where == "agent.yaml:5"
+        project = found.options["agent"]
+        assert project.problems == ()
+        assert project.to_json() == {
+            # Without the evaluation, and without the key that HoloDeck does not know.
+            "agent": {
+                "name": "agent",
+                "model": {"provider": "openai", "name": "gpt-4.1-mini"},
+                "instructions": {"inline": "Answer briefly."},
+                "tools": [
+                    {
+                        "name": "price",
+                        "description": "d",
+                        "type": "function",
+                        "file": "tools.py",
+                        "function": "price",
+                    },
+                    {"name": "kb", "description": "d", "type": kind, "source": "data"},
+                ],
+                "claude": {"max_turns": 3},
+            },
+            "config": {},
+            "directory": str(folder),
+        }
 
     @pytest.mark.parametrize(
         ("fields", "problem"),
         [
             (FUNCTION.replace("tools.py", "none.py"), "4: tools[0].file: there is no file none.py"),
             (FUNCTION.replace("tools.py", "agent.yaml"), "4: tools[0].file: agent.yaml is not a Python file (.py)"),
-            (
-                "name: w, description: d, type: mcp, transport: websocket, url: 'wss://x'",
-                "4: tools[0].transport: websocket is not available; use stdio, http or sse",
-            ),
             (SERVER + ", env_file: none.env", "4: tools[0].env_file: none.env: no such file"),
             (PROMPT + ", file: none.md", "4: tools[0].file: none.md: no such file"),
         ],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from agenteval.core.documents.lines import read_head, read_lines
-from agenteval.core.errors import Problem
+from agenteval.core.errors import Kind, Problem
 
 if TYPE_CHECKING:
     from agenteval.agents.replay.otel.shape import Export
@@ -53,4 +53,6 @@ def _mistake(error: ValidationError) -> str:
     if first["type"] == "json_invalid":
         return f"{first['msg']}; each line must be one whole JSON object with `resourceSpans`"
     path = ".".join(map(str, first["loc"]))
-    return str(Problem(f"{first['msg']}; each line must be an ExportTraceServiceRequest of OTLP", path=path))
+    return str(
+        Problem(f"{first['msg']}; each line must be an ExportTraceServiceRequest of OTLP", path=path, kind=Kind.FILE)
+    )

@@ -16,7 +16,7 @@ from agenteval.agents.replay.otel.messages import SpanEvent, read_said
 from agenteval.agents.replay.otel.shape import Export
 from agenteval.agents.replay.otel.span import AgentSpan, agent_span, record_event
 from agenteval.agents.replay.trace import BadLine
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ def read_answers(file: Path) -> Iterator[OtelAnswer | BadLine]:
     answers = _answers(traces, records)
     if not answers and not bad:
         message = "the file contains no span of an agent or a model (gen_ai.operation.name)"
-        raise ConfigError(Problem(message, file=str(file)))
+        raise ConfigError(Problem(message, file=str(file), kind=Kind.FILE))
     # Yielded and released one by one.
     answers.reverse()
     while answers:

@@ -11,7 +11,7 @@ from pathlib import Path
 from agenteval.ci.github.action.inputs import Inputs, variables_of
 from agenteval.ci.github.action.outputs import say
 from agenteval.core.authentic import CACHE_KEY, Seal, sealed
-from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.files.boundary import also_inside, outside_problem
 from agenteval.core.files.writing import give_to_owner, make_directory, write_file
 from agenteval.core.llm.cache import CACHE_DIRECTORY, default_directory, files_directory
@@ -54,7 +54,7 @@ def _directory(inputs: Inputs, workspace: Path) -> str:
         return ""
     directory = workspace / inputs.cache_dir
     if problem := outside_problem(directory):
-        raise ConfigError(Problem(problem, path="input cache-dir"))
+        raise ConfigError(Problem(problem, path="input cache-dir", kind=Kind.GITHUB))
     if not inputs.cache_key:
         say("agenteval: cache-dir without cache-key: replies of earlier runs are not used; set cache-key")
     _hide_from_git(directory)

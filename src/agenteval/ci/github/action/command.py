@@ -11,7 +11,7 @@ from agenteval.ci.github.action.inputs import Inputs
 from agenteval.ci.github.action.main import run_step
 from agenteval.ci.github.publish.publisher import CommentMode
 from agenteval.core.authentic import CACHE_KEY
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.run.settings import Settings
 
 _TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
@@ -55,9 +55,13 @@ def run_on_github(
         ConfigError: the program does not run in a workflow, or the run is to be resumed.
     """
     if environment.get("GITHUB_ACTIONS") != "true":
-        raise ConfigError(Problem("--github needs a job of a GitHub workflow; GITHUB_ACTIONS is not 'true'"))
+        raise ConfigError(
+            Problem("--github needs a job of a GitHub workflow; GITHUB_ACTIONS is not 'true'", kind=Kind.GITHUB)
+        )
     if settings.resume:
-        raise ConfigError(Problem("--resume has no effect with --github, because user code can write the journal"))
+        raise ConfigError(
+            Problem("--resume has no effect with --github, because user code can write the journal", kind=Kind.GITHUB)
+        )
     inputs = Inputs(
         working_directory=str(Path.cwd()),
         github_token=next((environment[name] for name in _TOKENS if environment.get(name)), ""),

@@ -12,6 +12,7 @@ from agenteval.ci.github.action.base_files import BaseFiles
 from agenteval.ci.github.action.inputs import Inputs, read_inputs
 from agenteval.ci.github.action.outputs import say, warn
 from agenteval.ci.github.api.client import Client
+from agenteval.ci.github.baseline.model import short
 from agenteval.ci.github.comment.left_behind import RunJobs
 from agenteval.ci.github.comment.step import StepName, leg_of
 from agenteval.ci.github.control import GithubControl
@@ -19,7 +20,7 @@ from agenteval.ci.github.event import Plan, plan, read_event, run_page, with_bas
 from agenteval.ci.github.history import GithubHistory
 from agenteval.ci.github.lineage import Lineage, find_lineage
 from agenteval.ci.github.publish.publisher import PublicationTarget, Publisher, PublishOptions, revision_of
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.run.attempts.source import AttemptSource
 from agenteval.run.baseline import BaselineSource
 from agenteval.run.context import RunContext
@@ -130,9 +131,9 @@ class Context:
 
     @property
     def base_files(self) -> BaseFiles | None:
-        """The files of the base commit; ``None`` if the event is not a pull request's."""
+        """The files of the base commit; ``None`` if the commit that is evaluated is the event's own."""
         event = self.event
-        if not event.is_proposed:
+        if self.inputs.mode == "publish" or not (event.is_proposed or self.lineage.base):
             return None
         return BaseFiles(self.client, event.repository, lambda: self.lineage.base, self.workspace)
 
@@ -154,7 +155,7 @@ class Context:
             return None
         place = PublicationTarget(
             repository=event.repository,
-            commit=event.commit,
+            commit=self._published_commit or event.commit,
             run_url=run_page(self.environment),
             step=self.step,
             revision=revision_of(event.workflow_run_id, self.environment.get("GITHUB_RUN_ATTEMPT")),
@@ -175,10 +176,44 @@ class Context:
         try:
             if not path.resolve().is_relative_to(workspace):
                 message = f"{path} leads out of the workspace; name a directory inside"
-                raise ConfigError(Problem(message, path="working-directory"))
+                raise ConfigError(Problem(message, path="working-directory", kind=Kind.GITHUB))
             os.chdir(path)
         except OSError as error:
-            raise ConfigError(Problem(f"{path}: {error.strerror}", path="working-directory")) from None
+            raise ConfigError(
+                Problem(f"{path}: {error.strerror}", path="working-directory", kind=Kind.GITHUB)
+            ) from None
+
+    @property
+    def _published_commit(self) -> str | None:
+        """The commit that is evaluated; that of the event if a step has made it, so that GitHub does not know it."""
+        event, evaluated = self.event, self.provenance.commit
+        if self.inputs.mode != "run" or event.is_proposed or evaluated in {None, event.commit}:
+            return event.commit
+        try:
+            return self.history.head(evaluated or "").commit
+        except AgentEvalError:
+            return event.commit
+
+    def check_checkout(self) -> None:
+        """Check that what would be evaluated is the change of the event.
+
+        Raises:
+            ConfigError: another commit is checked out, so the result would say nothing about the change.
+        """
+        event, lineage = self.event, self.lineage
+        kind = {"pull_request": "pull request", "merge_group": "merge group"}.get(event.event)
+        if kind is None or lineage.head is None or not lineage.is_stray:
+            return
+        fix = "check out what actions/checkout does without `ref`"
+        if event.event == "pull_request":
+            fix = f"{fix}, or `ref: ${{{{ github.event.pull_request.head.sha }}}}`"
+        raise ConfigError(
+            Problem(
+                f"the workspace contains commit {short(lineage.head.commit)}, which is without commit "
+                f"{short(event.commit or '')} of the {kind}; {fix}",
+                kind=Kind.GITHUB,
+            )
+        )
 
     @property
     def runs(self) -> int:
@@ -191,18 +226,18 @@ class Context:
         if inputs.runs == 1:
             return 1
         if inputs.mode != "run":
-            raise ConfigError(Problem(f"has no effect with mode {inputs.mode}; remove it", path="runs"))
-        if event.is_proposed or event.event == "merge_group":
+            raise ConfigError(
+                Problem(f"has no effect with mode {inputs.mode}; remove it", path="runs", kind=Kind.GITHUB)
+            )
+        if event.is_proposed:
             message = f"{event.event} events have one run, because a second one would be compared with the first"
-            raise ConfigError(Problem(f"{message}; set it only for commits of a branch", path="runs"))
+            raise ConfigError(
+                Problem(f"{message}; set it only for commits of a branch", path="runs", kind=Kind.GITHUB)
+            )
         return inputs.runs
 
     def run_context(self) -> RunContext:
-        """Return what this step contributes to a run in the current directory.
-
-        Raises:
-            ConfigError: there is no baseline, and ``on-missing-baseline`` is ``fail``.
-        """
+        """Return what this step contributes to a run in the current directory."""
         inputs = self.inputs
         control = GithubControl(self.lineage.rule, self.history, inputs.github_token, self.environment)
         return RunContext(

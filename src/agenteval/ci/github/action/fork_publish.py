@@ -22,7 +22,7 @@ from agenteval.ci.github.publish.base_copy import BaseCommitFiles
 from agenteval.ci.github.publish.publisher import Content, PublicationTarget, Publisher, revision_of
 from agenteval.ci.github.publish.saved_results import send
 from agenteval.ci.github.publish.second_stage import SecondStage
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.masking import shortened
 from agenteval.core.text.escape import markdown_inline
 from agenteval.report.markdown.placeholders import render_nothing_left
@@ -67,7 +67,7 @@ def publish_first_stage(context: Context) -> tuple[Published, ...]:
     event, inputs = context.event, context.inputs
     if event.first_stage is None or event.repository is None:
         message = "mode publish needs the event workflow_run, which names the run to publish"
-        raise ConfigError(Problem(message, path="mode"))
+        raise ConfigError(Problem(message, path="mode", kind=Kind.GITHUB))
     client = context.client()
     stage = first_stage(client, event.repository, event.first_stage)
     if not stage.pull_requests:
@@ -77,11 +77,19 @@ def publish_first_stage(context: Context) -> tuple[Published, ...]:
     try:
         results = _results(client, event.repository, stage, inputs.baseline_artifact)
     except UnusableArtifactError as error:
+        named: Sequence[OpenPullRequest] = stage.pull_requests
         found = [(pull, second.without_results(error), "") for pull in stage.pull_requests]
     else:
-        found = [(pull, *second.judged(results, pull)) for pull in _proposing(stage, results)]
+        named = _proposing(stage, results)
+        found = [(pull, *second.judged(results, pull)) for pull in stage.pull_requests]
     found.sort(key=lambda item: _WORST.index(item[1].conclusion))
-    return tuple(second.publish(*item, checks=number == 0) for number, item in enumerate(found))
+    # The fork says which pull request its results are for. It must not choose the rules that decide the check run.
+    (worst, *_), *_ = found
+    return tuple(
+        second.publish(*item, checks=item[0] is worst, comments=item[0] in named)
+        for item in found
+        if item[0] is worst or item[0] in named
+    )
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,9 @@ class _SecondStage:
             content = self._with_acceptance(content, pull)
         return content, decision.contradiction
 
-    def publish(self, pull: OpenPullRequest, content: Content, contradiction: str, *, checks: bool) -> Published:
+    def publish(
+        self, pull: OpenPullRequest, content: Content, contradiction: str, *, checks: bool, comments: bool
+    ) -> Published:
         stage, context = self.stage, self.context
         place = PublicationTarget(
             repository=self.repository,
@@ -119,7 +129,7 @@ class _SecondStage:
             run_url=stage.url,
             step=context.step,
             revision=revision_of(str(stage.run_id), str(stage.attempt)),
-            pull_request=pull.number,
+            pull_request=pull.number if comments else None,
             takes_checks=checks,
             jobs=context.jobs,
         )

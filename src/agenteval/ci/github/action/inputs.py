@@ -16,9 +16,9 @@ from agenteval.ci.github.baseline.source import OnMissing
 from agenteval.ci.github.publish.publisher import CommentMode
 from agenteval.compare.gate import FailOn, parse_fail_on
 from agenteval.core.authentic import CACHE_KEY, key_problem
-from agenteval.core.documents.validation import did_you_mean
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.renamed import RENAMED
+from agenteval.core.text.choices import choices
 from agenteval.run.settings import Settings
 from agenteval.run.shard import Shard
 
@@ -26,38 +26,6 @@ Mode = Literal["run", "gate", "publish"]
 #: Who accepts the results of a fork's job: a label of the pull request, or the reviewers of the job's environment.
 ForkResults = Literal["label", "accepted"]
 
-NAMES = (
-    "suite",
-    "config",
-    "mode",
-    "working-directory",
-    "setup",
-    "github-token",
-    "baseline",
-    "baseline-artifact",
-    "baseline-branch",
-    "on-missing-baseline",
-    "fail-on",
-    "iterations",
-    "runs",
-    "concurrency",
-    "filter",
-    "shard",
-    "max-llm-calls",
-    "max-cost-usd",
-    "cache-key",
-    "cache-dir",
-    "comment",
-    "comment-id",
-    "check-name",
-    "fork-results",
-    "annotations",
-    "report-dir",
-    "comment-template",
-    "summary-template",
-    "matrix",
-    "check-run-id",
-)
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "mode": ("run", "gate", "publish"),
     "comment": ("always", "changes", "failures", "never"),
@@ -132,6 +100,7 @@ class Inputs:
             filter=self.filter or None,
             shard=self.shard,
             fail_on=self.fail_on,
+            needs_baseline=self._needs_baseline,
             max_llm_calls=self.max_llm_calls,
             max_cost_usd=self.max_cost_usd,
             **self._templates(),
@@ -140,7 +109,11 @@ class Inputs:
     def settings_of_reports(self) -> Settings:
         """Return the settings for saved results."""
         config = Path(self.config) if self.config else None
-        return Settings(config=config, fail_on=self.fail_on, **self._templates())
+        return Settings(config=config, fail_on=self.fail_on, needs_baseline=self._needs_baseline, **self._templates())
+
+    @property
+    def _needs_baseline(self) -> bool:
+        return self.on_missing_baseline == "fail" and self.baseline != "none"
 
     def _templates(self) -> dict[str, Any]:
         named = {"comment_template": self.comment_template, "summary_template": self.summary_template}
@@ -240,9 +213,7 @@ class _Reader:
         value = RENAMED.get(name, {}).get(value, value)
         allowed = _CHOICES[name]
         if value not in allowed:
-            self._wrong(
-                name, f"{value!r} is not allowed{did_you_mean(value, allowed)}; allowed: {', '.join(allowed)}"
-            )
+            self._wrong(name, f"{value!r} is not allowed{choices(value, allowed)}")
         return value
 
     def _shard(self) -> Shard | None:
@@ -285,4 +256,4 @@ class _Reader:
         return None
 
     def _wrong(self, name: str, message: str) -> None:
-        self.problems.append(Problem(message, path=f"input {name}"))
+        self.problems.append(Problem(message, path=f"input {name}", kind=Kind.GITHUB))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,12 +24,14 @@ from agenteval.ci.github.event import run_page
 from agenteval.ci.github.publish.publisher import Content, Publisher, content_of
 from agenteval.ci.github.runner import annotation, stop_commands
 from agenteval.core.base_commit import with_base_commit
-from agenteval.core.errors import AgentEvalError, ConfigError, Problem, joined, problems_of, unexpected_error
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem, problems_of, unexpected_error
 from agenteval.core.files.reading import below
 from agenteval.core.masking import redactor
+from agenteval.core.mistakes import Mistake, counted, mistakes
 from agenteval.report.markdown.placeholders import render_problems, render_unfinished, render_unpublished
 from agenteval.report.markdown.render import render_summary
-from agenteval.report.write import print_table
+from agenteval.report.terminal.detail import Detail
+from agenteval.report.write import print_result
 from agenteval.results.store import RESULTS_FILE
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pooled import run_pooled
@@ -121,9 +123,11 @@ def _end(number: int, _frame: object) -> NoReturn:
 
 def _act(context: Context, files: RunnerFiles) -> int:
     if context.event.refused:
-        raise ConfigError(Problem(f"refused: {context.event.refused}"))
+        raise ConfigError(Problem(f"refused: {context.event.refused}", kind=Kind.GITHUB))
     if context.inputs.mode == "publish":
         return _publish_first_stage(context, files)
+    if context.inputs.mode == "run":
+        context.check_checkout()
     context.enter()
     check_report_directory(Path(context.inputs.report_dir))
     runs = context.runs
@@ -138,7 +142,7 @@ def _act(context: Context, files: RunnerFiles) -> int:
             outcome = merge_files(_parts(context.inputs.suites), private, settings, host)
         else:
             outcome = run_pooled(settings, private, runs, lambda line: say(f"agenteval: {line}"), host)
-            print_table(outcome.results, outcome.view, sys.stdout)
+            print_result(outcome.results, outcome.view, sys.stdout, Detail(settings.verbosity, outcome.archive))
     _finish(context, files, outcome, directory)
     return outcome.exit_status
 
@@ -162,8 +166,6 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
         outcome.results,
         outcome.view,
         context.options,
-        outcome.archive,
-        outcome.quarantined,
         name=context.step.title,
         presentation=look,
     )
@@ -172,6 +174,7 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
         return
     _publish(context, files, content)
     _report_decline(context, outcome)
+    _annotate(mistakes(outcome.agent_problems))
     publisher = context.publisher
     if publisher is None or publisher.check is None:
         for line in as_commands(content.annotations, _COMMANDS):
@@ -211,17 +214,22 @@ def _report_decline(context: Context, outcome: RunOutcome) -> None:
 def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) -> None:
     """Write the problems of a run that could not start or failed to all outputs."""
     redact = redactor()
-    problems = joined(problems_of(error))
-    for problem in problems:
-        where = f"{problem.path}: " if problem.path else ""
-        text = redact(f"{where}{problem.message}")
-        say(annotation("error", text, file=redact(problem.file) or None, line=problem.line, title="agenteval"))
-    text = render_problems(problems, context.step.title if context else "")
+    found = mistakes(problems_of(error))
+    _annotate(found)
+    text = render_problems(problems_of(error), context.step.title if context else "")
     files.outputs({"verdict": "error"})
     files.summary(text)
     if context is not None and context.inputs.mode != "publish":
-        title = redact(f"{len(problems)} problems" if len(problems) > 1 else problems[0].message)
+        title = redact(counted(found) if len(found) > 1 else found[0].problem.message)
         _publish(context, files, Content(title, text, text, "failure"))
+
+
+def _annotate(found: Sequence[Mistake]) -> None:
+    """Show mistakes at their first places."""
+    redact = redactor()
+    for mistake in found:
+        place, text = mistake.problem, redact(f"{mistake.text}\n{mistake.page}")
+        say(annotation("error", text, file=redact(place.file) or None, line=place.line, title="agenteval"))
 
 
 def _publish(context: Context, files: RunnerFiles, content: Content) -> None:
@@ -267,7 +275,7 @@ def _results_below(place: Path) -> list[Path]:
         found = [folder / name for folder, _, names in below(place) for name in names if name == RESULTS_FILE]
         return sorted(found) or [place]
     except OSError as error:
-        raise ConfigError(Problem(f"{place} {error.strerror}", path="suite")) from None
+        raise ConfigError(Problem(f"{place} {error.strerror}", path="suite", kind=Kind.GITHUB)) from None
 
 
 def _tell(publisher: Publisher, files: RunnerFiles) -> None:

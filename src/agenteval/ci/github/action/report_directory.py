@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from agenteval.ci.github.action.workspace import check_that_user_code_ended, owner_of
-from agenteval.core.errors import ConfigError, Problem, write_error
+from agenteval.core.errors import ConfigError, Kind, Problem, write_error
 from agenteval.core.files.boundary import FileOwner, also_inside, boundary, bounded, outside_problem
 from agenteval.core.files.lock import locked
 from agenteval.core.files.reading import LARGEST_RECORDING, below, open_regular
@@ -46,7 +46,7 @@ def check_report_directory(directory: Path) -> None:
         ConfigError: it is outside.
     """
     if problem := outside_problem(directory):
-        raise ConfigError(Problem(problem, path="report-dir"))
+        raise ConfigError(Problem(problem, path="report-dir", kind=Kind.GITHUB))
 
 
 @contextmanager

@@ -59,16 +59,17 @@ def reverted_files(environment: Mapping[str, str]) -> Iterator[None]:
         environment: environment variables of the step, as the runner set them.
 
     Raises:
-        InfrastructureError: a file cannot be written, for instance because user code has closed its directory.
+        InfrastructureError: a file cannot be restored, for instance because user code has moved its directory; the
+            others are restored.
     """
     named = (Path(environment[name]) for name in (*COMMAND_FILES, "GITHUB_EVENT_PATH") if environment.get(name))
     before = {path: path.read_bytes() for path in named if path.is_file() and not path.is_symlink()}
     try:
         yield
     finally:
-        for path, content in before.items():
-            if not _contains(path, content):
-                _replace(path, content)
+        problems = [problem for path, content in before.items() if (problem := _revert(path, content))]
+        if problems:
+            raise InfrastructureError("\n".join(problems))
 
 
 def restore_files(environment: Mapping[str, str]) -> None:
@@ -131,25 +132,39 @@ def _closed_temporary_directory(directory: Path, owner: Owner) -> Iterator[None]
             _change(directory, found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
 
 
-def _contains(path: Path, content: bytes) -> bool:
+def _revert(path: Path, content: bytes) -> str:
+    """Undo changes of a file; return why that is impossible, or an empty text."""
     try:
-        return not path.is_symlink() and path.is_file() and path.read_bytes() == content
+        if not _contains(path, content):
+            _replace(path, content)
+    except OSError as error:
+        return f"user code has changed {path}, and it cannot be restored: {error.strerror}"
+    return ""
+
+
+def _contains(path: Path, content: bytes) -> bool:
+    """Return whether a file has a content; what is longer is never read, because a sparse file takes no space."""
+    try:
+        found = path.lstat()
     except OSError:
         return False
+    has_its_size = stat.S_ISREG(found.st_mode) and found.st_size == len(content)
+    return has_its_size and _beginning(path, found.st_size) == content
+
+
+def _beginning(path: Path, size: int) -> bytes:
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(opened, "rb") as file:
+        return file.read(size)
 
 
 def _replace(path: Path, content: bytes) -> None:
     """Write a file in the place of anything at its path."""
     new = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    try:
-        new.write_bytes(content)
-        if path.is_dir() and not path.is_symlink():
-            path.rename(new.with_name(f"{new.name}.moved"))
-        new.replace(path)
-    except OSError as error:
-        raise InfrastructureError(
-            f"user code has changed {path}, and it cannot be restored: {error.strerror}"
-        ) from None
+    new.write_bytes(content)
+    if path.is_dir() and not path.is_symlink():
+        path.rename(new.with_name(f"{new.name}.moved"))
+    new.replace(path)
 
 
 def _move_back(hidden: Path, directory: Path) -> None:

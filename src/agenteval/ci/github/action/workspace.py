@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from agenteval.core.errors import ConfigError, InfrastructureError, Problem
+from agenteval.core.errors import ConfigError, InfrastructureError, Kind, Problem
 from agenteval.core.files.boundary import FileOwner
 from agenteval.core.files.ownership import change_owner_of
 from agenteval.core.process.confinement import Owner
@@ -102,6 +102,9 @@ def _workspace(environment: Mapping[str, str]) -> Path:
     path = Path(named or os.devnull).resolve()
     if not path.is_dir() or path == Path(path.root):
         raise ConfigError(
-            Problem(f"GITHUB_WORKSPACE is {named!r}, not the directory of a checkout; run the action in a workflow")
+            Problem(
+                f"GITHUB_WORKSPACE is {named!r}, not the directory of a checkout; run the action in a workflow",
+                kind=Kind.GITHUB,
+            )
         )
     return path

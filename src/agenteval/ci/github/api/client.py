@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.urls import display_url, is_http_url
 from agenteval.core.version import __version__
 
@@ -56,10 +56,14 @@ class Client:
         """
         token = token.strip()
         if not token:
-            raise ConfigError(Problem("a token is needed to talk to GitHub", path="github-token"))
+            raise ConfigError(Problem("a token is needed to talk to GitHub", path="github-token", kind=Kind.GITHUB))
         api_url = environment.get("GITHUB_API_URL") or DEFAULT_API_URL
         if not is_http_url(api_url):
-            raise ConfigError(Problem(f"{display_url(api_url)!r} is not an http or https URL", path="GITHUB_API_URL"))
+            raise ConfigError(
+                Problem(
+                    f"{display_url(api_url)!r} is not an http or https URL", path="GITHUB_API_URL", kind=Kind.GITHUB
+                )
+            )
         return cls(token, api_url.rstrip("/"))
 
     @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, cast
@@ -40,6 +40,13 @@ _REMAINING = "x-ratelimit-remaining"
 _RESET = "x-ratelimit-reset"
 _PER_PAGE = 100
 _MAX_ANSWER = 300
+#: What is missing without a permission of the job; README.md and docs/github.md have the same words.
+WITHOUT: Mapping[str, str] = {
+    "contents: read": "private repositories are not checked out, and the base commit cannot be fetched",
+    "actions: read": "there is no baseline: every run is a first run",
+    "pull-requests: write": "there is no comment; the job summary is written as always",
+    "checks: write": "there is no check run; the job shows the first annotations",
+}
 # What GitHub says if no permission helps, and the fix.
 _READ_ONLY = {
     "is locked": "The conversation is locked, and the token may not write to it: unlock it, or set `comment: never`",
@@ -188,7 +195,8 @@ def _explain_answer(error: GithubException, permissions: Sequence[str]) -> str:
             return f"{said}. {fix}"
     if error.status == 403:
         block = "\n".join(["permissions:", *(f"  {line}" for line in permissions)])
-        return f"{said}. The token lacks a permission; give the job these:\n\n{block}"
+        lost = "".join(f"\n\nWithout `{line}`, {WITHOUT[line]}." for line in permissions if line in WITHOUT)
+        return f"{said}. The token lacks a permission; give the job these:\n\n{block}{lost}"
     if error.status == 404:
         return f"{said}. It does not exist, or the token may not see it"
     return said

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agenteval.ci.github.api.client import Client
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 if TYPE_CHECKING:
     from github.PullRequest import PullRequest
@@ -68,7 +68,11 @@ def first_stage(client: Client, repository: str, run_id: int) -> FirstStage:
         place = api.get_repo(repository)
         run = place.get_workflow_run(run_id)
         if run.event != "pull_request":
-            raise ConfigError(Problem(f"workflow run {run_id} is of the event {run.event!r}, not of a pull request"))
+            raise ConfigError(
+                Problem(
+                    f"workflow run {run_id} is of the event {run.event!r}, not of a pull request", kind=Kind.GITHUB
+                )
+            )
         head = run.head_repository.full_name if run.head_repository else None
         pulls = tuple(OpenPullRequest(pull.number, pull.base.sha) for pull in _pull_requests(place, run))
         return FirstStage(

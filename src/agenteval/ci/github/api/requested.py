@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agenteval.ci.github.api.client import Client, GithubError
 from agenteval.ci.github.api.permissions import may_write
 from agenteval.ci.github.event import Plan, Request, with_confirmed_request
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.files.reading import read_regular
 
 PERMISSIONS = ("pull-requests: read",)
@@ -62,4 +62,4 @@ def _checked_out(workspace: Path) -> str:
 
 
 def _refused(why: str) -> ConfigError:
-    return ConfigError(Problem(f"refused: {why}"))
+    return ConfigError(Problem(f"refused: {why}", kind=Kind.GITHUB))

@@ -10,11 +10,11 @@ from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.baseline import model as wanted
 from agenteval.ci.github.baseline.search import Accept, find_baseline
 from agenteval.core.errors import ConfigError
+from agenteval.core.paths import place_of
 from agenteval.core.text.escape import terminal
 from agenteval.results.model import Results
 from agenteval.run.baseline import FoundBaseline, MissingBaseline, Search
 from agenteval.run.confirm.clone import Clone
-from agenteval.run.resolve.suites import place_of
 
 OnMissing = Literal["pass", "warn", "fail"]
 
@@ -38,7 +38,7 @@ class Absence:
             for line in (*missing.notes, message):
                 self.tell(terminal(line))
             return Search(missing=MissingBaseline())
-        return Search(missing=MissingBaseline((*missing.notes, message), is_required=self.on_missing == "fail"))
+        return Search(missing=MissingBaseline((*missing.notes, message)))
 
 
 @dataclass(frozen=True)

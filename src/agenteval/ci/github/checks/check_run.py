@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.runner import annotation as command
-from agenteval.report.view.annotations import Annotation
+from agenteval.report.view.annotations import Annotation, Level
 
 PERMISSIONS = ("contents: read", "checks: write")
 #: Limit of a summary and of a text, in bytes. GitHub's documentation gives characters, but GitHub counts bytes.
@@ -23,7 +23,11 @@ BATCH = 50
 Conclusion = Literal["success", "failure", "neutral", "cancelled", "skipped", "timed_out", "action_required"]
 Body = dict[str, Any]
 
-_LEVELS: dict[str, Literal["error", "warning"]] = {"failure": "error", "warning": "warning"}
+_LEVELS: dict[Level, Literal["error", "warning", "notice"]] = {
+    "failure": "error",
+    "warning": "warning",
+    "notice": "notice",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +186,8 @@ def _commands(annotations: Sequence[Annotation], limit: int) -> Iterator[str]:
             _LEVELS[item.level], item.message, file=item.path, line=item.line, title=item.title or "agenteval"
         )
     if left := annotations[len(shown) :]:
-        cases = "1 more case is" if len(left) == 1 else f"{len(left):,} more cases are"
-        yield command(_LEVELS[left[0].level], f"{cases} in the job summary", title="agenteval")
+        causes = "1 more cause is" if len(left) == 1 else f"{len(left):,} more causes are"
+        yield command(_LEVELS[left[0].level], f"{causes} in the job summary", title="agenteval")
 
 
 def _described(annotation: Annotation) -> Body:

@@ -16,6 +16,7 @@ _MARKER = re.compile(
     r"(?:\s+of=(?P<workflow>[0-9a-f]{8})\.(?P<job>[0-9a-f]{8})\.(?P<step>[0-9a-f]{8}))?"
     r"(?:\s+verdict=(?P<verdict>[a-z]{1,20}))?\s*-->"
 )
+_LINE = re.compile(r"<!--\s*agenteval:(?P<kind>row|heading)\s(?P<text>.*)\s-->")
 _VERDICTS: dict[str | None, Verdict] = {word: word for word in get_args(Verdict)}
 #: Inner markers of a section, and the part after each of them.
 _PARTS = {"running": "head", "more": "detail", "less": "note"}
@@ -40,8 +41,8 @@ def _sections(lines: Iterable[str]) -> Iterator[Section]:
         found = _MARKER.fullmatch(line.strip())
         if found is None:
             if reading:
-                reading.texts[reading.part].append(line)
-        elif found["kind"] in {"section", "end"}:
+                reading.read(line)
+        elif found["kind"] in {"section", "end", "fold"}:
             if reading:
                 yield reading.section()
             reading = _Reading(found) if found["kind"] == "section" and found["name"] else None
@@ -61,6 +62,14 @@ class _Reading:
         self.origin = Origin(found["workflow"], found["job"], found["step"]) if found["workflow"] else None
         self.texts: dict[str, list[str]] = {"head": []}
         self.part = "head"
+        self.row = ""
+
+    def read(self, line: str) -> None:
+        hidden = _LINE.fullmatch(line.strip())
+        if hidden and hidden["kind"] == "row":
+            self.row = hidden["text"]
+        else:
+            self.texts[self.part].append(hidden["text"] if hidden else line)
 
     def enter(self, part: str) -> None:
         if part == "head" and self.part == "head" and "notice" not in self.texts:
@@ -73,4 +82,4 @@ class _Reading:
         text = {part: "\n".join(lines) for part, lines in self.texts.items()}
         detail = None if "note" in text else text.get("detail", "")
         notice = text.get("notice", "")
-        return Section(self.key, text["head"], detail, self.revision, notice, self.verdict, self.origin)
+        return Section(self.key, text["head"], detail, self.revision, notice, self.verdict, self.origin, self.row)

@@ -15,6 +15,9 @@
     <!-- agenteval:end key=ci-eval-1a2b3c4d -->
 
 Only whole lines are markers, and the text of a section cannot contain one. :mod:`.parser` parses the text.
+
+If several jobs share the comment, a table of all of them comes first, and each section is folded: its heading is the
+line that opens it, and stays in the section as a hidden line. The parser drops what is outside of the sections.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
+from agenteval.ci.github.comment.overview import is_row, overview, summary_of
 from agenteval.report.size_limits import COMMENT_LIMIT, ReportTooLargeError, characters
 from agenteval.results.verdict import Verdict
 
@@ -32,6 +36,9 @@ _DEFAULT_ID = "default"
 _MAX_ID = 64
 _MAX_SLUG = 40
 _MAX_LINE = 200
+_MAX_HEADING = 1_000
+_OPEN = " open"
+_FOLD = "<!-- agenteval:fold -->"
 
 _ORDER: tuple[Verdict | None, ...] = ("failed", "error", "unproven", None, "passed")
 
@@ -99,6 +106,7 @@ class Section:
         notice: Markdown above the head while the job is running again.
         verdict: the verdict that the head shows; ``None`` if it is unknown.
         origin: the step that writes it; ``None`` if it is unknown.
+        row: its row in the table of all jobs, as Markdown; empty if it has none.
 
     Raises:
         ValueError: the key has characters that are not allowed in a marker.
@@ -111,11 +119,13 @@ class Section:
     notice: str = ""
     verdict: Verdict | None = None
     origin: Origin | None = None
+    row: str = ""
 
     def __post_init__(self) -> None:
         if not _KEY.fullmatch(self.key):
             raise ValueError(f"{self.key!r} is not the key of a section")
         object.__setattr__(self, "head", _clean(self.head))
+        object.__setattr__(self, "row", self.row if is_row(self.row) and not _FORGED.search(self.row) else "")
         object.__setattr__(self, "notice", _clean(self.notice))
         object.__setattr__(self, "detail", None if self.detail is None else _clean(self.detail))
 
@@ -123,6 +133,12 @@ class Section:
     def label(self) -> str:
         """Return the readable part of the key."""
         return _HASH_AT_END.sub("", self.key)
+
+    @property
+    def heading(self) -> str:
+        """Return the first line of the head, if it is a heading that a hidden line can hold; else an empty text."""
+        line = _first_line_of(self.head)
+        return line if line.startswith("### ") and "-->" not in line and len(line) <= _MAX_HEADING else ""
 
     @property
     def is_empty(self) -> bool:
@@ -135,16 +151,34 @@ class Section:
 
     def lines(self) -> Iterator[str]:
         """Yield the section's parts with markers."""
+        yield from self._lines(self.head)
+
+    def folded_lines(self, attributes: str = "") -> Iterator[str]:
+        """Yield the section's parts with markers, folded below its heading.
+
+        Args:
+            attributes: of the element that folds it.
+        """
+        # The markers end a section that has lost its end.
+        yield from (_FOLD, f"<details{attributes}><summary>{summary_of(self)}</summary>", "")
+        hidden = self.heading
+        head = f"<!-- agenteval:heading {hidden} -->{self.head[len(hidden) :]}" if hidden else self.head
+        yield from self._lines(head)
+        yield from (_FOLD, "</details>", "")
+
+    def _lines(self, head: str) -> Iterator[str]:
         known = {"rev": self.revision, "of": self.origin, "verdict": self.verdict}
         attributes = " ".join(f"{name}={value}" for name, value in known.items() if value is not None)
         yield f"<!-- agenteval:section key={self.key} {attributes} -->"
         if self.is_empty:
             yield f"<!-- agenteval:end key={self.key} -->"
             return
+        if self.row:
+            yield f"<!-- agenteval:row {self.row} -->"
         # The blank lines end tables, quotes and HTML blocks, which would include the marker.
         if self.notice:
             yield from (self.notice, "", "<!-- agenteval:running -->")
-        yield from (self.head, "")
+        yield from (head, "")
         if self.detail is None:
             yield from ("<!-- agenteval:less -->", _left_out(self.label), "")
         elif self.detail:
@@ -160,8 +194,9 @@ class Section:
         return self if self.detail == "" else replace(self, detail=None)
 
     def in_short(self) -> Self:
-        """Return the section with only the first line of each text."""
-        return replace(self.without_detail(), head=_first_line(self.head), notice=_first_line(self.notice))
+        """Return the section with only the first line of each text, and without a row."""
+        head, notice = _first_line(self.head), _first_line(self.notice)
+        return replace(self.without_detail(), head=head, notice=notice, row="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +238,26 @@ class Comment:
             ReportTooLargeError: the first line of one section does not fit.
         """
         for sections in _shorter_and_shorter(self.sections, own):
-            if characters(self.mark) + sum(section.size() for section in sections) <= limit:
-                return "\n".join([self.mark, *(line for section in sections for line in section.lines())])
+            text = "\n".join([self.mark, *_arranged(sections)])
+            if characters(text) <= limit:
+                return text
         raise ReportTooLargeError(f"a comment does not fit into {limit:,} characters even with the least detail")
+
+
+def _arranged(sections: Sequence[Section]) -> Iterator[str]:
+    """Yield the lines of a section alone, or of several ones below a table, of which the worst is open."""
+    told = [section for section in sections if not section.is_empty]
+    if len(told) <= 1 or not any(section.row for section in told):
+        for section in sections:
+            yield from section.lines()
+        return
+    yield from overview(told)
+    worst = next((section for section in told if section.verdict not in {"passed", None}), None)
+    for section in sections:
+        if section.is_empty:
+            yield from section.lines()
+        else:
+            yield from section.folded_lines(_OPEN if section is worst else "")
 
 
 def marker(comment_id: str = "") -> str:
@@ -254,6 +306,10 @@ def _shorter_and_shorter(sections: Sequence[Section], own: str) -> Iterator[list
 
 def _left_out(label: str) -> str:
     return f"_Detail left out to stay within GitHub's limit; see the job summary of_ `{label}`."
+
+
+def _first_line_of(text: str) -> str:
+    return text.partition("\n")[0]
 
 
 def _first_line(text: str) -> str:

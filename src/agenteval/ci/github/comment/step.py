@@ -17,6 +17,27 @@ _LONGEST_TITLE = 99
 
 
 @dataclass(frozen=True)
+class MatrixValue:
+    """A value of a matrix.
+
+    Attributes:
+        place: the keys that lead to it.
+        value: the value; ``1`` and ``"1"`` are of different legs.
+    """
+
+    place: tuple[str | int, ...]
+    value: str | float | bool
+
+    @property
+    def key(self) -> str:
+        """Return what tells it from values of other legs."""
+        return json.dumps([*self.place, self.value])
+
+    def __str__(self) -> str:
+        return self.value if isinstance(self.value, str) else json.dumps(self.value)
+
+
+@dataclass(frozen=True)
 class StepName:
     """What tells the steps apart that write to one comment.
 
@@ -29,18 +50,18 @@ class StepName:
 
     workflow: str = ""
     job: str = ""
-    leg: tuple[str, ...] = ()
+    leg: tuple[MatrixValue, ...] = ()
     step: str = ""
 
     @property
     def key(self) -> str:
         """Return the key of the section."""
-        return section_key(self.workflow, self.job, *self.leg, self.step)
+        return section_key(self.workflow, self.job, *(value.key for value in self.leg), self.step)
 
     @property
     def title(self) -> str:
         """Return the name for headings: ``evaluate (ubuntu, 3.12)``; empty if the job is unknown."""
-        leg = f" ({', '.join(self.leg)})" if self.leg else ""
+        leg = f" ({', '.join(map(str, self.leg))})" if self.leg else ""
         step = f" · {self._step}" if self._step else ""
         return shortened(f"{self.job}{leg}{step}".strip(), _LONGEST_TITLE)
 
@@ -52,7 +73,7 @@ class StepName:
         return f"step {unnamed[1]}" if unnamed[1] else ""
 
 
-def leg_of(matrix: str) -> tuple[str, ...]:
+def leg_of(matrix: str) -> tuple[MatrixValue, ...]:
     """Return the values of a matrix, in the order of their keys.
 
     An object with an ``id`` counts by its id, because its other values can change with every commit.
@@ -66,19 +87,19 @@ def leg_of(matrix: str) -> tuple[str, ...]:
         return ()
     if not isinstance(parsed, dict):
         return ()
-    return tuple(text for key in sorted(parsed) for text in _texts(parsed[key]))
+    return tuple(value for key in sorted(parsed) for value in _values((key,), parsed[key]))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _values(place: tuple[str | int, ...], value: Any) -> Iterator[MatrixValue]:
     if isinstance(value, dict):
         known = value.get("id")
         if isinstance(known, str | int) and known != "":
-            yield str(known)
+            yield MatrixValue((*place, "id"), known)
             return
         for key in sorted(value):
-            yield from _texts(value[key])
+            yield from _values((*place, key), value[key])
     elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
+        for number, item in enumerate(value):
+            yield from _values((*place, number), item)
     elif value is not None:
-        yield value if isinstance(value, str) else json.dumps(value)
+        yield MatrixValue(place, value)

@@ -20,7 +20,7 @@ import yaml
 from agenteval.ci.github.api.client import Client, GithubError
 from agenteval.ci.github.api.contents import read_file
 from agenteval.core.documents.yaml.read import parse_yaml
-from agenteval.core.errors import AgentEvalError, ConfigError, Problem
+from agenteval.core.errors import AgentEvalError, ConfigError, Kind, Problem
 from agenteval.core.files.boundary import also_inside
 from agenteval.core.files.safe_directory import safe_directory
 from agenteval.core.paths import is_too_long
@@ -135,7 +135,9 @@ class _Copy:
             return None
         self._asked.add(path)
         if len(self._asked) > _MOST_FILES:
-            raise ConfigError(Problem(f"the rules of the run consist of more than {_MOST_FILES} files"))
+            raise ConfigError(
+                Problem(f"the rules of the run consist of more than {_MOST_FILES} files", kind=Kind.GITHUB)
+            )
         files = self.files
         try:
             return read_file(files.client, files.repository, str(path), files.commit)
@@ -167,5 +169,5 @@ def _inside(name: str) -> PurePosixPath:
     path = PurePosixPath(posixpath.normpath(name))
     is_plain = not path.is_absolute() and not {"..", ".git"} & set(path.parts) and name.isprintable()
     if not is_plain or is_too_long(name):
-        raise ConfigError(Problem(f"{name[:200]!r} is not a path in the repository"))
+        raise ConfigError(Problem(f"{name[:200]!r} is not a path in the repository", kind=Kind.GITHUB))
     return path

@@ -42,11 +42,10 @@ def planned_calls(target: PublicationTarget, options: PublishOptions, content: C
 
 
 def _check_calls(root: str, target: PublicationTarget, options: PublishOptions, content: Content) -> Iterator[Call]:
-    head = content.parts[0]
     note = render_running(target.commit, target.run_url)
     start = creation(target.commit, options.check_name, target.run_url, target.external_id, note)
     yield Call(f"POST {root}/check-runs", body=_json(start))
-    for body in updates(content.conclusion, content.title, head, content.details, content.annotations):
+    for body in updates(content.conclusion, content.title, content.summary, content.details, content.annotations):
         yield Call(f"PATCH {root}/check-runs/{{id}}", body=_json(body))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
@@ -17,9 +18,11 @@ from agenteval.core.errors import AgentEvalError
 from agenteval.core.text.escape import one_line
 from agenteval.report.markdown.placeholders import render_running, render_unfinished, running_note
 from agenteval.report.presentation import Presentation
+from agenteval.report.size_limits import utf8_bytes
 from agenteval.report.view.annotations import Annotation, annotate
-from agenteval.report.view.view import GateView, verdict_line
-from agenteval.results.archive import Archive
+from agenteval.report.view.causes import causes_of
+from agenteval.report.view.heading import heading_of as heading_of_run
+from agenteval.report.view.view import GateView
 from agenteval.results.model import Results
 from agenteval.results.verdict import Verdict
 
@@ -27,6 +30,8 @@ CommentMode = Literal["always", "changes", "failures", "never"]
 
 # Reserve for the hidden lines around a section.
 _SECTION_LIMIT = 64_000
+# Lines that begin neither a table nor a list nor a paragraph.
+_NO_TABLE = ("<", "```", "#", "~~~")
 _TITLE_LIMIT = 250
 _CHANGES = {"regressed", "improved"}
 _PLAIN = Presentation()
@@ -92,12 +97,13 @@ class Content:
     Attributes:
         title: the verdict in one line of plain text.
         markdown: the comment; its first two paragraphs stay if space is limited.
-        details: text of the check run after these paragraphs.
+        details: text of the check run after its summary.
         conclusion: conclusion of the check run.
         verdict: the gate's verdict; ``error`` also without results.
         is_change: whether any case got better or worse.
         annotations: annotations of the suite files.
         note: what the texts say below the numbers, as Markdown.
+        row: its row in the table of all jobs; empty without results.
     """
 
     title: str
@@ -108,6 +114,15 @@ class Content:
     is_change: bool = False
     annotations: tuple[Annotation, ...] = ()
     note: str = ""
+    row: str = ""
+
+    @property
+    def summary(self) -> str:
+        """Return the summary of the check run: what follows the heading up to the first fold."""
+        head, detail = self.parts
+        title, _, rest = head.partition("\n\n")
+        text = rest if title.startswith("### ") and rest else head
+        return "\n\n".join(filter(None, (text, _up_to_folds(detail)))) if self.row else head
 
     @property
     def parts(self) -> tuple[str, str]:
@@ -147,7 +162,13 @@ def section_of(place: PublicationTarget, content: Content, jobs: RunJobs | None)
     step = place.step
     origin = None if jobs is None else Origin.of(step.workflow, jobs.own, step.step)
     head, detail = content.parts
-    return Section(step.key, head, detail, place.revision, verdict=content.verdict, origin=origin)
+    return Section(step.key, head, detail, place.revision, verdict=content.verdict, origin=origin, row=content.row)
+
+
+def _up_to_folds(markdown: str) -> str:
+    """Return the tables and lists at the beginning of a text."""
+    lines = itertools.takewhile(lambda line: not line.startswith(_NO_TABLE), markdown.splitlines())
+    return "\n".join(lines).strip()
 
 
 def revision_of(run_id: str | None, attempt: str | None) -> Revision:
@@ -172,28 +193,36 @@ def content_of(
     results: Results,
     view: GateView,
     options: PublishOptions,
-    archive: Archive,
-    quarantined: Collection[str],
     *,
     name: str = "",
     presentation: Presentation = _PLAIN,
 ) -> Content:
     """Return the texts of a finished run; ``name`` is the job's, for the heading of the comment."""
-    from agenteval.report.markdown.render import render_comment, render_summary
+    from agenteval.report.markdown.overview import overview_row
+    from agenteval.report.markdown.render import render_check, render_comment
 
     comparison = results.comparison
-    found = annotate(results, archive, quarantined=quarantined).items if options.annotations else ()
+    found = annotate(results).items if options.annotations else ()
+    job = heading_of(name, options.comment_id)
+    markdown = render_comment(results, view, job, limit=_SECTION_LIMIT, presentation=presentation)
+    fits = utf8_bytes(markdown) <= TEXT_LIMIT
+    text = markdown if fits else render_check(results, view, limit=TEXT_LIMIT, presentation=presentation)
     return Content(
-        title=one_line(verdict_line(view.verdict, view.headline), _TITLE_LIMIT),
-        markdown=render_comment(
-            results, view, heading_of(name, options.comment_id), limit=_SECTION_LIMIT, presentation=presentation
-        ),
-        details=render_summary(results, view, limit=TEXT_LIMIT, presentation=presentation),
+        title=one_line(heading_of_run(results, view, causes_of(results)).title, _TITLE_LIMIT),
+        markdown=markdown,
+        details=_after(text),
         conclusion=_conclusion(view),
         verdict=view.verdict,
         is_change=comparison is not None and any(case.change in _CHANGES for case in comparison.cases),
         annotations=found,
+        row=overview_row(results, view, job, presentation),
     )
+
+
+def _after(markdown: str) -> str:
+    """Return what follows the heading, the sentence and the tables of a comment."""
+    rest = markdown.strip().partition("\n\n")[2].partition("\n\n")[2].strip()
+    return rest.removeprefix(_up_to_folds(rest)).strip()
 
 
 @dataclass
@@ -299,7 +328,7 @@ class Publisher:
             self.check,
             conclusion=content.conclusion,
             title=content.title,
-            summary=content.parts[0],
+            summary=content.summary,
             text=content.details,
             annotations=content.annotations,
         )

@@ -17,10 +17,9 @@ from agenteval.ci.github.publish.publisher import (
     content_of,
     revision_of,
 )
-from agenteval.compare.gate import decide_gate, quarantined
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.compare.gate import decide_gate, quarantined, rules_of
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.report.view.view import view_of
-from agenteval.results.archive import InMemory
 from agenteval.results.model import Results
 from agenteval.results.store import read_results
 from agenteval.run.resolve.saved import resolve_saved
@@ -116,8 +115,10 @@ def judged_content(
     """
     spec = resolve_saved(results, settings, environment)
     gate = decide_gate(results, spec.gate)
-    view, counted_out = view_of(gate, results), quarantined(results, spec.gate)
-    return content_of(results, view, options, InMemory(), counted_out, presentation=spec.presentation)
+    judged = results.model_copy(
+        update={"gate": gate.model_copy(update={"rules": rules_of(spec.gate, quarantined(results, spec.gate))})}
+    )
+    return content_of(judged, view_of(gate, judged), options, presentation=spec.presentation)
 
 
 def _place(results: Results, target: Target, environment: Mapping[str, str]) -> PublicationTarget:
@@ -125,10 +126,12 @@ def _place(results: Results, target: Target, environment: Mapping[str, str]) -> 
     problems = []
     repository = target.repository or run.repository or environment.get("GITHUB_REPOSITORY")
     if not repository or repository.count("/") != 1:
-        problems.append(Problem(f"{repository or ''!r} is not a repository; name it: --repository OWNER/NAME"))
+        problems.append(
+            Problem(f"{repository or ''!r} is not a repository; name it: --repository OWNER/NAME", kind=Kind.GITHUB)
+        )
     commit = target.commit or run.commit or ""
     if len(commit) not in _COMMIT_LENGTHS or not commit.isalnum():
-        problems.append(Problem("the results contain no commit; name it: --commit SHA"))
+        problems.append(Problem("the results contain no commit; name it: --commit SHA", kind=Kind.GITHUB))
     number = target.pull_request or _number_in(run.ref or "")
     if problems or repository is None:
         raise ConfigError(problems)

@@ -11,7 +11,6 @@ from agenteval.ci.github.publish.stages import Agreed, agreed
 from agenteval.compare.gate import decide_gate, quarantined, rules_of
 from agenteval.compare.policy import BaseNames
 from agenteval.report.view.view import view_of
-from agenteval.results.archive import InMemory
 from agenteval.results.model import Results
 from agenteval.run.resolve.saved import resolve_saved
 from agenteval.run.settings import Settings
@@ -57,7 +56,10 @@ class SecondStage:
             said = (found.contradiction,) if found.contradiction else found.warnings
             view = replace(view, warnings=(*said, *view.warnings))
             look = spec.presentation
-            content = content_of(results, view, self.options, InMemory(), out, name=self.name, presentation=look)
+            # The rules in the results are only a claim.
+            rules = {"rules": rules_of(policy, out)}
+            judged = results.model_copy(update={"gate": found.gate.model_copy(update=rules)})
+            content = content_of(judged, view, self.options, name=self.name, presentation=look)
         return content, found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from agenteval.core.documents.allowed import KeyPatterns, Place
 from agenteval.core.documents.document import Document, KeyPath, Positions, Variables, read_text
 from agenteval.core.documents.toml.positions import find_positions
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 _MOST_PARTS = 200
 
@@ -101,10 +101,10 @@ def read_toml(
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(_toml_problem(name, text, error)) from None
     except RecursionError:
-        raise ConfigError(Problem("not valid TOML: nested too deeply", file=name)) from None
+        raise ConfigError(Problem("not valid TOML: nested too deeply", file=name, kind=Kind.SYNTAX)) from None
     except ValueError as error:
         # The parser also raises errors of Python's limits, such as the number of digits.
-        raise ConfigError(Problem(f"not valid TOML: {error}", file=name)) from None
+        raise ConfigError(Problem(f"not valid TOML: {error}", file=name, kind=Kind.SYNTAX)) from None
     variables.report(unset)
     return Document(
         file=name,
@@ -144,7 +144,9 @@ def _toml_problem(name: str, text: str, error: tomllib.TOMLDecodeError) -> Probl
     written = lines[line - 1] if line <= len(lines) else ""
     words = next((own for theirs, own in _OWN_WORDS.items() if said.startswith(theirs)), said)
     hint = _hint(said, written, lines[: line - 1])
-    return Problem(f"not valid TOML: {words}" + (f"\n  {hint}" if hint else ""), file=name, line=line)
+    return Problem(
+        f"not valid TOML: {words}" + (f"\n  {hint}" if hint else ""), file=name, line=line, kind=Kind.SYNTAX
+    )
 
 
 def _hint(said: str, written: str, above: list[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 # Deeper files crash the parser itself.
 _MAX_DEPTH = 100
@@ -57,7 +57,7 @@ def check_shape(name: str, text: str, loader: type[Any]) -> None:
             problem = "aliases repeat too much text"
         if problem:
             mark = event.start_mark
-            raise ConfigError(Problem(problem, file=name, line=mark.line + 1 if mark else None))
+            raise ConfigError(Problem(problem, file=name, line=mark.line + 1 if mark else None, kind=Kind.SYNTAX))
 
 
 def _is_shallow(text: str) -> bool:

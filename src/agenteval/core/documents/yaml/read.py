@@ -15,7 +15,7 @@ from agenteval.core.documents.document import Document, KeyPath, Variables, read
 from agenteval.core.documents.yaml.limits import check_shape
 from agenteval.core.documents.yaml.places import find_places
 from agenteval.core.documents.yaml.values import OPEN, SEALED, STRING_TAG, Values, seal
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def parse_yaml(
     except yaml.reader.ReaderError:
         raise ConfigError(_character_problem(name, text)) from None
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(Problem(f"not valid YAML: {error}", file=name)) from None
+        raise ConfigError(Problem(f"not valid YAML: {error}", file=name, kind=Kind.SYNTAX)) from None
     return Document(
         file=name,
         directory=directory,
@@ -210,7 +210,7 @@ def _character_problem(name: str, text: str) -> Problem:
     found = yaml.reader.Reader.NON_PRINTABLE.search(text)
     character = f"the character U+{ord(found.group()):04X}" if found else "a character"
     line = text.count("\n", 0, found.start()) + 1 if found else None
-    return Problem(f"not valid YAML: {character} is not allowed", file=name, line=line)
+    return Problem(f"not valid YAML: {character} is not allowed", file=name, line=line, kind=Kind.SYNTAX)
 
 
 def _yaml_problem(name: str, error: yaml.MarkedYAMLError) -> Problem:
@@ -224,4 +224,5 @@ def _yaml_problem(name: str, error: yaml.MarkedYAMLError) -> Problem:
         f"not valid YAML: {said}" + (f" ({hint})" if hint else ""),
         file=name,
         line=mark.line + 1 if mark else None,
+        kind=Kind.SYNTAX,
     )

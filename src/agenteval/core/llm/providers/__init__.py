@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.extras import missing_extra
 from agenteval.core.llm.names import LOCAL
 from agenteval.core.llm.spec import ModelSpec
@@ -49,7 +49,7 @@ def make_provider(model: ModelSpec) -> Provider:
 def _local(model: ModelSpec) -> Provider:
     missing = missing_extra(LOCAL)
     if missing is not None:
-        raise ConfigError(Problem(f"{model.label} needs model2vec: {missing}"))
+        raise ConfigError(Problem(f"{model.label} needs model2vec: {missing}", kind=Kind.JUDGE))
     from agenteval.core.llm.providers.local import LocalProvider
 
     return LocalProvider(model)
@@ -64,7 +64,7 @@ def reachable(model: ModelSpec) -> ModelSpec:
     model = replace(model, endpoint=endpoint(model))
     if model.provider == "azure_openai" and not model.endpoint:
         message = f"no address for {model.label}: set AZURE_OPENAI_ENDPOINT, or `endpoint` of the model"
-        raise ConfigError(Problem(message))
+        raise ConfigError(Problem(message, kind=Kind.JUDGE))
     return model
 
 
@@ -89,4 +89,6 @@ def api_key(model: ModelSpec) -> str:
     if model.provider == "openai" and model.endpoint:
         # Self-hosted servers with OpenAI's protocol accept any key.
         return _SELF_HOSTED_KEY
-    raise ConfigError(Problem(f"no API key for {model.label}: set {variable}, or `api_key` of the model"))
+    raise ConfigError(
+        Problem(f"no API key for {model.label}: set {variable}, or `api_key` of the model", kind=Kind.JUDGE)
+    )

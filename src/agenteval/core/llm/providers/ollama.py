@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Awaitable, Mapping, Sequence
@@ -16,9 +17,12 @@ from agenteval.core.llm.calls import Call, Completion
 from agenteval.core.llm.errors import LlmError
 from agenteval.core.llm.providers.failures import status_error, unreachable_error
 from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.urls import display_url
 
 Reply = TypeVar("Reply")
 _DEFAULT = "http://localhost:11434"
+# Seconds for the list of models.
+_PATIENCE_S = 3.0
 
 
 class OllamaProvider:
@@ -68,11 +72,27 @@ class OllamaProvider:
         except ollama.ResponseError as error:
             raise status_error(self._model, error.status_code, error.error, _headers(error)) from None
         except (ConnectionError, httpx.HTTPError) as error:
-            address = self._model.endpoint or os.environ.get("OLLAMA_HOST") or _DEFAULT
-            raise unreachable_error(self._model, address, error) from None
+            raise unreachable_error(self._model, self._address, error) from None
         except (ValueError, TypeError) as error:
             what = "is not JSON" if isinstance(error, JSONDecodeError) else "does not have Ollama's format"
             raise LlmError(f"{self._model.label} sent a reply that {what}", transient=True) from None
+
+    async def missing(self) -> str:
+        """Ask once for the models; return why this one cannot be asked, or an empty text."""
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                known = await self._client.list()
+        except ollama.ResponseError:
+            # Something answers, and only its replies show what it can do.
+            return ""
+        except (ConnectionError, TimeoutError, httpx.HTTPError, ValueError, TypeError):
+            return f"nothing answers at {display_url(self._address)}"
+        names = [model.model for model in known.models]
+        return "" if self._model.name in names else f"Ollama has not downloaded it: `ollama pull {self._model.name}`"
+
+    @property
+    def _address(self) -> str:
+        return self._model.endpoint or os.environ.get("OLLAMA_HOST") or _DEFAULT
 
     async def close(self) -> None:
         """Close the connections."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Mapping
 from json import JSONDecodeError
 from typing import Any
@@ -16,13 +17,13 @@ from agenteval.core.llm.schema import strict_schema
 from agenteval.core.llm.spec import ModelSpec
 
 AZURE_API_VERSION = "2024-10-21"
-# Name prefixes of reasoning models; they accept no temperature and name the token limit differently.
-_REASONING = ("o1", "o3", "o4", "gpt-5")
+# Reasoning models accept no temperature and name the token limit differently: o1, o4-mini, gpt-5 and all later ones.
+_REASONING = re.compile(r"o\d|gpt-(?:[5-9]|\d\d)")
 
 
 def is_reasoning(name: str) -> bool:
     """Return whether a model is a reasoning model, by its name."""
-    return name.startswith(_REASONING)
+    return _REASONING.match(name) is not None
 
 
 def make_client(model: ModelSpec, key: str) -> openai.AsyncOpenAI:

@@ -99,7 +99,7 @@ def make_analysis_page(suite: AnalysedSuite, created: datetime, notices: Sequenc
     """
     report = suite.report or EvaluationReport()
     result, source = suite.result, _Source(suite.result, suite.answers, report)
-    chosen = [section for section in ORDER[report.tone] if _wanted(section, report)]
+    chosen = [section for section in ORDER[report.tone] if _wanted(section, report, result)]
     parts = [_part(section, source) for section in chosen]
     if result.checks:
         place = 1 if chosen and chosen[0] == "executive_summary" else 0
@@ -122,8 +122,10 @@ def make_analysis_page(suite: AnalysedSuite, created: datetime, notices: Sequenc
     )
 
 
-def _wanted(section: Section, report: EvaluationReport) -> bool:
-    return report.sections.get(section, section in _STYLES[report.style])
+def _wanted(section: Section, report: EvaluationReport, result: EvaluationResult) -> bool:
+    """Return whether the settings ask for a section: by its name, else by the style or by statistical tests."""
+    tested = section == "statistical_analysis" and result.statistics is not None
+    return report.sections.get(section, tested or section in _STYLES[report.style])
 
 
 def _part(section: Section, source: _Source) -> Part:

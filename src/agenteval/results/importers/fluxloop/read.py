@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult
 from agenteval.results.importers.fluxloop.shape import Evaluation, EvaluationSummary, Trace
 from agenteval.results.importers.fluxloop.summary import criteria_of, numbers_of, share
@@ -80,6 +80,7 @@ def read_fluxloop(content: Mapping[str, Any], suites: Sequence[KnownSuite]) -> R
                 fingerprint="",
                 criteria=list(criteria_of(summary.success_criteria_results)),
                 threshold=share(summary.threshold),
+                goal=summary.evaluation_goal,
                 cases=cases,
             )
         ],
@@ -103,7 +104,9 @@ def _suite_of(evaluation: Evaluation, suites: Sequence[KnownSuite]) -> KnownSuit
     meant = [suite for suite in ours if shared(suite) == best]
     if len(meant) > 1:
         paths = ", ".join(suite.path for suite in meant)
-        raise ConfigError(Problem(f"does not say which suite it evaluates ({paths}); compare one at a time"))
+        raise ConfigError(
+            Problem(f"does not say which suite it evaluates ({paths}); compare one at a time", kind=Kind.RESULTS)
+        )
     return meant[0]
 
 

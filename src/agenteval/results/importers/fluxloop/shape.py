@@ -47,6 +47,7 @@ class EvaluationSummary(Shape):
     pass_rate: Number = None
     average_score: Number = None
     threshold: Number = None
+    evaluation_goal: OptionalText = None
     evaluator_stats: Mapped[Stats] = Field({})
     success_criteria_results: Mapped[Json] = Field({})
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.results.case import CaseResult, CaseStatus, IterationResult, Score, SuiteResult, TurnResult, Usage
 from agenteval.results.importers.known_cases import KnownCase, KnownSuite, Repeats
 from agenteval.results.importers.promptfoo.assertions import kind_of, threshold_of
@@ -161,7 +161,8 @@ def _require_one_agent(found: Iterable[_Answered]) -> None:
         raise ConfigError(
             Problem(
                 f"has answers of several providers or prompts to the same cases ({', '.join(several)}), and a run is "
-                "compared with one; keep one with --filter-providers or --filter-prompts of promptfoo"
+                "compared with one; keep one with --filter-providers or --filter-prompts of promptfoo",
+                kind=Kind.RESULTS,
             )
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agenteval.suite.agentci_places import patterns
 from agenteval.suite.formats.base import Format, Source
 
 if TYPE_CHECKING:
@@ -35,4 +36,5 @@ FORMAT = Format(
     load=_load,
     schema=_schema,
     starter=Path(__file__).with_name("starter"),
+    places=patterns,
 )

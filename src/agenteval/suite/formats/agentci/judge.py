@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from agenteval.core.documents.document import Document
 from agenteval.core.errors import Problem
@@ -17,6 +18,13 @@ _AT = ("eval", "llm", "output_schema")
 # Names of the score field, by priority; without any of them the mean of all numbers counts.
 _SCORES = ("score", "overall_score", "overall", "rating")
 _HIGHEST = 10.0
+_SCORED: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"score": {"type": "number"}, "reasoning": {"type": "string"}},
+    "required": ["score"],
+}
+# References and combinations of schemas that are followed.
+_MOST_STEPS = 20
 _NUMBERS = frozenset({"int", "float"})
 
 
@@ -43,6 +51,10 @@ def judge_options(
         if schema is None:
             return None
         numbers = _numbers_of_json_schema(schema)
+        if _is_any_object(schema):
+            # Such a schema does not tell the judge what to reply.
+            numbers = _numbers_of_json_schema(_SCORED)
+            schema = {**schema, **_SCORED}
         options["json_schema"] = schema
     else:
         before = len(problems)
@@ -113,14 +125,50 @@ def _unusable_keyword(schema: Any) -> str | None:
 
 def _numbers_of_json_schema(schema: Mapping[str, Any]) -> dict[str, tuple[float | None, float | None]]:
     """Return the numbers of an object with their lowest and highest value."""
-    properties = schema.get("properties")
     found = {}
-    for name, value in (properties if isinstance(properties, dict) else {}).items():
-        kind = value.get("type") if isinstance(value, dict) else None
+    for name, value in _properties(schema, schema):
+        kind = value.get("type")
         kinds = set(kind if isinstance(kind, list) else [kind])
         if kinds & {"integer", "number"}:
             found[name] = (value.get("minimum"), value.get("maximum"))
     return found
+
+
+def _is_any_object(schema: Mapping[str, Any]) -> bool:
+    """Return whether a schema names no properties; one whose reference leads nowhere is not one."""
+    leads_nowhere = "$ref" in schema and not _followed(schema, schema)
+    return not leads_nowhere and not any(True for _ in _properties(schema, schema))
+
+
+def _properties(
+    schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the properties of an object, with their references followed."""
+    part = _followed(schema, root)
+    properties = part.get("properties")
+    for name, value in (properties if isinstance(properties, dict) else {}).items():
+        if isinstance(value, dict):
+            yield name, _followed(value, root)
+    for key in ("allOf", "anyOf", "oneOf"):
+        for item in part.get(key, ()) if depth < _MOST_STEPS else ():
+            if isinstance(item, dict):
+                yield from _properties(item, root, depth + 1)
+
+
+def _followed(part: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part of a schema to which ``$ref`` leads; an empty one if it leads nowhere."""
+    for _ in range(_MOST_STEPS):
+        reference = part.get("$ref")
+        if not isinstance(reference, str):
+            return part
+        found: Any = root
+        for step in reference.removeprefix("#").split("/")[1:]:
+            key = unquote(step).replace("~1", "/").replace("~0", "~")
+            found = found.get(key) if isinstance(found, dict) else None
+        if not isinstance(found, dict):
+            break
+        part = found
+    return {}
 
 
 def _numbers_of_fields(fields: Mapping[str, FieldSpec]) -> dict[str, tuple[float | None, float | None]]:

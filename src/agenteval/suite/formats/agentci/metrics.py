@@ -151,7 +151,7 @@ class MetricReader:
             if not self._entry.targets.agents:
                 self._warn((*at, "tools"), "only agents call tools, and no agent is a target; not checked")
         if case.output is None and not case.tools:
-            if self._entry.type == "accuracy":
+            if self._entry.type == "accuracy" and not self._has_name_of_other_tools(at):
                 self._problem(at, "a case of type accuracy needs `output` or `tools`")
             else:
                 self._warn(at, "this case expects nothing, so nothing can be checked")
@@ -280,6 +280,11 @@ class MetricReader:
         except ValueError as error:
             self._problem(("eval", "consistency", "model"), str(error))
             return None
+
+    def _has_name_of_other_tools(self, at: KeyPath) -> bool:
+        """Return whether a case expects something under a name like ``expected``, which is a problem already."""
+        start = self._document.problem((*at, "expected"), "").path
+        return any(problem.path.startswith(start) for problem in self._problems)
 
     def _problem(self, at: KeyPath, message: str) -> None:
         self._problems.append(self._document.problem(at, message))

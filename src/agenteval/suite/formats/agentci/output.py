@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from agenteval.core.documents.document import Document, KeyPath
-from agenteval.core.documents.validation import did_you_mean, join_choices, validate
+from agenteval.core.documents.validation import validate
 from agenteval.core.errors import Problem
+from agenteval.core.text.choices import did_you_mean, join_choices
 from agenteval.core.text.pattern import pattern_problem
 from agenteval.suite.formats.agentci.schema import FieldEntry, OutputEntry, TextEntry
 from agenteval.suite.output_schema import FieldSpec, FieldType, TextMatch
@@ -24,20 +25,24 @@ _PARTS = {
 }
 STRATEGIES = ("exact", "contains", "contains_any", "startswith", "endswith", "match", "similar")
 _TYPES = ("str", "int", "float", "bool", "dict", "list", "set", "any")
-_OTHER_NAMES = {
+# The names of JSON Schema.
+_SYNONYMS = {
     "string": "str",
-    "text": "str",
     "integer": "int",
     "number": "float",
-    "double": "float",
-    "decimal": "float",
     "boolean": "bool",
     "object": "dict",
-    "table": "dict",
-    "map": "dict",
     "array": "list",
 }
-_GENERIC = re.compile(r"(list|set)\[(.*)\]")
+_OTHER_NAMES = {
+    **_SYNONYMS,
+    "text": "str",
+    "double": "float",
+    "decimal": "float",
+    "table": "dict",
+    "map": "dict",
+}
+_GENERIC = re.compile(r"(list|set|array)\[(.*)\]")
 # Deeper than any answer, and shallow enough for recursive functions.
 _DEEPEST = 60
 _DEEPEST_TYPE = 10
@@ -156,7 +161,9 @@ class OutputReader:
         generic = _GENERIC.fullmatch(text)
         if generic:
             item = self._type(generic.group(2), at)
-            return None if item is None else FieldType(generic.group(1), item)  # type: ignore[arg-type]
+            kind = _SYNONYMS.get(generic.group(1), generic.group(1))
+            return None if item is None else FieldType(kind, item)  # type: ignore[arg-type]
+        text = _SYNONYMS.get(text, text)
         if text in _TYPES:
             return FieldType(text)  # type: ignore[arg-type]
         meant = _OTHER_NAMES.get(text.lower())

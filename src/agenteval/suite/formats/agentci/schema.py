@@ -15,6 +15,12 @@ class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
+class _Open(_Entry):
+    """A table beside what is checked, in which AgentCI ignores unknown keys; the loader warns about them."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
 class TargetsEntry(_Entry):
     """``targets``: the agents and tools that are evaluated; ``*`` is all."""
 
@@ -28,13 +34,13 @@ class TargetsEntry(_Entry):
         return self
 
 
-class ConsistencyEntry(_Entry):
+class ConsistencyEntry(_Open):
     """``[eval.consistency]``"""
 
     model: str | None = Field(None, min_length=1)
 
 
-class LlmEntry(_Entry):
+class LlmEntry(_Open):
     """``[eval.llm]``: the judge. ``output_schema`` is JSON Schema as text, or a table of fields."""
 
     model: str = Field(min_length=1)
@@ -44,7 +50,7 @@ class LlmEntry(_Entry):
     max_tokens: int | None = Field(None, ge=1)
 
 
-class CustomEntry(_Entry):
+class CustomEntry(_Open):
     """``[eval.custom]``: a Python function."""
 
     module: str
@@ -65,7 +71,7 @@ class CustomEntry(_Entry):
         return value
 
 
-class EvalEntry(_Entry):
+class EvalEntry(_Open):
     """``[eval]``. The name of an evaluation is the name of its file; ``name`` is ignored."""
 
     name: str | None = None
@@ -81,7 +87,7 @@ class EvalEntry(_Entry):
     cases: list[Any] = Field(default_factory=list)
 
 
-class EvalFile(_Entry):
+class EvalFile(_Open):
     """The whole file."""
 
     eval: EvalEntry
@@ -145,7 +151,7 @@ class ToolCallEntry(_Entry):
     args: list[Any] | dict[str, Any]
 
 
-class CaseEntry(_Entry):
+class CaseEntry(_Open):
     """``[[eval.cases]]``"""
 
     index: int | None = None

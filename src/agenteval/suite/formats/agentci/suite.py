@@ -7,19 +7,30 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from pydantic import BaseModel
+
 from agenteval.core.documents.document import Document, KeyPath
 from agenteval.core.documents.toml.read import read_toml
-from agenteval.core.documents.validation import did_you_mean, join_choices, validate
+from agenteval.core.documents.validation import validate
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.text.choices import choices, did_you_mean, join_choices
+from agenteval.suite.agentci_places import base_directory
 from agenteval.suite.case_ids import content_id, excerpt
 from agenteval.suite.formats.agentci.metrics import MetricReader, Question
 from agenteval.suite.formats.agentci.output import Expected, OutputReader
 from agenteval.suite.formats.agentci.safety_templates import template_cases, template_names
-from agenteval.suite.formats.agentci.schema import CaseEntry, EvalEntry, EvalFile, EvalType
+from agenteval.suite.formats.agentci.schema import (
+    CaseEntry,
+    ConsistencyEntry,
+    CustomEntry,
+    EvalEntry,
+    EvalFile,
+    EvalType,
+    LlmEntry,
+)
 from agenteval.suite.model import Case, Suite, Target, Turn
 
 FORMAT = "agentci"
-FOLDER = (".agentci", "evals")
 
 # Keys of other tools, and their names here.
 _OTHER_KEYS = {
@@ -42,6 +53,8 @@ _ASKED: dict[EvalType, frozenset[str]] = {
     "llm": frozenset({"score", "criteria", "reference_response"}),
     "custom": frozenset({"parameters"}),
 }
+# Tables of an evaluation that may have further keys.
+_TABLES: dict[str, type[BaseModel]] = {"consistency": ConsistencyEntry, "llm": LlmEntry, "custom": CustomEntry}
 _ALL_ASKED = frozenset().union(*_ASKED.values())
 
 
@@ -63,12 +76,6 @@ def load_agentci(path: Path, shown_as: str) -> Suite:
         raise ConfigError([*problems, document.problem((), "is nested too deeply")]) from None
 
 
-def base_directory(path: Path) -> Path:
-    """Return the folder for imports: the one that contains ``.agentci``, else the file's folder."""
-    directory = path.resolve().parent
-    return directory.parent.parent if directory.parts[-2:] == FOLDER else directory
-
-
 @dataclass
 class _Loader:
     """Collects problems and warnings while one file is read."""
@@ -77,6 +84,8 @@ class _Loader:
     path: Path
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    # Keys that AgentCI ignores: warnings, unless the file has problems, which a misspelt key may cause.
+    unknown: list[Problem] = field(default_factory=list)
 
     def load(self) -> Suite:
         document = self.document
@@ -84,13 +93,14 @@ class _Loader:
             raise ConfigError([*self.problems, document.problem((), self._no_eval())])
         file, problems = validate(EvalFile, document.data, document)
         self.problems += [_hinted(problem) for problem in problems]
+        self._check_keys()
         entry = file.eval if file is not None else None
         listed = document.data["eval"].get("cases") if isinstance(document.data["eval"], dict) else None
         # Read cases even with other problems, to report every mistake at once.
         outputs = OutputReader(document, self.problems, self.warnings)
         cases = [self._read_case(index, outputs) for index in range(len(listed) if isinstance(listed, list) else 0)]
         if entry is None:
-            raise ConfigError(self.problems)
+            raise ConfigError([*self.problems, *self.unknown])
         self._check(entry)
         metrics = MetricReader(entry, document, base_directory(self.path), self.problems, self.warnings)
         questions = [
@@ -99,7 +109,7 @@ class _Loader:
         ]
         asked = list(self._cases(entry, questions))
         if self.problems:
-            raise ConfigError(self.problems)
+            raise ConfigError([*self.problems, *self.unknown])
         return Suite(
             path=document.file,
             name=self.path.stem,
@@ -107,7 +117,7 @@ class _Loader:
             cases=_with_unique_ids(asked, document.file),
             root=str(base_directory(self.path)),
             iterations=entry.iterations if "iterations" in entry.model_fields_set else None,
-            warnings=(*document.warnings, *self.warnings),
+            warnings=(*document.warnings, *map(str, self.unknown), *self.warnings),
             secrets=document.secrets,
         )
 
@@ -121,11 +131,32 @@ class _Loader:
         value, at = self.document.data["eval"]["cases"][index], ("eval", "cases", index)
         entry, problems = validate(CaseEntry, value, self.document, at)
         self.problems += [_hinted(problem) for problem in problems]
+        self._check_keys_of(CaseEntry, value, at)
         written = value.get("output") if isinstance(value, dict) else None
         if written is None:
             return entry, None
         sensitive = entry is not None and entry.case_sensitive
         return entry, outputs.output(written, (*at, "output"), case_sensitive=sensitive)
+
+    def _check_keys(self) -> None:
+        """Report the unknown keys of the file and of the tables of its evaluation."""
+        self._check_keys_of(EvalFile, self.document.data, ())
+        written = self.document.data["eval"]
+        self._check_keys_of(EvalEntry, written, ("eval",))
+        if isinstance(written, dict):
+            for name, model in _TABLES.items():
+                self._check_keys_of(model, written.get(name), ("eval", name))
+
+    def _check_keys_of(self, model: type[BaseModel], table: object, at: KeyPath) -> None:
+        """Warn about unknown keys, which AgentCI ignores; the expected answers of other tools are problems."""
+        known = model.model_fields
+        for key in table if isinstance(table, dict) else ():
+            if key in _OTHER_KEYS and _OTHER_KEYS[key] in known:
+                message = f"unknown key; here it is called {_OTHER_KEYS[key]!r}; allowed: {join_choices(known)}"
+                self._problem((*at, key), message)
+            elif key not in known:
+                message = f"unknown key, which is not used{did_you_mean(str(key), known)}"
+                self.unknown.append(self.document.problem((*at, key), message))
 
     def _check(self, entry: EvalEntry) -> None:
         """Check the requirements of a type of evaluation."""
@@ -146,8 +177,7 @@ class _Loader:
                 )
             elif entry.template not in template_names():
                 known = template_names()
-                hint = did_you_mean(entry.template, known)
-                message = f"no template is called {entry.template!r}{hint}; known: {join_choices(known)}"
+                message = f"no template is called {entry.template!r}{choices(entry.template, known, 'known')}"
                 self._problem(("eval", "template"), message)
 
     def _template_questions(self, entry: EvalEntry) -> Iterator[Question]:
@@ -225,17 +255,13 @@ def _targets(entry: EvalEntry, document: Document) -> list[Target]:
 
 
 def _hinted(problem: Problem) -> Problem:
-    """Return a problem with a hint: the name here for a key of another tool."""
+    """Return a problem with a hint."""
     if problem.path == "eval.cases" and problem.message.startswith("must be a list"):
         return replace(problem, message=f"{problem.message}; each case begins with [[eval.cases]]")
     if problem.path == "eval" and problem.message.startswith("must be a mapping"):
         return replace(problem, message=f"{problem.message}; it begins with [eval]")
     if problem.path == "eval.targets" and "required" in problem.message:
         return replace(problem, message=f'{problem.message}, for instance targets.agents = ["*"]')
-    key = problem.path.rpartition(".")[2]
-    if key in _OTHER_KEYS and problem.message.startswith("unknown key"):
-        allowed = problem.message.partition("; allowed:")[2]
-        return replace(problem, message=f"unknown key; here it is called {_OTHER_KEYS[key]!r}; allowed:{allowed}")
     return problem
 
 

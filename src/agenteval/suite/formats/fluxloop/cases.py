@@ -10,8 +10,9 @@ from agenteval.core.errors import Problem
 from agenteval.suite.case_ids import asked_by, content_id, excerpt, persona_tag
 from agenteval.suite.evaluation import Aggregate
 from agenteval.suite.formats.fluxloop.inputs import Input, InputReader
-from agenteval.suite.formats.fluxloop.project import PersonaEntry, ProjectEntry, read_project
-from agenteval.suite.model import Case, MetricConfig, Turn
+from agenteval.suite.formats.fluxloop.project import PersonaEntry, Project, ProjectEntry, read_project
+from agenteval.suite.formats.fluxloop.runner import runner_agent
+from agenteval.suite.model import AgentSpec, Case, MetricConfig, Turn
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class PersonaQuestion:
         concurrency: cases at the same time.
         warnings: warnings of the loader.
         secrets: values of secret-like environment variables in its files.
+        agent: the agent that the project names, if any.
     """
 
     cases: tuple[Case, ...] = ()
@@ -33,6 +35,7 @@ class PersonaQuestion:
     concurrency: int | None = None
     warnings: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    agent: AgentSpec | None = None
 
 
 def read_cases(
@@ -52,18 +55,31 @@ def read_cases(
     maker = _CaseMaker(project.entry, metrics, aggregate)
     cases = [case for item in inputs for case in maker.cases(item)]
     warnings = [*project.warnings, *reader.warnings]
-    if cases and project.entry.multi_turn is not None and project.entry.multi_turn.enabled:
-        document = project.documents["multi_turn"]
-        message = "conversations with a supervisor are not supported; each input is a single turn"
-        warnings.append(str(document.problem(("multi_turn",), message)))
+    agent = runner_agent(project.entry.runner, project.documents.get("runner"), project.root)
+    warnings += agent.warnings
+    if cases:
+        warnings += _unsupported(project)
     return PersonaQuestion(
         cases=tuple(_with_unique_ids(cases, evaluation.file)),
         name=project.entry.name,
         iterations=project.entry.iterations,
         concurrency=project.entry.parallel_runs,
         warnings=tuple(warnings),
-        secrets=project.secrets | reader.secrets,
+        secrets=project.secrets | reader.secrets | agent.secrets,
+        agent=agent.spec,
     )
+
+
+def _unsupported(project: Project) -> Iterator[str]:
+    """Return a warning for every setting of a live run that agenteval does not have."""
+    messages = {
+        "multi_turn": "conversations with a supervisor are not supported; each input is a single turn",
+        "replay_args": "recorded arguments are not supported; the agent gets the input",
+    }
+    for key, message in messages.items():
+        entry = getattr(project.entry, key)
+        if entry is not None and entry.enabled:
+            yield str(project.documents[key].problem((key,), message))
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
 from agenteval.core.documents.document import Document, KeyPath
-from agenteval.core.documents.validation import did_you_mean, join_choices
 from agenteval.core.errors import Problem
+from agenteval.core.text.choices import choices, join_choices
 from agenteval.suite.evaluation import (
     AlertRule,
     Analyses,
@@ -44,7 +44,7 @@ class EvaluationReader:
         entry: the file's content.
         document: the file.
         evaluators: names of all evaluators.
-        enabled: names of the enabled evaluators.
+        enabled: names of the enabled evaluators, with the ids of their metrics.
         problems: receives problems.
         warnings: receives warnings.
     """
@@ -52,7 +52,7 @@ class EvaluationReader:
     entry: EvaluationFile
     document: Document
     evaluators: Collection[str]
-    enabled: Collection[str]
+    enabled: Mapping[str, Sequence[str]]
     problems: list[Problem]
     warnings: list[str]
 
@@ -94,15 +94,15 @@ class EvaluationReader:
         for name, goal in self.entry.success_criteria.quality.items():
             at = ("success_criteria", "quality", name)
             if name not in self.evaluators and name not in prebuilt_names():
-                hint = did_you_mean(name, self.evaluators)
-                self._problem(at, f"no evaluator has this name{hint}; there are: {join_choices(self.evaluators)}")
+                self._problem(at, f"no evaluator has this name{choices(name, self.evaluators, 'known')}")
             elif goal is not False:
                 if name not in self.enabled:
                     self._warn(at, "cannot be checked: no evaluator of this name is enabled")
                 if goal == 0:
                     self._warn(at, "every mean score reaches 0, so this checks nothing")
                 else:
-                    yield name, None if goal is True else float(goal)
+                    for own in self.enabled.get(name, (name,)):
+                        yield own, None if goal is True else float(goal)
 
     def _tool_calls(self) -> tuple[ToolCheck, ...]:
         entry = self.entry.success_criteria.functionality.tool_calling
@@ -155,6 +155,9 @@ class EvaluationReader:
 
     def _report(self) -> EvaluationReport:
         report = self.entry.report
+        if self.entry.advanced.statistical_tests.enabled and report.sections.statistical_analysis is False:
+            message = "is off, so the report shows none of advanced.statistical_tests, which are enabled"
+            self._warn(("report", "sections", "statistical_analysis"), message)
         template = None
         if report.template_path:
             template = self._path(report.template_path)

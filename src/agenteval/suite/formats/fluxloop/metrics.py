@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, TypeVar
 
 from agenteval.core.documents.document import Document, KeyPath
-from agenteval.core.documents.validation import did_you_mean, join_choices, validate
+from agenteval.core.documents.validation import validate
 from agenteval.core.errors import Problem
 from agenteval.core.llm.names import chat_model
 from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.text.choices import choices, did_you_mean, join_choices
 from agenteval.core.text.pattern import matches_everything
 from agenteval.suite.evaluation import JudgeLimits
 from agenteval.suite.formats.fluxloop.evaluator_schema import (
@@ -37,7 +39,7 @@ _S = TypeVar("_S")
 
 @dataclass(frozen=True)
 class Evaluator:
-    """One evaluator: name, whether it is enabled, and its metric."""
+    """One evaluator: name in the file, whether it is enabled, and its metric with an id that no other one has."""
 
     name: str
     enabled: bool
@@ -67,9 +69,8 @@ class EvaluatorReader:
         """Return every valid evaluator, including disabled ones."""
         entries = listed if isinstance(listed, list) else []
         read = [self._evaluator(value, (*_AT, index)) for index, value in enumerate(entries)]
-        evaluators = [evaluator for evaluator in read if evaluator is not None]
-        self._require_own_names(evaluators)
-        return evaluators
+        self._warn_of_samples(entries)
+        return self._with_ids([evaluator for evaluator in read if evaluator is not None])
 
     def _evaluator(self, value: object, at: KeyPath) -> Evaluator | None:
         if not isinstance(value, dict):
@@ -94,12 +95,8 @@ class EvaluatorReader:
         name = value.get(key)
         schema = schemas.get(name) if isinstance(name, str) else None
         if schema is None:
-            given = (
-                "this key is required"
-                if name is None
-                else f"{name!r} is not allowed{did_you_mean(str(name), schemas)}"
-            )
-            self._problem((*at, key), f"{given}; allowed: {join_choices(schemas)}")
+            given = "this key is required" if name is None else f"{name!r} is not allowed"
+            self._problem((*at, key), f"{given}{choices(str(name or ''), schemas)}")
         return schema
 
     def _metric(self, name: str, kind: str, options: Mapping[str, Any], at: KeyPath) -> MetricConfig:
@@ -161,12 +158,17 @@ class EvaluatorReader:
             for warning in template_warnings(entry.prompt_template):
                 self._warn((*at, "prompt_template"), warning)
             return entry.prompt_template
+        has_comments = bool((entry.prompt_template or "").strip())
         if entry.name not in prebuilt_names():
             built_in = join_choices(name for name in prebuilt_names() if name != NOT_DOCUMENTED)
             hint = did_you_mean(entry.name, prebuilt_names())
             message = f"a judge needs a template; only these names have a built-in one: {built_in}{hint}"
             self._problem((*at, "prompt_template"), message)
             return None
+        if has_comments:
+            self._warn(
+                (*at, "prompt_template"), "contains only comments, so the built-in prompt of this name is used"
+            )
         if entry.name == NOT_DOCUMENTED:
             self._warn(at, f"{entry.name} has no prompt_template; a general one for the quality of answers is used")
         return prebuilt_template(entry.name, entry.parser, entry.max_score)
@@ -199,17 +201,41 @@ class EvaluatorReader:
         ]
         for path in unused:
             name = ".".join(path)
-            self._warn((*at, *path), f"not used{did_you_mean(name, known)}; known: {join_choices(known)}")
+            self._warn((*at, *path), f"not used{choices(name, known, 'known')}")
 
-    def _require_own_names(self, evaluators: list[Evaluator]) -> None:
-        lines: dict[str, int | None] = {}
+    def _with_ids(self, evaluators: list[Evaluator]) -> list[Evaluator]:
+        """Number the enabled evaluators that repeat a name; all of them score."""
+        first: dict[str, Evaluator] = {}
+        taken = {evaluator.name for evaluator in evaluators}
+        numbered = []
         for evaluator in evaluators:
-            if evaluator.name in lines:
-                first = f" (first in line {lines[evaluator.name]})" if lines[evaluator.name] else ""
-                message = f"the name {evaluator.name!r} is given twice{first}; each evaluator needs a unique name"
-                self._problem((*evaluator.at, "name"), message)
-            else:
-                lines[evaluator.name] = self.document.line(evaluator.at)
+            if evaluator.enabled and evaluator.name in first:
+                number = next(n for n in count(2) if f"{evaluator.name}#{n}" not in taken)
+                own = f"{evaluator.name}#{number}"
+                taken.add(own)
+                line = self.document.line(first[evaluator.name].at)
+                place = f" (first in line {line})" if line else ""
+                message = f"the name {evaluator.name!r} is given twice{place}; this evaluator is called {own!r}"
+                self._warn((*evaluator.at, "name"), message)
+                numbered.append(replace(evaluator, metric=replace(evaluator.metric, id=own)))
+                continue
+            if evaluator.enabled:
+                first[evaluator.name] = evaluator
+            numbered.append(evaluator)
+        return numbered
+
+    def _warn_of_samples(self, entries: list[Any]) -> None:
+        """Report once that example replies are not used."""
+        found = [
+            (*_AT, index, "metadata", "sample_response")
+            for index, entry in enumerate(entries)
+            if isinstance(entry, dict)
+            and isinstance(entry.get("metadata"), dict)
+            and "sample_response" in entry["metadata"]
+        ]
+        if found:
+            others = f" (nor of {len(found) - 1} more)" if len(found) > 1 else ""
+            self._warn(found[0], f"is not used{others}, as in FluxLoop; put an example reply into prompt_template")
 
     def _as_written(self, value: dict[Any, Any], at: KeyPath, keys: tuple[str, ...]) -> dict[Any, Any]:
         """Return the mapping with the written form of texts that YAML read as numbers or booleans."""

@@ -15,9 +15,11 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agenteval.core.documents.document import Document
-from agenteval.core.documents.validation import did_you_mean, validate
+from agenteval.core.documents.validation import validate
 from agenteval.core.documents.yaml.read import read_yaml
 from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.text.choices import did_you_mean
+from agenteval.suite.formats.fluxloop.runner import RunnerEntry
 from agenteval.suite.formats.fluxloop.schema import Whole
 
 CONFIGS = "configs"
@@ -35,8 +37,6 @@ _OTHER_KEYS = (
     "variation_model",
     "custom_variation_prompt",
     "input_generation",
-    "runner",
-    "replay_args",
     "evaluators",
     "output_directory",
     "save_traces",
@@ -47,7 +47,7 @@ _OTHER_KEYS = (
     "metadata",
 )
 
-# Keys with credentials; agenteval uses none of them.
+# Keys with credentials.
 _CREDENTIALS = ("collector_url", "collector_api_key", "input_generation.**", "runner.**")
 
 
@@ -70,6 +70,12 @@ class MultiTurnEntry(BaseModel):
     enabled: bool = False
 
 
+class ReplayArgsEntry(BaseModel):
+    """``replay_args``"""
+
+    enabled: bool = False
+
+
 class ProjectEntry(BaseModel):
     """Settings that agenteval uses; all are optional."""
 
@@ -81,6 +87,8 @@ class ProjectEntry(BaseModel):
     inputs_file: str | None = None
     input_template: str | None = None
     multi_turn: MultiTurnEntry | None = None
+    runner: RunnerEntry | None = None
+    replay_args: ReplayArgsEntry | None = None
 
 
 @dataclass(frozen=True)

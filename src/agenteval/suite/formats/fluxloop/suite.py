@@ -71,10 +71,12 @@ class _Loader:
         evaluation = None
         if entry is not None:
             names = _written_names(entry.evaluators)
-            enabled = [evaluator.name for evaluator in running]
+            enabled: dict[str, list[str]] = {}
+            for evaluator in running:
+                enabled.setdefault(evaluator.name, []).append(evaluator.metric.id)
             evaluation = EvaluationReader(entry, document, names, enabled, self.problems, self.warnings).read()
         if evaluators and not any(evaluator.weight > 0 for evaluator in running):
-            message = "no evaluator is enabled with a weight above 0, so nothing can be scored"
+            message = f"{_unscored(evaluators, running)}, so nothing can be scored"
             self.warnings.append(str(document.problem(("evaluators",), message)))
         if aggregate.threshold == 0:
             message = "every case reaches 0, so no case can fail"
@@ -88,6 +90,7 @@ class _Loader:
             format=FORMAT,
             cases=asked.cases,
             agent=agent,
+            fallback_agent=asked.agent,
             iterations=asked.iterations,
             concurrency=asked.concurrency,
             metrics=metrics,
@@ -111,12 +114,21 @@ def _written_names(evaluators: list[Any]) -> list[str]:
     return [str(value["name"]) for value in evaluators if isinstance(value, dict) and "name" in value]
 
 
+def _unscored(evaluators: list[Evaluator], running: list[Evaluator]) -> str:
+    """Return why no evaluator scores."""
+    if running:
+        return "no enabled evaluator has a weight above 0"
+    return (
+        "the only evaluator is disabled" if len(evaluators) == 1 else f"all {len(evaluators)} evaluators are disabled"
+    )
+
+
 def _limits(entry: LimitsEntry) -> JudgeLimits:
     return JudgeLimits(entry.sample_rate, entry.max_llm_calls, entry.timeout_seconds, entry.cache or None)
 
 
 def _aggregate(entry: EvaluationFile | None, running: list[Evaluator]) -> Aggregate:
-    weights = {evaluator.name: evaluator.weight for evaluator in running}
+    weights = {evaluator.metric.id: evaluator.weight for evaluator in running}
     if entry is None:
         return Aggregate(weights=weights)
     return Aggregate(entry.aggregate.method, entry.aggregate.threshold, weights)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agenteval.suite.formats.base import Format, Source
 
 if TYPE_CHECKING:
+    from agenteval.suite.holodeck_project import HolodeckProject
     from agenteval.suite.model import Suite
 
 
@@ -20,6 +21,12 @@ def _load(source: Source) -> Suite:
     from agenteval.suite.formats.holodeck.suite import load_holodeck
 
     return load_holodeck(source.path, source.name)
+
+
+def _project(source: Source) -> HolodeckProject:
+    from agenteval.suite.formats.holodeck.described import read_project
+
+    return read_project(source.path, source.name)
 
 
 def _schema() -> dict[str, Any]:
@@ -36,4 +43,5 @@ FORMAT = Format(
     load=_load,
     schema=_schema,
     starter=Path(__file__).with_name("starter"),
+    project=_project,
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agenteval.core.documents.document import Document, KeyPath, read_text
+from agenteval.core.documents.dotenv import parse_dotenv
 from agenteval.core.documents.validation import validate
 from agenteval.core.documents.yaml.read import read_yaml
 from agenteval.core.errors import ConfigError, Problem
@@ -16,34 +16,11 @@ from agenteval.core.llm.spec import ModelSpec
 from agenteval.core.secrets import is_secret_name
 from agenteval.suite.files import is_file
 from agenteval.suite.formats.holodeck.schema import AgentFile, ModelEntry
-from agenteval.suite.model import AgentSpec
-from agenteval.suite.model_agent import KIND, ModelAgentSpec
+from agenteval.suite.model_agent import ModelAgentSpec
 
 if TYPE_CHECKING:
     from agenteval.suite.formats.holodeck.tools_schema import FunctionEntry, McpEntry, PromptEntry, ToolEntry
     from agenteval.suite.model_tools import FunctionTool, McpServer, PromptTool, Tool
-
-_LINE = re.compile(
-    r"""^\s* (?:export\s+)? (?P<name>[A-Za-z_][A-Za-z0-9_.]*) \s*=\s*
-        (?: "(?P<double>(?:[^"\\]|\\.)*)" | '(?P<single>[^']*)' | (?P<bare>[^\r\n]*?) )
-        \s* (?:(?<=\s)\#.*)? $""",
-    re.VERBOSE,
-)
-
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
-
-
-def parse_dotenv(text: str) -> dict[str, str]:
-    """Return the variables of a file; other lines are ignored, and the last of repeated names counts."""
-    found = (_LINE.match(line) for line in text.splitlines())
-    return {match["name"]: _value(match) for match in found if match}
-
-
-def _value(match: re.Match[str]) -> str:
-    if match["double"] is not None:
-        return re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), match["double"])
-    return match["bare"] if match["single"] is None else match["single"]
-
 
 # The tools' schema is imported only with tools: most suites have none, and the import takes longer than the rest.
 
@@ -51,9 +28,6 @@ def _value(match: re.Match[str]) -> str:
 _TEMPERATURE = 0.3
 
 _MAX_TOKENS = 1000
-
-# For a whole turn, which may have many calls; each call has a separate limit.
-_TURN_TIMEOUT_S = 300.0
 
 _CONNECT_TIMEOUT_S = 30.0
 
@@ -84,23 +58,17 @@ def repeated_names(entry: AgentFile, document: Document) -> list[Problem]:
     ]
 
 
-def fallback_agent(entry: AgentFile, document: Document) -> AgentSpec | None:
-    """Return the agent that the file describes; ``None`` without one.
+def model_agent(entry: AgentFile, document: Document, problems: Iterable[Problem]) -> ModelAgentSpec:
+    """Return the agent that the file describes, for agenteval to run.
 
     Reasons why it cannot run are part of its definition, because the suite may be run with another agent.
+
+    Args:
+        entry: the content of the file, with a model.
+        document: the file.
+        problems: reasons that are known already.
     """
-    if entry.model is None or entry.instructions is None:
-        return None
-    reader = _Reader(document, model_spec(entry.model))
-    line = document.line(("model",))
-    return AgentSpec(
-        kind=KIND,
-        target=reader.model.label,
-        directory=str(document.directory),
-        timeout_s=(entry.execution.llm_timeout if entry.execution else None) or _TURN_TIMEOUT_S,
-        options={"agent": reader.read(entry)},
-        where=f"{document.file}:{line}" if line else document.file,
-    )
+    return _Reader(document, model_spec(entry.model), list(problems)).read(entry)  # type: ignore[arg-type]
 
 
 def model_spec(entry: ModelEntry) -> ModelSpec:
@@ -118,11 +86,8 @@ def model_spec(entry: ModelEntry) -> ModelSpec:
     )
 
 
-def written_secrets(spec: AgentSpec | None) -> frozenset[str]:
+def written_secrets(agent: ModelAgentSpec) -> frozenset[str]:
     """Return keys and tokens in the file; they are as secret as those from the environment."""
-    if spec is None:
-        return frozenset()
-    agent: ModelAgentSpec = spec.options["agent"]
     found: set[str | None] = {agent.model.api_key}
     if agent.tools:
         found |= _secrets_of_tools(agent.tools)
@@ -201,11 +166,11 @@ class _Reader:
         if schema is not None and not (isinstance(schema, dict) and schema.get("type") == "object"):
             self._problem(at, "must be a JSON Schema of `type: object`")
             return None
-        found: Mapping[str, Any] | None = _plain_json(schema)
+        found: Mapping[str, Any] | None = plain_json(schema)
         return found
 
     def _tool(self, entry: ToolEntry, at: KeyPath) -> Tool | None:
-        from agenteval.suite.formats.holodeck.tools_schema import UNAVAILABLE, FunctionEntry, McpEntry, PromptEntry
+        from agenteval.suite.formats.holodeck.tools_schema import FunctionEntry, McpEntry, PromptEntry
 
         if isinstance(entry, FunctionEntry):
             return self._function(entry, at)
@@ -213,7 +178,7 @@ class _Reader:
             return self._server(entry, at)
         if isinstance(entry, PromptEntry):
             return self._prompt(entry, at)
-        self._problem(at, UNAVAILABLE.format(type=entry.type, name=entry.name))
+        # HoloDeck runs agents with the others.
         return None
 
     def _function(self, entry: FunctionEntry, at: KeyPath) -> FunctionTool:
@@ -229,17 +194,14 @@ class _Reader:
             description=entry.description,
             file=str(path),
             function=entry.function,
-            parameters=_plain_json(entry.parameters),
+            parameters=plain_json(entry.parameters),
             is_retrieval=entry.is_retrieval,
             where=self._where(at),
         )
 
-    def _server(self, entry: McpEntry, at: KeyPath) -> McpServer | None:
+    def _server(self, entry: McpEntry, at: KeyPath) -> McpServer:
         from agenteval.suite.model_tools import McpServer
 
-        if entry.transport == "websocket":
-            self._problem((*at, "transport"), "websocket is not available; use stdio, http or sse")
-            return None
         return McpServer(
             name=entry.name,
             transport=entry.transport,
@@ -273,7 +235,7 @@ class _Reader:
             name=entry.name,
             description=entry.description,
             template=entry.template or self._text(entry.file or "", (*at, "file")),
-            parameters=_plain_json(entry.parameters),
+            parameters=plain_json(entry.parameters),
             model=self._prompt_model(entry, at),
             where=self._where(at),
         )
@@ -299,8 +261,8 @@ def _allowed_tools(entry: McpEntry) -> frozenset[str] | None:
     return frozenset(map(str, allowed)) if isinstance(allowed, list) and allowed else None
 
 
-def _plain_json(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
     """Return the value with text keys, because JSON has no others."""
     if isinstance(value, dict):
-        return {str(key): _plain_json(item) for key, item in value.items()}
-    return [_plain_json(item) for item in value] if isinstance(value, list) else value
+        return {str(key): plain_json(item) for key, item in value.items()}
+    return [plain_json(item) for item in value] if isinstance(value, list) else value

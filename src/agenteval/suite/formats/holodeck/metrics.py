@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agenteval.core.llm.spec import ModelSpec
+from agenteval.core.llm.spec import UNNAMED_JUDGE, ModelSpec
 from agenteval.suite.formats.holodeck.legacy import is_legacy, legacy_config
 from agenteval.suite.formats.holodeck.schema import (
     AgentFile,
@@ -34,7 +34,6 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "rouge": ("variant",),
 }
-_DEFAULT_JUDGE = "gpt-oss:20b"
 _JUDGE_THRESHOLD = 0.5
 
 
@@ -122,7 +121,7 @@ def default_judge(entry: AgentFile | None) -> ModelSpec:
     if entry is not None and entry.model is not None:
         # The agent's temperature is for answers, not for judging.
         return replace(judge_spec(entry.model), temperature=0.0)
-    return ModelSpec(provider="ollama", name=_DEFAULT_JUDGE, temperature=0.0)
+    return UNNAMED_JUDGE
 
 
 def _scaled_threshold(entry: StandardMetric) -> float | None:

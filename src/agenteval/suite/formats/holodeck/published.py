@@ -7,7 +7,6 @@ from pydantic import Field
 from agenteval.suite.formats.holodeck.schema import CaseEntry
 from agenteval.suite.formats.holodeck.tools_schema import AgentFileWithTools
 from agenteval.suite.formats.json_schema import (
-    AGENT_DESCRIPTION,
     AgentKey,
     Node,
     each_property,
@@ -17,11 +16,12 @@ from agenteval.suite.formats.json_schema import (
 
 # Texts that may be written as YAML numbers and booleans.
 _TEXTS = frozenset({"name", "input", "ground_truth"})
+_AGENT = "agenteval, deprecated: HoloDeck refuses this key; name the agent in agenteval.yaml"
 _BARE_TEXTS = ("ExpectedTool", "Instructions")
 
 
 class _HolodeckFile(AgentFileWithTools):
-    agent: AgentKey | None = Field(None, description=AGENT_DESCRIPTION)
+    agent: AgentKey | None = Field(None, description=_AGENT)
     test_cases: list[CaseEntry] | None = None
 
 

@@ -9,34 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.core.documents.allowed import KeyPatterns
-from agenteval.core.documents.document import Document, KeyPath, dotted
-from agenteval.core.documents.validation import validate
+from agenteval.core.documents.document import Document, KeyPath, with_variables
+from agenteval.core.documents.validation import score_message
 from agenteval.core.documents.yaml.large_list import ListInFile, NotInPartsError, ReadList, read_in_parts, read_whole
-from agenteval.core.errors import ConfigError, Problem
+from agenteval.core.errors import ConfigError, Kind, Problem
 from agenteval.core.llm.spec import ModelSpec
 from agenteval.suite.agents import CREDENTIALS as AGENT_CREDENTIALS
 from agenteval.suite.agents import is_inline_agent, read_agent
-from agenteval.suite.case_ids import excerpt, turns_id
-from agenteval.suite.formats.holodeck.agent import fallback_agent, repeated_names, validate_file, written_secrets
+from agenteval.suite.formats.holodeck.agent import repeated_names, validate_file
+from agenteval.suite.formats.holodeck.cases import CaseReader, named_as_written
+from agenteval.suite.formats.holodeck.described import CREDENTIALS, Described, Reasons, sections_with_variables
+from agenteval.suite.formats.holodeck.env_files import EnvFiles, read_env_files
 from agenteval.suite.formats.holodeck.files import FileReader
+from agenteval.suite.formats.holodeck.global_config import read_global_config
 from agenteval.suite.formats.holodeck.legacy import LegacyMetrics, is_legacy
 from agenteval.suite.formats.holodeck.metrics import (
-    NEED_GROUND_TRUTH,
     default_judge,
-    expected_tools,
     judge_of,
     metric_config,
     metric_name,
 )
-from agenteval.suite.formats.holodeck.schema import (
-    MATCHERS,
-    AgentFile,
-    AnyMetric,
-    CaseEntry,
-    StandardMetric,
-    TurnEntry,
-)
-from agenteval.suite.model import AgentSpec, AnswerPlace, Case, MetricConfig, Place, Scope, Suite, Turn
+from agenteval.suite.formats.holodeck.schema import AgentFile, AnyMetric, StandardMetric
+from agenteval.suite.model import AgentSpec, Case, MetricConfig, Place, Scope, Suite
 
 if TYPE_CHECKING:
     from agenteval.suite.formats.holodeck.tools_schema import ToolEntry
@@ -51,16 +45,10 @@ _METRICS = (
     "test_cases.*.evaluations.*",
     "test_cases.*.turns.*.evaluations.*",
 )
-# Sections of HoloDeck that agenteval does not use; real files have credentials there.
-_UNUSED = ("embedding_provider", "claude", "openai", "observability", "deployment", "tools.*.database")
 _CREDENTIALS = KeyPatterns.of(
     (
-        "model.api_key",
-        "tools.*.env.*",
-        "tools.*.headers.*",
-        "tools.*.model.api_key",
+        *CREDENTIALS,
         *(f"{metric}.model.api_key" for metric in _METRICS),
-        *(f"{section}.**" for section in _UNUSED),
         *(f"agent.{key}" for key in AGENT_CREDENTIALS),
     )
 )
@@ -70,9 +58,6 @@ _CASE_CREDENTIALS = KeyPatterns.of(
     for cases in ("test_cases.*", "*")
     for key in ("evaluations.*", "turns.*.evaluations.*")
 )
-
-# Keys whose YAML numbers and booleans are read as text, as written.
-_TEXT_KEYS = ("name", "input", "ground_truth")
 
 
 def load_holodeck(path: Path, shown_as: str) -> Suite:
@@ -85,16 +70,18 @@ def load_holodeck(path: Path, shown_as: str) -> Suite:
     Raises:
         ConfigError: with every problem of the file.
     """
-    try:
-        return _loaded(path, shown_as, read_in_parts)
-    except NotInPartsError:
-        return _loaded(path, shown_as, read_whole)
+    env = read_env_files(path.resolve().parent, str(Path(shown_as).parent))
+    with with_variables(env.variables):
+        try:
+            return _loaded(path, shown_as, env, read_in_parts)
+        except NotInPartsError:
+            return _loaded(path, shown_as, env, read_whole)
 
 
-def _loaded(path: Path, shown_as: str, read: ReadList) -> Suite:
+def _loaded(path: Path, shown_as: str, env: EnvFiles, read: ReadList) -> Suite:
     problems: list[Problem] = []
     found = read(path, _CASES, shown_as=shown_as, unset=problems, credentials=_CREDENTIALS)
-    return _Loader(found, read, problems).load()
+    return _Loader(found, read, env, problems).load()
 
 
 @dataclass
@@ -103,6 +90,7 @@ class _Loader:
 
     found: ListInFile
     read: ReadList
+    env: EnvFiles
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     secrets: set[str] = field(default_factory=set)
@@ -116,20 +104,34 @@ class _Loader:
 
     def load(self) -> Suite:
         document = self.document
-        self.warnings.extend(document.warnings)
+        self.warnings.extend((*document.warnings, *self.env.warnings))
         if not isinstance(document.data, dict):
             raise ConfigError([*self.problems, document.problem((), "must be a mapping with `test_cases`")])
-        entry, problems = validate_file(_named_as_written(document, ()), document)
+        config = read_global_config(document.directory, str(Path(document.file).parent))
+        self.warnings.extend(config.warnings)
+        self.problems += config.problems
+        data = config.filled(named_as_written(document, ()))
+        entry, problems = validate_file(data, document)
         self.problems += problems
+        if entry is None and (sections := sections_with_variables(self.problems)):
+            entry, _ = validate_file({key: value for key, value in data.items() if key not in sections}, document)
         self.judge = default_judge(entry)
+        if entry is not None and entry.evaluations is not None and entry.evaluations.optimizer:
+            message = "agenteval evaluates an agent and does not optimise it; run `holodeck test optimize` for that"
+            self.warnings.append(str(document.problem(("evaluations", "optimizer"), message)))
         source = self._case_source(document.data)
         # Read cases even with other problems, to report every mistake at once.
         cases = self._cases(source, entry)
         agent = self._agent(document.data.get("agent"))
         self.problems += repeated_names(entry, document) if entry else []
-        if self.problems or entry is None:
-            raise ConfigError(self.problems)
-        fallback = fallback_agent(entry, document)
+        reasons = Reasons.of(self.problems, document.data, document.file, config)
+        if reasons.suite or entry is None:
+            raise ConfigError(reasons.suite or self.problems)
+        if reasons.judge and self._agent_judges(entry, cases):
+            raise ConfigError(reasons.judge)
+        described = Described(document, entry, config, self.env, reasons)
+        fallback = described.agent()
+        secrets = described.secrets_of(fallback.options["agent"] if fallback else None)
         return Suite(
             path=document.file,
             name=entry.name or document.directory.name,
@@ -141,7 +143,18 @@ class _Loader:
             turn_timeout_s=entry.execution.llm_timeout if entry.execution else None,
             concurrency=entry.execution.parallel_test_cases if entry.execution else None,
             warnings=tuple(self.warnings),
-            secrets=document.secrets | self.secrets | _written_keys(cases) | written_secrets(fallback),
+            secrets=secrets | self.secrets | _written_keys(cases),
+        )
+
+    def _agent_judges(self, entry: AgentFile, cases: Iterable[Case]) -> bool:
+        """Return whether a metric asks the agent's model."""
+        if entry.evaluations is not None and entry.evaluations.model is not None:
+            return False
+        return any(
+            metric.options.get("model") == self.judge
+            for case in cases
+            for turn in case.turns
+            for metric in turn.metrics
         )
 
     def _case_source(self, data: Mapping[str, Any]) -> ListInFile:
@@ -177,7 +190,7 @@ class _Loader:
         files = FileReader(entry.execution if entry else None, self.warnings)
         cases: list[Case] = []
         for part in source.parts:
-            reader = _CaseReader(self, part.document, shared_configs, files)
+            reader = CaseReader(self, part.document, shared_configs, files)
             read = [reader.read((*source.at, index)) for index in part.items]
             cases += [case for case in read if case is not None]
             self.warnings.extend(part.document.warnings)
@@ -185,6 +198,7 @@ class _Loader:
         return self._with_unique_ids(cases, source.document)
 
     def _with_unique_ids(self, cases: list[Case], source: Document) -> tuple[Case, ...]:
+        """Return the cases with a number in the ids of repeated ones; their order distinguishes them."""
         prefix = f"{self.document.file}::"
         lines: dict[str, int | None] = {}
         repeats: dict[str, int] = {}
@@ -193,21 +207,27 @@ class _Loader:
             if case.id not in lines:
                 lines[case.id] = case.line
                 result.append(case)
-            elif case.id != f"{prefix}{case.name}":
-                # A repeated question without names: all run, and their order distinguishes them.
-                repeats[case.id] = repeats.get(case.id, 1) + 1
-                result.append(replace(case, id=f"{case.id}#{repeats[case.id]}"))
-            else:
-                first = f" (first in line {lines[case.id]})" if lines[case.id] else ""
-                self.problems.append(
-                    Problem(
-                        f"the name {case.name!r} is given twice{first}; names identify cases, so choose another one",
-                        file=source.file,
-                        line=case.line,
-                        path="test_cases",
-                    )
-                )
+                continue
+            number = repeats.get(case.id, 1) + 1
+            while f"{case.id}#{number}" in lines:
+                number += 1
+            repeats[case.id] = number
+            name = case.name
+            if case.id == f"{prefix}{case.name}":
+                self._warn_of_name(case, lines[case.id], number, source)
+                name = f"{case.name}#{number}"
+            result.append(replace(case, id=f"{case.id}#{number}", name=name))
+            lines[f"{case.id}#{number}"] = case.line
         return tuple(result)
+
+    def _warn_of_name(self, case: Case, first: int | None, number: int, source: Document) -> None:
+        where = f" (first in line {first})" if first else ""
+        message = (
+            f"the name {case.name!r} is given twice{where}; this case is called {case.name}#{number}, "
+            "so choose another name, which stays the same if cases are moved"
+        )
+        problem = Problem(message, file=source.file, line=case.line, path="test_cases", kind=Kind.NOT_UNIQUE)
+        self.warnings.append(str(problem))
 
     def _agent(self, value: Any) -> AgentSpec | str | None:
         if value is None:
@@ -228,8 +248,11 @@ class _Loader:
             if not entry.enabled:
                 continue
             where = (*at, index)
-            if isinstance(entry, StandardMetric) and not self._can_run(entry, document, where, report=report):
-                continue
+            if isinstance(entry, StandardMetric):
+                if report:
+                    self._check_threshold(entry, document, where)
+                if not self._can_run(entry, document, where, report=report):
+                    continue
             self._warn_of_zero(entry, document, where)
             name = metric_name(entry)
             used[name] = used.get(name, 0) + 1
@@ -251,14 +274,23 @@ class _Loader:
             if getattr(entry, key) is not None:
                 message = f"{entry.metric} needs no {what}; this one is not used"
                 self.warnings.append(str(document.problem((*at, key), message)))
-        if entry.threshold is not None and entry.threshold > 1 and entry.scale is None:
-            message = f"scores are 0 to 1, so {entry.metric} can never reach {entry.threshold:g}"
-            self.warnings.append(str(document.problem((*at, "threshold"), message)))
         for key in ("absolute_tolerance", "relative_tolerance"):
             if math.isinf(getattr(entry, key)):
                 message = "every number is within this tolerance, so any number passes"
                 self.warnings.append(str(document.problem((*at, key), message)))
         return True
+
+    def _check_threshold(self, entry: StandardMetric, document: Document, at: KeyPath) -> None:
+        """Report a threshold that no score can reach, or that every score reaches, because it is out of range."""
+        if entry.threshold is None or 0 <= entry.threshold <= (entry.scale or 1):
+            return
+        message = score_message(entry.threshold)
+        if entry.scale is not None:
+            of_scale = f"with `scale: {entry.scale:g}`, scores go from 0 to {entry.scale:g}"
+            message = f"{entry.threshold:g} is out of range: {of_scale}"
+        where = (*at, "threshold")
+        written = document.source_text(where) or f"{entry.threshold:g}"
+        self.problems.append(document.problem(where, message, Kind.THRESHOLD, written))
 
     def _warn_of_zero(self, entry: AnyMetric, document: Document, at: KeyPath) -> None:
         if entry.threshold is not None and entry.threshold <= 0:
@@ -269,91 +301,6 @@ class _Loader:
         self.problems.append(self.document.problem(path, message))
 
 
-@dataclass
-class _CaseReader:
-    """Reads the entries of a case list."""
-
-    loader: _Loader
-    source: Document
-    shared: tuple[MetricConfig, ...]
-    files: FileReader
-
-    def read(self, at: KeyPath) -> Case | None:
-        written = _written_case(self.source, at)
-        entry, problems = validate(CaseEntry, written, self.source, at)
-        self.loader.problems += problems
-        if entry is None:
-            return None
-        case_metrics = self._own_metrics(entry, at)
-        if entry.turns is None:
-            turns = [self._turn(entry, at, self.shared if case_metrics is None else case_metrics)]
-        else:
-            turns = [
-                self._multi_turn(turn, (*at, "turns", index), case_metrics) for index, turn in enumerate(entry.turns)
-            ]
-        self._require_ground_truth(turns, at)
-        own_id = entry.name or turns_id([turn.input for turn in turns])
-        return Case(
-            id=f"{self.loader.document.file}::{own_id}",
-            name=entry.name or excerpt(turns[0].input),
-            turns=tuple(turns),
-            line=self.source.line(at),
-        )
-
-    def _own_metrics(self, entry: CaseEntry, at: KeyPath) -> tuple[MetricConfig, ...] | None:
-        if not entry.evaluations:
-            return None
-        return self.loader.metrics(entry.evaluations, "case", self.source, (*at, "evaluations"), report=True)
-
-    def _multi_turn(self, entry: TurnEntry, at: KeyPath, case_metrics: tuple[MetricConfig, ...] | None) -> Turn:
-        metrics = case_metrics if case_metrics is not None else self.shared
-        if entry.evaluations:
-            metrics = self.loader.metrics(entry.evaluations, "turn", self.source, (*at, "evaluations"), report=True)
-        return self._turn(entry, at, metrics)
-
-    def _turn(self, entry: CaseEntry | TurnEntry, at: KeyPath, metrics: tuple[MetricConfig, ...]) -> Turn:
-        files, problems = self.files.read(entry.files or (), self.source, (*at, "files"))
-        self.loader.problems += problems
-        if entry.expected_tools:
-            where = Place(line=self.source.line((*at, "expected_tools")), file=self.source.file)
-            metrics = (*metrics, expected_tools(entry.expected_tools, metrics, where))
-        return Turn(
-            input=entry.input or "",
-            ground_truth=entry.ground_truth,
-            retrieval_context=None if entry.retrieval_context is None else tuple(entry.retrieval_context),
-            files=files,
-            config=(entry.turn_config or {}) if isinstance(entry, TurnEntry) else {},
-            metrics=metrics,
-            answer_at=_answer_place(entry.ground_truth, self.source, at),
-        )
-
-    def _require_ground_truth(self, turns: Sequence[Turn], at: KeyPath) -> None:
-        """Check that a case that lists a comparison metric has a ground truth."""
-        for turn, metric in _asked_metrics(turns):
-            if metric.requested_by == "suite" or metric.type not in NEED_GROUND_TRUTH:
-                continue
-            asked = turns if metric.requested_by == "case" else (turn,)
-            if any(candidate.ground_truth is not None for candidate in asked):
-                continue
-            problem = Problem(
-                f"{metric.id} compares with `ground_truth`, and this {metric.requested_by} has none; "
-                "add one, or drop the metric",
-                file=self.source.file,
-                line=metric.where.line or self.source.line(at),
-                path=dotted(at),
-            )
-            if problem not in self.loader.problems:
-                self.loader.problems.append(problem)
-
-
-def _answer_place(text: str | None, source: Document, at: KeyPath) -> AnswerPlace | None:
-    return None if text is None else AnswerPlace(source.file, (*at, "ground_truth"), text)
-
-
-def _asked_metrics(turns: Sequence[Turn]) -> list[tuple[Turn, MetricConfig]]:
-    return [(turn, metric) for turn in turns for metric in turn.metrics]
-
-
 def _written_keys(cases: Iterable[Case]) -> frozenset[str]:
     """Return API keys in the file; they are as secret as those from the environment."""
     metrics = (metric for case in cases for turn in case.turns for metric in turn.metrics)
@@ -361,48 +308,15 @@ def _written_keys(cases: Iterable[Case]) -> frozenset[str]:
     return frozenset(model.api_key for model in models if isinstance(model, ModelSpec) and model.api_key)
 
 
-def _retrieval_tools(tools: Iterable[ToolEntry]) -> frozenset[str]:
-    """Return the tools whose results are passages: vector stores, and tools with ``is_retrieval``."""
-    return frozenset(tool.name for tool in tools if tool.type in _RETRIEVING or getattr(tool, "is_retrieval", False))
+def _retrieval_tools(tools: Sequence[ToolEntry]) -> frozenset[str]:
+    """Return the tools whose results are passages: searches of documents, and tools with ``is_retrieval``.
 
+    HoloDeck's backend for OpenAI calls a search ``NAME_search``.
+    """
+    if not tools:
+        return frozenset()
+    from agenteval.suite.formats.holodeck.tools_schema import INDEXED
 
-_RETRIEVING = frozenset({"vectorstore", "hierarchical_document"})
-
-
-def _written_case(source: Document, at: KeyPath) -> Any:
-    written = _named_as_written(source, at)
-    if isinstance(written, dict) and isinstance(written.get("turns"), list):
-        turns = [_named_as_written(source, (*at, "turns", index)) for index in range(len(written["turns"]))]
-        written = {**written, "turns": turns}
-    return written
-
-
-def _named_as_written(source: Document, at: KeyPath) -> Any:
-    """Return a mapping with the written form of texts that YAML read as numbers or booleans."""
-    value = source.data
-    for step in at:
-        value = value[step]
-    if not isinstance(value, dict):
-        return value
-    # Nearly all values are texts already.
-    others = [key for key in _TEXT_KEYS if key in value and not isinstance(value[key], str)]
-    texts = {key: source.as_written(value[key], (*at, key)) for key in others}
-    if isinstance(value.get("expected_tools"), list):
-        place = (*at, "expected_tools")
-        texts["expected_tools"] = [
-            _patterns_as_written(source, tool, (*place, index)) for index, tool in enumerate(value["expected_tools"])
-        ]
-    return {**value, **texts} if texts else value
-
-
-def _patterns_as_written(source: Document, tool: Any, at: KeyPath) -> Any:
-    """Return an expected tool with the written form of patterns that YAML read as numbers (``fuzzy: 60.940``)."""
-    args = tool.get("args") if isinstance(tool, dict) else None
-    if not isinstance(args, dict):
-        return tool
-    patterns = {
-        key: source.as_written(matcher, (*at, "args", key))
-        for key, matcher in args.items()
-        if isinstance(matcher, dict) and not MATCHERS.isdisjoint(matcher)
-    }
-    return {**tool, "args": {**args, **patterns}}
+    searches = [tool.name for tool in tools if tool.type in INDEXED]
+    marked = [tool.name for tool in tools if getattr(tool, "is_retrieval", False)]
+    return frozenset((*searches, *(f"{name}_search" for name in searches), *marked))

@@ -110,7 +110,7 @@ class PromptEntry(_Tool):
 
 
 class VectorstoreEntry(_Tool):
-    """``type: vectorstore``: HoloDeck's search; see ``UNAVAILABLE``."""
+    """``type: vectorstore``: HoloDeck's search; see ``INDEXED``."""
 
     type: Literal["vectorstore"]
     source: str
@@ -132,7 +132,7 @@ class VectorstoreEntry(_Tool):
 
 
 class HierarchicalDocumentEntry(_Tool):
-    """``type: hierarchical_document``: HoloDeck's search; see ``UNAVAILABLE``."""
+    """``type: hierarchical_document``: HoloDeck's search; see ``INDEXED``."""
 
     type: Literal["hierarchical_document"]
     source: str
@@ -173,11 +173,8 @@ class AgentFileWithTools(AgentFile):
     tools: list[ToolEntry] | None = Field(None, max_length=MAX_TOOLS)
 
 
-UNAVAILABLE = (
-    "tools of type {type} need HoloDeck's document index, which is not here; plug in your own retriever as\n"
-    "    {{name: {name}, description: …, type: function, file: retriever.py, function: search, is_retrieval: true}}\n"
-    "  or let another agent answer the suite (`agents:` in agenteval.yaml, or --agent)"
-)
+#: Types of tools that search an index that HoloDeck makes, so that HoloDeck runs their agent.
+INDEXED = frozenset({"vectorstore", "hierarchical_document"})
 
 
 def tools_as_written(data: dict[str, Any], document: Document) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def test_commands_stand_at_the_lines() -> None:
     )
 
 
-@pytest.mark.parametrize(("count", "shown", "last"), [(10, 10, "Failed 9"), (11, 9, "2 more cases are in the job")])
+@pytest.mark.parametrize(("count", "shown", "last"), [(10, 10, "Failed 9"), (11, 9, "2 more causes are in the job")])
 def test_the_last_command_counts_omitted_annotations(count: int, shown: int, last: str) -> None:
     lines = as_commands(listed(count))
 
@@ -168,8 +168,8 @@ def test_the_last_command_counts_omitted_annotations(count: int, shown: int, las
 
 
 def test_a_single_omitted_case_is_reported_in_the_singular() -> None:
-    assert as_commands(listed(2), limit=1) == ["::error title=agenteval::2 more cases are in the job summary"]
-    assert as_commands(listed(1), limit=0) == ["::error title=agenteval::1 more case is in the job summary"]
+    assert as_commands(listed(2), limit=1) == ["::error title=agenteval::2 more causes are in the job summary"]
+    assert as_commands(listed(1), limit=0) == ["::error title=agenteval::1 more cause is in the job summary"]
 
 
 @given(levels=st.lists(st.sampled_from(["failure", "warning"]), max_size=40), limit=st.integers(1, 12))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from agenteval.ci.github.comment.step import StepName, leg_of
 
@@ -23,7 +24,30 @@ LEGS = {
 
 
 def test_the_values_of_a_matrix() -> None:
-    assert {text: leg_of(text) for text in LEGS} == LEGS
+    assert {text: tuple(map(str, leg_of(text))) for text in LEGS} == LEGS
+
+
+def test_no_two_legs_have_one_section() -> None:
+    legs: list[dict[str, Any]] = [
+        {},
+        {"agent": "a"},
+        # Legs that `include` adds need not have the same keys.
+        {"suite": "a"},
+        {"agent": ["a", "b"], "suite": "c"},
+        {"agent": ["a"], "suite": ["b", "c"]},
+        {"agent": {"suite": "a"}},
+        {"agent.suite": "a"},
+        {"agent": {"id": "a"}},
+        *({"agent": value} for value in (1, "1", True, "true", 1.5, "a b", "a, b", "A")),
+        {"agent": 'a"], ["suite", "b'},
+        {"agent": "a", "suite": "b"},
+    ]
+
+    keys = {json.dumps(leg): StepName("ci", "evaluate", leg_of(json.dumps(leg))).key for leg in legs}
+
+    assert len(set(keys.values())) == len(legs), keys
+    # A value that is null is as good as none.
+    assert leg_of('{"agent": "a", "suite": null}') == leg_of('{"agent": "a"}')
 
 
 def test_steps_jobs_and_legs_have_keys_and_titles_of_their_own() -> None:
@@ -32,8 +56,8 @@ def test_steps_jobs_and_legs_have_keys_and_titles_of_their_own() -> None:
         StepName("ci", "evaluate", (), first): "evaluate",
         StepName("ci", "evaluate", (), second): "evaluate · step 2",
         StepName("ci", "evaluate", (), "judge"): "evaluate · judge",
-        StepName("ci", "evaluate", ("ubuntu", "3.12"), first): "evaluate (ubuntu, 3.12)",
-        StepName("ci", "evaluate", ("ubuntu", "3.13"), first): "evaluate (ubuntu, 3.13)",
+        StepName("ci", "evaluate", leg_of('{"os": "ubuntu", "python": 3.12}'), first): "evaluate (ubuntu, 3.12)",
+        StepName("ci", "evaluate", leg_of('{"os": "ubuntu", "python": 3.13}'), first): "evaluate (ubuntu, 3.13)",
         StepName("ci", "judge", (), first): "judge",
         StepName("nightly", "judge", (), first): "judge",
         StepName(): "",

@@ -187,7 +187,6 @@ def remaining(server: Server) -> Comment:
     before=st.sampled_from(["nothing", "a comment", "an old comment", "two comments"]),
     trouble=st.tuples(st.integers(0, 2), st.sampled_from([0.0, 1.0])),
 )
-@settings(max_examples=60, deadline=None)
 def test_jobs_that_race_end_with_one_comment_that_has_all_sections(
     seed: int, jobs: int, within_s: float, before: str, trouble: tuple[int, float]
 ) -> None:

@@ -1,0 +1,176 @@
+"""The way from nothing to the first case: install and run, beside promptfoo and deepeval, and what is installed.
+
+    python -m benchmarks.cold [--image NAME]
+
+Each program gets an empty directory and an empty cache, one after the other. agenteval is installed as the native
+action does it; its first case is a run of the quickstart example. With podman and an image, the image's layers are
+measured too. Fails if the image is more than 5 % larger than ``requirements/sizes.toml`` says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SUITE = ROOT / "examples" / "quickstart" / "agent.yaml"
+RECORDED = ROOT / "requirements" / "sizes.toml"
+TOLERANCE = 1.05
+_BASE = "docker.io/library/python:3.11-slim-bookworm"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a program is installed and started.
+
+    Attributes:
+        name: of the program.
+        needs: the command that has to be there.
+        install: the commands that install it.
+        first: the command that runs the first case, or says its version.
+    """
+
+    name: str
+    needs: str
+    install: Sequence[Sequence[str]]
+    first: Sequence[str]
+
+
+def ways() -> list[Way]:
+    """Return the programs."""
+    lock, build = (str(ROOT / "requirements" / name) for name in ("runtime.lock", "build.lock"))
+    uv = ("uv", "pip", "install", "--quiet", "--no-config", "--python", "env/bin/python", "--no-build-isolation")
+    pip = ("env/bin/python", "-m", "pip", "install", "--quiet", "--no-compile", "--no-build-isolation")
+    run = ("env/bin/agenteval", "run", str(SUITE), "--out", "report", "--quiet")
+
+    environment = (sys.executable, "-m", "venv", "env")
+
+    def own(create: Sequence[str], installer: Sequence[str]) -> list[Sequence[str]]:
+        return [
+            create,
+            (*installer, "--require-hashes", "--requirement", build),
+            (*installer, "--require-hashes", "--no-deps", "--requirement", lock),
+            (*installer, "--no-deps", str(ROOT)),
+        ]
+
+    return [
+        Way("agenteval by uv", "uv", own(("uv", "venv", "--quiet", "--python", sys.executable, "env"), uv), run),
+        Way("agenteval by pip", "python3", own(environment, pip), run),
+        Way(
+            "deepeval by pip",
+            "python3",
+            [
+                environment,
+                ("env/bin/python", "-m", "pip", "install", "--quiet", "deepeval"),
+            ],
+            ("env/bin/python", "-c", "from deepeval import evaluate"),
+        ),
+        Way(
+            "promptfoo by npx",
+            "npx",
+            [("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", "env", "promptfoo")],
+            ("env/node_modules/.bin/promptfoo", "--version"),
+        ),
+    ]
+
+
+def measured(way: Way) -> tuple[float, float, float] | None:
+    """Return the seconds of the installation and of the first case, and the MB on disk; ``None`` if it failed."""
+    with tempfile.TemporaryDirectory(prefix="agenteval-cold-") as folder:
+        cache = {name: str(Path(folder, "cache")) for name in ("UV_CACHE_DIR", "PIP_CACHE_DIR", "npm_config_cache")}
+        environment = {**os.environ, **cache, "HOME": folder, "UV_LINK_MODE": "copy"}
+        start = time.monotonic()
+        if not all(_succeeds(command, folder, environment) for command in way.install):
+            return None
+        installed = time.monotonic()
+        size = megabytes(Path(folder, "env"))
+        started = time.monotonic()
+        if not _succeeds(way.first, folder, environment):
+            return None
+        return installed - start, time.monotonic() - started, size
+
+
+def _succeeds(command: Sequence[str], folder: str, environment: Mapping[str, str]) -> bool:
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(f"{' '.join(command[:4])} … failed: {(done.stderr or done.stdout)[-500:]}")
+    return done.returncode == 0
+
+
+def megabytes(folder: Path) -> float:
+    """Return the size of the files below a folder."""
+    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()) / 1e6
+
+
+def image_sizes(name: str) -> list[tuple[float, float]]:
+    """Return the MB of each layer of an image above its base: unpacked, and compressed by gzip."""
+    [base] = json.loads(_podman("image", "inspect", _BASE))
+    with tempfile.TemporaryDirectory(prefix="agenteval-image-") as folder:
+        _podman("save", "--quiet", "--format", "docker-archive", "--output", f"{folder}/image.tar", name)
+        with tarfile.open(f"{folder}/image.tar") as archive:
+            manifest = archive.extractfile("manifest.json")
+            assert manifest
+            layers = json.load(manifest)[0]["Layers"][len(base["RootFS"]["Layers"]) :]
+            return [_layer(archive, layer, Path(folder)) for layer in layers]
+
+
+def _layer(archive: tarfile.TarFile, layer: str, folder: Path) -> tuple[float, float]:
+    member = archive.extractfile(layer)
+    assert member
+    packed = folder / "layer.gz"
+    with gzip.open(packed, "wb", compresslevel=6) as target:
+        shutil.copyfileobj(member, target, 2**20)
+    return archive.getmember(layer).size / 1e6, packed.stat().st_size / 1e6
+
+
+def _podman(*arguments: str) -> str:
+    return subprocess.run(("podman", *arguments), capture_output=True, text=True, check=True).stdout
+
+
+def main() -> int:
+    """Measure, print, and return 1 if something grew."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--image", help="name of a built image")
+    parser.add_argument(
+        "--only", metavar="NAME", default="", help="measure only the programs whose name contains this"
+    )
+    options = parser.parse_args()
+    recorded = tomllib.loads(RECORDED.read_text(encoding="utf-8"))
+    grown = []
+    print("| from an empty cache | install s | first case s | MB |\n| :-- | --: | --: | --: |")
+    for way in ways():
+        if options.only not in way.name:
+            continue
+        found = measured(way) if shutil.which(way.needs) else None
+        print(
+            f"| {way.name} | {' | '.join(f'{value:.1f}' for value in found) if found else '– | – | –'} |", flush=True
+        )
+    if options.image:
+        layers = image_sizes(options.image)
+        for number, (unpacked, compressed) in enumerate(layers, 1):
+            print(f"layer {number}: {unpacked:.1f} MB, compressed {compressed:.1f} MB")
+        for name, size in (
+            ("image_mb", sum(unpacked for unpacked, _ in layers)),
+            ("image_compressed_mb", sum(compressed for _, compressed in layers)),
+        ):
+            print(f"{name}: {size:.1f}, recorded {recorded[name]}")
+            grown += [name] if size > recorded[name] * TOLERANCE else []
+    if grown:
+        print(f"grew by more than 5 %: {', '.join(grown)}; if that is wanted, change requirements/sizes.toml")
+    return 1 if grown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

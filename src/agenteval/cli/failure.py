@@ -1,0 +1,76 @@
+"""Prints why a command could not run, and returns its exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TextIO
+
+from agenteval.core.errors import AgentEvalError, ConfigError, UserCodeError, problems_of
+from agenteval.core.masking import mask
+from agenteval.core.mistakes import Line, Mistake, Style, counted, mistakes, shown
+from agenteval.core.text.escape import terminal
+
+_STYLES: Mapping[Style, str] = {
+    "error": "bold red",
+    "warning": "bold yellow",
+    "title": "bold",
+    "frame": "bold blue",
+    "mark": "bold red",
+    "place": "",
+    "note": "dim",
+    "plain": "",
+}
+
+
+def fail(error: AgentEvalError, stream: TextIO | None = None) -> int:
+    """Print every mistake of an error, each once, and return the exit status.
+
+    Args:
+        error: the error.
+        stream: default: standard error.
+    """
+    out = sys.stderr if stream is None else stream
+    found = mistakes(problems_of(error))
+    print_mistakes(found, out)
+    # Only these are raised before anything runs.
+    if isinstance(error, ConfigError | UserCodeError):
+        several = f"{counted(found)}; " if len(found) > 1 or found[0].others else ""
+        _print([f"{several}nothing was run (exit status {error.exit_status})"], out)
+    if isinstance(error, ConfigError) and error.fine:
+        _print([terminal(mask(f"without problems: {', '.join(error.fine)}"))], out)
+    return error.exit_status
+
+
+def print_mistakes(found: Iterable[Mistake], stream: TextIO) -> None:
+    """Print mistakes with their source lines, in colours if the stream is a terminal that has them."""
+    colours = has_colours(stream, os.environ)
+    for mistake in found:
+        lines = list(shown(mistake))
+        if colours:
+            _print_in_colours(lines, stream)
+        else:
+            _print(("".join(span.text for span in line).rstrip() for line in lines), stream)
+        print(file=stream)
+
+
+def has_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """Return whether colours may be written to a stream."""
+    return stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+
+
+def _print(lines: Iterable[str], stream: TextIO) -> None:
+    for line in lines:
+        print(line, file=stream)
+
+
+def _print_in_colours(lines: Iterable[Line], stream: TextIO) -> None:
+    # Imported here: rich takes 0.1 s.
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, highlight=False, soft_wrap=True)
+    for line in lines:
+        # Use Text instead of str, because rich would parse brackets in untrusted text as markup.
+        console.print(Text.assemble(*((span.text, _STYLES[span.style]) for span in line)), soft_wrap=True)

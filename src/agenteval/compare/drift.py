@@ -1,0 +1,36 @@
+"""Notes about drift: what it costs while the pool is of other days."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agenteval.compare.phrases import quoted
+from agenteval.compare.regression.model import Decision, Evidence
+from agenteval.compare.regression.pool_drift import pool_drift_p
+from agenteval.compare.regression.settings import GateSettings
+from agenteval.core.statistics import holm
+
+_POOL_ALPHA, _CONTROL_ALPHA = 0.01, 0.05
+
+
+def drift_notes(evidence: Evidence, decision: Decision, settings: GateSettings) -> Iterator[str]:
+    """Yield a note if the runs of the pool differ significantly, and one if the control is lower than they are.
+
+    Args:
+        evidence: what the gate decided on.
+        decision: the decision.
+        settings: limits of the gate.
+    """
+    p_values = pool_drift_p(evidence, settings)
+    drifting = holm(list(p_values.values()), _POOL_ALPHA, len(p_values))
+    names = [quoted(name) for name, drifts in zip(p_values, drifting, strict=True) if drifts]
+    if names:
+        yield (
+            f"earlier runs of the base branch differ significantly in {', '.join(names)}: expect further runs "
+            "in about 1 of 3 pull requests; a scheduled daily run of the base branch keeps the pool new"
+        )
+    if decision.control_p is not None and decision.control_p <= _CONTROL_ALPHA and evidence.pool:
+        yield (
+            "beside the change, the base commit's agent scored lower than in the earlier runs: a model or a provider "
+            "may have become worse; evaluate the base branch again, so that other pull requests need fewer runs"
+        )

@@ -1,0 +1,199 @@
+"""Mistakes as people see them: each once, with its first place, the source line, and the fix.
+
+The form is that of compilers::
+
+    error: unknown key 'tags'
+      --> agent.yaml:15 and 115 more
+       |
+    15 |   tags:
+       |   ^^^^ test_cases[].tags
+       = allowed: name, input, ground_truth
+       = see: https://…/docs/troubleshooting.md#unknown-key
+
+Files that others wrote are quoted, so every text is masked, escaped for the terminal, and cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agenteval.core.errors import Kind, Problem
+from agenteval.core.masking import mask
+from agenteval.core.source_lines import SourceLine, source_line
+from agenteval.core.text.escape import terminal
+from agenteval.core.version import DOCUMENTATION
+
+Style = Literal["error", "warning", "place", "frame", "title", "mark", "note", "plain"]
+
+# Places that the one-line form lists.
+_MOST_PLACES = 5
+_QUOTED = re.compile(r"'([^']+)'")
+_INDEX = re.compile(r"\[\d+\]")
+# A semicolon between clauses, but not inside of a quoted text.
+_CLAUSE = re.compile(r"""((?:'[^'\n]*'|"[^"\n]*"|`[^`\n]*`|[^;]|;(?! ))*)(?:;\ |$)""", re.VERBOSE)
+_WORDS = re.compile(r"(?P<word>allowed|commands|defined|installed|known|nearest): ")
+# A traceback names files that the agent chose.
+_UNQUOTED = {Kind.AGENT_FAILS}
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """The same mistake at one or several places.
+
+    Attributes:
+        problem: the first place.
+        others: the other places, in the order in which they were found.
+    """
+
+    problem: Problem
+    others: tuple[Problem, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.problem}{self._elsewhere()}"
+
+    @property
+    def text(self) -> str:
+        """The mistake without its first place, as one paragraph."""
+        path = f"{self.problem.path}: " if self.problem.path else ""
+        return f"{path}{self.problem.message}{self._elsewhere()}"
+
+    @property
+    def page(self) -> str:
+        """The address of the explanation."""
+        return page_of(self.problem.kind)
+
+    def _elsewhere(self) -> str:
+        if not self.others:
+            return ""
+        places = list(dict.fromkeys(problem.place for problem in self.others if problem.place))[:_MOST_PLACES]
+        more = f" and {len(self.others) - len(places)} more" if len(self.others) > len(places) else ""
+        noun = "place" if len(self.others) == 1 else "places"
+        # A message of several lines ends with an example.
+        start = "\n  " if "\n" in self.problem.message else "; "
+        return f"{start}the same in {len(self.others)} other {noun}: {', '.join(places)}{more}"
+
+
+def page_of(kind: Kind) -> str:
+    """Return the address of the documentation about a kind of problems."""
+    return f"{DOCUMENTATION}/troubleshooting.md#{kind}"
+
+
+def mistakes(problems: Iterable[Problem]) -> list[Mistake]:
+    """Return each mistake once: the same message about keys of the same name, wherever they are."""
+    groups: dict[tuple[str, str], list[Problem]] = {}
+    for problem in dict.fromkeys(problems):
+        groups.setdefault((problem.message, _key(problem)), []).append(problem)
+    return [Mistake(first, tuple(others)) for first, *others in groups.values()]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a line, with what it is."""
+
+    text: str
+    style: Style = "plain"
+
+
+Line = Sequence[Span]
+
+
+def shown(mistake: Mistake, level: Literal["error", "warning"] = "error") -> Iterator[Line]:
+    """Yield the lines that show a mistake on a terminal, safe to print."""
+    problem = mistake.problem
+    first, *example = mask(problem.message).split("\n")
+    what, *rest = _clauses(first)
+    if rest and rest[0].startswith("did you mean"):
+        what = f"{what}; {rest.pop(0)}"
+    yield [Span(level, level), Span(f": {_safe(_titled(what, problem))}", "title")]
+    quoted = source_line(problem.file, problem.line, _marks(problem)) if problem.kind not in _UNQUOTED else None
+    margin = " " * (len(str(problem.line)) if quoted else 1)
+    if problem.place:
+        path = f" ({_path(problem)})" if quoted is None and "." in problem.path else ""
+        place = Span(f"{_safe(mask(problem.place))}{path}", "place")
+        yield [Span(f"{margin}--> ", "frame"), place, Span(_more(mistake), "note")]
+    if quoted is not None:
+        yield from _quotation(quoted, problem, margin)
+    for word, text in _notes(rest):
+        yield [Span(f"{margin} = ", "frame"), Span(f"{word}:", "title"), Span(f" {_safe(text)}")]
+    for line in example:
+        yield [Span(f"{margin}   {_safe(line)}")]
+    yield [Span(f"{margin} = ", "frame"), Span("see:", "title"), Span(f" {mistake.page}", "note")]
+
+
+def counted(found: Sequence[Mistake]) -> str:
+    """Return the number of mistakes and of their places: ``2 mistakes in 117 places``."""
+    places = sum(1 + len(mistake.others) for mistake in found)
+    noun = "mistake" if len(found) == 1 else "mistakes"
+    where = f" in {places} places" if places > len(found) else ""
+    return f"{len(found)} {noun}{where}"
+
+
+def _key(problem: Problem) -> str:
+    """Return the last name in the path of a problem."""
+    return _INDEX.sub("", problem.path).rpartition(".")[2]
+
+
+def _titled(what: str, problem: Problem) -> str:
+    """Return the problem, with the name of the key or option unless the text contains it."""
+    key = mask(_key(problem))
+    if not key:
+        return what
+    for start, title in _OF_KEYS.items():
+        if what.startswith(start):
+            return f"{title} {key!r}{what[len(start) :]}"
+    if key in what or what.startswith("--"):
+        return what
+    # A value is named first: threshold 70 is out of range.
+    return f"{key} {what}" if _VALUE.match(what) else f"{key}: {what}"
+
+
+# The beginning of a message → the same with the name of the key after it.
+_OF_KEYS = {"unknown key": "unknown key", "this key is required": "missing key"}
+_VALUE = re.compile(r"""['"]|-?\d""")
+
+
+def _more(mistake: Mistake) -> str:
+    return f" and {len(mistake.others)} more" if mistake.others else ""
+
+
+def _clauses(text: str) -> list[str]:
+    return [found[1].strip() for found in _CLAUSE.finditer(text) if found[1].strip()] or [text]
+
+
+def _notes(clauses: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the notes below a mistake: allowed values, then the fix."""
+    fixes = []
+    for clause in clauses:
+        word = _WORDS.match(clause)
+        if word is None:
+            fixes.append(clause)
+        else:
+            yield word["word"], clause[word.end() :]
+    if fixes:
+        yield "help", "; ".join(fixes)
+
+
+def _marks(problem: Problem) -> tuple[str, ...]:
+    """Return what to mark: the key, or the wrong value after it, which is the first quoted text of a message."""
+    quoted = _QUOTED.search(_clauses(problem.message.partition("\n")[0])[0])
+    value = problem.mark or (quoted[1] if quoted and problem.kind is not Kind.UNKNOWN_KEY else "")
+    return tuple(text for text in (_key(problem), value) if text)
+
+
+def _quotation(quoted: SourceLine, problem: Problem, margin: str) -> Iterator[Line]:
+    yield [Span(f"{margin} |", "frame")]
+    yield [Span(f"{problem.line} | ", "frame"), Span(quoted.text)]
+    label = f" {_path(problem)}" if problem.path else ""
+    yield [Span(f"{margin} | ", "frame"), Span(f"{' ' * quoted.start}{'^' * quoted.width}{label}", "mark")]
+
+
+def _path(problem: Problem) -> str:
+    """Return the path of the key, which several places can have in common."""
+    return _safe(mask(_INDEX.sub("[]", problem.path)))
+
+
+def _safe(text: str) -> str:
+    return terminal(text)

@@ -1,0 +1,272 @@
+"""The rows of the page of a run, and the figures about all its cases."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Any, Final
+
+from agenteval.report.html.extremes import Extremes
+from agenteval.report.view import view
+from agenteval.report.view.case_kinds import KINDS, NOT_PASSED, Kinds
+from agenteval.report.view.case_metrics import CaseMetric, case_metrics
+from agenteval.report.view.causes import Finding, by_cause, finding, removed
+from agenteval.results.case import CaseResult, Score, SuiteResult
+from agenteval.results.comparison import CaseProof, ComparedCase
+
+MOST_STATIC_ROWS = 1_000
+#: Cases with the result of each metric, for the page without JavaScript.
+MOST_CHECKED_ROWS = 200
+_DECIMALS = 4
+
+# Rows refer to these words by position; the files of templates/html/script get the lists with the data.
+STATUSES: Final = ("failed", "error", "skipped", "passed", "removed")
+CHANGES: Final = ("regressed", "improved", "unchanged", "changed", "new", "removed")
+NOTES: Final = ("suspect", "flaky", "quarantined", "accepted")
+#: The result of a metric for a case: the worst over all iterations.
+OUTCOMES: Final = ("none", "passed", "failed", "error")
+#: Fields of a row. ``kind``: ``None`` for a case that passed as before. ``was``: passed iterations and all iterations
+#: of the other side; ``passes`` and ``iterations`` are those of this side.
+#: ``metrics`` holds ``[metric, mean score, outcome, mean score in the baseline]``.
+ROW: Final = (
+    "name", "id", "suite", "status", "score", "before", "change", "notes", "ms", "passes", "iterations", "was",
+    "kind", "tags", "metrics",
+)  # fmt: skip
+
+KIND_NAMES: Final = tuple(KINDS)
+
+
+@dataclass(frozen=True)
+class StaticRow:
+    """A case that did not pass, for the page without JavaScript; ``others`` ended in the same error."""
+
+    name: str
+    where: str
+    status: str
+    change: str
+    score: float | None
+    why: str
+    others: int = 0
+
+
+@dataclass(frozen=True)
+class CheckedRow:
+    """A case with the result of each metric, for the page without JavaScript."""
+
+    name: str
+    status: str
+    score: float | None
+    metrics: tuple[CaseMetric, ...]
+
+
+@dataclass
+class Survey:
+    """Figures about all cases; complete when every case has been read.
+
+    Attributes:
+        kinds: of the cases of the run; ``proofs``: what their re-runs found.
+        metrics: id of each metric → its number, in the order of the cases.
+        tags: tag → its number.
+        scores: the scores of each metric.
+        pairs: the mean scores of each case with scores in both runs, before and now, by metric.
+        times: the agent's times for a case, in ms, by iteration.
+        slowest: the cases with the longest times; ``dearest``: those with the highest cost of an iteration.
+        answers: number of answers; ``calls`` and ``retries``: tool calls and retries of all of them.
+        thresholds: number of uses of each threshold, by metric.
+        broken: number of scores that could not be computed, by metric.
+        not_passed: the first cases that failed or were errors, at most :data:`MOST_STATIC_ROWS`.
+        all_not_passed: the number of all these cases.
+        checked: the first cases with the result of each metric, at most :data:`MOST_CHECKED_ROWS`; ``all_checked`` is
+            the number of all cases.
+        cut: the number of cases whose texts were cut.
+    """
+
+    kinds: Kinds = field(default_factory=Kinds)
+    proofs: Mapping[str, CaseProof] = field(default_factory=dict)
+    metrics: dict[str, int] = field(default_factory=dict)
+    tags: dict[str, int] = field(default_factory=dict)
+    scores: dict[str, array[float]] = field(default_factory=dict)
+    pairs: dict[str, tuple[array[float], array[float]]] = field(default_factory=dict)
+    times: array[float] = field(default_factory=lambda: array("d"))
+    slowest: Extremes = field(default_factory=Extremes)
+    dearest: Extremes = field(default_factory=Extremes)
+    answers: int = 0
+    calls: int = 0
+    retries: int = 0
+    thresholds: dict[str, Counter[float]] = field(default_factory=dict)
+    broken: Counter[str] = field(default_factory=Counter)
+    not_passed: list[StaticRow] = field(default_factory=list)
+    all_not_passed: int = 0
+    checked: list[CheckedRow] = field(default_factory=list)
+    all_checked: int = 0
+    cut: int = 0
+    _cases: int = 0
+    # The findings with the positions of their cases.
+    _findings: list[Finding] = field(default_factory=list)
+    _positions: dict[str, int] = field(default_factory=dict)
+    # The error of several cases → the position of their row in ``not_passed``.
+    _places: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def shown_not_passed(self) -> int:
+        """The number of cases in ``not_passed``, with those that share a row."""
+        return sum(1 + row.others for row in self.not_passed)
+
+    def row(self, case: CaseResult, suite: tuple[int, SuiteResult], compared: ComparedCase | None) -> list[Any]:
+        """Count a case and return its row, see :data:`ROW`."""
+        found: dict[str, _MetricResult] = {}
+        ms = self._count(case, found)
+        number, owner = suite
+        told = finding(case, owner, compared, self.kinds, self.proofs.get(case.id))
+        self.all_checked += 1
+        if len(self.checked) < MOST_CHECKED_ROWS:
+            self.checked.append(CheckedRow(case.name, case.status, case.score, case_metrics(case)))
+        if case.status in NOT_PASSED:
+            self._keep(case, owner, compared, told.error if told else ("", ""))
+        row = [
+            case.name,
+            None if case.id == f"{owner.path}::{case.name}" else case.id,
+            number,
+            STATUSES.index(case.status),
+            short(case.score),
+            short(compared.score_before) if compared and compared.change not in {"new", "changed"} else None,
+            CHANGES.index(compared.change) if compared else None,
+            sum(1 << place for place, note in enumerate(NOTES) if note in compared.notes) if compared else 0,
+            round(ms) if ms else None,
+            told.now.passed if told and told.now else [item.status for item in case.iterations].count("passed"),
+            told.now.of if told and told.now else len(case.iterations),
+            [told.before.passed, told.before.of] if told and told.before else None,
+            self._note(told),
+            [self.tags.setdefault(tag, len(self.tags)) for tag in case.tags],
+            self._metrics(found, compared),
+        ]
+        self._cases += 1
+        return row
+
+    def removed(self, compared: ComparedCase) -> list[Any]:
+        """Count a case that only the baseline has and return its row."""
+        told = removed(compared)
+        row = [
+            compared.name, compared.id, None, STATUSES.index("removed"), None, short(compared.score_before),
+            CHANGES.index("removed"), 0, None, 0, 0, [told.before.passed, told.before.of] if told.before else None,
+            self._note(told), [], [],
+        ]  # fmt: skip
+        self._cases += 1
+        return row
+
+    def _note(self, told: Finding | None) -> int | None:
+        """Keep a finding and return the number of its kind."""
+        if told is None:
+            return None
+        self._findings.append(told)
+        self._positions[told.id] = self._cases
+        return KIND_NAMES.index(told.kind)
+
+    def _count(self, case: CaseResult, found: dict[str, _MetricResult]) -> float:
+        """Count the scores of a case, its time, its cost and its calls; return the time of an iteration in ms."""
+        ms = cost = 0.0
+        # One pass, because there may be hundreds of thousands of scores.
+        for turn in case.turns:
+            ms += turn.latency_ms or 0.0
+            if turn.usage is not None:
+                cost += turn.usage.cost_usd or 0.0
+            self.answers += 1
+            self.calls += len(turn.tool_calls)
+            self.retries += turn.retries
+            for score in turn.scores:
+                cost += score.cost_usd or 0.0
+                self._add(found, score)
+        of = len(case.iterations) or 1
+        if ms:
+            self.times.append(ms / of)
+            self.slowest.add(ms / of, self._cases, case.name)
+        if cost:
+            self.dearest.add(cost / of, self._cases, case.name)
+        return ms / of
+
+    def _add(self, found: dict[str, _MetricResult], score: Score) -> None:
+        name, value = score.id, score.score
+        result = found.get(name)
+        if result is None:
+            result = found[name] = _MetricResult(self.metrics.setdefault(name, len(self.metrics)))
+            if name not in self.scores:
+                self.scores[name], self.thresholds[name] = array("d"), Counter()
+        if value is not None and isfinite(value):
+            result.total += value
+            result.count += 1
+            self.scores[name].append(value)
+            if (threshold := score.threshold) is not None:
+                self.thresholds[name][threshold] += 1
+        if score.status == "error":
+            self.broken[name] += 1
+            result.outcome = 3
+        elif (passed := score.passed) is not None and result.outcome < 2:
+            result.outcome = 1 if passed else 2
+
+    def _metrics(self, found: Mapping[str, _MetricResult], compared: ComparedCase | None) -> list[list[Any]]:
+        before = {metric.id: metric.before for metric in compared.metrics} if compared else {}
+        for name, result in found.items():
+            was, now = before.get(name), result.mean
+            if was is not None and isfinite(was) and now is not None:
+                both = self.pairs.setdefault(name, (array("d"), array("d")))
+                both[0].append(was)
+                both[1].append(now)
+        return [
+            [result.metric, short(result.mean), result.outcome, short(before.get(name))]
+            for name, result in found.items()
+        ]
+
+    @property
+    def causes(self) -> list[tuple[str, list[int]]]:
+        """What went wrong first, and the positions of its cases."""
+        return [
+            (cause.text, [self._positions[told.id] for told in cause.cases])
+            for cause in by_cause(self._findings)
+            if cause.by != "kind"
+        ]
+
+    def _keep(
+        self, case: CaseResult, suite: SuiteResult, compared: ComparedCase | None, error: tuple[str, str]
+    ) -> None:
+        self.all_not_passed += 1
+        if error in self._places:
+            place = self._places[error]
+            self.not_passed[place] = replace(self.not_passed[place], others=self.not_passed[place].others + 1)
+        elif len(self.not_passed) < MOST_STATIC_ROWS:
+            if error[0]:
+                self._places[error] = len(self.not_passed)
+            self.not_passed.append(
+                StaticRow(
+                    name=case.name,
+                    where=view.location(suite, case),
+                    status=case.status,
+                    change=compared.change if compared and compared.change != "unchanged" else "",
+                    score=case.score,
+                    why=view.why(case),
+                )
+            )
+
+
+@dataclass(slots=True)
+class _MetricResult:
+    """The results of one metric for one case so far."""
+
+    metric: int
+    total: float = 0.0
+    count: int = 0
+    outcome: int = 0
+
+    @property
+    def mean(self) -> float | None:
+        return self.total / self.count if self.count else None
+
+
+def short(value: float | None) -> float | None:
+    """Round a number for a row; ``None`` for numbers that JSON does not have."""
+    if value is None or not isfinite(value):
+        return None
+    # Rounding is slow, and most scores are 0 or 1.
+    return value if value % 1 == 0 else round(value, _DECIMALS)

@@ -1,0 +1,213 @@
+"""The content of the job summary: what the comment has no room for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from agenteval.report.markdown.page import Page
+from agenteval.report.markdown.source import Source
+from agenteval.report.size_limits import Detail
+from agenteval.report.view import view
+from agenteval.report.view.case_details import shortened_notes
+from agenteval.report.view.case_kinds import KINDS, Kind
+from agenteval.report.view.case_metrics import CaseMetric, case_metrics
+from agenteval.report.view.cause_rows import CauseRow, cause_row
+from agenteval.report.view.causes import Cause, Finding, causes_of
+from agenteval.report.view.iterations import distinct_iterations
+from agenteval.report.view.parts import Part, Section
+from agenteval.report.view.run_metrics import Metric, run_metrics
+from agenteval.report.view.run_setup import run_setup
+from agenteval.report.view.spending import Spent, spending
+from agenteval.report.view.timeline import DiffLine, timeline
+from agenteval.results.case import CaseResult, IterationResult
+from agenteval.results.comparison import ComparedCase
+
+# Cases with the same cause that are shown in full.
+_MOST_ALIKE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FullCase:
+    """A case with its iterations; those that are alike are one, with which they are in words.
+
+    Attributes:
+        lines: the conversation of both runs as a diff, if there are two.
+        told: the number of the iteration in it.
+        shortened: size and hash of each value of which the results contain only the beginning.
+    """
+
+    icon: str
+    name: str
+    where: str
+    link: str
+    note: str
+    lines: tuple[DiffLine, ...]
+    told: int
+    shortened: tuple[str, ...]
+    iterations: tuple[tuple[IterationResult, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """A case with the result of each metric."""
+
+    status: str
+    name: str
+    score: float | None
+    metrics: tuple[CaseMetric, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryPage(Page):
+    """The content of the comment, and what only the job summary shows.
+
+    Attributes:
+        counts: labels and amounts for the first table.
+        closed: why the gate did not pass: each condition with what was found.
+        needs: the rules of the gate.
+        steady: the means that did not fall.
+        by_cause: everything that needs eyes, by cause.
+        full: the first cases of each cause in full; ``unshown`` counts the others.
+        means: every metric with its change.
+        spent: where money and time went.
+        checked: every case with the result of each metric.
+        made: how the run was made.
+    """
+
+    counts: tuple[tuple[str, str], ...]
+    closed: tuple[str, ...]
+    needs: str
+    steady: tuple[Metric, ...]
+    by_cause: Section[CauseRow]
+    full: Section[FullCase]
+    means: Section[Metric]
+    spent: tuple[Spent, ...]
+    checked: Section[CaseRow]
+    made: tuple[Part, ...]
+
+
+def summary_page(source: Source, detail: Detail) -> SummaryPage:
+    """Return as much of a run as the detail allows.
+
+    Args:
+        source: the run.
+        detail: the limits.
+    """
+    page, results = source.page(detail), source.results
+    causes, means = causes_of(results), run_metrics(results)
+    attention = [cause for cause in causes if cause.attention]
+    fell = any(metric.verdict == "regressed" for metric in means)
+    return SummaryPage(
+        **{field.name: getattr(page, field.name) for field in fields(Page)},
+        counts=tuple(_counts(source, causes)),
+        closed=() if source.gate.passed else source.gate.reasons[: max(5, min(20, detail.max_rows))],
+        needs=_needs(source),
+        steady=() if fell else tuple(metric for metric in means if metric.baseline is not None)[: detail.max_rows],
+        by_cause=Section.of(map(cause_row, attention), detail.max_rows),
+        full=_full(source, attention, detail),
+        means=Section.of(means, detail.max_asides),
+        spent=spending(results) if detail.max_rows else (),
+        checked=_checked(source, detail.max_rows),
+        made=run_setup(results) if detail.max_asides else (),
+    )
+
+
+def _counts(source: Source, causes: Sequence[Cause]) -> Iterator[tuple[str, str]]:
+    summary, results = source.results.summary, source.results
+    planned = {case.planned for _, case in source.entries if case.iterations}
+    times = f" × {planned.pop()}" if len(planned) == 1 and planned != {1} else ""
+    yield "Cases", f"{summary.cases:,}{times}"
+    yield "Pass", f"{summary.passed:,}"
+    amounts = {kind: sum(len(cause.cases) for cause in causes if cause.kind == kind) for kind in KINDS}
+    titles: tuple[tuple[Kind, str], ...] = (
+        ("broke", "Broke"),
+        ("failed", "Failed"),
+        ("error", "Could not be run"),
+        ("maybe", "Maybe chance"),
+        ("flaky", "Flaky"),
+        ("known", "Known failures"),
+        ("quarantined", "In quarantine"),
+        ("skipped", "Skipped"),
+        ("improved", "Improved"),
+        ("new", "New"),
+        ("changed", "Rules changed"),
+    )
+    for kind, title in titles:
+        if amounts[kind]:
+            yield title, f"{amounts[kind]:,}"
+    if removed := amounts["removed"] + amounts["gone"]:
+        yield "Removed", f"{removed:,}"
+    usage = summary.usage
+    if summary.score is not None:
+        yield "Mean score", view.number(summary.score)
+    if usage.cost_usd:
+        yield "Cost", view.money(usage.cost_usd)
+    if tokens := usage.input_tokens + usage.output_tokens:
+        yield "Tokens", f"{tokens:,}"
+    yield "Time", view.duration(results.run.duration_s)
+
+
+def _needs(source: Source) -> str:
+    rules = source.results.gate.rules if source.results.gate else None
+    if rules is None:
+        return ""
+    fails_on = f"The gate fails on {', '.join(rules.fail_on)}" if rules.fail_on else "Nothing fails the gate"
+    return f"{fails_on}; {view.percent(rules.max_error_rate)} of the cases may end in an error."
+
+
+def _full(source: Source, causes: Iterable[Cause], detail: Detail) -> Section[FullCase]:
+    """Return the first cases of each cause; a section counts those that are left out."""
+    wanted = [(cause, found) for cause in causes for found in cause.cases if cause.kind not in {"removed", "fell"}]
+    shown: list[FullCase] = []
+    located = {case.id: case for _, case in source.entries} if wanted else {}
+    compared = {case.id: case for case in source.compared} if wanted else {}
+    alike: Counter[int] = Counter()
+    for cause, found in wanted:
+        alike[id(cause)] += 1
+        if found.id in located and alike[id(cause)] <= _MOST_ALIKE and len(shown) < detail.max_cases:
+            case = located[found.id]
+            shown.append(_in_full(source, found, case, _lines(case, compared.get(found.id), found, detail.max_text)))
+    return Section(tuple(shown), len(wanted))
+
+
+def _lines(case: CaseResult, compared: ComparedCase | None, found: Finding, most: int) -> tuple[DiffLine, ...]:
+    if compared is None or not any(answer.before is not None for answer in compared.answers):
+        return ()
+    return tuple(timeline(case, compared, found.wrong.turn if found.wrong else None, most))
+
+
+def _in_full(source: Source, found: Finding, case: CaseResult, lines: tuple[DiffLine, ...]) -> FullCase:
+    iterations = tuple(distinct_iterations(case))
+    note = iterations[0][1] if len(iterations) == 1 else view.iterations_note(case)
+    told = case.telling_iteration
+    return FullCase(
+        icon=KINDS[found.kind].icon,
+        name=found.name,
+        where=f"{found.path}:{found.line}" if found.line else found.path,
+        link=source.links.suite(found.path, found.line),
+        note=note,
+        lines=lines,
+        told=told.index if told else 0,
+        shortened=tuple(
+            note for iteration, _ in iterations for turn in iteration.turns for note in shortened_notes(turn)
+        ),
+        iterations=iterations,
+    )
+
+
+def _checked(source: Source, most: int) -> Section[CaseRow]:
+    """Return the cases in suite order; if there are too many, passed cases are omitted first."""
+    cases = [case for _, case in source.entries]
+    if len(cases) > most:
+        cases.sort(key=lambda case: case.status == "passed")
+    rows = tuple(
+        CaseRow(
+            case.status, case.name, case.score, case_metrics(case), "" if case.status == "passed" else view.why(case)
+        )
+        for case in cases[:most]
+    )
+    # Of a large run, not all cases are in memory.
+    return Section(rows, source.results.summary.cases)

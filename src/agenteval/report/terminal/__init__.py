@@ -1,0 +1,1 @@
+"""The result of a run on a terminal or in a log."""

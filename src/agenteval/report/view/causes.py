@@ -1,0 +1,386 @@
+"""Groups the cases of a run by what went wrong first, so that every report says one cause once.
+
+:func:`causes_of` is the one function for comment, summary, terminal and annotations. ``report.html`` reads large runs
+case by case: it takes the :func:`finding` of each case, and then :func:`by_cause`.
+
+Example::
+
+    for cause in causes_of(results):
+        names = ", ".join(found.name for found in cause.cases)
+        print(cause.icon, names, cause.before, "→", cause.now, cause.text)
+
+    # ❌ refund-desk, refund-chair 18/18 → 0/6 the answer says 14 days
+    # ❌ cancel-then-refund 9/9 → 0/3 turn 1: cancel_order was not called
+    # ➕ gift-card None → 3/3 new
+
+Cases of one kind have one cause if
+
+1. they ended in the same error, after numbers, quotes, ids and addresses are replaced by ``#``;
+2. or else at least three of them now give the same answer;
+3. or else the same metric gives the same reason in the same turn, after that replacement.
+
+Cases that nobody has to explain, such as new or removed ones, are one group for each kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from agenteval.core.text import escape
+from agenteval.report.view import view
+from agenteval.report.view.alike import alike
+from agenteval.report.view.case_kinds import KINDS, Kind, Kinds, fallen_metrics, kind_of_removed
+from agenteval.results.agent_errors import without_attempts
+from agenteval.results.case import CaseResult, Score, SuiteResult, TurnResult
+from agenteval.results.comparison import CaseProof, ComparedCase, ComparedMetric, Comparison, FailedOf
+from agenteval.results.model import Results
+from agenteval.results.shortening import whole_answer
+
+#: From so many cases on, an answer that all of them give is their cause.
+FEWEST_ALIKE = 3
+_LONGEST_WORDS = 500
+_LONGEST_ANSWER = 200
+
+_EXPLAINED = frozenset(
+    {"broke", "failed", "error", "fell", "maybe", "flaky", "known", "quarantined", "accepted", "skipped"}
+)
+# Metrics that compare texts or numbers: what they say are figures.
+_FIGURES = frozenset({"standard", "match", "performance", "consistency"})
+By = Literal["kind", "metric", "error", "answer", "reason"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """How many tries of one or more cases passed."""
+
+    passed: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.passed:,}/{self.of:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What went wrong first in a case.
+
+    Attributes:
+        metric: the metric that found it; ``agent`` for an error of the agent.
+        words: on one line.
+        turn: 1-based; ``None`` in a case of one turn.
+        is_error: whether the agent or the metric ended in an error.
+    """
+
+    metric: str
+    words: str
+    turn: int | None = None
+    is_error: bool = False
+
+    def __str__(self) -> str:
+        return f"turn {self.turn}: {self.words}" if self.turn else self.words
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One case that did not simply pass as before; without the case itself and its answers.
+
+    Attributes:
+        path: the suite; with ``line``, the place of the case.
+        wrong: what went wrong first, if anything did.
+        before: passed tries of the base or the earlier runs; ``None`` if they are unknown.
+        now: passed tries of this run and of its re-runs; ``None`` for a removed case.
+        answer: the wrong answer, at most 200 characters; ``None`` without one.
+        answer_hash: of the whole answer.
+        fell_with: for the kind ``fell``, the metric whose mean fell.
+    """
+
+    id: str
+    name: str
+    kind: Kind
+    path: str = ""
+    line: int | None = None
+    wrong: Wrong | None = None
+    before: Tries | None = None
+    now: Tries | None = None
+    answer: str | None = None
+    answer_hash: str = ""
+    fell_with: str = ""
+
+    @property
+    def error(self) -> tuple[str, str]:
+        """What cases that ended in the same error have in common; empty without an error."""
+        wrong = self.wrong
+        return (wrong.metric, alike(wrong.words)) if wrong is not None and wrong.is_error else ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Cases with the same cause.
+
+    Attributes:
+        kind: the kind of all its cases.
+        words: what went wrong first, on one line; for other kinds, their words.
+        cases: in the order of the run. A metric that fell together with another one may have none.
+        turn: the turn in which it went wrong, 1-based; ``None`` in cases of one turn, or if the turns differ.
+        by: what its cases have in common: an error, an answer, a reason, the metric that fell, or only the kind.
+        metric: for the kind ``fell``, the metric.
+    """
+
+    kind: Kind
+    words: str
+    cases: tuple[Finding, ...]
+    turn: int | None = None
+    by: By = "kind"
+    metric: ComparedMetric | None = None
+
+    @property
+    def icon(self) -> str:
+        """The icon of its kind, for Markdown."""
+        return KINDS[self.kind].icon
+
+    @property
+    def attention(self) -> bool:
+        """Whether somebody has to look at it."""
+        return KINDS[self.kind].attention
+
+    @property
+    def text(self) -> str:
+        """What went wrong first, with its turn: ``turn 1: cancel_order was not called``."""
+        return f"turn {self.turn}: {self.words}" if self.turn else self.words
+
+    @property
+    def before(self) -> Tries | None:
+        """The passed tries of the other side, of all its cases together."""
+        return _sum(found.before for found in self.cases)
+
+    @property
+    def now(self) -> Tries | None:
+        """The passed tries of this side, of all its cases together."""
+        return _sum(found.now for found in self.cases)
+
+    @property
+    def example(self) -> Finding | None:
+        """The case to show with both runs: the first one."""
+        return self.cases[0] if self.cases else None
+
+
+@view.once
+def causes_of(results: Results) -> tuple[Cause, ...]:
+    """Return all causes of a run, the most important kind first, then the largest.
+
+    A case that passed as before has none; every other case has exactly one. Which cases are together does not depend
+    on their order.
+    """
+    comparison = results.comparison
+    compared = {case.id: case for case in comparison.cases} if comparison else {}
+    kinds, proofs = Kinds.of(results), proofs_by_case(comparison)
+    found = [
+        finding(case, suite, compared.get(case.id), kinds, proofs.get(case.id)) for suite, case in results.cases()
+    ]
+    found += [removed(case) for case in compared.values() if case.change == "removed"]
+    return by_cause((item for item in found if item is not None), fallen_metrics(comparison))
+
+
+def by_cause(findings: Iterable[Finding], fallen: Iterable[ComparedMetric] = ()) -> tuple[Cause, ...]:
+    """Group findings; see :func:`causes_of`.
+
+    Args:
+        findings: of the cases of a run, in its order.
+        fallen: the metrics whose mean fell; each is a cause.
+    """
+    everything = list(findings)
+    answers = Counter((found.kind, found.answer_hash) for found in everything if found.answer_hash)
+    metrics = {metric.id: metric for metric in fallen}
+    groups: dict[_Key, list[Finding]] = {_Key("fell", "metric", name): [] for name in metrics}
+    for found in everything:
+        groups.setdefault(_key(found, answers), []).append(found)
+    causes = [_cause(key, tuple(cases), metrics) for key, cases in groups.items()]
+    order = list(KINDS)
+    return tuple(sorted(causes, key=lambda cause: (order.index(cause.kind), -len(cause.cases))))
+
+
+def finding(
+    case: CaseResult,
+    suite: SuiteResult,
+    compared: ComparedCase | None,
+    kinds: Kinds,
+    proof: CaseProof | None = None,
+) -> Finding | None:
+    """Return the finding of a case; ``None`` if it passed as before.
+
+    Args:
+        case: the case in this run.
+        suite: its suite.
+        compared: its comparison, if there is one.
+        kinds: of the run.
+        proof: what its re-runs found.
+    """
+    kind = kinds.kind(case, compared)
+    if kind is None:
+        return None
+    wrong, turn = _first_wrong(case, compared) if kind in _EXPLAINED else (None, None)
+    answer = turn.response if turn is not None and case.status != "error" else None
+    whole = whole_answer(turn) if turn is not None and answer is not None else None
+    before, now = _tries(case, compared, proof)
+    return Finding(
+        id=case.id,
+        name=case.name,
+        kind=kind,
+        path=suite.path,
+        line=case.line,
+        wrong=wrong,
+        before=before,
+        now=now,
+        answer=None if answer is None else escape.one_line(answer, _LONGEST_ANSWER),
+        answer_hash=whole.sha256 if whole else "",
+        fell_with=kinds.fallen[case.id] if kind == "fell" else "",
+    )
+
+
+def removed(compared: ComparedCase) -> Finding:
+    """Return the finding of a case that only the baseline has."""
+    path, _, _ = compared.id.partition("::")
+    return Finding(compared.id, compared.name, kind_of_removed(compared), path, before=_earlier(compared))
+
+
+def proofs_by_case(comparison: Comparison | None) -> dict[str, CaseProof]:
+    """Return the clearest proof about each case; several metrics can find the same case."""
+    clearest: dict[str, CaseProof] = {}
+    for proof in comparison.proofs if comparison else ():
+        known = clearest.get(proof.id)
+        if known is None or _clarity(proof) > _clarity(known):
+            clearest[proof.id] = proof
+    return clearest
+
+
+def _clarity(proof: CaseProof) -> tuple[bool, float]:
+    return proof.proven, proof.current.failed / max(1, proof.current.of)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What the cases of a group have in common; ``metric`` is the one that fell, or that found the mistake."""
+
+    kind: Kind
+    by: By = "kind"
+    metric: str = ""
+    turn: int | None = None
+    text: str = ""
+
+
+def _key(found: Finding, answers: Counter[tuple[Kind, str]]) -> _Key:
+    kind, wrong = found.kind, found.wrong
+    if kind == "fell":
+        return _Key(kind, "metric", found.fell_with)
+    if kind not in _EXPLAINED:
+        return _Key(kind)
+    metric, error = found.error
+    if metric:
+        return _Key(kind, "error", metric, text=error)
+    if found.answer_hash and answers[kind, found.answer_hash] >= FEWEST_ALIKE:
+        return _Key(kind, "answer", text=found.answer_hash)
+    return _Key(kind) if wrong is None else _Key(kind, "reason", wrong.metric, wrong.turn, alike(wrong.words))
+
+
+def _cause(key: _Key, cases: tuple[Finding, ...], metrics: Mapping[str, ComparedMetric]) -> Cause:
+    words, turn = KINDS[key.kind].words, None
+    if key.by == "answer":
+        words = _same_answer(cases[0].answer or "")
+    elif key.by in {"error", "reason"}:
+        first, turns = cases[0].wrong, {found.wrong.turn for found in cases if found.wrong}
+        words, turn = first.words if first else words, turns.pop() if len(turns) == 1 else None
+    elif key.metric in metrics:
+        words = _fell(metrics[key.metric])
+    metric = metrics.get(key.metric) if key.by == "metric" else None
+    return Cause(key.kind, words, cases, turn, key.by, metric)
+
+
+def _same_answer(answer: str) -> str:
+    return f"all give the same answer now: “{answer}”" if answer.strip() else "all give an empty answer now"
+
+
+def _fell(metric: ComparedMetric) -> str:
+    before, after = view.distinct(metric.baseline, metric.current)
+    return f"{metric.id} fell from {before} to {after} over {view.count(metric.n, 'case')}"
+
+
+def _sum(tries: Iterable[Tries | None]) -> Tries | None:
+    known = [item for item in tries if item is not None]
+    return Tries(sum(item.passed for item in known), sum(item.of for item in known)) if known else None
+
+
+def _tries(
+    case: CaseResult, compared: ComparedCase | None, proof: CaseProof | None
+) -> tuple[Tries | None, Tries | None]:
+    """Return the passed tries of both sides: those that ran side by side, or else the earlier runs and this one."""
+    if proof is not None and proof.current.of and proof.control.of:
+        return _passed(proof.control), _passed(proof.current)
+    statuses = [iteration.status for iteration in case.iterations]
+    return _earlier(compared) if compared else None, Tries(statuses.count("passed"), len(statuses))
+
+
+def _passed(failures: FailedOf) -> Tries:
+    return Tries(failures.of - failures.failed, failures.of)
+
+
+def _earlier(compared: ComparedCase) -> Tries | None:
+    if history := compared.history:
+        return Tries(round(history.pass_rate * history.iterations), history.iterations)
+    return _passed(compared.tries_before) if compared.tries_before else None
+
+
+def _first_wrong(case: CaseResult, compared: ComparedCase | None) -> tuple[Wrong | None, TurnResult | None]:
+    """Return what went wrong first, and in which turn.
+
+    An error of the agent comes first, then the words of a judge or of a tool metric, which say more than figures.
+    """
+    iteration = case.telling_iteration
+    turns = iteration.turns if iteration else []
+    of_turn = _broken if iteration and iteration.status == "error" else _failed
+    for turn in turns:
+        place = turn.index + 1 if len(turns) > 1 else None
+        wrong = _agent_error(turn, place) or of_turn(turn, place)
+        if wrong is not None:
+            return wrong, turn
+    # No score fails by itself if a suite adds them up, or if the case broke in its re-runs.
+    facts = view.facts(case) or (tuple(view.got_worse(compared)) if compared else ())
+    told = next((fact for fact in facts if fact.reason), facts[0] if facts else None)
+    if told is None:
+        return None, turns[0] if turns else None
+    shown = next((turn for turn in turns if turn.index + 1 == told.turn), turns[0] if turns else None)
+    return Wrong(told.id, _words(told.id, told.values, told.reason), told.turn), shown
+
+
+def _agent_error(turn: TurnResult, place: int | None) -> Wrong | None:
+    return Wrong("agent", _line(without_attempts(turn.error)), place, is_error=True) if turn.error else None
+
+
+def _broken(turn: TurnResult, place: int | None) -> Wrong | None:
+    score = next((score for score in turn.scores if score.status == "error"), None)
+    if score is None:
+        return None
+    return Wrong(score.id, _line(f"{score.id}: {view.score_reason(score) or 'error'}"), place, is_error=True)
+
+
+def _failed(turn: TurnResult, place: int | None) -> Wrong | None:
+    failed = [score for score in turn.scores if score.passed is False]
+    if not failed:
+        return None
+    score = min(failed, key=_figures)
+    return Wrong(score.id, _words(score.id, view.score_values(score), view.score_reason(score)), place)
+
+
+def _figures(score: Score) -> int:
+    reason = view.score_reason(score)
+    return 2 if not reason else int(score.kind in _FIGURES)
+
+
+def _words(metric: str, values: str, reason: str) -> str:
+    return _line(reason or f"{metric} {values}")
+
+
+def _line(text: str) -> str:
+    return escape.one_line(text, _LONGEST_WORDS)

@@ -1,0 +1,328 @@
+"""What a run means for a merge: a heading with the name of the suite, and the sentences below it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agenteval.compare.gate_words import run_notes
+from agenteval.core.text.escape import one_line
+from agenteval.report.view import view
+from agenteval.report.view.baseline_notes import smallest_drops
+from agenteval.report.view.case_kinds import KINDS, Kind
+from agenteval.report.view.causes import Cause
+from agenteval.report.view.run_cost import base_name
+from agenteval.report.view.view import GateView, count
+from agenteval.results.comparison import ComparedResource, Comparison
+from agenteval.results.model import Results
+from agenteval.results.summary import Summary
+
+#: Maximum number of characters of a heading, with its icon and name.
+LONGEST_HEADING = 100
+_LONGEST_NAME = 40
+_MOST_REASONS = 2
+# Characters of the id of a commit.
+_SHORT = 7
+# The exit status if something outside of the change is missing or broke.
+_BROKEN = 3
+# A change of cost, tokens or time of less than this is not worth a sentence.
+_MOVED = 0.2
+_RESOURCES = {"cost_usd": "cost", "tokens": "tokens", "latency_ms": "time"}
+# From so many cases on, and more than half of those that broke, one cause outside of the cases is likely.
+_MANY = 20
+_WORSE: tuple[Kind, ...] = ("broke", "failed")
+# Reasons that the heading, the table and the sentence tell already.
+_COUNTED = re.compile(
+    r"\d+ (of \d+ )?cases? (passed|failed|fails?|got worse|could not be evaluated|that passed in the baseline)\b"
+    r"|.* is allowed$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The heading of a report.
+
+    Attributes:
+        icon: ❌ blocked, ⚠️ passes but needs eyes, 🔌 not judged, ✅ passed.
+        name: of the suite.
+        text: after the name: ``3 of 114 cases broke — 2 for the same reason``.
+        consequence: one or two sentences: blocked or not, by what else, and what it costs.
+    """
+
+    icon: str
+    name: str
+    text: str
+    consequence: str
+
+    @property
+    def title(self) -> str:
+        """The heading without its icon, for places that show one line of plain text."""
+        return f"{self.name}: {self.text}"
+
+
+def heading_of(results: Results, gate: GateView, causes: Sequence[Cause]) -> Heading:
+    """Return the heading of a run.
+
+    Args:
+        results: the run.
+        gate: the decision about it.
+        causes: of the run.
+    """
+    name = suite_name(results)
+    facts = _Facts(results, gate, causes)
+    text = one_line(facts.text, LONGEST_HEADING - len(name) - len("⚠️ : …"))
+    return Heading(facts.icon, name, text, " ".join(facts.sentences()))
+
+
+def suite_name(results: Results) -> str:
+    """Return the names of the suites, as far as they fit into a heading."""
+    names = list(dict.fromkeys(suite.name for suite in results.suites if suite.name.strip()))
+    if not names:
+        return results.tool.name
+    text = names[0] if len(names) == 1 else f"{names[0]} and {count(len(names) - 1, 'more suite')}"
+    return one_line(text, _LONGEST_NAME)
+
+
+def one_cause_is_likely(causes: Sequence[Cause]) -> bool:
+    """Return whether so many cases have one cause that something outside of them is likely to have changed."""
+    broke = [len(cause.cases) for cause in causes if cause.kind in {"broke", "failed", "error"}]
+    return bool(broke) and max(broke) > _MANY and 2 * max(broke) > sum(broke)
+
+
+@dataclass(frozen=True)
+class _Facts:
+    results: Results
+    gate: GateView
+    causes: Sequence[Cause]
+
+    def amount(self, *kinds: Kind) -> int:
+        return sum(len(cause.cases) for cause in self.causes if cause.kind in kinds)
+
+    @property
+    def comparison(self) -> Comparison | None:
+        return self.results.comparison
+
+    @property
+    def base(self) -> str:
+        return base_name(self.comparison)
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether every case that could not be run failed outside of the change: agent or judge were not there."""
+        errors = [case for _, case in self.results.cases() if case.status == "error"]
+        turns = [turn for case in errors for turn in case.turns]
+        agent = [turn for turn in turns if turn.error]
+        return bool(errors) and all(turn.unavailable or turn.not_asked for turn in agent)
+
+    @property
+    def loosens(self) -> bool:
+        return any(
+            (item.loosens or item.kind == "workflow") and item.accepted_by is None
+            for item in self.results.run.integrity
+        )
+
+    @property
+    def icon(self) -> str:
+        match self.gate.verdict:
+            case "error":
+                return "🔌"
+            case "failed":
+                return "❌"
+            case "unproven":
+                return ("🔌" if self._lacks_something_outside else "❌") if self.gate.fails_job else "⚠️"
+        return "⚠️" if self.loosens or self.amount("broke", "failed", "fell") else "✅"
+
+    @property
+    def _lacks_something_outside(self) -> bool:
+        """Whether the change cannot mend what is missing: a budget, a judge, a confirmation run."""
+        return self.results.gate is not None and self.results.gate.exit_status == _BROKEN
+
+    @property
+    def text(self) -> str:
+        if not self.results.run.complete:
+            return view.headline(self.results, self.gate)
+        if self.gate.verdict == "error":
+            return self._not_run
+        if self.gate.verdict in {"failed", "passed"} and (worse := self._worse):
+            return worse
+        if self.gate.verdict == "passed":
+            return self._passed
+        if self.gate.verdict == "unproven" and (doubt := self._doubt):
+            return f"nothing is proven — {doubt}"
+        # What counts and was not checked, or a condition of the whole suite that was not met.
+        return self.gate.headline
+
+    @property
+    def _doubt(self) -> str:
+        """What looked worse without a proof."""
+        if maybe := self.amount("maybe"):
+            return f"{count(maybe, 'case')} may be worse than on {self.base}"
+        metrics = self.comparison.metrics if self.comparison else []
+        names = [metric.id for metric in metrics if metric.gating and metric.verdict == "unproven"]
+        more = f" and {count(len(names) - 1, 'more metric')}" if len(names) > 1 else ""
+        return f"the mean of {names[0]}{more} looked worse" if names else ""
+
+    @property
+    def _not_run(self) -> str:
+        errors, cases = self.amount("error"), self.results.summary.cases
+        kinds = [cause for cause in self.causes if cause.kind == "error"]
+        why = "the agent was not reachable" if self.is_outside and all(_of_agent(cause) for cause in kinds) else ""
+        if errors and errors == cases:
+            reason = why or ("all for the same reason" if len(kinds) == 1 else "")
+            return f"could not be evaluated{f' — {reason}' if reason else ''}"
+        return f"{self._of(errors)} could not be run{f' — {why}' if why else ''}" if errors else self.gate.headline
+
+    @property
+    def _worse(self) -> str:
+        for kind in _WORSE:
+            causes = [cause for cause in self.causes if cause.kind == kind]
+            if causes:
+                return f"{self._of(self.amount(kind))} {KINDS[kind].words}{_shared(causes)}"
+        fallen = [cause for cause in self.causes if cause.kind == "fell"]
+        if fallen:
+            more = f", and {count(len(fallen) - 1, 'more metric')}" if len(fallen) > 1 else ""
+            return f"{fallen[0].words}{more}"
+        return ""
+
+    def _of(self, amount: int) -> str:
+        total = self.results.summary.cases
+        if self.comparison is not None and self.amount("broke"):
+            total = sum(case.change not in {"new", "removed", "changed"} for case in self.comparison.cases)
+        return f"{amount:,} of {count(max(total, amount), 'case')}"
+
+    @property
+    def _passed(self) -> str:
+        summary = self.results.summary
+        if not summary.cases:
+            return self.gate.headline
+        if self.comparison is None:
+            return f"{_passed(summary)} — nothing to compare with yet"
+        if self.loosens:
+            return f"nothing got worse — but this change loosens the rules of {self.base}"
+        if maybe := self.amount("maybe"):
+            which = "1 case" if maybe == 1 else f"{maybe:,} cases"
+            return f"nothing is proven worse — {which} failed that passed before (maybe chance)"
+        if better := self.amount("improved"):
+            return f"{count(better, 'case')} got better, nothing got worse"
+        return "nothing got worse"
+
+    def sentences(self) -> Iterator[str]:
+        """Yield the sentences below the heading."""
+        yield self._decision
+        if repeats := self._repeats:
+            yield repeats
+        if self.gate.verdict in {"failed", "error"} and one_cause_is_likely(self.causes):
+            yield "One cause for all of them is likely: a model, key or service that answers differently."
+        yield from self._also
+        if self.gate.verdict != "passed" or self._decision == self._score:
+            yield from (f"{note[:1].upper()}{note[1:]}." for note in run_notes(self.results))
+        if moved := self._moved():
+            yield f"Per answer: {moved}."
+
+    @property
+    def _decision(self) -> str:
+        errors = self.amount("error")
+        match self.gate.verdict:
+            case "error" if self.is_outside:
+                return "This says nothing about the changes in this pull request."
+            case "error":
+                return (
+                    f"Merging is blocked: {self.gate.headline}." if self.gate.fails_job else f"{self.gate.headline}."
+                )
+            case "failed":
+                also = (
+                    f", also by {count(errors, 'case')} that could not be run"
+                    if errors and self._errors_count
+                    else ""
+                )
+                return f"Merging is blocked{also}."
+            case "unproven" if self.gate.fails_job:
+                return "Merging is blocked until this is settled."
+            case "unproven":
+                return "Merging is not blocked."
+        if self.icon == "✅" and not self.amount("maybe") and self._score:
+            return self._score
+        return f"Merging is not blocked: {self.gate.headline}."
+
+    @property
+    def _repeats(self) -> str:
+        """Where the verdict was shown first, if this run called nothing: otherwise nobody would know why."""
+        memory, commit = self.results.memory, self.results.run.commit
+        if memory is None or not memory.repeats or memory.left_out_for is not None:
+            return ""
+        where = f"already shown in attempt {memory.attempt}"
+        if where in self._decision:
+            return ""
+        where += f" for commit {commit[:_SHORT]}" if commit else ""
+        advice = "nothing has changed since" if self.gate.verdict == "passed" else "push a change or accept it"
+        return f"This verdict was {where}: {advice}."
+
+    @property
+    def _errors_count(self) -> bool:
+        rules = self.results.gate.rules if self.results.gate else None
+        return rules is None or "errors" in rules.fail_on
+
+    @property
+    def _score(self) -> str:
+        summary = self.results.summary
+        parts = [_passed(summary)] if self.comparison else []
+        if summary.errors:
+            parts.append(f"{count(summary.errors, 'case')} could not be run")
+        if summary.skipped:
+            parts.append(f"{count(summary.skipped, 'case')} skipped")
+        if self.comparison is not None and (drops := smallest_drops(self.comparison)):
+            parts.append(drops.replace("would be detected", "would have been seen"))
+        return " · ".join(parts)
+
+    @property
+    def _also(self) -> Iterator[str]:
+        """Yield the reasons that neither heading nor table tell."""
+        if self.gate.verdict == "error" and self.is_outside:
+            return
+        comparison = self.comparison
+        told = {self.gate.headline, *(comparison.findings if comparison else ())}
+        if comparison is not None:
+            told.add(comparison.headline)
+        if self.gate.verdict == "unproven":
+            # The sentence about certainty tells them.
+            told |= {text for point in (comparison.unproven if comparison else ()) for text in point.details}
+        rest = [text for text in self.gate.reasons if text not in told and not _COUNTED.match(text)]
+        if rest:
+            more = f"; and {count(len(rest) - _MOST_REASONS, 'more reason')}" if len(rest) > _MOST_REASONS else ""
+            yield f"Also: {'; '.join(one_line(text, 200) for text in rest[:_MOST_REASONS])}{more}."
+
+    def _moved(self) -> str:
+        """Return the changes of cost, tokens and time that are large or not allowed."""
+        resources = self.comparison.resources if self.comparison else []
+        moved = {item.name: item for item in resources if item.exceeded or abs(item.change or 0.0) > _MOVED}
+        parts = [_change(moved[name], word) for name, word in _RESOURCES.items() if name in moved]
+        free = moved and all(item.allowed is None for item in moved.values())
+        return f"{', '.join(parts)}{' (no limit is set)' if free else ''}"
+
+
+def _passed(summary: Summary) -> str:
+    verb = "passes" if summary.passed == 1 else "pass"
+    return f"{summary.passed:,} of {count(summary.cases, 'case')} {verb}"
+
+
+def _change(resource: ComparedResource, word: str) -> str:
+    change = (
+        "from nothing" if resource.change is None else f"{resource.change:+.0%}".replace("%", " %").replace("-", "−")
+    )
+    allowed = "" if resource.allowed is None else f" ({resource.allowed:.0%} allowed)".replace("% a", " % a")
+    return f"{word} {change}{allowed}"
+
+
+def _of_agent(cause: Cause) -> bool:
+    return all(found.wrong is not None and found.wrong.metric == "agent" for found in cause.cases)
+
+
+def _shared(causes: Sequence[Cause]) -> str:
+    """Return how many cases have the same cause."""
+    largest = max(causes, key=lambda cause: len(cause.cases))
+    most = len(largest.cases)
+    if most < 2:
+        return ""
+    who = "all" if len(causes) == 1 else f"{most:,}"
+    return f" — {who} give the same answer now" if largest.by == "answer" else f" — {who} for the same reason"

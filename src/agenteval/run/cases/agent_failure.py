@@ -1,0 +1,127 @@
+"""Explains the error that stops an agent in every case: what happened, where, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agenteval.core.errors import Kind, Problem, agent_problem
+from agenteval.core.masking import shortened
+from agenteval.core.paths import display_path
+from agenteval.core.secrets import is_secret_name
+from agenteval.suite.model import AgentSpec
+
+_MISSING = (
+    re.compile(r"can't open file '(?P<file>[^']+)'"),
+    re.compile(r"Cannot find module '(?P<file>/[^']+)'"),
+    re.compile(r"(?:^|[\s:])(?P<file>[\w./-]+): (?:command )?not found\b"),
+    re.compile(r"(?P<file>[\w./-]+): No such file or directory"),
+)
+_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[^']+)'")
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_RAISED = re.compile(r"(?:^|[\s:])(?P<error>(?:\w+\.)*\w+(?:Error|Exception|Exit|Warning): (?P<text>.*))$")
+_NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+_LISTENS = re.compile(r"nothing listens on \S+")
+#: After this many failures of one kind and no answer, an agent is not asked again.
+MOST_ALIKE = 10
+
+_TIMEOUT = "no answer within "
+_LONGEST = 300
+
+
+@dataclass(frozen=True)
+class AgentFailure:
+    """An error that cases of an agent have in common.
+
+    Attributes:
+        spec: the agent.
+        error: the error in the results.
+        cases: number of cases with the error.
+        total: number of cases of the agent.
+        fastest_ms: latency of its fastest answer, if it gave any.
+    """
+
+    spec: AgentSpec
+    error: str
+    cases: int
+    total: int
+    fastest_ms: float | None = None
+
+    @property
+    def is_timeout(self) -> bool:
+        """Whether the agent was too slow."""
+        return self.error.startswith(_TIMEOUT)
+
+    def problem(self) -> Problem:
+        """Return what to tell the author of the agent."""
+        if self.is_timeout:
+            return self._too_slow()
+        found = next(self._explanations())
+        if self.cases <= MOST_ALIKE:
+            return found
+        stopped = f"after the first {MOST_ALIKE} failures alike, the agent was not asked again"
+        return replace(found, message=f"{found.message}; {stopped}")
+
+    def _explanations(self) -> Iterator[Problem]:
+        """Yield explanations, the best one first."""
+        # The error ends with the last line of a traceback, whose beginning can be cut off.
+        module, raised = _MODULE.search(self.error), _RAISED.search(self.error)
+        for pattern in _MISSING:
+            if raised is None and (missing := pattern.search(self.error)):
+                what = f"your agent cannot be started: {self._here(missing['file'])} does not exist here"
+                yield self._at_agent(f"{what}; the command runs in {self._directory()}")
+        if module is not None:
+            what = f"your agent cannot be started: it imports {module['module']}, which is not installed"
+            yield self._at_agent(f"{what}; install it with `setup` of the action, or name another `interpreter`")
+        if raised is not None:
+            yield self._raised(raised["error"], raised["text"])
+        listens = _LISTENS.search(self.error)
+        if listens is not None:
+            start = "start the service before the run; in the action's container, services are called by their names"
+            yield self._at_agent(f"{listens[0]}; {start}")
+        yield self._at_agent(f"your agent failed: {self.error}; `agenteval probe` shows the request and the reply")
+
+    def _raised(self, error: str, text: str) -> Problem:
+        what = f"your agent raised {shortened(error, _LONGEST)}"
+        secrets = [name for name in _NAME.findall(text) if is_secret_name(name)]
+        fix = (
+            f"secrets reach the agent only by its `env` in agenteval.yaml: `env: {{{secrets[0]}: ${{{secrets[0]}}}}}`"
+            if secrets
+            else "the traceback is in the report, with the case"
+        )
+        place = self._frame()
+        if place is None:
+            return self._at_agent(f"{what}; {fix}")
+        file, line = place
+        return Problem(f"{what}; {fix}", file=file, line=line, kind=Kind.AGENT_FAILS)
+
+    def _frame(self) -> tuple[str, int] | None:
+        """Return the last place of a traceback that is in the agent's directory."""
+        directory = Path(self.spec.directory)
+        for frame in reversed(list(_FRAME.finditer(self.error))):
+            path = Path(os.path.normpath(directory / frame["file"]))
+            if path.is_relative_to(directory) and "site-packages" not in path.parts:
+                return display_path(path), int(frame["line"])
+        return None
+
+    def _too_slow(self) -> Problem:
+        fastest = "" if self.fastest_ms is None else f" (fastest answer {self.fastest_ms / 1000:.1f} s)"
+        cases = "" if self.cases == self.total else f" in {self.cases} of {self.total} cases"
+        limit = self.error.removeprefix(_TIMEOUT)
+        key = "case_timeout of agenteval.yaml" if limit.endswith("of the case") else "timeout of the agent"
+        return self._at_agent(f"your agent did not answer within {limit}{cases}{fastest}; set a longer {key}")
+
+    def _at_agent(self, message: str) -> Problem:
+        place = agent_problem(self.spec.where, "")
+        return Problem(shortened(message, 2 * _LONGEST), place.file, place.line, kind=Kind.AGENT_FAILS)
+
+    def _here(self, file: str) -> str:
+        path = Path(self.spec.directory, file)
+        return path.relative_to(self.spec.directory).as_posix() if path.is_relative_to(self.spec.directory) else file
+
+    def _directory(self) -> str:
+        shown = display_path(Path(self.spec.directory))
+        return "this directory" if shown == "." else shown

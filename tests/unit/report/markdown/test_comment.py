@@ -1,0 +1,269 @@
+"""The pull-request comment: a sentence, a table of causes, and everything else folded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.unit.report import samples
+from tests.unit.report.samples import Sample
+from tests.unit.report.scenarios import compared_run, gated, run_of
+from tests.unit.report.states import EVERY, STATES
+
+from agenteval.report.markdown.render import render_comment
+from agenteval.report.presentation import Presentation
+from agenteval.report.size_limits import COMMENT_LIMIT, characters
+from agenteval.report.view.heading import LONGEST_HEADING
+from agenteval.results.case import CaseResult
+from agenteval.results.comparison import AnswerChange, RunVerdict
+from agenteval.results.integrity import Difference
+from agenteval.results.memory import Memory
+from agenteval.results.model import Results
+
+MOST_VISIBLE = 40
+
+
+def comment(sample: Sample) -> str:
+    return render_comment(sample.results, sample.gate)
+
+
+def of_state(name: str) -> str:
+    scenario = EVERY[name]()
+    look = Presentation(site=scenario.site)
+    return render_comment(scenario.sample.results, scenario.sample.gate, presentation=look)
+
+
+def visible(text: str) -> list[str]:
+    """The lines in sight while every fold is closed, without blank ones and the borders of code and tables."""
+    lines, depth = [], 0
+    for line in text.splitlines():
+        opened = line.count("<details")
+        if depth == 0 and line.strip() and not re.fullmatch(r"`{3,}\w*|\|(?::?-+:?\|)+", line):
+            lines.append(line)
+        depth += opened - line.count("</details>")
+    return lines
+
+
+def plain(line: str) -> str:
+    return re.sub(r"&#(\d+);", lambda found: chr(int(found[1])), re.sub(r"<[^>]*>|&#8203;", "", line))
+
+
+def _samples() -> Iterator[tuple[str, Sample]]:
+    yield from ((name, make()) for name, make in samples.SAMPLES.items())
+    yield from ((name, make().sample) for name, make in EVERY.items())
+
+
+@pytest.mark.parametrize(
+    ("state", "heading", "sentence"),
+    [
+        (
+            "broke",
+            "❌ support-bot: 3 of 26 cases broke — 2 for the same reason",
+            "Merging is blocked, also by 2 cases that could not be run. "
+            "Per answer: cost +62 %, tokens +75 %, time +57 % (no limit is set).",
+        ),
+        ("all-green", "✅ support: nothing got worse", "3 of 3 cases pass · a drop of 6 points would have been seen"),
+        ("first", "❌ support-bot: 4 of 24 cases failed — 2 for the same reason", "Merging is blocked."),
+        (
+            "no-baseline",
+            "✅ support: 3 of 3 cases pass — nothing to compare with yet",
+            "Merging is not blocked: passed.",
+        ),
+        ("maybe", "⚠️ support-bot: nothing is proven — 3 cases may be worse than on main", "Merging is not blocked."),
+        (
+            "rules",
+            "⚠️ support-bot: nothing got worse — but this change loosens the rules of main",
+            "Merging is not blocked: 20 of 20 cases passed.",
+        ),
+        (
+            "infrastructure",
+            "🔌 support-bot: could not be evaluated — the agent was not reachable",
+            "This says nothing about the changes in this pull request.",
+        ),
+        (
+            "200-broke",
+            "❌ support-bot: 200 of 260 cases broke — all give the same answer now",
+            "Merging is blocked. "
+            "One cause for all of them is likely: a model, key or service that answers differently.",
+        ),
+        ("mean", "❌ s: numeric fell from 1.00 to 0.80 over 40 cases", "Merging is blocked."),
+        ("improved", "✅ support: 1 case got better, nothing got worse", None),
+        ("unproven", "🔌 support: nothing is proven — 1 case may be worse than on main", None),
+    ],
+)
+def test_heading_and_sentence(state: str, heading: str, sentence: str | None) -> None:
+    lines = [plain(line) for line in of_state(state).splitlines()]
+    assert lines[0] == f"### {heading}"
+    assert lines[1] == lines[3] == ""
+    assert lines[2] == (sentence or lines[2])
+
+
+@pytest.mark.parametrize(
+    ("state", "advice"),
+    [("broke", "push a change or accept it"), ("all-green", "nothing has changed since")],
+)
+def test_a_repeated_verdict_says_where_it_was_shown_first(state: str, advice: str) -> None:
+    sample = EVERY[state]().sample
+    run = sample.results.run.model_copy(update={"commit": "a" * 40})
+    memory = Memory(attempt=2, key="0" * 64, repeats=True)
+    results = sample.results.model_copy(update={"memory": memory, "run": run})
+    said = f"This verdict was already shown in attempt 2 for commit aaaaaaa: {advice}."
+    assert said in plain(render_comment(results, sample.gate).splitlines()[2])
+    first = results.model_copy(update={"memory": memory.model_copy(update={"repeats": False})})
+    assert "already shown" not in render_comment(first, sample.gate)
+
+
+def test_no_run_needs_more_than_forty_lines_or_a_long_heading() -> None:
+    seen = {name: comment(sample) for name, sample in _samples()}
+    long = {name: len(visible(text)) for name, text in seen.items() if len(visible(text)) > MOST_VISIBLE}
+    assert not long
+    titles = {name: plain(text.partition("\n")[0]).removeprefix("### ") for name, text in seen.items()}
+    assert not {name: title for name, title in titles.items() if len(title) > LONGEST_HEADING}
+
+
+def _case(number: int, kind: str) -> tuple[CaseResult, dict[str, object]]:
+    reason = "".join(chr(ord("a") + int(digit)) for digit in f"{number:04}")
+    if kind == "error":
+        case = samples.case(
+            f"c{number}", samples.iteration(samples.turn("?", "1", None, error=f"down {reason}"), status="error"),
+            status="error",
+        )  # fmt: skip
+        return case, {"status_before": "passed"}
+    case = samples.failed_case(f"c{number}", "1", f"answer {reason}", samples.score(value=0.0, reason=reason))
+    answers = [AnswerChange(turn=0, input="?", before=f"before {reason}", after=f"answer {reason}")]
+    if kind == "broke":
+        return case, {"change": "regressed", "answers": answers}
+    return case, {"status_before": "failed" if kind == "known" else "passed", "answers": answers}
+
+
+@given(
+    st.lists(st.sampled_from(["broke", "error", "known", "maybe"]), max_size=60),
+    st.integers(0, 30),
+    st.integers(0, 30),
+    st.text(max_size=200),
+)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_any_mixture_stays_in_sight(kinds: list[str], warnings: int, rules: int, name: str) -> None:
+    told = [_case(number, kind) for number, kind in enumerate(kinds)]
+    run = run_of([case for case, _ in told])
+    suites = [suite.model_copy(update={"name": name}) for suite in run.suites]
+    integrity = [
+        Difference(kind="setting", setting=f"s{number}", before="1", after="2", effect="base", loosens=True)
+        for number in range(rules)
+    ]
+    run = run.model_copy(update={"suites": suites, "run": run.run.model_copy(update={"integrity": integrity})})
+    verdict: RunVerdict = "regressed" if "broke" in kinds else "unchanged"
+    sample = compared_run(run, verdict, {case.id: change for case, change in told})
+    text = comment(replace(sample, gate=replace(sample.gate, warnings=tuple(map(str, range(warnings))))))
+    assert len(visible(text)) <= MOST_VISIBLE
+    assert len(plain(text.partition("\n")[0]).removeprefix("### ")) <= LONGEST_HEADING
+    assert text.count("<details") == text.count("</details>")
+
+
+def test_the_first_wrong_turn_of_a_conversation_is_in_its_table_and_timeline() -> None:
+    text = of_state("broke")
+    assert "| turn 1: cancel&#95;order was not called; called: find&#95;order |" in text
+    first, second = (
+        text.index("-     ⚙ cancel_order(order: 4711)"),
+        text.index("  2 ▸ And when do I get my money back?"),
+    )
+    assert first < second
+
+
+def test_a_reason_that_did_not_close_the_gate_is_not_named() -> None:
+    sample = STATES["broke"]().sample
+    comparison = sample.results.comparison
+    assert comparison is not None
+    lower = [
+        metric.model_copy(update={"baseline": 1.0, "current": 0.9, "difference": -0.1, "suspicious": True})
+        for metric in comparison.metrics
+    ]
+    changed = comparison.model_copy(update={"metrics": lower})
+    text = comment(gated(sample.results.model_copy(update={"comparison": changed})))
+    assert "📉" not in text
+    assert not [line for line in visible(text) if "fell" in line]
+
+
+def test_what_is_not_held_against_the_change_is_folded() -> None:
+    text = of_state("broke")
+    assert "<details><summary>Not held against this pull request: 1 flaky · 4 new</summary>" in text
+    assert "| ➕ | gift-card-1, gift-card-2 and 2 more | 12/12 | new |" in text
+
+
+def test_the_next_steps_name_commands_that_exist() -> None:
+    text = of_state("broke")
+    assert "gh run download 7001 -n agenteval -D agenteval-report " in text
+    assert "agenteval run examples/support/agent.yaml --failed-in agenteval-report " in text
+    assert "agenteval accept --run 7001 --reason" in text
+    # Nobody intends that all cases give one answer.
+    assert "Meant to be?" not in of_state("200-broke")
+    for state in ("infrastructure", "all-green", "rules"):
+        assert "Fix it" not in of_state(state)
+
+
+def test_hostile_names_stay_arguments() -> None:
+    sample = samples.hostile()
+    for line in comment(sample).splitlines():
+        assert not line.startswith(("::", "##["))
+    assert "@octocat" not in re.sub(r"^```(?:diff|sh)$.*?^```$", "", comment(sample), flags=re.DOTALL | re.MULTILINE)
+
+
+def test_rule_changes_are_shown_from_old_to_new() -> None:
+    text = of_state("rules")
+    assert "| 🔽 | metric helpful threshold of 20 cases | 0.5 → <b>0.3</b> | will loosen;" in text
+    assert "accepted by ada: we stopped billing by fax" in text
+
+
+def test_an_unreachable_agent_is_not_the_fault_of_the_author() -> None:
+    text = of_state("infrastructure")
+    assert "❌" not in text
+    assert "Merging is blocked" not in text
+    assert "<b>What usually helps</b>" in text
+    assert "Run again" in text
+    # An agent that crashes may well be.
+    assert "says nothing about" not in comment(samples.broken())
+
+
+def test_numbers_of_the_proof_are_the_gates() -> None:
+    assert "How sure? numeric fell by 13.6 to 26.7 points side by side with" in plain_text("mean")
+    assert "failed 9 of 9 re-runs here and 0 of 9 on main" in plain_text("broke")
+    assert "How sure?" not in plain_text("all-green")
+
+
+def plain_text(state: str) -> str:
+    return plain(of_state(state))
+
+
+def _many_causes(amount: int, text: str) -> Results:
+    told = [_case(number, "broke") for number in range(amount)]
+    changes = {
+        case.id: change | {"answers": [AnswerChange(turn=0, input=text, before=f"{text} {case.name}", after=text)]}
+        for case, change in told
+    }
+    return compared_run(run_of([case for case, _ in told]), "regressed", changes, means=False).results
+
+
+def test_less_room_means_less_detail() -> None:
+    results = _many_causes(30, "A long answer of some length. " * 400)
+    gate = gated(results).gate
+    whole = render_comment(results, gate)
+    small = render_comment(results, gate, limit=6_000)
+    assert characters(small) <= 6_000 < characters(whole) <= COMMENT_LIMIT
+    assert "Shortened to fit GitHub's size limit" in small
+    assert "… and 22 more cases with 22 other causes" in whole
+    assert small.splitlines()[:3] == whole.splitlines()[:3]
+
+
+def test_the_job_is_named_at_the_end() -> None:
+    sample = samples.green()
+    text = render_comment(sample.results, sample.gate, "nightly")
+    assert text.rstrip().endswith(" · nightly · agenteval 0.1.0</sub>")
+
+
+def test_the_baseline_is_shown() -> None:
+    footer = plain(comment(samples.regressed()).rstrip().splitlines()[-1])
+    assert "compared with main 89abcdef0123 (1 day old), 3 commits before the base commit" in footer

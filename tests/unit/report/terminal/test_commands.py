@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agenteval.report.terminal.commands import NextCommands, next_commands
+
+
+@pytest.mark.parametrize(
+    ("words", "again"),
+    [
+        (["run"], "agenteval run --failed"),
+        (["run", "a b.yaml", "--baseline", "base"], "agenteval run 'a b.yaml' --baseline base --failed"),
+        (["run", "--failed", "-v"], "agenteval run -v --failed"),
+        (["run", "--failed-in", "base", "--iterations", "3"], "agenteval run --iterations 3 --failed"),
+        (["run", "--failed-in=base", "--resume"], "agenteval run --failed"),
+        ([], ""),
+    ],
+)
+def test_the_same_command_runs_again_what_did_not_pass(words: list[str], again: str) -> None:
+    assert next_commands(Path("agenteval-report"), words).again == again
+
+
+def test_the_page_is_opened_by_a_command() -> None:
+    assert next_commands(Path("agenteval-report")) == NextCommands(
+        "", "agenteval open", "agenteval-report/report.html"
+    )
+    assert next_commands(Path("my out")) == NextCommands("", "agenteval open 'my out'", "my out/report.html")

@@ -1,0 +1,121 @@
+"""What is said about an agent that fails in every case, and when it is not asked any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agenteval.core.errors import Kind
+from agenteval.run.cases.agent_failure import MOST_ALIKE, AgentFailure
+from agenteval.run.runner.attempts import Alike, Answer
+from agenteval.suite.model import AgentSpec
+
+FAILED = Answer(error="the agent's command ended with exit status 1", is_failure=True)
+TRACEBACK = (
+    "the agent's command ended with exit status 1: Traceback (most recent call last): "
+    'File "/p/shop/agent.py", line 7, in <module> main() File "/usr/lib/python3/site-packages/x.py", line 3, in main '
+)
+
+
+HERE, CODE = "agenteval.yaml:3", "/p/shop/agent.py:7"
+
+
+def failure(error: str, cases: int = 1, total: int = 1, fastest_ms: float | None = None) -> AgentFailure:
+    spec = AgentSpec(kind="command", target=("x",), directory="/p/shop", where="agenteval.yaml:3")
+    return AgentFailure(spec, error, cases, total, fastest_ms)
+
+
+@pytest.mark.parametrize(
+    ("error", "place", "said"),
+    [
+        (
+            "python3: can't open file '/p/shop/agent.py': [Errno 2]",
+            HERE,
+            "cannot be started: agent.py does not exist here",
+        ),
+        ("exit status 1: Error: Cannot find module '/p/shop/bot.js' at Module", HERE, "bot.js does not exist here"),
+        ("exit status 127: sh: 1: nosuch: not found", HERE, "nosuch does not exist here"),
+        ("exit status 127: bash: line 1: nosuch: command not found", HERE, "nosuch does not exist here"),
+        (
+            f"{TRACEBACK}RuntimeError: OPENAI_API_KEY is not set",
+            CODE,
+            "OPENAI_API_KEY is not set; secrets reach",
+        ),
+        (
+            f"{TRACEBACK}openai.AuthenticationError: no",
+            CODE,
+            "openai.AuthenticationError: no; the traceback",
+        ),
+        (
+            f"{TRACEBACK}ModuleNotFoundError: No module named 'openai'",
+            HERE,
+            "it imports openai",
+        ),
+        (
+            "the agent at http://x cannot be reached: nothing listens on 127.0.0.1:9",
+            HERE,
+            "on 127.0.0.1:9; start",
+        ),
+        ("the agent answered 500", HERE, "your agent failed: the agent answered 500"),
+        ("no answer within 0.5 s", HERE, "your agent did not answer within 0.5 s; set a longer timeout of the agent"),
+        ("no answer within the 3 s of the case", HERE, "set a longer case_timeout of agenteval.yaml"),
+        ("x" * 5000, HERE, "your agent failed: xxx"),
+        ("", HERE, "your agent failed: "),
+    ],
+)
+def test_explanations(error: str, place: str, said: str) -> None:
+    problem = failure(error).problem()
+    assert problem.kind is Kind.AGENT_FAILS
+    assert problem.place == place
+    assert said in problem.message
+    assert len(problem.message) < 1000
+
+
+def test_the_fastest_answer_and_the_share_of_slow_cases() -> None:
+    said = failure("no answer within 0.5 s", 3, 10, 310.0).problem().message
+    assert said.startswith("your agent did not answer within 0.5 s in 3 of 10 cases (fastest answer 0.3 s); ")
+
+
+def test_places_outside_of_the_agents_directory_are_not_named() -> None:
+    outside = 'Traceback (most recent call last): File "/etc/passwd", line 1, in x ValueError: no'
+    above = 'Traceback (most recent call last): File "/p/shop/../../etc/passwd", line 1, in x ValueError: no'
+    assert failure(outside).problem().place == "agenteval.yaml:3"
+    assert failure(above).problem().place == "agenteval.yaml:3"
+
+
+def test_an_agent_that_fails_ten_times_alike_is_not_asked_again() -> None:
+    alike = Alike()
+    for number in range(MOST_ALIKE):
+        assert alike.answer is None, number
+        alike.add(FAILED)
+    assert alike.answer == Answer(error=FAILED.error, is_failure=True)
+    assert "not asked again" in failure("x", MOST_ALIKE + 1, MOST_ALIKE + 1).problem().message
+    assert "not asked again" not in failure("x", MOST_ALIKE, MOST_ALIKE).problem().message
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Answer(), Answer(error="another one", is_failure=True), Answer(error="no answer within 1 s")],
+    ids=["an answer", "another failure", "too slow"],
+)
+@pytest.mark.parametrize("place", range(0, MOST_ALIKE, 3))
+def test_anything_else_among_the_first_turns_keeps_it_going(other: Answer, place: int) -> None:
+    alike = Alike()
+    for number in range(5 * MOST_ALIKE):
+        alike.add(other if number == place else FAILED)
+    assert alike.answer is None
+
+
+def test_numbers_of_attempts_are_no_difference() -> None:
+    alike = Alike()
+    for number in range(MOST_ALIKE):
+        alike.add(Answer(error=f"unreachable (after {number} attempts)", unavailable=True, is_failure=True))
+    assert alike.answer == Answer(error="unreachable", unavailable=True, is_failure=True)
+
+
+def test_directories_are_shown_from_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = AgentSpec(kind="command", target=("x",), directory=str(tmp_path / "apps" / "x"), where="a.yaml:1")
+    said = AgentFailure(spec, "sh: 1: nosuch: not found", 1, 1).problem().message
+    assert said.endswith("; the command runs in apps/x")

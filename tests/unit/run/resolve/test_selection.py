@@ -1,0 +1,189 @@
+"""Which cases a run selects by name, and by how they ended in an earlier run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import case as suite_case
+from tests.support import write_suite
+from tests.unit import runs
+
+from agenteval.core.errors import ConfigError
+from agenteval.results.archive import InMemory
+from agenteval.results.model import Results
+from agenteval.results.partial import why_no_baseline
+from agenteval.results.store import results_json
+from agenteval.run.library import compare
+from agenteval.run.resolve.failed import FailedCases, failed_cases
+from agenteval.run.resolve.run import resolve_run
+from agenteval.run.settings import Settings
+
+NAMES = ("refund", "refund late", "greeting", "goodbye")
+KNOWN = "known: refund, refund late, greeting, goodbye"
+NOWHERE = "no such results file; name a results.json, or the directory of a report; results here: failed, passed"
+HINT = "; --failed and --failed-in take the cases of an earlier run"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_suite(tmp_path, [suite_case(name) for name in NAMES], agent={"command": ["cat"]})
+    return tmp_path
+
+
+def write(file: str, results: Results) -> None:
+    path = Path(file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(results_json(results, InMemory())), encoding="utf-8")
+
+
+def failing(*names: str, run_id: str = "now") -> Results:
+    return runs.results(
+        *(runs.case(name, "failed" if name in names else "passed") for name in dict.fromkeys((*NAMES, *names))),
+        run_id=run_id,
+    )
+
+
+def test_conditions_narrow_each_other_down(folder: Path) -> None:
+    write("failed/results.json", failing("refund", "goodbye"))
+    earlier = Path("failed")
+    table: list[tuple[dict[str, Any], list[str]]] = [
+        ({"cases": ("refund",)}, ["refund"]),
+        ({"cases": ("agent.yaml::refund late",)}, ["refund late"]),
+        ({"cases": ("goodbye", "refund", "goodbye")}, ["refund", "goodbye"]),
+        ({"cases": ("refund", "greeting"), "filter": "GREET"}, ["greeting"]),
+        ({"failed_in": earlier}, ["refund", "goodbye"]),
+        ({"failed_in": earlier, "filter": "bye"}, ["goodbye"]),
+        ({"failed_in": earlier, "cases": ("refund", "greeting")}, ["refund"]),
+    ]
+    found = {str(given): [item.case.name for item in resolve_run(Settings(**given)).cases] for given, _ in table}
+    assert found == {str(given): expected for given, expected in table}
+
+
+def test_what_cannot_be_selected_is_named(folder: Path) -> None:
+    write("passed/results.json", failing())
+    write("elsewhere.json", failing("moved", "gone", "lost", "away"))
+    write("failed/results.json", failing("refund"))
+    Path("empty").mkdir()
+    Path("broken.json").write_text("{", encoding="utf-8")
+    for name in ("one", "two"):
+        write(f"several/{name}/results.json", failing("refund", run_id=name))
+    table: list[tuple[dict[str, Any], list[str]]] = [
+        ({"cases": ("refnd",)}, [f"--case: no case is named 'refnd'; did you mean 'refund'?; {KNOWN}"]),
+        ({"cases": ("Refund", "greeting")}, [f"--case: no case is named 'Refund'; did you mean 'refund'?; {KNOWN}"]),
+        (
+            {"cases": ("xx", "yy", "xx")},
+            [f"--case: no case is named 'xx'; {KNOWN}", f"--case: no case is named 'yy'; {KNOWN}"],
+        ),
+        (
+            {"cases": ("refund",), "filter": "bye"},
+            ["no case matches --filter 'bye' and --case 'refund'; there are 4 cases"],
+        ),
+        (
+            {"failed_in": Path("failed"), "cases": ("goodbye",)},
+            ["no case matches --case 'goodbye' and failed in failed/results.json; there are 4 cases"],
+        ),
+        (
+            {"failed_in": Path("passed")},
+            ["passed/results.json: no case failed in this run, so none is to be run again"],
+        ),
+        (
+            {"failed_in": Path("elsewhere.json")},
+            [
+                "elsewhere.json: none of the cases that failed there is in the suites of this run: "
+                "agent.yaml::moved, agent.yaml::gone, agent.yaml::lost and 1 more; name their suites"
+            ],
+        ),
+        ({"failed_in": Path("nowhere")}, [f"nowhere: {NOWHERE}{HINT}"]),
+        ({"failed_in": Path("empty")}, [f"empty: no results.json in this directory{HINT}"]),
+        (
+            {"failed_in": Path("broken.json")},
+            [f"broken.json:1: not valid JSON: Expecting property name enclosed in double quotes{HINT}"],
+        ),
+        (
+            {"failed_in": Path("several")},
+            [
+                "several: contains the results of several runs; name one of several/one/results.json, "
+                f"several/two/results.json{HINT}"
+            ],
+        ),
+    ]
+    found = {}
+    for given, _ in table:
+        with pytest.raises(ConfigError) as error:
+            resolve_run(Settings(**given))
+        found[str(given)] = [str(problem) for problem in error.value.problems]
+    assert found == {str(given): expected for given, expected in table}
+
+
+def test_cases_that_broke_failed_or_could_not_be_run_are_taken(folder: Path) -> None:
+    names = ("passed", "failed", "error", "no metric applies", "over budget", "broke", "maybe chance")
+    before = runs.results(*(runs.case(name, scores=[{"numeric": 1.0}] * 3) for name in names), run_id="before")
+    now = runs.results(
+        runs.case("passed"),
+        runs.case("failed", "failed"),
+        runs.case("error", "error"),
+        with_score("no metric applies", runs.skipped()),
+        with_score("over budget", runs.not_asked()),
+        runs.case("broke"),
+        runs.case("maybe chance"),
+    )
+    compared = compare(now, before)
+    moved = [
+        item.model_copy(update={"change": "regressed" if item.name == "broke" else "unchanged"})
+        for item in compared.cases
+    ]
+    now = now.model_copy(update={"comparison": compared.model_copy(update={"cases": moved})})
+    write("report/results.json", now)
+    expected = tuple(f"agent.yaml::{name}" for name in ("failed", "error", "over budget", "broke"))
+    assert failed_cases(Path("report")) == FailedCases("report/results.json", expected)
+
+
+def with_score(name: str, score: Any) -> Any:
+    skipped = runs.case(name, "skipped", scores=[])
+    return skipped.model_copy(update={"iterations": [runs.iteration("skipped", runs.turn(score))]})
+
+
+def test_beside_its_baseline_the_run_itself_is_read(folder: Path) -> None:
+    before, now = failing("greeting", run_id="before"), failing("refund")
+    now = now.model_copy(update={"comparison": compare(now, before)})
+    for names in (("a", "b"), ("b", "a")):
+        top = "-".join(names)
+        for name, results in zip(names, (before, now), strict=True):
+            write(f"{top}/{name}/results.json", results)
+        assert failed_cases(Path(top)).ids == ("agent.yaml::refund",)
+    # The results at the top are those of the report directory, whatever is below.
+    write("a-b/results.json", failing("goodbye", run_id="other"))
+    assert failed_cases(Path("a-b")).ids == ("agent.yaml::goodbye",)
+
+
+def test_failed_cases_of_other_suites_are_a_warning(folder: Path) -> None:
+    write("report/results.json", failing("refund", "moved"))
+    spec = resolve_run(Settings(failed_in=Path("report")))
+    assert [item.case.name for item in spec.cases] == ["refund"]
+    text = "report/results.json: 1 case that failed there is not in the suites of this run: agent.yaml::moved"
+    assert text in spec.warnings
+
+
+def test_a_run_of_chosen_cases_says_so_and_is_no_baseline(folder: Path) -> None:
+    write("report/results.json", failing("refund"))
+    many = Settings(cases=NAMES[:1] + tuple(f"agent.yaml::{name}" for name in NAMES[:3]))
+    table = [
+        (Settings(cases=("refund",)), "1 of 4 cases selected (case refund)"),
+        (
+            many,
+            "3 of 4 cases selected (cases refund, agent.yaml::refund, agent.yaml::refund late and 1 more)",
+        ),
+        (Settings(failed_in=Path("report")), "1 of 4 cases selected (failed in report)"),
+        (Settings(cases=NAMES), ""),
+    ]
+    for settings, note in table:
+        coverage = resolve_run(settings).coverage
+        assert coverage.selection_note == note
+        whole = runs.results(runs.case("refund"))
+        part = whole.model_copy(update={"run": whole.run.model_copy(update={"coverage": coverage})})
+        assert why_no_baseline(part) == (f"it is partial: {note}" if note else "")
+    assert not {"names", "failed_in"} & json.loads(resolve_run(Settings()).coverage.model_dump_json()).keys()
