@@ -99,9 +99,13 @@ class LocalHistory:
         *,
         checkout: str | None = None,
         depth: int = 1,
+        origin: str = REPOSITORY,
         **inputs: str,
     ) -> Step:
-        """Run the action as a job does, after the checkout of the event's commit or of another one."""
+        """Run the action as a job does, after the checkout of the event's commit or of another one.
+
+        The branches of another ``origin`` than the repository all are at the commit that is checked out.
+        """
         workspace = self.home / f"job-{len(self._jobs)}"
         self._jobs.append(workspace)
         workspace.mkdir()
@@ -116,6 +120,9 @@ class LocalHistory:
         if branch != "none" and depth:
             git(workspace, "update-ref", f"refs/remotes/origin/{branch}", commit)
         git(workspace, "checkout", "--quiet", "--detach", commit)
+        if origin != REPOSITORY:
+            git(workspace, "remote", "set-url", "origin", f"{self.server.url}/{origin}")
+            git(workspace, "update-ref", "refs/remotes/origin/main", commit)
         file = self.home / "event.json"
         known = {"repository": {"full_name": REPOSITORY, "default_branch": "main"}, **(payload or {})}
         file.write_text(json.dumps(known), encoding="utf-8")

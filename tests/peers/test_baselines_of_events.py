@@ -71,7 +71,7 @@ def test_a_run_many_commits_ago_is_compared_and_the_commits_since_are_named(here
         named = ", ".join(commit[:7] for commit in states[:-6:-1])
         assert "64 commits before the base commit" in step.log
         assert f"the comparison includes {named} and 59 more" in step.log
-        assert "64 commits before the base commit, so it includes" in step.summary
+        assert "64 commits before the base commit" in step.summary
         # GitHub lists the commits of a shallow checkout.
         assert bool(here.github.proxy.called("GET", "/local/commits[?]")) == (depth == 1)
         here.github.proxy.forget()
@@ -228,3 +228,42 @@ def test_a_job_that_checks_out_something_else_says_nothing_about_a_change(here: 
     )
     [made] = here.github.proxy.called("POST", "/check-runs")
     assert json.loads(made.body)["head_sha"] == head, dispatched.log
+
+
+@pytest.mark.parametrize("depth", [1, EVERYTHING])
+def test_a_head_that_is_checked_out_from_its_fork_is_compared_with_the_merge_base(
+    here: LocalHistory, depth: int
+) -> None:
+    left = here.commit(answer="right")
+    here.evaluated(left)
+    head = here.commit(left, broken="")
+    worse = here.commit(left, answer="wrong")
+    here.evaluated(worse)
+    merge = here.commit(worse, head)
+
+    # Compared with the base branch as it is now, nothing would have got worse.
+    guilty = here.pull_request(merge, head, worse, checkout=head, origin="mallory/local", depth=depth)
+
+    assert guilty.status == 1, guilty.log
+    assert guilty.outputs["regressions"] == "12"
+    assert here.baseline() == (left, 0, [])
+
+
+@pytest.mark.parametrize("depth", [1, EVERYTHING])
+def test_a_fork_that_is_checked_out_by_a_run_of_main_is_no_state_of_main(here: LocalHistory, depth: int) -> None:
+    base = here.commit(answer="right")
+    here.evaluated(base)
+    head = here.commit(base, broken="")
+    here.ref("pull/7/head", head)
+    main = "refs/heads/main"
+
+    # The fork says that its own main branch contains the commit.
+    step = here.job("workflow_dispatch", base, main, checkout=head, origin="mallory/local", depth=depth)
+
+    assert step.status == 1, step.log
+    assert here.baseline() == (base, 0, [])
+    assert here.results.run.commit == head
+    here.upload(base, event="workflow_dispatch")
+    again = here.job("schedule", base, main)
+    assert again.status == 0, again.log
+    assert "its results are of another commit" in again.summary

@@ -48,7 +48,8 @@ def find_lineage(event: Plan, here: Path, history: GithubHistory) -> Lineage:
         history: what GitHub knows, for a checkout that is shallow or missing.
     """
     found = _found(here)
-    clone = found if found is not None and _is_of_event(found, event) else None
+    is_own = found is not None and _is_of_event(found, event)
+    clone = found if found is not None and (is_own or _is_of_fork(found, event, history)) else None
     commit = event.github_sha or event.commit
     if clone is None and commit is None:
         why = "the event names no commit, and the workspace contains no checkout of the repository"
@@ -58,7 +59,7 @@ def find_lineage(event: Plan, here: Path, history: GithubHistory) -> Lineage:
     except AgentEvalError as error:
         why = f"the commit that is evaluated is unknown: {error}"
         return Lineage(_rule_of_event(event), Unknown(why), base=event.base_commit)
-    finder = _Finder(event, head, clone, history, is_elsewhere=found is not clone)
+    finder = _Finder(event, head, clone, history, is_elsewhere=found is not clone, has_branches=is_own)
     return replace(finder.find(), is_stray=finder.is_stray())
 
 
@@ -81,6 +82,20 @@ def _is_of_event(clone: Clone, event: Plan) -> bool:
     return address.endswith(f"/{(event.repository or '').casefold()}")
 
 
+def _is_of_fork(clone: Clone, event: Plan, history: GithubHistory) -> bool:
+    """Return whether the commit that is checked out is one of a pull request, checked out from its fork.
+
+    GitHub finds the commits of forks in the repository too, and those of no other repository.
+    """
+    if clone.head.commit == event.commit:
+        return True
+    try:
+        history.head(clone.head.commit)
+    except AgentEvalError:
+        return False
+    return True
+
+
 def _rule_of_event(event: Plan) -> ControlRule:
     """Return the rule that needs no knowledge about the commit that is checked out."""
     branch = event.base_ref or event.baseline_branch
@@ -100,7 +115,8 @@ class _Finder:
     """Finds the lineage of a commit.
 
     Attributes:
-        is_elsewhere: whether the working directory is in the checkout of another repository, which may be a fork.
+        is_elsewhere: whether the working directory is in the checkout of another repository.
+        has_branches: whether the checkout is of the repository itself; the author of a fork chooses its branches.
     """
 
     event: Plan
@@ -108,6 +124,7 @@ class _Finder:
     clone: Clone | None
     history: GithubHistory
     is_elsewhere: bool
+    has_branches: bool
 
     def find(self) -> Lineage:
         rule = _rule_of_event(self.event)
@@ -196,7 +213,7 @@ class _Finder:
         return self._made(rule, Start(fork, place), self._trusted())
 
     def _fork(self, branch: str) -> str:
-        known = self.clone.fork(self.head.commit, branch) if self.clone is not None else None
+        known = self.clone.fork(self.head.commit, branch) if self.clone is not None and self.has_branches else None
         return known or self.history.merge_base(branch, self.head.commit)
 
     def _of_state(self, rule: ControlRule) -> Lineage:
