@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,18 @@ def fork_pull_request(github: GithubService) -> PullRequest:
 
 
 def first_stage(
-    github: GithubService, pull: PullRequest, data: bytes | None, head_repository: str = FORK
+    github: GithubService,
+    pull: PullRequest,
+    data: bytes | None,
+    head_repository: str = FORK,
+    *,
+    took: timedelta = timedelta(minutes=1),
 ) -> dict[str, Any]:
     """The run of the first stage, and the event that tells the second one of it."""
     run = github.actions.run(
         REPOSITORY, pull.head.sha, branch=pull.head.ref, event="pull_request", head_repository=head_repository
     )
+    github.actions.ended_job(run.id, "evaluate", run.created_at, took)
     if data is not None:
         github.actions.artifact(run, "agenteval", data)
     # What the event claims beyond the id must not matter.

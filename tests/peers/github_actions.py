@@ -69,6 +69,9 @@ class StoredJob:
     name: str
     status: str
     runner_name: str
+    run_attempt: int = 1
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
 
 
 @dataclass
@@ -154,6 +157,11 @@ class Actions:
         self.jobs.append(job)
         return job
 
+    def ended_job(self, run_id: int, name: str, began: datetime, took: timedelta, attempt: int = 1) -> None:
+        """A job of a run that has ended."""
+        of_run = (run_id, name, "completed", "", attempt)
+        self.jobs.append(StoredJob(next(iter(self._ids)), *of_run, began, began + took))
+
     def clear(self) -> None:
         """Forgets runs, artifacts and jobs."""
         self.runs.clear()
@@ -230,7 +238,7 @@ class Actions:
 
     def _list_jobs(self, request: Incoming, found: re.Match[str]) -> Answer:
         chosen = [job for job in self.jobs if job.run_id == int(found["run"])]
-        return self._page(request, "jobs", chosen, asdict) if chosen else Answer.message(404, "Not Found")
+        return self._page(request, "jobs", chosen, _job_json) if chosen else Answer.message(404, "Not Found")
 
     def _get_artifact(self, _request: Incoming, found: re.Match[str]) -> Answer:
         artifact = self._artifact(found)
@@ -380,6 +388,11 @@ class Actions:
 
 
 _RUN_LINKS = ("jobs_url", "logs_url", "check_suite_url", "artifacts_url", "cancel_url", "rerun_url")
+
+
+def _job_json(job: StoredJob) -> dict[str, Any]:
+    times = {name: _iso(time) if time else None for name, time in asdict(job).items() if name.endswith("_at")}
+    return asdict(job) | times
 
 
 def _iso(moment: datetime) -> str:

@@ -30,6 +30,7 @@ _NUMBERS = count(1)
 # Runs of the store begin on this day.
 LATER = datetime(2026, 3, 2, tzinfo=UTC)
 EARLIER = LATER - timedelta(days=2)
+NOW, HOUR = timedelta(0), timedelta(hours=1)
 Json = dict[str, Any]
 
 
@@ -147,6 +148,57 @@ def test_who_accepts_the_results_of_a_fork(
     assert (published.verdict, published.contradiction) == ("passed", "")
     assert fork.conclusion == conclusion
     assert said in comment_of(pull).replace("\\", "")
+
+
+def test_a_label_accepts_no_results_that_came_later(fork: Fork) -> None:
+    """The head is pushed while its run sleeps; another commit is pushed, accepted, and replaced by the first one."""
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork_pull_request(fork.github)
+    label(OWNER, LATER)(fork.github, pull.number)
+
+    event = first_stage(fork.github, pull, fork.artifact(pull, GREEN), took=timedelta(days=3))
+    fork.publish(event)
+    assert fork.conclusion == "action_required"
+    assert "is older than the results and does not count; set it again" in comment_of(pull)
+
+    label(OWNER, LATER + timedelta(days=3))(fork.github, pull.number)
+    fork.github.proxy.forget()
+    fork.publish(event)
+    assert fork.conclusion == "success"
+
+
+def test_no_label_counts_if_the_end_of_the_run_is_unknown(fork: Fork) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork_pull_request(fork.github)
+    event = first_stage(fork.github, pull, fork.artifact(pull, GREEN))
+    fork.github.actions.job(event["workflow_run"]["id"], "still at work")
+    label(OWNER, LATER)(fork.github, pull.number)
+
+    fork.publish(event)
+
+    assert fork.conclusion == "action_required"
+    assert "it is unknown when the run ended" in comment_of(pull)
+
+
+@pytest.mark.parametrize(
+    ("repeated", "conclusion"),
+    [({"evaluate": HOUR}, "failure"), ({"lint": HOUR}, "success"), ({"lint": HOUR, "evaluate": NOW}, "success")],
+    ids=["the job that evaluates", "another job", "another job, and the first one is listed again"],
+)
+def test_a_repeated_job_without_results_does_not_show_those_of_an_earlier_attempt(
+    fork: Fork, repeated: dict[str, timedelta], conclusion: str
+) -> None:
+    fork.rules(agenteval__yaml={"gate": {"fail_on": ["errors"]}})
+    pull = fork.github.emulator.pull_request()
+    event = first_stage(fork.github, pull, fork.artifact(pull, GREEN), REPOSITORY)
+    run = fork.github.actions.runs[-1]
+    for name, later in repeated.items():
+        fork.github.actions.ended_job(run.id, name, run.created_at + later, timedelta(minutes=1), attempt=2)
+
+    fork.publish(event)
+
+    assert fork.conclusion == conclusion
+    assert ("has no artifact agenteval, only an earlier one has" in comment_of(pull)) == (conclusion == "failure")
 
 
 def test_an_acceptance_makes_no_failure_green(fork: Fork) -> None:

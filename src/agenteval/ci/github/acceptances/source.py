@@ -97,13 +97,20 @@ class RemoteAcceptances:
             return Given(warnings=(f"{_UNREAD}: {error}",))
         return Given(entries, tuple(dict.fromkeys(found.warnings))[:_MOST_WARNINGS])
 
-    def results_accepted(self) -> Given:
-        """Return who accepted the results of the commit as a whole, by a label; nobody if GitHub does not tell it."""
+    def results_accepted(self, made_by: datetime | None) -> Given:
+        """Return who accepted the results of the commit as a whole, by a label; nobody if GitHub does not tell it.
+
+        Args:
+            made_by: when the run ended that made the results; ``None`` if it is unknown. Nobody can have accepted
+                results before: a fork can push a commit whose run takes hours, another one, and the first one again.
+        """
+        if made_by is None:
+            return Given(warnings=("it is unknown when the run ended that made the results, so no label counts",))
         try:
             with self.client().open(f"read the labels of pull request #{self.pull_request}", PERMISSIONS) as api:
                 labels = newest_label_events(api, self.repository, self.pull_request)
                 found = _Reading(self, self.client(), labels, (), ())
-            entries = tuple(found.of_results())
+            entries = tuple(found.of_results(made_by))
         except ValidationError:
             return Given(warnings=(f"{_UNREAD}: GitHub's response is invalid",))
         except AgentEvalError as error:
@@ -158,10 +165,14 @@ class _Reading:
             if name.startswith(LABEL) and name != RESULTS_LABEL and self._counts(event):
                 yield GivenAcceptance(_short(event.label_name[start:]), event.by, _BY_LABEL)
 
-    def of_results(self) -> Iterator[GivenAcceptance]:
+    def of_results(self, made_by: datetime) -> Iterator[GivenAcceptance]:
         """Yield the label that accepts all results, if somebody with write access set it for the commit."""
         event = self.labels.get(RESULTS_LABEL)
-        if event is not None and self._counts(event):
+        if event is None or not self._counts(event):
+            return
+        if event.created_at < made_by:
+            self._warn(f"the label, which {event.by} set, is older than the results and does not count; set it again")
+        else:
             yield GivenAcceptance(RESULTS_LABEL, event.by, _BY_LABEL)
 
     def _counts(self, event: LabelEvent) -> bool:

@@ -15,6 +15,7 @@ from agenteval.ci.github.action.outputs import say
 from agenteval.ci.github.api.artifacts import PERMISSIONS, UnusableArtifactError
 from agenteval.ci.github.api.client import Client
 from agenteval.ci.github.api.fork_run import FirstStage, OpenPullRequest, first_stage
+from agenteval.ci.github.api.jobs import end_of, is_repeated
 from agenteval.ci.github.api.workflow_runs import artifacts_named
 from agenteval.ci.github.checks.check_run import Conclusion
 from agenteval.ci.github.downloaded_report import DownloadedReport
@@ -142,7 +143,7 @@ class _SecondStage:
         stage = self.stage
         given = RemoteAcceptances(
             lambda: self.client, self.repository, stage.workflow, pull.number, stage.commit
-        ).results_accepted()
+        ).results_accepted(end_of(stage.executions))
         for accepted in given.entries:
             return content.accepted(f"Results of a fork's job, accepted by {markdown_inline(accepted.author)}.")
         why = "; ".join(given.warnings) or f"the label {RESULTS_LABEL} is not set"
@@ -166,6 +167,9 @@ def _results(client: Client, repository: str, stage: FirstStage, name: str) -> R
         found = artifacts_named(api, repository, stage.run_id, name)
     if not found:
         raise UnusableArtifactError(f"the run has no artifact {name}")
+    made_at = found[0].created_at
+    if made_at is not None and is_repeated(stage.executions, made_at):
+        raise UnusableArtifactError(f"attempt {stage.attempt} has no artifact {name}, only an earlier one has")
     results = DownloadedReport.download(client, repository, found[0]).results(parse_results)
     if results.run.commit != stage.commit:
         raise UnusableArtifactError("its results are of another commit than the run")

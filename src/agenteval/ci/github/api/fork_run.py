@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agenteval.ci.github.api.client import Client
+from agenteval.ci.github.api.jobs import Execution, executions_of
 from agenteval.core.errors import ConfigError, Kind, Problem
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class FirstStage:
         from_fork: whether the commit is in another repository.
         workflow: file name of its workflow.
         pull_requests: the open pull requests with this head commit.
+        executions: its jobs, in all attempts; empty if they are unknown.
     """
 
     run_id: int
@@ -50,6 +52,7 @@ class FirstStage:
     from_fork: bool
     workflow: str
     pull_requests: tuple[OpenPullRequest, ...]
+    executions: tuple[Execution, ...] = ()
 
 
 def first_stage(client: Client, repository: str, run_id: int) -> FirstStage:
@@ -83,6 +86,7 @@ def first_stage(client: Client, repository: str, run_id: int) -> FirstStage:
             from_fork=head is None or head.casefold() != repository.casefold(),
             workflow=(run.path or "").partition("@")[0].rpartition("/")[2],
             pull_requests=pulls,
+            executions=executions_of(api, repository, run_id) if pulls else (),
         )
 
 

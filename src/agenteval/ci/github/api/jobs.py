@@ -1,7 +1,10 @@
-"""The jobs of a workflow run, and which of them this process belongs to."""
+"""The jobs of a workflow run, when they ran, and which of them this process belongs to."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -24,6 +27,9 @@ class _Job(BaseModel):
     name: str
     status: str
     runner_name: str | None = None
+    run_attempt: int = 1
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
 
     @property
     def is_done(self) -> bool:
@@ -33,6 +39,66 @@ class _Job(BaseModel):
 class _Jobs(BaseModel):
     total_count: int
     jobs: list[_Job]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A job in one attempt of a workflow run; the times are ``None`` if GitHub does not tell them.
+
+    Attributes:
+        job: name of the job.
+        attempt: number of the attempt, from 1.
+        began_at: when it began.
+        ended_at: when it ended.
+    """
+
+    job: str
+    attempt: int
+    began_at: datetime | None
+    ended_at: datetime | None
+
+    def has(self, moment: datetime) -> bool:
+        """Return whether a moment is in this execution."""
+        began, ended = self.began_at, self.ended_at
+        return began is not None and ended is not None and began <= moment <= ended
+
+
+def executions_of(api: Github, repository: str, run_id: int) -> tuple[Execution, ...]:
+    """Return the jobs of all attempts of a workflow run; nothing if there are too many, or GitHub does not tell them.
+
+    Args:
+        api: an open connection.
+        repository: ``owner/name``.
+        run_id: id of the workflow run.
+    """
+    from github import GithubException
+
+    try:
+        jobs, is_all = _listed(api, f"/repos/{repository}/actions/runs/{run_id}/jobs")
+    except (GithubException, ValidationError):
+        return ()
+    if not is_all:
+        return ()
+    return tuple(Execution(job.name, job.run_attempt, job.started_at, job.completed_at) for job in jobs)
+
+
+def end_of(executions: Sequence[Execution]) -> datetime | None:
+    """Return when the last job ended; ``None`` if it is unknown."""
+    ends = [execution.ended_at for execution in executions]
+    known = [end for end in ends if end is not None]
+    return max(known) if known and len(known) == len(ends) else None
+
+
+def is_repeated(executions: Sequence[Execution], moment: datetime) -> bool:
+    """Return whether each job that was at work at a moment ran again later, in another attempt.
+
+    An attempt can repeat some jobs only. GitHub lists the others with their old times, or not at all.
+    """
+    newest = {execution.job: execution for execution in sorted(executions, key=lambda one: one.attempt)}
+    working = [execution for execution in executions if execution.has(moment)]
+    return bool(working) and all(
+        newest[one.job].attempt > one.attempt and not newest[one.job].has(moment) for one in working
+    )
 
 
 def jobs_of_run(client: Client, repository: str, run_id: int, check_run_id: str, runner: str) -> RunJobs | None:
@@ -47,7 +113,7 @@ def jobs_of_run(client: Client, repository: str, run_id: int, check_run_id: str,
     """
     try:
         with client.open(f"list the jobs of workflow run {run_id} of {repository}", PERMISSIONS) as api:
-            jobs = _all(api, f"/repos/{repository}/actions/runs/{run_id}/jobs")
+            jobs, _ = _listed(api, f"/repos/{repository}/actions/runs/{run_id}/jobs")
     except (GithubError, ValidationError):
         return None
     own = [job for job in jobs if str(job.id) == check_run_id]
@@ -57,8 +123,11 @@ def jobs_of_run(client: Client, repository: str, run_id: int, check_run_id: str,
     return RunJobs(own[0].name, tuple(Job(job.name, job.is_done) for job in jobs if job.id != own[0].id))
 
 
-def _all(api: Github, path: str) -> list[_Job]:
-    """Return the jobs of all attempts: a repeated attempt need not list the jobs that it does not repeat."""
+def _listed(api: Github, path: str) -> tuple[list[_Job], bool]:
+    """Return the jobs of all attempts, and whether these are all: there can be too many.
+
+    A repeated attempt need not list the jobs that it does not repeat.
+    """
     found: list[_Job] = []
     for page in range(1, _PAGES + 1):
         sent = {"filter": "all", "per_page": str(_PER_PAGE), "page": str(page)}
@@ -67,5 +136,5 @@ def _all(api: Github, path: str) -> list[_Job]:
         listed = TypeAdapter(_Jobs).validate_python(answer)
         found += listed.jobs
         if not listed.jobs or len(found) >= listed.total_count:
-            break
-    return found
+            return found, len(found) >= listed.total_count
+    return found, False
