@@ -140,7 +140,7 @@ def planned(origin: Origin, event: str, sha: str, ref: str, payload: Mapping[str
     return plan(variables, {"repository": {"full_name": REPOSITORY, "default_branch": "main"}, **(payload or {})})
 
 
-def pull_request(origin: Origin, sha: str = "merge", **of: str) -> Plan:
+def pull_request(origin: Origin, sha: str = "merge", event: str = "pull_request", **of: str) -> Plan:
     of = {"head": "feature", "base": "tip", **of}
     repository = {"full_name": REPOSITORY}
     payload = {
@@ -152,7 +152,7 @@ def pull_request(origin: Origin, sha: str = "merge", **of: str) -> Plan:
             "base": {"sha": origin.commits[of["base"]], "ref": "main", "repo": repository},
         },
     }
-    return planned(origin, "pull_request", sha, "refs/pull/7/merge", payload)
+    return planned(origin, event, sha, "refs/pull/7/merge", payload)
 
 
 def merge_group(origin: Origin) -> Plan:
@@ -191,6 +191,8 @@ class Row:
         if self.event == "pull_request":
             # A job can begin after GitHub made a newer merge.
             return pull_request(origin, "older merge" if "refs/pull" in self.checkout else "merge", base="left")
+        if self.event.startswith("pull_request_review"):
+            return pull_request(origin, event=self.event, base="left")
         if self.event == "merge_group":
             return merge_group(origin)
         if "tag" in self.about:

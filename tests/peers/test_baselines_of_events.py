@@ -230,6 +230,26 @@ def test_a_job_that_checks_out_something_else_says_nothing_about_a_change(here: 
     assert json.loads(made.body)["head_sha"] == head, dispatched.log
 
 
+@pytest.mark.parametrize("event", ["pull_request_review", "pull_request_review_comment"])
+def test_a_review_compares_the_merge_with_the_base_branch_of_the_pull_request(here: LocalHistory, event: str) -> None:
+    left = here.commit(answer="right")
+    here.evaluated(left)
+    release = here.commit(left, answer="wrong")
+    here.ref("heads/release", release)
+    here.job("push", release, "refs/heads/release", {"created": True}, fail_on="none")
+    here.upload(release, branch="release")
+    head = here.commit(release, readme="harmless")
+    merge = here.commit(release, head)
+    here.ref("pull/7/merge", merge)
+    of = {"sha": head, "ref": "feature", "repo": {"full_name": "acme/local"}}
+    onto = {"sha": release, "ref": "release", "repo": {"full_name": "acme/local"}}
+
+    step = here.job(event, merge, "refs/pull/7/merge", {"pull_request": {"number": 7, "head": of, "base": onto}})
+
+    assert step.status == 0, step.log
+    assert here.baseline() == (release, 0, [])
+
+
 @pytest.mark.parametrize("depth", [1, EVERYTHING])
 def test_a_head_that_is_checked_out_from_its_fork_is_compared_with_the_merge_base(
     here: LocalHistory, depth: int

@@ -38,7 +38,14 @@ class Workflow:
         jobs = self.github.actions.jobs
         jobs[jobs.index(job)] = StoredJob(job.id, job.run_id, job.name, "completed", "")
 
-    def publish(self, job: StoredJob, verdict: Verdict = "passed", step: str = "__self", **matrix: Any) -> None:
+    def publish(
+        self,
+        job: StoredJob,
+        verdict: Verdict = "passed",
+        step: str = "__self",
+        file: str = "agenteval.yml",
+        **matrix: Any,
+    ) -> None:
         """Publish a verdict as a step of a job does."""
         event = self.folder / "event.json"
         head = {"sha": self.pull.head.sha, "ref": self.pull.head.ref, "repo": {"full_name": REPOSITORY}}
@@ -55,6 +62,7 @@ class Workflow:
                 "GITHUB_RUN_ID": str(job.run_id),
                 "GITHUB_RUN_ATTEMPT": "1",
                 "GITHUB_WORKFLOW": "agenteval",
+                "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/{file}@refs/pull/7/merge",
                 "GITHUB_JOB": job.name.partition(" (")[0],
                 "GITHUB_ACTION": step,
                 "INPUT_GITHUB-TOKEN": OWNER_TOKEN,
@@ -112,6 +120,18 @@ def test_a_job_that_is_gone_loses_its_section_when_the_last_job_publishes(workfl
     workflow.publish(now["renamed (1)"], n="1")
 
     assert sorted(workflow.headings) == ["broken: passed", "new: passed", "renamed (1): passed"]
+
+
+def test_workflows_of_the_same_name_keep_their_sections(workflow: Workflow) -> None:
+    """Copies of one example in several files."""
+    rounds: list[tuple[Verdict, Verdict]] = [("failed", "passed"), ("passed", "unproven")]
+    for run, verdicts in enumerate(rounds, 1):
+        for file, verdict in zip(("support.yml", "search.yml"), verdicts, strict=True):
+            [job] = workflow.jobs(10 * run + len(file), "evaluate").values()
+            workflow.publish(job, verdict, file=file)
+            workflow.end(job)
+
+        assert sorted(workflow.headings) == sorted(f"evaluate: {verdict}" for verdict in verdicts)
 
 
 def test_a_token_that_may_not_list_the_jobs_removes_nothing(workflow: Workflow) -> None:

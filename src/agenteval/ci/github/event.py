@@ -108,6 +108,8 @@ def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
     """
     name = environment.get("GITHUB_EVENT_NAME", "")
     sha = _text(environment.get("GITHUB_SHA"))
+    # Also events of reviews name their pull request.
+    base = _branch(_at(event, "pull_request", "base", "ref"))
     start = Plan(
         event=name,
         repository=_text(environment.get("GITHUB_REPOSITORY")) or _text(_at(event, "repository", "full_name")),
@@ -116,9 +118,9 @@ def plan(environment: Mapping[str, str], event: Mapping[str, Any]) -> Plan:
         ref=_text(environment.get("GITHUB_REF")),
         is_proposed=_is_proposed(environment, event),
         base_commit=_sha(_at(event, "pull_request", "base", "sha")),
-        base_ref=_branch(environment.get("GITHUB_BASE_REF")),
-        baseline_branch=_default_branch(environment, event),
-        workflow=_workflow(environment.get("GITHUB_WORKFLOW_REF")),
+        base_ref=_branch(environment.get("GITHUB_BASE_REF")) or base,
+        baseline_branch=base or _default_branch(environment, event),
+        workflow=workflow_file(environment.get("GITHUB_WORKFLOW_REF")),
         workflow_run_id=_text(environment.get("GITHUB_RUN_ID")),
         reason=f"{name} events have no pull request" if name else "this is not a GitHub Actions run",
     )
@@ -184,14 +186,12 @@ def _pull_request(start: Plan, environment: Mapping[str, str], event: Mapping[st
     number = _id(number)
     barrier = _barrier(start, environment, event) if number else "the event does not name its pull request"
     commit = _text(_at(event, "pull_request", "head", "sha")) or start.commit
-    base = start.base_ref or _branch(_at(event, "pull_request", "base", "ref"))
     head = _text(environment.get("GITHUB_HEAD_REF")) or _text(_at(event, "pull_request", "head", "ref"))
     return replace(
         start,
         commit=commit,
-        base_ref=base,
         head_ref=head if _is_own_branch(start, event) else None,
-        baseline_branch=base,
+        baseline_branch=start.base_ref,
         pull_request=number,
         new_label=_text(_at(event, "label", "name")) if event.get("action") == "labeled" else None,
         may_comment=barrier is None,
@@ -343,7 +343,7 @@ def _id(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-def _workflow(reference: str | None) -> str | None:
+def workflow_file(reference: str | None) -> str | None:
     """Return the file name in ``owner/name/.github/workflows/file.yml@refs/heads/main``."""
     path = (reference or "").partition("@refs/")[0]
     return path.rpartition("/")[2] or None

@@ -229,6 +229,15 @@ def test_the_baseline_is_of_the_default_branch_whatever_the_event(event: str, re
     assert found.baseline_branch == "trunk"
 
 
+@pytest.mark.parametrize("event", ["pull_request_review", "pull_request_review_comment"])
+def test_a_review_names_the_base_branch_of_its_pull_request(event: str) -> None:
+    payload = pull_request(FORK)
+    payload["pull_request"]["base"]["ref"] = "release"
+    planned = plan(environment(event, GITHUB_REF="refs/pull/7/merge"), payload)
+    assert (planned.base_ref, planned.baseline_branch) == ("release", "release")
+    assert (planned.may_comment, planned.may_check) == (False, False)
+
+
 def test_an_event_that_names_no_default_branch_has_the_branch_of_its_run() -> None:
     assert plan(environment("schedule", GITHUB_REF="refs/heads/next"), {}).baseline_branch == "next"
     assert plan(environment("release", GITHUB_REF="refs/tags/v1"), {}).baseline_branch is None

@@ -90,7 +90,7 @@ class Context:
     def step(self) -> StepName:
         """The name of this step, which its section in the comment has."""
         workflow, job, step = (self.environment.get(f"GITHUB_{name}", "") for name in ("WORKFLOW", "JOB", "ACTION"))
-        return StepName(workflow, job, leg_of(self.inputs.matrix), step)
+        return StepName(workflow, job, leg_of(self.inputs.matrix), step, self.event.workflow or "")
 
     def jobs(self) -> RunJobs | None:
         """Return the jobs of this workflow run; ``None`` if they are unknown."""

@@ -72,7 +72,7 @@ class Origin:
     """The step that writes a section, as hashes.
 
     Args:
-        workflow: name of the workflow.
+        workflow: name and file of the workflow.
         job: name of the job in the workflow run, with the values of its matrix.
         step: id of the step in its job.
     """

@@ -46,17 +46,25 @@ class StepName:
         job: ``GITHUB_JOB``.
         leg: the values of the matrix; empty without a matrix.
         step: ``GITHUB_ACTION``: the id of the step, or a name that the runner makes.
+        file: file of the workflow, because several workflows can have the same name; empty if it is unknown.
     """
 
     workflow: str = ""
     job: str = ""
     leg: tuple[MatrixValue, ...] = ()
     step: str = ""
+    file: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Return what tells the workflow from others."""
+        return f"{self.workflow}\0{self.file}" if self.file else self.workflow
 
     @property
     def key(self) -> str:
         """Return the key of the section."""
-        return section_key(self.workflow, self.job, *(value.key for value in self.leg), self.step)
+        file = (self.file,) if self.file else ()
+        return section_key(self.workflow, self.job, *(value.key for value in self.leg), self.step, *file)
 
     @property
     def title(self) -> str:

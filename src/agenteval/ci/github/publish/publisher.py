@@ -160,7 +160,7 @@ def section_of(place: PublicationTarget, content: Content, jobs: RunJobs | None)
         jobs: the jobs of the workflow run; ``None`` if they are unknown.
     """
     step = place.step
-    origin = None if jobs is None else Origin.of(step.workflow, jobs.own, step.step)
+    origin = None if jobs is None else Origin.of(step.origin, jobs.own, step.step)
     head, detail = content.parts
     return Section(step.key, head, detail, place.revision, verdict=content.verdict, origin=origin, row=content.row)
 

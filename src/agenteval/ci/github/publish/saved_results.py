@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agenteval.ci.github.api.client import Client, GithubError
 from agenteval.ci.github.comment.step import StepName
-from agenteval.ci.github.event import run_page
+from agenteval.ci.github.event import run_page, workflow_file
 from agenteval.ci.github.publish.publisher import (
     Content,
     PublicationTarget,
@@ -135,7 +135,8 @@ def _place(results: Results, target: Target, environment: Mapping[str, str]) -> 
     number = target.pull_request or _number_in(run.ref or "")
     if problems or repository is None:
         raise ConfigError(problems)
-    step = StepName(environment.get("GITHUB_WORKFLOW", ""), environment.get("GITHUB_JOB", ""))
+    file = workflow_file(environment.get("GITHUB_WORKFLOW_REF")) or ""
+    step = StepName(environment.get("GITHUB_WORKFLOW", ""), environment.get("GITHUB_JOB", ""), file=file)
     run_id = environment.get("GITHUB_RUN_ID") or run.workflow_run_id
     return PublicationTarget(
         repository=repository,
