@@ -902,7 +902,7 @@ class TestProcess:
         assert contents(tmp_path / "home") == {}
         assert len(bench.mock.requests()) == 17
         assert [line for line in ended.stdout.splitlines() if "eepeval" in line or "onfident" in line] == []
-        assert ended.stdout.startswith("status ")
+        assert ended.stdout.startswith("passed ")
         assert "eepeval" not in ended.stderr
         assert "Traceback" not in ended.stderr
 
