@@ -51,7 +51,7 @@ def _goals(medians: Medians) -> Iterator[Goal]:
         values = _ours(medians, workload, lambda cost: cost.cpu_s / other.cpu_s) if other else {}
         return Goal(text, limit, "×", values)
 
-    for workload, limit in ((VERSION, 0.1), (ONE, 0.3), (W1_SMALL, 0.5), (W1_LARGE, 1.0), (W2, 4.0)):
+    for workload, limit in ((VERSION, 0.1), (ONE, 0.25), (W1_SMALL, 0.5), (W1_LARGE, 1.0), (W2, 3.5)):
         yield absolute(workload, "CPU", limit, "s", lambda cost: cost.cpu_s)
     yield absolute(W3, "wall above the ideal", 0.3, "s", lambda cost: above_ideal(W3, cost))
     yield absolute(W3, "wall, as a ratio to the ideal", 1.15, "×", lambda cost: cost.wall_s / W3.ideal_s)

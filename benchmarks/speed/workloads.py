@@ -74,10 +74,11 @@ _METRICS = {
     "version": (),
     "exact": ("{type: standard, metric: equality}",),
     "http": ("{type: standard, metric: equality}",),
+    # Without thresholds nothing would decide, and no run without a decision is green.
     "overlap": (
-        "{type: standard, metric: bleu}",
-        "{type: standard, metric: rouge, variant: rougeL}",
-        "{type: standard, metric: f1_score}",
+        "{type: standard, metric: bleu, threshold: 0.01}",
+        "{type: standard, metric: rouge, variant: rougeL, threshold: 0.01}",
+        "{type: standard, metric: f1_score, threshold: 0.01}",
     ),
 }
 _AGENT = """\

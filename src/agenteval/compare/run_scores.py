@@ -107,12 +107,10 @@ class _Iteration:
 
     @classmethod
     def of(cls, iteration: IterationResult, threshold: float | None) -> _Iteration:
-        if any(turn.not_asked for turn in iteration.turns):
-            return cls("limited")
-        if any(turn.unavailable for turn in iteration.turns):
-            return cls("lost")
         if not is_whole(iteration):
-            return cls("failed")
+            if any(turn.not_asked for turn in iteration.turns):
+                return cls("limited")
+            return cls("lost" if any(turn.unavailable for turn in iteration.turns) else "failed")
         scores: dict[str, float | None] = dict.fromkeys(_broken(iteration))
         scores |= turn_means(iteration.turns)
         if threshold is not None and (iteration.score is not None or iteration.status == "error"):

@@ -7,7 +7,7 @@ import inspect
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -262,16 +262,17 @@ async def _attempt(config: MetricConfig, metric: Metric, observation: Observatio
         return _outcome(config, await contained(result) if inspect.isawaitable(result) else result)
 
 
-@asynccontextmanager
-async def _time_limit(seconds: float | None) -> AsyncIterator[None]:
+def _time_limit(seconds: float | None) -> AbstractAsyncContextManager[None]:
     """Limit the time of one attempt; ``None`` does not limit it.
 
     Raises:
         AgentEvalError: the time limit is reached.
     """
-    if seconds is None:
-        yield
-        return
+    return nullcontext() if seconds is None else _limited(seconds)
+
+
+@asynccontextmanager
+async def _limited(seconds: float) -> AsyncIterator[None]:
     limit = asyncio.timeout(seconds)
     try:
         async with limit:

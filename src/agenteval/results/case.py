@@ -111,7 +111,7 @@ class TurnResult(ResultsModel):
     cached: bool = Field(default=False, exclude_if=lambda value: not value)
     scores: list[Score] = Field(default=[])
     # Omitted if every value is whole.
-    shortened: dict[str, Shortened] = Field(default={}, exclude_if=lambda value: not value)
+    shortened: dict[str, Shortened] = Field(default_factory=dict, exclude_if=lambda value: not value)
 
 
 class IterationResult(ResultsModel):
@@ -159,6 +159,9 @@ class CaseResult(ResultsModel):
     @property
     def turns(self) -> list[TurnResult]:
         """The turns of all iterations, in order."""
+        # Most cases have one iteration, and every count of a run asks for its turns.
+        if len(self.iterations) == 1:
+            return self.iterations[0].turns
         return [turn for iteration in self.iterations for turn in iteration.turns]
 
     @property

@@ -322,6 +322,12 @@ class Case:
         )
 
     @property
+    def compared_metrics(self) -> tuple[str, ...]:
+        """The ids of the metrics that have a fingerprint."""
+        ids = dict.fromkeys(metric.id for metric in self.all_metrics)
+        return (*ids, OVERALL) if self.aggregate is not None else tuple(ids)
+
+    @property
     def all_metrics(self) -> tuple[MetricConfig, ...]:
         """Return the metrics of all turns, then those over all iterations."""
         return (*(metric for turn in self.turns for metric in turn.metrics), *self.metrics)

@@ -188,7 +188,7 @@ class CaseStore:
         metrics = tuple(dict.fromkeys([score.id for score in case.scores if score.status != "skipped"]))
         self._first_with[metrics] = min(position, self._first_with.get(metrics, position))
         if self._planned:
-            self._scores.add(position, scores_of(case, threshold, item.case.fingerprints.metrics))
+            self._scores.add(position, scores_of(case, threshold, item.case.compared_metrics))
         if item.suite.evaluation is not None:
             answers = self._answers.setdefault(item.suite.path, _Answers())
             for answer in analysed:

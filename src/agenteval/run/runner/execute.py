@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from agenteval.agents.base import Agent, RecordedAgent, RemarkingAgent
 from agenteval.agents.registry import build_agent
 from agenteval.core.errors import ConfigError, Problem, UserCodeError, raise_failures
+from agenteval.core.llm.errors import NotAskedError
 from agenteval.core.process.confinement import UserCodeRules, under_rules
 from agenteval.core.process.interrupt import until_signal
 from agenteval.metrics.judges.unnamed import check_unnamed_judge
@@ -290,8 +291,8 @@ class _Runner:
             follow_recording = (
                 recorded[key].iterations(item.case.id) if item.follow_recording and key in recorded else None
             )
-            job = _job(position, item, bound[key], follow_recording, self._plan)
-            yield replace(job, unjudged=self.survey.judged.why_not(item))
+            unjudged = self.survey.judged.why_not(item)
+            yield _job(position, item, bound[key], follow_recording, self._plan, unjudged=unjudged)
 
     def _limits(self) -> RunLimits:
         if self._until is None:
@@ -350,7 +351,15 @@ def _notices(plan: Plan, agents: Mapping[int, Agent]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notices))
 
 
-def _job(position: int, item: PlannedCase, agent: AgentSlot, iterations: int | None, plan: Plan) -> Job:
+def _job(
+    position: int,
+    item: PlannedCase,
+    agent: AgentSlot,
+    iterations: int | None,
+    plan: Plan,
+    *,
+    unjudged: NotAskedError | None,
+) -> Job:
     earlier = plan.earlier
     return Job(
         suite=item.suite,
@@ -364,4 +373,5 @@ def _job(position: int, item: PlannedCase, agent: AgentSlot, iterations: int | N
         unneeded=item.unneeded,
         recorded=item.recorded,
         beside=item.beside,
+        unjudged=unjudged,
     )
