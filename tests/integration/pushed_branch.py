@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from tests.git_server import commit, git
+from tests.integration.host import Host
 from tests.support import case, python_agent, write_suite
 
-from agenteval.core.errors import AgentEvalError
 from agenteval.results.model import Results
 from agenteval.run.context import RunContext
-from agenteval.run.control_commit import ControlRule, Remote
+from agenteval.run.control_commit import ControlRule
 from agenteval.run.pipeline import run
 from agenteval.run.provenance import Provenance
 from agenteval.run.settings import Settings
@@ -26,17 +26,6 @@ def reply(request):
     chance = hashlib.sha256((str(request["session"]) + request["input"]).encode()).digest()[0] / 256
     return request["input"].upper() if chance >= {wrong} else "wrong"
 """
-
-
-@dataclass(frozen=True)
-class Host:
-    """A push to the base branch, as the CI host tells of it."""
-
-    rule: ControlRule
-    remote: Remote | None = None
-
-    def merge_base(self, one: str, other: str) -> str:
-        raise AgentEvalError(f"{one} and {other} are unknown")
 
 
 @dataclass

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.git_server import GitServer, commit, git, mirror_pull_request, serving_git
+from tests.integration.host import Host
 from tests.support import case, write_suite
 
 from agenteval.core.base_commit import with_base_commit
@@ -26,20 +27,6 @@ from agenteval.run.settings import Settings
 TOKEN = "ghs_0123456789abcdef"
 AUTHORIZATION = f"Basic {b64encode(f'x-access-token:{TOKEN}'.encode()).decode()}"
 FIX = "run `git fetch --depth=1 origin [0-9a-f]{40}` first"
-
-
-@dataclass(frozen=True)
-class Host:
-    """A CI host that knows what the test tells it."""
-
-    rule: ControlRule
-    remote: Remote | None = None
-    base: str | None = None
-
-    def merge_base(self, one: str, other: str) -> str:
-        if self.base is None:
-            raise AgentEvalError(f"{one} and {other} are unknown")
-        return self.base
 
 
 @dataclass(frozen=True)

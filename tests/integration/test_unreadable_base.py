@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 import yaml
 from tests.git_server import commit, git
+from tests.integration.host import Host
 from tests.support import case, python_agent, write_suite
 
-from agenteval.core.errors import AgentEvalError, ConfigError
+from agenteval.core.errors import ConfigError
 from agenteval.run.context import RunContext
-from agenteval.run.control_commit import ControlRule, Remote
+from agenteval.run.control_commit import ControlRule
 from agenteval.run.merge import merge_files
 from agenteval.run.outcome import RunOutcome
 from agenteval.run.pipeline import run
@@ -27,17 +28,6 @@ AGENT = "def reply(request):\n    return {answer}\n"
 RIGHT, WRONG = AGENT.format(answer="request['input']"), AGENT.format(answer="'wrong'")
 F1 = {"type": "standard", "metric": "f1_score", "threshold": 1.0}
 CASES = [case(name, f"say {name}", f"say {name}") for name in ("c1", "c2", "c3", "c4", "c5")]
-
-
-@dataclass(frozen=True)
-class Host:
-    """GitHub, as the event of a pull request or of a merge group tells of it."""
-
-    rule: ControlRule
-    remote: Remote | None = None
-
-    def merge_base(self, one: str, other: str) -> str:
-        raise AgentEvalError(f"{one} and {other} are unknown")
 
 
 @dataclass
