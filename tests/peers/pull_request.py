@@ -71,8 +71,8 @@ class PullRequest:
     def log(self) -> Path:
         return self.home / "log" / "asked"
 
-    def create(self) -> None:
-        """Make a repository whose main branch answers right, and a baseline from it."""
+    def create(self, *, right: bool = True) -> None:
+        """Make a repository whose main branch answers right or wrong, and a baseline from it."""
         self.log.parent.mkdir()
         self.log.parent.chmod(0o1777)
         self.workspace.mkdir()
@@ -82,7 +82,7 @@ class PullRequest:
         names = [f"c{number:02}" for number in range(CASES)]
         write_suite(self.workspace, [case(name) for name in names], agent={"command": ["python3", "agent.py"]})
         self.configure({"fail_on": ["regressions", "unproven"]})
-        self.write_agent(right=True)
+        self.write_agent(right=right)
         commit(self.workspace)
         ran = agenteval("run", "--quiet", "--out", str(self.home / "base"), cwd=self.workspace, env=environment())
         assert ran.status == 0, ran.text

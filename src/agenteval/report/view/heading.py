@@ -203,6 +203,9 @@ class _Facts:
         if maybe := self.amount("maybe"):
             which = "1 case" if maybe == 1 else f"{maybe:,} cases"
             return f"nothing is proven worse — {which} failed that passed before (maybe chance)"
+        metrics = self.comparison.metrics if self.comparison.verdict == "improved" else ()
+        if any(metric.gating and metric.verdict == "improved" for metric in metrics):
+            return f"{self.comparison.headline}, nothing broke or fell"
         if better := self.amount("improved"):
             return f"{count(better, 'case')} got better, nothing got worse"
         return "nothing got worse"
