@@ -51,7 +51,8 @@ if request["case"] == "c11" and os.path.exists(hangs):
     if stage == ("first" if request["session"].startswith("agent.yaml") else "confirmation"):
         with open({log!r} + ".hung", "w"):
             time.sleep(1000)
-print(request["input"] if {right!r} else "wrong")
+down = os.path.exists({log!r} + ".down")
+print(request["input"] if {right!r} and not down else "wrong")
 """
 
 
@@ -140,6 +141,10 @@ class PullRequest:
         steps = self.run_shards()
         self.upload()
         return steps
+
+    def break_provider(self) -> None:
+        """Let the agents of all commits answer wrong from now on."""
+        self.log.with_name("asked.down").touch()
 
     def cancel(self, stage: str) -> Step:
         """Run the action, whose agent hangs in a stage, and cancel the job there."""

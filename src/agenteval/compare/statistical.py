@@ -11,7 +11,7 @@ from agenteval.compare.blind import blind_notes
 from agenteval.compare.case_notes import annotated
 from agenteval.compare.compared import Compared
 from agenteval.compare.concluded import Concluded
-from agenteval.compare.drift import drift_notes
+from agenteval.compare.drift import drift_notes, low_control
 from agenteval.compare.metric_words import metric_words
 from agenteval.compare.regression.model import Cost, Decision, Failures, MetricFinding, MovedCase
 from agenteval.compare.requested import proof_request
@@ -100,7 +100,11 @@ def conclude(sides: Sides, cases: Sequence[ComparedCase], decided: Decided) -> C
             *blind_notes(sides.evidence, decision, sides.policy.settings),
             *drift_notes(sides.evidence, decision, sides.policy.settings),
         ],
-        proof={**proof_of(decided), "requested": proof_request(sides.policy, decided, compared)},
+        proof={
+            **proof_of(decided),
+            "low_control": low_control(sides, decision),
+            "requested": proof_request(sides.policy, decided, compared),
+        },
     )
 
 

@@ -321,6 +321,20 @@ def test_a_request_turns_no_red_into_a_green() -> None:
     assert not decide_gate(decided, GatePolicy(frozenset({"regressions", "unproven"}))).passed
 
 
+@pytest.mark.parametrize(("on_low", "dispatches"), [("warn", False), ("dispatch", True)])
+def test_a_control_that_is_lower_than_the_pool_is_recorded(on_low: Any, dispatches: bool) -> None:
+    now, then = results(*weaker_in(24)), past(3, steady(MANY, **WAVERING))
+    chosen = policy(on_low_control=on_low)
+    both = proven(now, then, Agents(weak={"current": names(24), "control": names(24)}), chosen)
+    assert both.verdict == "unchanged"
+    assert both.low_control is not None
+    assert both.low_control.p <= 0.3
+    assert (both.low_control.epoch_began_at, both.low_control.dispatches) == (then.pool[0].created_at, dispatches)
+    mine = proven(now, then, Agents(weak={"current": names(24)}), chosen)
+    assert (mine.verdict, mine.low_control) == ("regressed", None)
+    assert compared(now, then, chosen).low_control is None
+
+
 def test_nothing_in_common() -> None:
     comparison = compared(results(scored("new", 1)), past(2, [scored("old", 1)]))
     assert (comparison.verdict, comparison.metrics) == ("unproven", [])
