@@ -51,7 +51,7 @@ WORDS = (
         ("could not be run", "could not be evaluated"),
     ),
     Word("skipped", "status", "no applicable metric, or a judge that counts was not called because of a limit"),
-    Word("regressed", "case", "it is proven worse than in the baseline", ("broke", "got worse")),
+    Word("regressed", "case", "it is proven worse than in the baseline", ("broke",)),
     Word(
         "possible regression",
         "case",
