@@ -109,6 +109,29 @@ def test_the_sentences_of_the_page_have_the_figures_of_the_benchmark() -> None:
     )
 
 
+def test_the_figures_of_chains_of_merges_are_those_of_the_benchmark() -> None:
+    rows = table("O")
+
+    def blocked(staged: bool) -> str:
+        shares = [Decimal(row["false alarm"]["measured"]) for cell, row in rows.items() if is_clean(cell, staged)]
+        return f"{min(shares)} to {max(shares)} %"
+
+    def is_clean(cell: str, staged: bool) -> bool:
+        return "gain" not in cell and ("staged" in cell) is staged
+
+    def undone(staged: bool) -> str:
+        shares = [
+            Decimal(row["found"]["measured"])
+            for cell, row in rows.items()
+            if "gain 10" in cell and ("staged" in cell) is staged
+        ]
+        return f"{rounded(str(sum(shares) / len(shares)))} %"
+
+    text = " ".join(_GATE.split())
+    assert f"{blocked(True)} of the harmless staged pull requests are blocked, and {blocked(False)} of" in text
+    assert f"gain of 10 points, {undone(True)} are found, and {undone(False)} by whole first runs" in text
+
+
 def test_the_first_page_repeats_the_page_of_the_gate() -> None:
     said = f"[{harmless()}, {while_a_provider_changes()} while a provider changes]"
     assert f"{said}(docs/gate.md#how-often-the-gate-is-right)" in (ROOT / "README.md").read_text(encoding="utf-8")
