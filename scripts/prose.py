@@ -63,7 +63,7 @@ _PHRASES = {
     r"wish(?:es|ed)?": "option, setting or default",
     r"(?:may|might|would) be chance": "not significant",
     r"(?:by|than|from|is|be|to) chance": "noise, or (not) significant",
-    r"may have got worse": "possible regression",
+    r"got (?:worse|better)": "broke (a case), fell (a mean), improved",
     r"looks? worse": "suspected regression",
     r"(?:fell|falls?|fall) of an? mean": "drop",
     r"gate (?:is closed|closes)": "the gate fails",

@@ -15,7 +15,7 @@ from benchmarks.gate.tables import table_text
 from benchmarks.gate.tally import Tally
 
 _QUICK = 60
-_TABLES = tuple("ABCDEFGHIJKLMN")
+_TABLES = tuple("ABCDEFGHIJKLMNO")
 # Replications that are simulated together.
 _TASK = 25
 
@@ -72,7 +72,7 @@ def _parts(replications: int) -> Iterator[tuple[int, int]]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"about 25 cells, {_QUICK} replications")
-    parser.add_argument("--table", nargs="+", choices=_TABLES, metavar="LETTER", help="only these tables, A to N")
+    parser.add_argument("--table", nargs="+", choices=_TABLES, metavar="LETTER", help="only these tables, A to O")
     parser.add_argument("--cell", nargs="+", metavar="NAME", help="only these cells, as named in the tables")
     parser.add_argument("--replications", type=int, metavar="N", help="at most so many per cell")
     parser.add_argument("--processes", type=int, metavar="N", default=os.cpu_count(), help="default: all cores")

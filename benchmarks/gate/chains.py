@@ -49,17 +49,19 @@ class ChangedChain:
         gain: change of the mean, in points. The bad pull request undoes a gain, or falls by ten points after a loss.
         lag: merges since then, that of the change included.
         proves_epochs: whether the base branch's runs are compared with their parents.
+        world: the world. It does not choose the random draws, so cells that differ only in it have the same ones.
         settings: limits of the gate.
     """
 
     gain: float
     lag: int
     proves_epochs: bool
+    world: World = field(default_factory=World, repr=False)
     settings: GateSettings
 
     def replicate(self, generator: np.random.Generator) -> Measures:
         """Return whether the change began an epoch, whether the bad one was found, and the clean one's figures."""
-        world = World()
+        world = self.world
         repository = Repository.of(world, self.settings, generator)
         agent = draw_agent(world, generator)
         lower = agent.lower(abs(self.gain) / 100)

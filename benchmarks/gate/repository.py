@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from benchmarks.gate.driver import Make, decide_one, drive, evidence_of, extra_runs, maker, scores_of
@@ -60,12 +60,14 @@ class Repository:
     def merge(self, tip: Agent, parent: Agent, pool: Pool) -> Merged:
         """Run the base branch after a merge, on the next day, and compare it with its parent in both directions."""
         day = next(self.calendar)
+        # Runs of the base branch are whole: they tell which cases are settled.
+        whole = replace(self.world, staged=False)
         first = scores_of(self.run(tip, day))
         make = maker(self.world, {"current": tip, "control": parent}, day, self.generator)
         extra, proven_cases = 0.0, set()
         for decide_direction in (decide, decide_rise):
             runs = _WholeRuns(make, self.world.iterations)
-            evidence = evidence_of(self.world, parent, first, pool, self.seed())
+            evidence = evidence_of(whole, parent, first, pool, self.seed())
             decision = drive(decide_direction(evidence, self.settings), runs)
             extra += extra_runs(decision, self.world)
             if decision.verdict in {"regressed", "improved"} and any(metric.proven for metric in decision.metrics):

@@ -14,7 +14,7 @@ STATES: Mapping[str, tuple[str, str]] = {
     "broke": ("comment-broke.md", "The comment on a pull request that broke cases"),
     "many": ("comment-200-broke.md", "The comment on a pull request that broke 200 cases for one reason"),
     "mean": ("comment-mean.md", "The comment on a pull request that lowered a mean"),
-    "green": ("comment-all-green.md", "The comment on a pull request in which nothing got worse"),
+    "green": ("comment-all-green.md", "The comment on a pull request in which nothing broke or fell"),
     "first-run": ("comment-first.md", "The comment on a first run, without a baseline"),
     "maybe": ("comment-maybe.md", "The comment on cases that may be worse"),
     "rules": ("comment-rules.md", "The comment on a pull request that loosens the rules"),

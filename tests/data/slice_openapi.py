@@ -47,6 +47,7 @@ OPERATIONS = (
     f"get {_REPO}/actions/runs/{{run_id}}/artifacts",
     f"get {_REPO}/actions/runs/{{run_id}}/jobs",
     f"get {_REPO}/actions/workflows/{{workflow_id}}/runs",
+    f"post {_REPO}/actions/workflows/{{workflow_id}}/dispatches",
     f"get {_REPO}/actions/artifacts",
     f"get {_REPO}/actions/artifacts/{{artifact_id}}",
     f"get {_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}",

@@ -63,6 +63,34 @@ def test_taking_a_merged_improvement_back_is_red(bad: Repository, old_runs: int,
     assert bad.passed("reports/pull-request") <= FEW
 
 
+# An improvement is proven on request
+
+
+@pytest.mark.parametrize("ranking", [GOOD, BAD])
+def test_on_request_an_improvement_of_a_change_is_proven(bad: Repository, ranking: str) -> None:
+    bad.base_job()
+    bad.rank(ranking)
+    bad.propose()
+    ended = bad.pull_request_job("--prove")
+    assert ended.status == 0, ended.text
+    found = bad.comparison()
+    assert found.requested is not None
+    assert found.requested.by == "--prove"
+    page = bad.folder / "reports" / "pull-request"
+    comment, summary = ((page / name).read_text(encoding="utf-8") for name in ("comment.md", "summary.md"))
+    if ranking == GOOD:
+        base = git(bad.folder, "rev-parse", "main")
+        assert (found.verdict, found.control) == ("improved", base)
+        assert found.requested.reason.endswith(f"side by side with {base[:7]} on request of --prove")
+        assert "rose, nothing broke or fell" in comment.splitlines()[0]
+    else:
+        assert (found.verdict, found.cost, found.requested.verdict) == ("unchanged", None, "unchanged")
+    for text in (comment, summary, ended.text):
+        assert "--prove" in html.unescape(text).replace("\u200b", "")
+    # A change begins no epoch.
+    assert bad.results().epoch is None
+
+
 # A limit ends the confirmation
 
 

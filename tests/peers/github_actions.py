@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -58,6 +59,7 @@ class StoredRun:
     status: str
     conclusion: str | None
     created_at: datetime
+    actor: str
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Actions:
     Attributes:
         base_url: of the API.
         workflows: paths of workflow files; the id of a workflow is its place in the list, from 1.
+        is_dispatchable: whether they have the trigger ``workflow_dispatch``.
     """
 
     base_url: str
@@ -101,6 +104,7 @@ class Actions:
     runs: list[StoredRun] = field(default_factory=list)
     artifacts: list[StoredArtifact] = field(default_factory=list)
     jobs: list[StoredJob] = field(default_factory=list)
+    is_dispatchable: bool = True
     _ids: Iterable[int] = field(default_factory=lambda: count(9_000_000_001), repr=False)
 
     def run(
@@ -115,6 +119,7 @@ class Actions:
         status: str = "completed",
         conclusion: str | None = "success",
         created_at: datetime | None = None,
+        actor: str = "octocat",
     ) -> StoredRun:
         """A new run; a minute younger than the one before, in the repository itself, if not said otherwise."""
         if workflow not in self.workflows:
@@ -130,6 +135,7 @@ class Actions:
             status,
             conclusion,
             created_at or _START + timedelta(minutes=len(self.runs)),
+            actor,
         )
         self.runs.append(run)
         return run
@@ -167,6 +173,7 @@ class Actions:
         self.runs.clear()
         self.artifacts.clear()
         self.jobs.clear()
+        self.is_dispatchable = True
 
     def served_by(self, proxy: GithubProxy) -> None:
         """Answers all that concerns runs and artifacts in the emulator's place."""
@@ -183,6 +190,27 @@ class Actions:
         }
         for path, handler in routes.items():
             proxy.serve("GET", path, handler)
+        proxy.serve("POST", rf"{_REPO}/actions/workflows/(?P<workflow>[^/]+)/dispatches", self._dispatch)
+
+    def _dispatch(self, request: Incoming, found: re.Match[str]) -> Answer:
+        """Starts a run as the token of a job does."""
+        workflow = self._workflow(found["workflow"])
+        if workflow is None:
+            return Answer.message(404, "Not Found")
+        if not self.is_dispatchable:
+            return Answer.message(422, "Workflow does not have 'workflow_dispatch' trigger")
+        branch = json.loads(request.body)["ref"]
+        self.run(
+            found["repository"],
+            "d" * 40,
+            branch=branch,
+            event="workflow_dispatch",
+            workflow=workflow,
+            status="queued",
+            conclusion=None,
+            actor="github-actions[bot]",
+        )
+        return Answer(204, b"", {})
 
     def _list_runs(self, request: Incoming, found: re.Match[str]) -> Answer:
         query = request.query
@@ -320,6 +348,7 @@ class Actions:
             "head_commit": self._commit(run),
             "repository": self._repository(run.repository, run.repository),
             "head_repository": head,
+            "actor": self._user(run.actor),
             **links,
         }
 

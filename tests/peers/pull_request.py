@@ -51,7 +51,8 @@ if request["case"] == "c11" and os.path.exists(hangs):
     if stage == ("first" if request["session"].startswith("agent.yaml") else "confirmation"):
         with open({log!r} + ".hung", "w"):
             time.sleep(1000)
-print(request["input"] if {right!r} else "wrong")
+down = os.path.exists({log!r} + ".down")
+print(request["input"] if {right!r} and not down else "wrong")
 """
 
 
@@ -71,8 +72,8 @@ class PullRequest:
     def log(self) -> Path:
         return self.home / "log" / "asked"
 
-    def create(self) -> None:
-        """Make a repository whose main branch answers right, and a baseline from it."""
+    def create(self, *, right: bool = True) -> None:
+        """Make a repository whose main branch answers right or wrong, and a baseline from it."""
         self.log.parent.mkdir()
         self.log.parent.chmod(0o1777)
         self.workspace.mkdir()
@@ -82,7 +83,7 @@ class PullRequest:
         names = [f"c{number:02}" for number in range(CASES)]
         write_suite(self.workspace, [case(name) for name in names], agent={"command": ["python3", "agent.py"]})
         self.configure({"fail_on": ["regressions", "unproven"]})
-        self.write_agent(right=True)
+        self.write_agent(right=right)
         commit(self.workspace)
         ran = agenteval("run", "--quiet", "--out", str(self.home / "base"), cwd=self.workspace, env=environment())
         assert ran.status == 0, ran.text
@@ -140,6 +141,10 @@ class PullRequest:
         steps = self.run_shards()
         self.upload()
         return steps
+
+    def break_provider(self) -> None:
+        """Let the agents of all commits answer wrong from now on."""
+        self.log.with_name("asked.down").touch()
 
     def cancel(self, stage: str) -> Step:
         """Run the action, whose agent hangs in a stage, and cancel the job there."""

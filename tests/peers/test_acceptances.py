@@ -117,6 +117,28 @@ def test_who_may_accept(github: GithubService, make: Make, accepted: list[GivenA
     assert (said in " ".join(found.warnings)) if said else not found.warnings
 
 
+PROVE = "agenteval: prove"
+
+
+@pytest.mark.parametrize(
+    ("make", "by", "said"),
+    [
+        (labelled(("labeled", OWNER, AFTER), name=PROVE), OWNER, ""),
+        (labelled(("labeled", OWNER, AFTER), name="Agenteval: Prove"), OWNER, ""),
+        (labelled(("labeled", OWNER, AFTER), ("unlabeled", STRANGER, AFTER), name=PROVE), "", ""),
+        (labelled(("labeled", OWNER, AFTER), name=f"{PROVE} it"), "", ""),
+        (labelled(("labeled", STRANGER, AFTER), name=PROVE), "", "does not count: this needs write access"),
+        (labelled(("labeled", APP, AFTER), name=PROVE), "", "does not count: this needs write access"),
+        (labelled(("labeled", OWNER, BEFORE), name=PROVE), "", "is older than this commit and does not count"),
+    ],
+)
+def test_who_may_ask_for_a_proof(github: GithubService, make: Make, by: str, said: str) -> None:
+    make(github)
+    found = given(github)
+    assert (found.entries, found.asked_by) == ((), by)
+    assert (said in " ".join(found.warnings)) if said else not found.warnings
+
+
 def test_a_label_that_starts_the_run_counts_for_its_commit(github: GithubService) -> None:
     labelled(("labeled", OWNER, BEFORE))(github)
     assert list(given(github, new_label=LABEL).entries) == [LABELLED]

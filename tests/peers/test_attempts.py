@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from tests.peers.github_emulator import OWNER
+from tests.git_server import commit, git
+from tests.peers.github_emulator import OWNER, STRANGER
 from tests.peers.github_service import GithubService
 from tests.peers.pull_request import CASES, NUMBER, SHARDS, PullRequest
 from tests.support import open_folder, results_in
+
+from agenteval.results.comparison import Comparison
 
 pytestmark = pytest.mark.peer
 
@@ -120,6 +123,84 @@ def test_a_cancelled_attempt_is_resumed(pull: PullRequest, stage: str, right: bo
     pull.run(head_repository="mallory/widgets")
     # What the cancelled run got is not asked for again, but for the answers that were on their way.
     assert 0 < asked <= pull.calls - before // 2
+
+
+# Somebody asks for the proof of an improvement
+
+PROVE = "agenteval: prove"
+
+
+def label(pull: PullRequest, by: str) -> None:
+    later = pull.github.actions.runs[-1].created_at + timedelta(minutes=10)
+    pull.github.labels.event(NUMBER, "labeled", PROVE, by, later)
+
+
+def comparison_of(pull: PullRequest) -> Comparison:
+    found = results_in(pull.workspace).comparison
+    assert found is not None
+    return found
+
+
+def test_a_green_attempt_is_continued_to_prove_an_improvement(github: GithubService) -> None:
+    with open_folder() as home:
+        pull = PullRequest(github, home)
+        pull.create(right=False)
+        pull.push_agent(right=True)
+        assert pull.attempt().status == 0
+        assert (pull.calls, comparison_of(pull).verdict) == (CASES, "unchanged")
+        label(pull, STRANGER)
+        refused = pull.attempt()
+        assert (refused.status, pull.calls) == (0, 0)
+        assert "does not count: this needs write access" in refused.summary.replace("\u200b", "")
+        label(pull, OWNER)
+
+        proven = pull.attempt()
+
+        assert proven.status == 0, proven.log
+        comparison = comparison_of(pull)
+        assert comparison.cost is not None
+        # The first run counts; only the proof is new.
+        assert pull.calls == comparison.cost.calls > 0
+        assert comparison.verdict == "improved"
+        assert comparison.requested is not None
+        assert (comparison.requested.by, comparison.requested.verdict) == (OWNER, "improved")
+        assert f"on request of {OWNER}" in proven.summary
+        assert (pull.memory.attempt, pull.memory.repeats) == (1, False)
+
+        again = pull.attempt()
+
+        assert (again.status, pull.calls, comparison_of(pull).verdict) == (0, 0, "improved")
+        assert (pull.memory.attempt, pull.memory.repeats) == (1, True)
+
+
+def test_a_proof_that_a_limit_stops_turns_nothing_red(github: GithubService) -> None:
+    with open_folder() as home:
+        pull = PullRequest(github, home)
+        pull.create(right=False)
+        git(pull.workspace, "checkout", "--quiet", "main")
+        pull.configure({"fail_on": ["regressions", "unproven"], "max_confirmation": {"calls": CASES}})
+        commit(pull.workspace)
+        git(pull.workspace, "checkout", "--quiet", "-B", "feature")
+        pull.push_agent(right=True)
+        pull.attempt()
+        label(pull, OWNER)
+        for _ in range(2):
+            stopped = pull.attempt()
+            assert stopped.status == 0, stopped.log
+            comparison = comparison_of(pull)
+            assert pull.calls <= CASES
+            assert (comparison.verdict, comparison.unproven) == ("unchanged", [])
+            assert comparison.requested is not None
+            assert comparison.requested.verdict == "unproven"
+            assert "could not be finished" in stopped.summary
+
+
+def test_a_red_commit_stays_red_whoever_asks_for_a_proof(pull: PullRequest) -> None:
+    pull.push_agent(right=False)
+    pull.attempt()
+    label(pull, OWNER)
+    again = pull.attempt()
+    assert (again.status, pull.calls) == (1, 0)
 
 
 # The shards of a run ask for the decided run before they call anything

@@ -20,6 +20,7 @@ from agenteval.compare.paired_runs import PairedRuns
 from agenteval.compare.pairing import Pairing, pair_cases
 from agenteval.compare.policy import ComparePolicy
 from agenteval.compare.regression.model import Burden
+from agenteval.compare.requested import not_provable
 from agenteval.compare.rescored import Rescored
 from agenteval.compare.resources import compare_resources
 from agenteval.compare.simple_rules import simple_rule_verdict
@@ -119,7 +120,7 @@ class Comparer:
         # Imported here: simple rules need no statistics.
         from agenteval.compare.driving import Deciding
 
-        return Deciding(self.sides, self.is_of_branch, self.burden)
+        return Deciding(self.sides, self.is_of_branch or bool(self._policy.asked_by), self.burden)
 
     @property
     def _is_statistical(self) -> bool:
@@ -157,7 +158,8 @@ class Comparer:
             for case in self._pairing.cases
         ]
         details = {"name": self.policy.name, "tolerance": self.policy.settings.tolerance, "reason": reason}
-        return self._comparison(Concluded(verdict, [], metrics, cases, details, []))
+        proof = {"requested": not_provable(self._policy)}
+        return self._comparison(Concluded(verdict, [], metrics, cases, details, [], proof))
 
     @cached_property
     def _quarantined(self) -> frozenset[str]:
@@ -178,8 +180,9 @@ class Comparer:
 
     @cached_property
     def _policy(self) -> ComparePolicy:
-        """The policy, by which accepted means do not count."""
-        return replace(self.policy, accepted_means=frozenset(self._accepted_metrics))
+        """The policy, by which accepted means do not count; nobody needs to ask on the base branch."""
+        asked_by = "" if self.is_of_branch else self.policy.asked_by
+        return replace(self.policy, accepted_means=frozenset(self._accepted_metrics), asked_by=asked_by)
 
     def _means_of(self, name: str) -> Iterator[float | None]:
         """Yield the mean of a metric in the baseline and in this run."""

@@ -4,13 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agenteval.compare.epoch import epoch_of
 from agenteval.compare.phrases import quoted
 from agenteval.compare.regression.model import Decision, Evidence
 from agenteval.compare.regression.pool_drift import pool_drift_p
 from agenteval.compare.regression.settings import GateSettings
+from agenteval.compare.sides import Sides
 from agenteval.core.statistics import holm
+from agenteval.results.comparison import LowControl
 
 _POOL_ALPHA, _CONTROL_ALPHA = 0.01, 0.05
+
+
+def low_control(sides: Sides, decision: Decision) -> LowControl | None:
+    """Return that the control scored lower than the pool; ``None`` if it did not, or if no run was made side by side.
+
+    The limit is that at which the gate becomes strict, because the day may be a bad one. One such comparison says
+    little.
+
+    Args:
+        sides: what was compared.
+        decision: the decision.
+    """
+    policy, runs = sides.policy, epoch_of(sides.baseline).runs
+    if decision.control_p is None or decision.control_p > policy.settings.calm_p or not runs:
+        return None
+    return LowControl(
+        p=decision.control_p, epoch_began_at=runs[0].created_at, dispatches=policy.on_low_control == "dispatch"
+    )
 
 
 def drift_notes(evidence: Evidence, decision: Decision, settings: GateSettings) -> Iterator[str]:

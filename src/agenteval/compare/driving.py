@@ -29,7 +29,7 @@ class Deciding:
 
     Attributes:
         sides: what is compared.
-        proves_rises: whether improvements are proven too.
+        proves_rises: whether improvements are proven too: on the base branch, and if somebody asked for it.
         burden: what an earlier attempt of the same change was proven to have lost.
     """
 
@@ -52,7 +52,7 @@ class Deciding:
             decision = decide_on_files(first, tuple(further), policy.settings, self.burden)
             return Decided(decision, is_final=True)
         why = _OFF if policy.confirm == "off" else _LATER
-        return Decided(driven(self._falls(), lambda _: why))
+        return Decided(driven(self._falls(), lambda _: why), rise=self._screened_rise)
 
     @property
     def needs_runs(self) -> bool:
@@ -71,10 +71,10 @@ class Deciding:
         if _is_open(decision):
             decision = driven(self._falls(), answer)
         if decision.verdict != "unchanged" or not _is_open(self._screened_rise):
-            return Decided(decision)
+            return Decided(decision, rise=self._screened_rise)
         rise = driven(self._rises(), answer)
         cost = Cost(runs=decision.cost.runs + rise.cost.runs, calls=decision.cost.calls + rise.cost.calls)
-        return Decided(replace(rise if rise.verdict == "improved" else decision, cost=cost))
+        return Decided(replace(rise if rise.verdict == "improved" else decision, cost=cost), rise=rise)
 
     @cached_property
     def _screened_rise(self) -> Decision:

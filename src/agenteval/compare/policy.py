@@ -17,6 +17,9 @@ Confirm = Literal["against-base", "rerun", "off"]
 PolicyName = Literal["statistics", "any-flip", "mean-drop", "threshold"]
 #: What a proven slow decline of the base branch does: ``fail`` the run, open an ``issue``, or ``off``: no long look.
 OnDecline = Literal["fail", "issue", "off"]
+#: What follows if the control scored lower than the pool in two pull requests: ``warn``, or ``dispatch`` a new run of
+#: the base branch.
+OnLowControl = Literal["warn", "dispatch"]
 
 
 #: Id of a case → its id and name in the base commit, where these differ: a change renames no case into a pattern.
@@ -82,6 +85,8 @@ class ComparePolicy:
         max_confirmation: the largest cost of confirmation runs.
         staged: whether a first run asks cases only once about which earlier runs leave little doubt.
         long_look: what a proven slow decline of the base branch does.
+        on_low_control: what follows if the control scored lower than the pool in two pull requests.
+        asked_by: who asked that an improvement of a change is proven too: a login, or ``--prove``; empty for nobody.
         min_pass_rate: required share of passed cases for ``threshold``.
         max_latency_increase: allowed relative increase of the mean latency; ``None`` only reports it.
         max_cost_increase: allowed relative increase of the cost; ``None`` only reports it.
@@ -100,6 +105,8 @@ class ComparePolicy:
     max_confirmation: ConfirmationLimits = field(default_factory=ConfirmationLimits)
     staged: bool = False
     long_look: OnDecline = "fail"
+    on_low_control: OnLowControl = "warn"
+    asked_by: str = ""
     min_pass_rate: float | None = None
     max_latency_increase: float | None = None
     max_cost_increase: float | None = None
@@ -113,6 +120,11 @@ class ComparePolicy:
     def confirms_beside_base(self) -> bool:
         """Whether confirmation runs the base commit's agent beside the current agent."""
         return self.name == "statistics" and self.confirm == "against-base"
+
+    @property
+    def is_asked_to_prove(self) -> bool:
+        """Whether somebody asks for the proof of an improvement, and further runs can give it."""
+        return bool(self.asked_by) and self.confirms_beside_base and not self.is_final
 
     @property
     def looks_back(self) -> bool:

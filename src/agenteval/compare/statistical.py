@@ -11,9 +11,10 @@ from agenteval.compare.blind import blind_notes
 from agenteval.compare.case_notes import annotated
 from agenteval.compare.compared import Compared
 from agenteval.compare.concluded import Concluded
-from agenteval.compare.drift import drift_notes
+from agenteval.compare.drift import drift_notes, low_control
 from agenteval.compare.metric_words import metric_words
 from agenteval.compare.regression.model import Cost, Decision, Failures, MetricFinding, MovedCase
+from agenteval.compare.requested import proof_request
 from agenteval.compare.sides import Sides
 from agenteval.compare.words import headline, missing, words_of
 from agenteval.results.comparison import (
@@ -41,12 +42,14 @@ class Decided:
 
     Attributes:
         decision: the decision.
+        rise: the decision about an improvement; ``None`` if none was looked for.
         is_final: whether nothing could run again, so that the results alone decided.
         control: the commit whose agent ran beside the change; ``None`` if it has no commit or did not run.
         notes: what the comparison with the control leaves out.
     """
 
     decision: Decision
+    rise: Decision | None = None
     is_final: bool = False
     control: str | None = None
     notes: tuple[str, ...] = ()
@@ -97,7 +100,11 @@ def conclude(sides: Sides, cases: Sequence[ComparedCase], decided: Decided) -> C
             *blind_notes(sides.evidence, decision, sides.policy.settings),
             *drift_notes(sides.evidence, decision, sides.policy.settings),
         ],
-        proof=proof_of(decided),
+        proof={
+            **proof_of(decided),
+            "low_control": low_control(sides, decision),
+            "requested": proof_request(sides.policy, decided, compared),
+        },
     )
 
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from agenteval.results.case import CaseStatus, ScoreStatus, Shortened, ToolCall
 from agenteval.results.epoch import EpochBegin, EpochCause, LongLook, MadeWith
-from agenteval.results.values import ResultsModel, clean_json
+from agenteval.results.values import ResultsModel, Text, clean_json
 from agenteval.results.verdict import Unproven
 
 RunVerdict = Literal["regressed", "unproven", "improved", "unchanged"]
@@ -329,6 +329,34 @@ class RescoredMetric(ResultsModel):
     cases: list[str]
 
 
+class LowControl(ResultsModel):
+    """The control scored lower than the pool, so a model or a provider may have become worse.
+
+    Attributes:
+        p: one-sided probability of this without any change.
+        epoch_began_at: time of the first run of the base branch's epoch.
+        dispatches: whether a new run of the base branch is to be started if another pull request finds the same.
+    """
+
+    p: float = Field(ge=0, le=1)
+    epoch_began_at: str
+    dispatches: bool = Field(default=False, exclude_if=lambda value: not value)
+
+
+class ProofRequest(ResultsModel):
+    """Somebody asked for the proof of an improvement of a change; on the base branch it is always made.
+
+    Attributes:
+        by: who asked: a login, or the option ``--prove``.
+        verdict: ``unproven`` if the proof could not be finished.
+        reason: what was found, as text.
+    """
+
+    by: Text
+    verdict: Literal["improved", "unchanged", "unproven"]
+    reason: Text
+
+
 class Comparison(ResultsModel):
     """The comparison of this run with a baseline.
 
@@ -342,6 +370,8 @@ class Comparison(ResultsModel):
         cost: what was run again; ``None`` if nothing was.
         begins: why an epoch begins without a proof; ``None`` if none does.
         long_look: the long look of a run of the base branch; ``None`` if none was due.
+        low_control: that the control scored lower than the pool; ``None`` if it did not, or did not run.
+        requested: who asked for the proof of an improvement, and the result; ``None`` without a request.
         rescored: the metrics whose baseline scores are new scores of the baseline's stored answers.
         policy: the rule with its settings and reasons, and also ``resources`` and ``notes``.
     """
@@ -360,6 +390,8 @@ class Comparison(ResultsModel):
     cost: ConfirmationCost | None = Field(default=None, exclude_if=lambda value: value is None)
     begins: EpochBegin | None = Field(default=None, exclude_if=lambda value: value is None)
     long_look: LongLook | None = Field(default=None, exclude_if=lambda value: value is None)
+    low_control: LowControl | None = Field(default=None, exclude_if=lambda value: value is None)
+    requested: ProofRequest | None = Field(default=None, exclude_if=lambda value: value is None)
     rescored: list[RescoredMetric] = Field(default=[], exclude_if=lambda value: not value)
     policy: Annotated[dict[str, Any], AfterValidator(clean_json)]
 

@@ -40,7 +40,7 @@ WORDS = (
         "a suspicion could not be proven or cleared, or the two runs cannot be compared; the reason says "
         "what is missing",
     ),
-    Word("improved", "comparison", "on the base branch: a mean or a case is proven better"),
+    Word("improved", "comparison", "on the base branch, or on request: a mean or a case is proven better"),
     Word("unchanged", "comparison", "no regression; the reason says which drop is excluded"),
     Word("passed", "status", "every metric with a threshold or a verdict passed"),
     Word("failed", "status", "the agent answered, and a metric is below its threshold or failed"),
@@ -51,7 +51,7 @@ WORDS = (
         ("could not be run", "could not be evaluated"),
     ),
     Word("skipped", "status", "no applicable metric, or a judge that counts was not called because of a limit"),
-    Word("regressed", "case", "it is proven worse than in the baseline", ("broke", "got worse")),
+    Word("regressed", "case", "it is proven worse than in the baseline", ("broke",)),
     Word(
         "possible regression",
         "case",

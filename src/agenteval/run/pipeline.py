@@ -86,6 +86,8 @@ def _shown_again(shown: Results, attempt: Attempt, spec: RunSpec) -> RunOutcome:
         outcome = left_out(shown, attempt.memory, spec, spec.shard)
     else:
         outcome = shown_again(shown, attempt.memory, spec)
+        if attempt.restore is not None:
+            attempt.restore(spec.journal.parent)
     return _reported(outcome, outcome.report(spec.earlier), spec.out)
 
 

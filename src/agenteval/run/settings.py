@@ -24,6 +24,7 @@ class Settings:
         cases: names or ids of the cases to run; empty: all.
         failed_in: results of an earlier run; only its cases that did not pass run.
         needs_baseline: whether a run that is compared with nothing fails.
+        prove: whether an improvement of a change is proven too, as on the base branch.
         is_whole: every case runs all its iterations, whatever ``gate.staged`` says.
     """
 
@@ -46,6 +47,7 @@ class Settings:
     max_cost_usd: float | None = None
     time_limit_s: float | None = None
     seed: int | None = None
+    prove: bool = False
     is_whole: bool = False
     resume: bool = False
     use_cache: bool = True

@@ -63,8 +63,8 @@ class TestExitStatus:
             ("s", None, 1, "nothing was checked: every case was skipped"),
             ("", None, 1, "nothing was checked: there is no case"),
             ("pp", "pp", 0, "2 of 2 cases passed"),
-            ("pf", "pp", 1, "1 of 2 cases got worse"),
-            ("ff", "pf", 1, "1 of 2 cases got worse"),
+            ("pf", "pp", 1, "1 of 2 cases broke"),
+            ("ff", "pf", 1, "1 of 2 cases broke"),
             ("pf", "pf", 0, "1 of 2 cases passed; 1 of 2 cases fails as it does on main"),
             ("pff", "pf", 1, "1 of 3 cases failed"),
             ("pf", "pe", 1, "1 of 2 cases failed"),
@@ -182,7 +182,7 @@ class TestReasons:
             }
         )
         assert decide_gate(now, GatePolicy()).reasons == (
-            "1 of 11 cases got worse",
+            "1 of 11 cases broke",
             "the mean of rouge dropped from 0.90 to 0.20",
             "1 of 11 cases failed",
             "criterion not met: latency",
@@ -364,7 +364,7 @@ class TestVerdict:
                 "only regressions, unproven and errors fail this gate",
             ),
             (["failures"], "p" * 19 + "e", None, "19 of 20 cases passed; 1 of 20 cases could not be evaluated; "),
-            ([], "f", "p", "1 of 1 case got worse; 1 of 1 case fails; nothing fails this gate"),
+            ([], "f", "p", "1 of 1 case broke; 1 of 1 case fails; nothing fails this gate"),
         ],
     )
     def test_a_passed_gate_says_what_fails_and_why_it_passes(

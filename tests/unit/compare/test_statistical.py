@@ -14,6 +14,7 @@ from tests.unit.compare.gate_runs import (
     PAST,
     TODAY,
     WAVERING,
+    WEAK,
     Agents,
     case_named,
     compared,
@@ -33,9 +34,10 @@ from agenteval.compare import driving
 from agenteval.compare.gate import DEFAULT_FAIL_ON, GatePolicy, decide_gate
 from agenteval.compare.phrases import p_text, points
 from agenteval.compare.policy import ComparePolicy, Quarantine
-from agenteval.compare.regression.model import Unavailable
+from agenteval.compare.regression.model import Side, Unavailable
 from agenteval.results.case import CaseResult, Usage
 from agenteval.results.comparison import Comparison, FailedOf
+from agenteval.results.model import Results
 
 # Verdicts
 
@@ -131,7 +133,7 @@ def test_a_suspicion_that_red_leaves_open_is_told() -> None:
     assert (comparison.verdict, comparison.stage, metric.verdict) == ("regressed", "cases", "unproven")
     assert metric.reason == "the first run of numeric looked worse (−15.0 points), which was not checked"
     assert (metric.p, metric.limit, metric.bound) == (None, None, None)
-    assert comparison.headline == "'c00' and 5 more cases got worse"
+    assert comparison.headline == "'c00' and 5 more cases broke"
 
 
 def test_a_drift_of_both_sides_is_none() -> None:
@@ -226,6 +228,111 @@ def test_on_the_base_branch_a_rise_is_proven_side_by_side(confirm: Any, verdict:
         assert "numeric rose: side by side with the base it scored 20 points more (" in comparison.policy["reason"]
         decided = merged.model_copy(update={"comparison": comparison})
         assert decide_gate(decided, GatePolicy(frozenset({"regressions", "unproven"}))).passed
+
+
+BETTER, WORSE_PAST = results(*steady(MANY, **WAVERING)), past(3, weaker_in(24))
+ON_REQUEST = policy(asked_by="octocat")
+
+
+def test_on_request_a_change_is_proven_better_by_the_runs_that_the_base_branch_makes() -> None:
+    assert not comparer(BETTER, WORSE_PAST).needs_runs
+    agents = Agents(weak={"control": names(24)})
+    asked = proven(BETTER, WORSE_PAST, agents, ON_REQUEST)
+    merged = BETTER.model_copy(update={"run": BETTER.run.model_copy(update={"workflow_run_id": "7"})})
+    same = Agents(weak={"control": names(24)})
+    on_base = proven(merged, WORSE_PAST, same, ON_REQUEST)
+    assert asked.verdict == on_base.verdict == "improved"
+    assert agents.asked == same.asked
+    assert asked.metrics == on_base.metrics
+    assert asked.requested is not None
+    assert asked.requested.model_dump() == {
+        "by": "octocat",
+        "verdict": "improved",
+        "reason": "numeric rose by 20 points, proven side by side with the base on request of octocat",
+    }
+    # Nobody needs to ask there.
+    assert on_base.requested is None
+
+
+def unlike(side: Side, what: str, why: str) -> Agents:
+    return Agents(weak={"control": names(24)}, unavailable={side: Unavailable(what, why)})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("now", "agents", "chosen", "verdict", "said"),
+    [
+        # The first run was lucky.
+        (BETTER, Agents(), ON_REQUEST, "unchanged", "further runs do not prove one"),
+        (
+            BETTER,
+            unlike("current", "limit", "`max_confirmation` allows 10 calls"),
+            ON_REQUEST,
+            "unproven",
+            "it could not be finished: 'max_confirmation' allows 10 calls",
+        ),
+        (
+            BETTER,
+            unlike("control", "control", "the suite of the base commit is broken"),
+            ON_REQUEST,
+            "unproven",
+            "it could not be finished: the suite of the base commit is broken",
+        ),
+    ],
+)
+def test_a_request_turns_nothing_red(
+    now: Results, agents: Agents, chosen: ComparePolicy, verdict: str, said: str
+) -> None:
+    comparison = proven(now, WORSE_PAST, agents, chosen)
+    assert (comparison.verdict, comparison.unproven) == ("unchanged", [])
+    assert comparison.requested is not None
+    assert comparison.requested.verdict == verdict
+    assert comparison.requested.reason.startswith(f"octocat asked for the proof of an improvement: {said}")
+
+
+@pytest.mark.parametrize(
+    ("now", "chosen", "verdict", "said"),
+    [
+        (results(*weaker_in(24)), ON_REQUEST, "unchanged", "the first run does not look better, so nothing ran"),
+        (BETTER, policy(asked_by="octocat", confirm="rerun"), "unproven", "that needs runs side by side"),
+        (BETTER, policy(asked_by="octocat", confirm="off"), "unproven", "that needs runs side by side"),
+        (BETTER, ON_REQUEST.without_confirmation(), "unproven", "nothing can run again here"),
+        (BETTER, policy(asked_by="octocat", name="any-flip"), "unproven", "that needs runs side by side"),
+    ],
+)
+def test_a_request_says_why_nothing_ran(now: Results, chosen: ComparePolicy, verdict: str, said: str) -> None:
+    deciding = comparer(now, WORSE_PAST, chosen)
+    assert not deciding.needs_runs
+    requested = deciding.decide().requested
+    assert requested is not None
+    assert requested.verdict == verdict
+    assert requested.reason.startswith(f"octocat asked for the proof of an improvement: {said}")
+
+
+def test_a_request_turns_no_red_into_a_green() -> None:
+    """A case that broke stays proven, although the mean rises."""
+    now = results(*steady(MANY, **WAVERING, c00=BAD))
+    agents = Agents(weak={"control": " ".join(f"c{number:02}" for number in range(1, 24))}, broken={"current": "c00"})
+    then = past(3, steady(MANY, **WAVERING, **{f"c{number:02}": WEAK for number in range(1, 24)}))
+    comparison = proven(now, then, agents, ON_REQUEST)
+    assert comparison.verdict == "regressed"
+    assert comparison.requested is not None
+    assert comparison.requested.reason.endswith("none was looked for, because the change is regressed")
+    decided = now.model_copy(update={"comparison": comparison})
+    assert not decide_gate(decided, GatePolicy(frozenset({"regressions", "unproven"}))).passed
+
+
+@pytest.mark.parametrize(("on_low", "dispatches"), [("warn", False), ("dispatch", True)])
+def test_a_control_that_is_lower_than_the_pool_is_recorded(on_low: Any, dispatches: bool) -> None:
+    now, then = results(*weaker_in(24)), past(3, steady(MANY, **WAVERING))
+    chosen = policy(on_low_control=on_low)
+    both = proven(now, then, Agents(weak={"current": names(24), "control": names(24)}), chosen)
+    assert both.verdict == "unchanged"
+    assert both.low_control is not None
+    assert both.low_control.p <= 0.3
+    assert (both.low_control.epoch_began_at, both.low_control.dispatches) == (then.pool[0].created_at, dispatches)
+    mine = proven(now, then, Agents(weak={"current": names(24)}), chosen)
+    assert (mine.verdict, mine.low_control) == ("regressed", None)
+    assert compared(now, then, chosen).low_control is None
 
 
 def test_nothing_in_common() -> None:

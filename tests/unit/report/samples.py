@@ -253,7 +253,7 @@ def green() -> Sample:
 
 
 def regressed() -> Sample:
-    """Two cases got worse, one of them in its second turn; others are new, gone, better or failed as before."""
+    """Two cases broke, one of them in its second turn; others are new, gone, better or failed as before."""
     cases = [
         _refund(),
         _return_label(),
@@ -266,8 +266,8 @@ def regressed() -> Sample:
         results(suite(*cases), comparison=_comparison(), usage=RunUsage(input_tokens=5120, output_tokens=880)),
         GateView(
             "failed",
-            "2 cases got worse",
-            ("2 cases got worse: Refund total, Return label", "1 case failed"),
+            "2 cases broke",
+            ("2 cases broke: Refund total, Return label", "1 case failed"),
             ("the baseline is 3 commits old",),
         ),
     )
@@ -536,7 +536,7 @@ def many(amount: int, *, status: CaseStatus = "passed", answer: str = "42") -> S
 
 
 def many_regressions(amount: int, answer: str) -> Sample:
-    """So many cases that got worse, with the answer in every place."""
+    """So many cases that broke, with the answer in every place."""
     sample = many(amount, status="failed", answer=answer)
     other = f"{answer}."
     compared = [

@@ -143,7 +143,7 @@ def all_errors() -> Scenario:
 
 
 def many() -> Scenario:
-    """5,000 cases, of which 400 got worse and 100 fail as before."""
+    """5,000 cases, of which 400 broke and 100 fail as before."""
     wrong = [samples.failed_case(f"Case {number}", "42", f"{number}", line=number) for number in range(1, 501)]
     right = [samples.passed_case(f"Case {number}", line=number) for number in range(501, 5_001)]
     changes: dict[str, dict[str, Any]] = {

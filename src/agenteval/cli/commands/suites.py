@@ -71,6 +71,11 @@ def _add_run(commands: Any) -> None:
         help="run only shard I of N; `agenteval merge` joins the shards and decides the gate",
     )
     option(
+        "--prove",
+        action="store_true",
+        help="prove an improvement of a change too, side by side with the base commit, as on the base branch",
+    )
+    option(
         "--fail-on",
         metavar="LIST",
         help="results that fail the gate: failures,regressions,unproven,errors (all by default); or none",
@@ -196,6 +201,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         iterations=arguments.iterations,
         concurrency=arguments.concurrency,
         shard=_shard(arguments.shard),
+        prove=arguments.prove,
         fail_on=fail_on(arguments.fail_on),
         max_llm_calls=arguments.max_llm_calls,
         max_cost_usd=arguments.max_cost_usd,

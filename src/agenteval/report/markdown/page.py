@@ -52,7 +52,7 @@ class Page:
         size: ``118 cases × 3``; ``runs``: ``3 runs``, of the baseline.
         shows_judging: whether something was found or suspected, so that it matters how it was judged.
         verdict: ``passed``, ``failed``, ``unproven`` or ``error``; the filter ``icon`` shows its icon.
-        regressions: cases that got worse, the worst first.
+        regressions: cases that broke, the worst first.
         moved: for each metric whose mean is proven to have changed, the cases behind that.
         failures: failed cases and errors that are not regressions and, with a baseline, not known from it;
             ``failures_title`` counts them.
@@ -160,7 +160,7 @@ class Page:
     def left_out(self) -> str:
         """The sections that are omitted for lack of space: ``3 metrics, 12 skipped cases``."""
         counted: tuple[tuple[Section[CaseDetails] | Section[Row] | Section[MetricRow], str], ...] = (
-            (self.regressions, "regression"),
+            (self.regressions, "broken case"),
             (self.failures, "failure"),
             (self.known_failures, "known failure"),
             (self.improvements, "improvement"),

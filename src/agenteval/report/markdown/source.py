@@ -13,7 +13,7 @@ from agenteval.report.view import baseline_notes, case_details, view
 from agenteval.report.view.case_details import CaseDetails, Entry, Failure, status_change
 from agenteval.report.view.cause_rows import MOST_ROWS, BothRuns, aside_row, aside_title, cause_row
 from agenteval.report.view.causes import causes_of
-from agenteval.report.view.certainty import certainty
+from agenteval.report.view.certainty import certainty, requested_proof
 from agenteval.report.view.comparison_rows import evidence_rows, history_note, resource_changes, resource_rows
 from agenteval.report.view.decline import decline_rows
 from agenteval.report.view.goals import goals
@@ -100,7 +100,7 @@ class Source:
             examples=self._both_runs.examples(shown, most=detail.max_cases, max_text=detail.max_text),
             aside=Section.of((aside_row(cause) for cause in causes if not cause.attention), detail.max_asides),
             aside_title=aside_title(causes),
-            certainty=certainty(results, causes),
+            certainty=(*certainty(results, causes), *requested_proof(results)),
             steps=next_steps(results, causes),
             rules=Section(rules[: max(0, MOST_ROWS - len(shown))] if detail.max_rows else (), len(rules)),
             rules_matter=rules_matter(results.run),

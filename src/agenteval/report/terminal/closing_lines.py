@@ -13,7 +13,7 @@ from agenteval.report.view import view
 from agenteval.report.view.baseline_notes import smallest_drops
 from agenteval.report.view.case_kinds import Kind
 from agenteval.report.view.causes import Cause
-from agenteval.report.view.certainty import certainty
+from agenteval.report.view.certainty import certainty, requested_proof
 from agenteval.report.view.comparison_rows import ResourceRow, resource_rows
 from agenteval.report.view.integrity import integrity_rows
 from agenteval.report.view.run_cost import base_name
@@ -183,6 +183,8 @@ def _sure(results: Results, gate: GateView, certain: Sequence[str]) -> Iterator[
     drops = smallest_drops(results.comparison) if results.comparison and gate.passed else ""
     for sentence in certain[:1] or ((drops,) if drops else ()):
         yield _labelled("sure?", shown(sentence))
+    for sentence in requested_proof(results):
+        yield _labelled("proof", shown(sentence))
 
 
 def _commands(results: Results, gate: GateView, commands: NextCommands) -> Iterator[Line]:

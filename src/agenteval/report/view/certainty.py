@@ -34,6 +34,9 @@ def certainty(results: Results, causes: Sequence[Cause]) -> tuple[str, ...]:
     proven = [proofs[id_] for id_ in broke if id_ in proofs and proofs[id_].proven]
     told = [*_of_cases(proven, names, comparison)]
     told += [_of_metric(metric, comparison) for metric in fallen_metrics(comparison)[:_MOST_FINDINGS]]
+    if not told and comparison.verdict == "improved":
+        risen = [metric for metric in comparison.metrics if metric.gating and metric.verdict == "improved"]
+        return tuple(_of_metric(metric, comparison) for metric in risen[:_MOST_FINDINGS])
     if not told and (comparison.unproven or any(cause.kind == "maybe" for cause in causes)):
         return tuple(_not_proven(comparison, results))
     if not told:
@@ -41,6 +44,12 @@ def certainty(results: Results, causes: Sequence[Cause]) -> tuple[str, ...]:
     if comparison.stage == "earlier-runs":
         told.append("It was compared with earlier runs, so drift cannot be told from regression.")
     return tuple(told)
+
+
+def requested_proof(results: Results) -> tuple[str, ...]:
+    """Return the result of a request to prove an improvement, as one sentence; empty without a request."""
+    requested = results.comparison.requested if results.comparison is not None else None
+    return () if requested is None else (f"{requested.reason[:1].upper()}{requested.reason[1:]}.",)
 
 
 def _of_cases(proofs: Sequence[CaseProof], names: dict[str, str], comparison: Comparison) -> Iterator[str]:
@@ -81,16 +90,17 @@ def _side(comparison: Comparison) -> str:
 
 
 def _of_metric(metric: ComparedMetric, comparison: Comparison) -> str:
-    fell = f"{metric.id} fell by {points(metric.difference)}"
+    by = points(metric.difference)
     if metric.interval is not None:
         least, most = sorted(map(abs, metric.interval))
-        fell = f"{metric.id} fell by {points(least).removesuffix(' points').removesuffix(' point')} to {points(most)}"
+        by = f"{points(least).removesuffix(' points').removesuffix(' point')} to {points(most)}"
     where = (
         f" side by side with {_side(comparison)} ({count(metric.runs_a_side, 'run')} a side)"
         if metric.runs_a_side
         else ""
     )
-    return f"{fell}{where}.{_chance(metric.p, metric.limit, comparison)}"
+    moved = "rose" if metric.verdict == "improved" else "fell"
+    return f"{metric.id} {moved} by {by}{where}.{_chance(metric.p, metric.limit, comparison)}"
 
 
 def _chance(p: float | None, limit: float | None, comparison: Comparison) -> str:

@@ -117,7 +117,7 @@ def verdict_note(comparison: Comparison) -> str:
     if comparison.verdict == "unproven":
         return "comparison unproven"
     cleared = [metric.reason for metric in comparison.metrics if metric.suspicious and metric.verdict == "unchanged"]
-    return "; ".join(["no regressions", *cleared[:_CLEARED]])
+    return "; ".join(["nothing broke or fell", *cleared[:_CLEARED]])
 
 
 def _share(change: float | None) -> str:

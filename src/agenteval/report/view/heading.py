@@ -31,10 +31,11 @@ _MOVED = 0.2
 _RESOURCES = {"cost_usd": "cost", "tokens": "tokens", "latency_ms": "time"}
 # From so many cases on, and more than half of those that broke, one cause outside of the cases is likely.
 _MANY = 20
+_NOTHING = "nothing broke or fell"
 _WORSE: tuple[Kind, ...] = ("broke", "failed")
 # Reasons that the heading, the table and the sentence tell already.
 _COUNTED = re.compile(
-    r"\d+ (of \d+ )?cases? (passed|failed|fails?|got worse|could not be evaluated|that passed in the baseline)\b"
+    r"\d+ (of \d+ )?cases? (passed|failed|fails?|broke|could not be evaluated|that passed in the baseline)\b"
     r"|.* is allowed$"
 )
 
@@ -199,13 +200,16 @@ class _Facts:
         if self.comparison is None:
             return f"{_passed(summary)} — nothing to compare with yet"
         if self.loosens:
-            return f"nothing got worse — but this change loosens the rules of {self.base}"
+            return f"{_NOTHING} — but this change loosens the rules of {self.base}"
         if maybe := self.amount("maybe"):
             which = "1 case" if maybe == 1 else f"{maybe:,} cases"
             return f"nothing is proven worse — {which} failed that passed before (maybe chance)"
+        metrics = self.comparison.metrics if self.comparison.verdict == "improved" else ()
+        if any(metric.gating and metric.verdict == "improved" for metric in metrics):
+            return f"{self.comparison.headline}, {_NOTHING}"
         if better := self.amount("improved"):
-            return f"{count(better, 'case')} got better, nothing got worse"
-        return "nothing got worse"
+            return f"{count(better, 'case')} improved, {_NOTHING}"
+        return _NOTHING
 
     def sentences(self) -> Iterator[str]:
         """Yield the sentences below the heading."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from agenteval.core.text.escape import one_line
 from agenteval.report.view import view
 from agenteval.report.view.causes import causes_of
+from agenteval.report.view.certainty import requested_proof
 from agenteval.report.view.comparison_rows import resource_rows
 from agenteval.report.view.goals import Goal, goals
 from agenteval.report.view.heading import heading_of
@@ -77,6 +78,7 @@ def make_run_page(results: Results, gate: GateView) -> RunPage:
     heading = heading_of(results, gate, causes_of(results))
     notices = (
         listed("reasons", "Reasons", gate.reasons, _MOST_ROWS),
+        listed("requested", "Proof on request", requested_proof(results), _MOST_ROWS),
         listed("warnings", "Warnings", gate.warnings, _MOST_ROWS, warns=True),
     )
     return RunPage(

@@ -94,7 +94,7 @@ ADVICE: Mapping[Kind, Mapping[Tone, Advice]] = {
             "Compare prompts, model and tools with the baseline's on the answers with the lowest {name}.",
         ),
         "executive": Advice(
-            "{label} got worse since the last good state: {before} then, {value} now.",
+            "{label} fell since the last good state: {before} then, {value} now.",
             "Have the change that cost {label} found and taken back or mended.",
         ),
         "balanced": Advice(

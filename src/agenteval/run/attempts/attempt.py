@@ -30,7 +30,7 @@ class Attempt:
         memory: its record so far.
         shown: decided results of the same key, which are shown again instead of a run.
         continued: results of the same key that decided nothing and still count.
-        restore: writes the journals of the attempt that this one continues; see ``EarlierAttempt``.
+        restore: writes the journals of the attempt that this one continues or shows; see ``EarlierAttempt``.
         warnings: for the reports.
     """
 
@@ -67,16 +67,21 @@ def begin_attempt(spec: RunSpec, source: AttemptSource) -> Attempt:
         spec: the specification of the run.
         source: keeps the earlier attempts.
     """
-    return attempt_after(identity_of_run(spec), spec.gate, source)
+    # Shards are not compared.
+    is_asked = spec.shard is None and spec.compare.is_asked_to_prove
+    return attempt_after(identity_of_run(spec), spec.gate, source, is_asked=is_asked)
 
 
-def attempt_after(identity: Identity, policy: GatePolicy, source: AttemptSource) -> Attempt:
+def attempt_after(
+    identity: Identity, policy: GatePolicy, source: AttemptSource, *, is_asked: bool = False
+) -> Attempt:
     """Return the attempt after the newest earlier one.
 
     Args:
         identity: tells it apart from others.
         policy: the policy of the gate.
         source: keeps the earlier attempts.
+        is_asked: whether somebody asks for the proof of an improvement, which further runs can give.
     """
     found = source.recall()
     warnings = (*identity.warnings, *found.warnings, *_forgotten(found))
@@ -84,13 +89,14 @@ def attempt_after(identity: Identity, policy: GatePolicy, source: AttemptSource)
     first = Memory(attempt=1, key=key.counting, whole=key.whole, control=control, forgotten_by=found.forgotten_by)
     if found.newest is None:
         return Attempt(first, warnings=warnings)
-    return replace(_after(found.newest, first, policy), warnings=warnings)
+    return replace(_after(found.newest, first, policy, is_asked=is_asked), warnings=warnings)
 
 
-def _after(earlier: EarlierAttempt, first: Memory, policy: GatePolicy) -> Attempt:
+def _after(earlier: EarlierAttempt, first: Memory, policy: GatePolicy, *, is_asked: bool) -> Attempt:
     """Return the attempt after another one, by the policy of the gate.
 
-    A file that does not count keeps a change red. It makes nothing green: an agent can read any file.
+    A file that does not count keeps a change red. It makes nothing green: an agent can read any file. A green attempt
+    is continued if the proof of an improvement is asked for and it has none.
     """
     known = earlier.memory
     out = quarantined(earlier.results, policy)
@@ -98,8 +104,11 @@ def _after(earlier: EarlierAttempt, first: Memory, policy: GatePolicy) -> Attemp
     stays_red = known.key == first.key and not _is_green(earlier)
     # Only the run that was forgotten for tells by whom.
     same = known.model_copy(update={"forgotten_by": None, "repeats": False, "left_out_for": None})
+    if is_same and is_asked and _is_green(earlier) and not _is_answered(earlier.results):
+        return Attempt(same, continued=earlier.results, restore=earlier.restore)
     if (is_same or stays_red) and is_decided(earlier.results, policy.required, out):
-        return Attempt(same, shown=earlier.results)
+        # A later run may continue a green attempt, to prove an improvement.
+        return Attempt(same, shown=earlier.results, restore=earlier.restore if _is_green(earlier) else None)
     if not is_same:
         kept = {"attempt": known.attempt + 1, "means": known.means, "cases": known.cases}
         return Attempt(first.model_copy(update=kept))
@@ -110,6 +119,12 @@ def _after(earlier: EarlierAttempt, first: Memory, policy: GatePolicy) -> Attemp
 
 def _is_green(earlier: EarlierAttempt) -> bool:
     return earlier.results.gate is not None and earlier.results.gate.passed
+
+
+def _is_answered(results: Results) -> bool:
+    """Return whether an attempt has looked for the proof of an improvement; what stopped it may be over."""
+    requested = results.comparison.requested if results.comparison is not None else None
+    return requested is not None and requested.verdict != "unproven"
 
 
 def _forgotten(found: Recollection) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from agenteval.compare.policy import (
     Confirm,
     ConfirmationLimits,
     OnDecline,
+    OnLowControl,
     PolicyName,
     Quarantine,
 )
@@ -109,6 +110,11 @@ class GateEntry(BaseModel):
         ComparePolicy().long_look,
         description="a slow decline of the base branch, proven beside an early commit: `fail` the run; `issue`: the "
         "action opens an issue, and the run does not fail; off: never compare with early commits",
+    )
+    on_low_control: OnLowControl = Field(
+        ComparePolicy().on_low_control,
+        description="the base commit's agent scored lower than in the earlier runs, in two pull requests of a day: "
+        "only `warn`; `dispatch`: the action starts a new run of the base branch, once in each epoch",
     )
     staged: bool = Field(
         ComparePolicy().staged,
@@ -230,6 +236,7 @@ class GateEntry(BaseModel):
             max_confirmation=ConfirmationLimits(**self.max_confirmation.model_dump()),
             staged=self.staged,
             long_look=self.long_look,
+            on_low_control=self.on_low_control,
             min_pass_rate=self.min_pass_rate,
             max_latency_increase=self.max_latency_increase,
             max_cost_increase=self.max_cost_increase,

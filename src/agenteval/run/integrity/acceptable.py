@@ -96,9 +96,8 @@ def chosen_of(names: Sequence[str], known: Sequence[Accepted], results: Results)
         ConfigError: there is nothing to accept, or a name is not among the entries.
     """
     if not known:
-        why = (
-            "it was not compared with a baseline" if results.comparison is None else "nothing got worse or is missing"
-        )
+        compared = results.comparison is not None
+        why = "nothing broke, fell or is missing" if compared else "it was not compared with a baseline"
         raise ConfigError(Problem(f"this run contains nothing to accept: {why}", kind=Kind.RESULTS))
     if not names:
         return known

@@ -71,6 +71,7 @@ CONFIGURATION: Mapping[str, Standing] = {
             "metrics",
             "deterministic",
             "long_look",
+            "on_low_control",
             "staged",
             "strict",
             "must_pass",

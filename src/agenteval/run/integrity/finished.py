@@ -102,7 +102,8 @@ def merged_by_base(spec: GateSpec, settings: Settings, context: RunContext, resu
     spec = replace(spec, warnings=(*spec.warnings, *given.warnings))
     if baseline is not None:
         baseline = replace(baseline, results=with_ids_of(results, baseline.results))
-    spec = replace(spec, integrity=integrity, baseline=baseline)
+    asked = replace(spec.compare, asked_by=given.asked_by)
+    spec = replace(spec, integrity=integrity, baseline=baseline, compare=asked)
     if not is_judged_by_base(context.control.rule.kind, results.run.ref, found):
         return spec
     sources = Sources(here, tuple(files_of(results.suites)), settings.config)
@@ -122,7 +123,7 @@ def merged_by_base(spec: GateSpec, settings: Settings, context: RunContext, resu
     return replace(
         spec,
         gate=gate_policy(settings, config).knowing(names),
-        compare=replace(config.compare.without_confirmation(), base_names=names),
+        compare=replace(config.compare.without_confirmation(), base_names=names, asked_by=given.asked_by),
         presentation=shown,
     )
 

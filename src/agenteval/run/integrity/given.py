@@ -39,10 +39,11 @@ class GivenAcceptance:
 
 @dataclass(frozen=True)
 class Given:
-    """Everything that was accepted, and warnings about what does not count."""
+    """Everything that was accepted, who asked for a proof of an improvement, and what does not count, as warnings."""
 
     entries: tuple[GivenAcceptance, ...] = ()
     warnings: tuple[str, ...] = ()
+    asked_by: str = ""
 
 
 class AcceptanceSource(Protocol):
@@ -55,10 +56,11 @@ class AcceptanceSource(Protocol):
 
 @dataclass(frozen=True)
 class Named:
-    """Entries for the changes of one commit, and warnings about names."""
+    """Entries for the changes of one commit, who asked for a proof of an improvement, and warnings about names."""
 
     entries: tuple[Accepted, ...] = ()
     warnings: tuple[str, ...] = ()
+    asked_by: str = ""
 
 
 def named(given: Given, cases: Iterable[Case | CaseResult], baseline: Results | None, redact: Redactor) -> Named:
@@ -70,8 +72,9 @@ def named(given: Given, cases: Iterable[Case | CaseResult], baseline: Results | 
         baseline: the run to compare with, whose cases can be gone.
         redact: masks secrets.
     """
+    asked_by = redact(given.asked_by)
     if not given.entries:
-        return Named(warnings=tuple(map(redact, given.warnings)))
+        return Named(warnings=tuple(map(redact, given.warnings)), asked_by=asked_by)
     subjects = _Subjects.of(cases, baseline)
     entries: list[Accepted] = []
     warnings = list(given.warnings)
@@ -80,7 +83,7 @@ def named(given: Given, cases: Iterable[Case | CaseResult], baseline: Results | 
             entries += subjects.entries(item, redact)
         except ValueError as error:
             warnings.append(f"`{item.words}`, which {item.author} accepted, does not count: {error}")
-    return Named(tuple(entries), tuple(map(redact, warnings)))
+    return Named(tuple(entries), tuple(map(redact, warnings)), asked_by)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from agenteval.run.integrity.base import BaseRules
 
 
+# Who asks for the proof of an improvement, if nobody does by a label.
+_OPTION = "--prove"
+
+
 @contextmanager
 def judged_by_base(spec: RunSpec, settings: Settings, source: AcceptanceSource | None = None) -> Iterator[RunSpec]:
     """Yield the specification with the cases and rules of the base commit, and the agents of the change.
@@ -66,6 +70,8 @@ def judged_by_base(spec: RunSpec, settings: Settings, source: AcceptanceSource |
                 spec = without_base(spec, error, rule, ref, settings, is_compared=is_compared)
             else:
                 spec = (_without_rules if base.is_empty else under_base)(spec, settings, base)
+        asked_by = found.asked_by or (_OPTION if settings.prove else "")
+        spec = replace(spec, compare=replace(spec.compare, asked_by=asked_by))
         yield _settled(beside_baseline(spec))
 
 

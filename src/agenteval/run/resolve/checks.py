@@ -195,6 +195,8 @@ def gate_warnings(
         warnings += tuple(_unmatched(suites, policy, required))
     if settings.control and not ((settings.baseline or context.baseline) and policy.confirms_beside_base):
         warnings += ("--control has no effect without --baseline and `gate: {confirm: against-base}`",)
+    if settings.prove and (settings.shard is not None or not (settings.baseline or context.baseline)):
+        warnings += ("--prove has no effect without --baseline, and in a shard",)
     return warnings
 
 

@@ -66,7 +66,11 @@ def _samples() -> Iterator[tuple[str, Sample]]:
             "Merging is blocked, also by 2 cases that could not be run. "
             "Per answer: cost +62 %, tokens +75 %, time +57 % (no limit is set).",
         ),
-        ("all-green", "✅ support: nothing got worse", "3 of 3 cases pass · a drop of 6 points would have been seen"),
+        (
+            "all-green",
+            "✅ support: nothing broke or fell",
+            "3 of 3 cases pass · a drop of 6 points would have been seen",
+        ),
         ("first", "❌ support-bot: 4 of 24 cases failed — 2 for the same reason", "Merging is blocked."),
         (
             "no-baseline",
@@ -76,7 +80,7 @@ def _samples() -> Iterator[tuple[str, Sample]]:
         ("maybe", "⚠️ support-bot: nothing is proven — 3 cases may be worse than on main", "Merging is not blocked."),
         (
             "rules",
-            "⚠️ support-bot: nothing got worse — but this change loosens the rules of main",
+            "⚠️ support-bot: nothing broke or fell — but this change loosens the rules of main",
             "Merging is not blocked: 20 of 20 cases passed.",
         ),
         (
@@ -91,7 +95,7 @@ def _samples() -> Iterator[tuple[str, Sample]]:
             "One cause for all of them is likely: a model, key or service that answers differently.",
         ),
         ("mean", "❌ s: numeric fell from 1.00 to 0.80 over 40 cases", "Merging is blocked."),
-        ("improved", "✅ support: 1 case got better, nothing got worse", None),
+        ("improved", "✅ support: 1 case improved, nothing broke or fell", None),
         ("unproven", "🔌 support: nothing is proven — 1 case may be worse than on main", None),
     ],
 )

@@ -52,6 +52,7 @@ WRITTEN: dict[str, Any] = {
     "gate.window": 3,
     "gate.require": "no-worse-than",
     "gate.long_look": "off",
+    "gate.on_low_control": "dispatch",
     "gate.min_effect": 0.3,
     "gate.max_cases": 1,
     "gate.head_to_head_calls": 1,

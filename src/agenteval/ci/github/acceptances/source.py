@@ -41,6 +41,8 @@ from agenteval.run.integrity.given import Given, GivenAcceptance
 LABEL: Final = "agenteval: accept "
 #: The label that accepts the results of a fork's job. It names no case.
 RESULTS_LABEL: Final = f"{LABEL}results"
+#: The label that asks for the proof of an improvement too.
+PROVE_LABEL: Final = "agenteval: prove"
 _BY_LABEL = "by a label of the pull request"
 _OBJECTING = "CHANGES_REQUESTED"
 _COUNTING = frozenset({"APPROVED", "COMMENTED", _OBJECTING})
@@ -91,11 +93,12 @@ class RemoteAcceptances:
                     commits_of(api, self.repository, self.pull_request),
                 )
             entries = (*found.of_reviews(), *found.of_commits(), *found.of_labels())
+            asked_by = found.asking
         except ValidationError:
             return Given(warnings=(f"{_UNREAD}: GitHub's response is invalid",))
         except AgentEvalError as error:
             return Given(warnings=(f"{_UNREAD}: {error}",))
-        return Given(entries, tuple(dict.fromkeys(found.warnings))[:_MOST_WARNINGS])
+        return Given(entries, tuple(dict.fromkeys(found.warnings))[:_MOST_WARNINGS], asked_by)
 
     def results_accepted(self, made_by: datetime | None) -> Given:
         """Return who accepted the results of the commit as a whole, by a label; nobody if GitHub does not tell it.
@@ -174,6 +177,12 @@ class _Reading:
             self._warn(f"the label, which {event.by} set, is older than the results and does not count; set it again")
         else:
             yield GivenAcceptance(RESULTS_LABEL, event.by, _BY_LABEL)
+
+    @property
+    def asking(self) -> str:
+        """Who asked for the proof of an improvement of the commit, with write access; empty for nobody."""
+        event = self.labels.get(PROVE_LABEL)
+        return event.by if event is not None and self._counts(event) else ""
 
     def _counts(self, event: LabelEvent) -> bool:
         """Return whether somebody with write access set a label after the commit was pushed."""

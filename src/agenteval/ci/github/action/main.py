@@ -174,6 +174,7 @@ def _finish(context: Context, files: RunnerFiles, outcome: RunOutcome, directory
         return
     _publish(context, files, content)
     _report_decline(context, outcome)
+    _refresh_pool(context, outcome)
     _annotate(mistakes(outcome.agent_problems))
     publisher = context.publisher
     if publisher is None or publisher.check is None:
@@ -209,6 +210,35 @@ def _report_decline(context: Context, outcome: RunOutcome) -> None:
         warn([f"the base branch declines slowly ({look.reason}), and no issue reports it: {error}"])
     else:
         say(f"agenteval: issue {done}: {url}")
+
+
+def _refresh_pool(context: Context, outcome: RunOutcome) -> None:
+    """Start a run of the base branch if two pull requests show that its pool is of better days; see ``base_run``."""
+    comparison, event = outcome.results.comparison, context.event
+    low = comparison.low_control if comparison is not None else None
+    repeats = outcome.results.memory is not None and outcome.results.memory.repeats
+    if low is None or not low.dispatches or repeats or event.event != "pull_request":
+        return
+    # A fork's token can start nothing.
+    if event.repository is None or event.workflow is None or event.head_ref is None or not event.baseline_branch:
+        return
+    from agenteval.ci.github.base_run import BaseRunRequest
+
+    try:
+        request = BaseRunRequest(
+            context.client(),
+            event.repository,
+            event.workflow,
+            context.inputs.baseline_artifact,
+            event.baseline_branch,
+            event.head_ref,
+        )
+        done = request.make(outcome.results, low)
+    except AgentEvalError as error:
+        warn([f"the base branch should be evaluated again, and no run of it was started: {error}"])
+    else:
+        if done:
+            say(f"agenteval: {done}")
 
 
 def _failed(error: AgentEvalError, context: Context | None, files: RunnerFiles) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 if TYPE_CHECKING:
     from github import Github
@@ -28,6 +28,10 @@ class _Repository(BaseModel):
     full_name: str
 
 
+class _Actor(BaseModel):
+    login: str = Field(max_length=100)
+
+
 class Run(BaseModel):
     """A workflow run; ``head_repository`` is ``None`` if the fork was deleted."""
 
@@ -41,11 +45,17 @@ class Run(BaseModel):
     run_started_at: datetime | None = None
     repository: _Repository
     head_repository: _Repository | None
+    actor: _Actor | None = None
 
     @property
     def began_at(self) -> datetime:
         """The start of its newest attempt."""
         return self.run_started_at or self.created_at
+
+    @property
+    def is_by_app(self) -> bool:
+        """Return whether a token of a job or another app started it; GitHub gives such names to apps only."""
+        return self.actor is not None and self.actor.login.endswith("[bot]")
 
     @property
     def is_going_on(self) -> bool:
@@ -141,6 +151,26 @@ class Workflow:
         ]
         return sorted(runs, key=lambda run: (run.began_at, run.id), reverse=True)
 
+    def all_proposed_runs(self) -> list[Run]:
+        """Return the newest runs for pull requests of all branches of this repository, newest first.
+
+        Raises:
+            GithubException: the workflow does not exist, or GitHub refuses.
+            ValidationError: the response does not match GitHub's documentation.
+        """
+        listed = self._page(1, event="pull_request").workflow_runs
+        runs = [run for run in listed if run.event == "pull_request" and self._is_of_workflow(run)]
+        return sorted(runs, key=lambda run: (run.began_at, run.id), reverse=True)
+
+    def dispatch(self) -> None:
+        """Start a run of the workflow for the branch, with the default inputs.
+
+        Raises:
+            GithubException: GitHub refuses; with status 422 the workflow has no trigger for it.
+        """
+        path = f"{self._path}/dispatches"
+        self.api.requester.requestJsonAndCheck("POST", path, input={"ref": self.branch})
+
     def runs_proposing(self, commit: str) -> list[Run]:
         """Return the runs for pull requests whose head is a commit, also in forks.
 
@@ -152,10 +182,13 @@ class Workflow:
         return [run for run in listed if run.head_sha == commit and run.event == "pull_request"]
 
     def _page(self, page: int, **query: str) -> _Runs:
-        name = quote(self.file.rpartition("/")[2], safe="")
-        path = f"/repos/{self.repository}/actions/workflows/{name}/runs"
         sent = {**query, "exclude_pull_requests": "true", "per_page": str(_PER_PAGE), "page": str(page)}
-        return _Runs.model_validate(_get(self.api, path, sent))
+        return _Runs.model_validate(_get(self.api, f"{self._path}/runs", sent))
+
+    @property
+    def _path(self) -> str:
+        name = quote(self.file.rpartition("/")[2], safe="")
+        return f"/repos/{self.repository}/actions/workflows/{name}"
 
     def _trusted(self, runs: Iterable[Run]) -> list[Run]:
         found = {run.id: run for run in runs if self._is_trusted(run)}

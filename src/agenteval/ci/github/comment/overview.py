@@ -50,7 +50,7 @@ def is_row(text: str) -> bool:
 
 def _heading(bad: Sequence[str], amount: int) -> str:
     if not bad:
-        return f"### ✅ {amount} agents: none got worse"
+        return f"### ✅ {amount} agents: nothing broke or fell"
     start = f"### ❌ {len(bad)} of {amount} agents did not pass"
     named = f"{start}: {', '.join(bad)}"
     return named if len(named) <= _LONGEST_HEADING else start

@@ -100,7 +100,7 @@ class Content:
         details: text of the check run after its summary.
         conclusion: conclusion of the check run.
         verdict: the gate's verdict; ``error`` also without results.
-        is_change: whether any case got better or worse.
+        is_change: whether any case broke or improved.
         annotations: annotations of the suite files.
         note: what the texts say below the numbers, as Markdown.
         row: its row in the table of all jobs; empty without results.

@@ -63,7 +63,7 @@ def test_a_single_job_has_neither_a_table_nor_a_fold() -> None:
     text = one.render()
     assert "| Agent |" not in text
     assert "agenteval:heading" not in text
-    assert text.splitlines()[3] == "### ✅ support-bot: nothing got worse"
+    assert text.splitlines()[3] == "### ✅ support-bot: nothing broke or fell"
     assert parse(text) == one
 
 
@@ -89,7 +89,7 @@ def test_any_texts_are_read_as_they_were_written(texts: list[tuple[str, str, str
 
 def test_the_rows_of_many_jobs_fit() -> None:
     sections = tuple(
-        Section(f"job-{number}", f"### ✅ bot {number}: nothing got worse\n\n3 of 3 cases pass", "x" * 2_000,
+        Section(f"job-{number}", f"### ✅ bot {number}: nothing broke or fell\n\n3 of 3 cases pass", "x" * 2_000,
                 verdict="passed", row=f"| ✅ | <b>bot {number}</b> | 3 of 3 | – | | | |")
         for number in range(150)
     )  # fmt: skip
