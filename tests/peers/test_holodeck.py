@@ -182,7 +182,7 @@ def test_a_project_runs_unchanged(tmp_path: Path, models: ModelServer) -> None:
 @pytest.mark.parametrize(
     ("change", "status", "message"),
     [
-        (("provider: openai, name: gpt-4o-mini", "provider: openai, name: ' '"), 2, "model.name: must not be empty"),
+        (("provider: openai, name: gpt-4o-mini", "provider: openai, name: ' '"), 2, "name: must not be empty"),
         (("data/handbook.md", "data/none.md"), 3, "HoloDeck cannot index the documents: "),
     ],
 )
